@@ -1,0 +1,172 @@
+/**
+ * What must survive `kill -9`. Every promise resolves only when its change is durable.
+ * Texts named `…Json` are stored as they are; no column ever holds a credential.
+ */
+export interface Ledger {
+  readonly prompts: PromptStore;
+  readonly files: FileStore;
+  readonly jobs: JobStore;
+  readonly assets: AssetStore;
+  readonly keys: KeyStore;
+  readonly settings: SettingStore;
+  close(): Promise<void>;
+}
+
+export type PromptState = 'submitting' | 'live' | 'done';
+
+/** One accepted `POST /prompt`. `key` is ours and the v2 idempotency key; `promptId` is what v1 was told. */
+export type PromptRow = {
+  readonly key: string;
+  readonly user: string;
+  readonly promptId: string;
+  readonly jobId: string | null;
+  readonly number: number;
+  readonly clientId: string | null;
+  readonly createdAtMs: number;
+  readonly graphJson: string;
+  readonly extraDataJson: string;
+  /** `outputs_to_execute`, a JSON array of node ids. */
+  readonly targetsJson: string;
+  readonly state: PromptState;
+  /** The v1 history entry, once done. */
+  readonly entryJson: string | null;
+  /** Last word of `GET /api/job/{id}/status`, once done. */
+  readonly statusWord: string | null;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+};
+
+export type PromptOutcome = {
+  readonly entryJson: string;
+  readonly statusWord: string;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number;
+};
+
+export interface PromptStore {
+  insert(row: PromptRow): Promise<void>;
+  /** The v2 job exists: `submitting` → `live`. */
+  attach(key: string, patch: Pick<PromptRow, 'promptId' | 'jobId' | 'graphJson'>): Promise<void>;
+  /** Submission was definitively refused: nothing is left. */
+  remove(key: string): Promise<void>;
+  finish(key: string, outcome: PromptOutcome): Promise<void>;
+  /** Not yet done, oldest first; of one user, or of all. */
+  live(user?: string): Promise<readonly PromptRow[]>;
+  /** The newest row of that id. */
+  find(user: string, promptId: string): Promise<PromptRow | undefined>;
+  findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
+  /** Done rows in completion order. `maxItems` without `offset` gives the newest, still oldest first. */
+  history(user: string, page: { maxItems?: number; offset?: number }): Promise<readonly PromptRow[]>;
+  deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
+  clearHistory(user: string): Promise<void>;
+  /** Keeps the newest `limit` done rows of each user. */
+  pruneHistory(limit: number): Promise<void>;
+  /** Largest absolute `number` ever stored, or -1. */
+  highestNumber(): Promise<number>;
+}
+
+export type FileType = 'input' | 'output' | 'temp';
+
+/** A v1 file name and the asset behind it. Unique by (user, type, subfolder, filename). */
+export type FileRow = {
+  readonly user: string;
+  readonly type: FileType;
+  readonly subfolder: string;
+  readonly filename: string;
+  readonly assetId: string;
+  readonly hash: string | null;
+  readonly sizeBytes: number;
+  readonly contentType: string;
+  readonly modifiedAtMs: number;
+};
+
+export interface FileStore {
+  /** Inserts or replaces. */
+  put(row: FileRow): Promise<void>;
+  /** Inserts unless the name is taken; false when it was. */
+  claim(row: FileRow): Promise<boolean>;
+  get(
+    user: string,
+    name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>,
+  ): Promise<FileRow | undefined>;
+  byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
+  /** Newest first. */
+  list(user: string, type: FileType): Promise<readonly FileRow[]>;
+  remove(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<void>;
+}
+
+/** A job of the embedded engine. The JSON texts are the engine's own business. */
+export type JobRow = {
+  readonly id: string;
+  readonly user: string;
+  readonly status: string;
+  readonly order: number;
+  readonly createdAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly completedAtMs: number | null;
+  readonly expiresAtMs: number;
+  readonly workflowJson: string;
+  readonly provenanceJson: string | null;
+  readonly metadataJson: string | null;
+  readonly outputsJson: string;
+  readonly errorJson: string | null;
+  readonly extrasJson: string | null;
+};
+
+export interface JobStore {
+  insert(row: JobRow): Promise<void>;
+  update(id: string, patch: Partial<Omit<JobRow, 'id' | 'user'>>): Promise<void>;
+  get(id: string): Promise<JobRow | undefined>;
+  /** Newest first, `before` is the id of the last row of the page before. */
+  list(user: string, page: { limit: number; before?: string }): Promise<readonly JobRow[]>;
+  /** `queued`, `running`, `canceling`, by `order`, then age. */
+  unfinished(): Promise<readonly JobRow[]>;
+  /** Terminal rows whose retention ended at or before `nowMs`. */
+  expiredBy(nowMs: number): Promise<readonly JobRow[]>;
+  remove(id: string): Promise<void>;
+}
+
+export type AssetRow = {
+  readonly id: string;
+  readonly user: string;
+  readonly hash: string;
+  readonly sizeBytes: number;
+  readonly contentType: string;
+  readonly filePath: string;
+  readonly tagsJson: string | null;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly jobId: string | null;
+};
+
+export interface AssetStore {
+  insert(row: AssetRow): Promise<void>;
+  get(id: string): Promise<AssetRow | undefined>;
+  byHash(user: string, hash: string): Promise<AssetRow | undefined>;
+  byFilePath(user: string, filePath: string): Promise<AssetRow | undefined>;
+  ofJob(jobId: string): Promise<readonly AssetRow[]>;
+  /** Names of this user's job outputs that start with `prefix`; for v1's file counter. */
+  outputPaths(user: string, prefix: string): Promise<readonly string[]>;
+  expiredBy(nowMs: number): Promise<readonly AssetRow[]>;
+  /** Oldest first, for the disk budget. */
+  oldest(limit: number): Promise<readonly AssetRow[]>;
+  remove(id: string): Promise<void>;
+  /** How many records share these bytes. */
+  countByHash(hash: string): Promise<number>;
+  /** Bytes on disk: each hash once. */
+  totalBytes(): Promise<number>;
+}
+
+export interface KeyStore {
+  /** Claims a single-use idempotency key; false when it was claimed before. */
+  claim(row: { user: string; key: string; claimedAtMs: number }): Promise<boolean>;
+  attach(user: string, key: string, jobId: string): Promise<void>;
+  release(user: string, key: string): Promise<void>;
+  expire(claimedBeforeMs: number): Promise<void>;
+}
+
+export interface SettingStore {
+  all(user: string): Promise<{ readonly [id: string]: string }>;
+  /** Shallow merge; values are JSON texts. */
+  merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
+}

@@ -1,0 +1,148 @@
+import type { Readable } from 'node:stream';
+import type { Json } from './json.ts';
+import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
+
+/** Who asks. `user` tells users apart and is no secret; `credential` is, and lives in memory only. */
+export type Caller = { readonly user: string; readonly credential?: string };
+
+/** A v2 refusal as a value: `status` is the HTTP status it has or would have on the wire. */
+export type V2Error = {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly details: Json;
+  readonly retryAfterSeconds?: number;
+};
+
+export type Result<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: V2Error };
+
+export type SubmitRequest = {
+  readonly workflow: Graph;
+  /** Closed in the contract; secret; never stored. */
+  readonly extraData: {
+    readonly api_key_comfy_org?: string;
+    readonly auth_token_comfy_org?: string;
+  };
+  readonly idempotencyKey?: string;
+  /** Labels for finding the job again; not every upstream takes them. */
+  readonly metadata?: { readonly [name: string]: string };
+  /** Queue order, lower runs first; ties by submission. Advisory. */
+  readonly order?: number;
+  /** What saved files should carry as their `prompt` and `workflow` texts, when it is not `workflow`. */
+  readonly provenance?: { readonly prompt: Json; readonly extraPngInfo: Json };
+};
+
+/**
+ * One event of a job. On connect: `status`, the latest `progress`, the latest `preview`; then live;
+ * a terminal `status` is the last one. `x_node` and `x_text` are Holdover's additive events:
+ * a node `started`, or `finished` with what it shows (`ui` absent: it shows nothing and says
+ * nothing; `null`: v1 says `executed` with `output: null`).
+ * `x_with_step` says that the next `progress` of that node belongs to this picture.
+ */
+export type JobEvent =
+  | {
+      readonly event: 'status';
+      readonly data: {
+        readonly status: JobStatus;
+        readonly queue_position?: number | null;
+        readonly x_cached_nodes?: readonly string[];
+      };
+    }
+  | { readonly event: 'progress'; readonly data: Progress }
+  | {
+      readonly event: 'preview';
+      readonly data: {
+        readonly node_id: string;
+        readonly content_type: string;
+        readonly bytes: Uint8Array;
+        readonly x_with_step?: boolean;
+      };
+    }
+  | { readonly event: 'output'; readonly data: Output & { readonly x_with_step?: boolean } }
+  | {
+      readonly event: 'x_node';
+      readonly data: {
+        readonly node_id: string;
+        readonly phase: 'started' | 'finished';
+        readonly ui?: NodeUi | null;
+      };
+    }
+  | { readonly event: 'x_text'; readonly data: { readonly node_id: string; readonly text: string } };
+
+/** A file on local disk, hashed while it was written. The receiver takes it over (renames or deletes it). */
+export type SpooledFile = {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** `blake3:<64 hex>` */
+  readonly hash: string;
+};
+
+export type AssetUpload = {
+  readonly file: SpooledFile;
+  readonly contentType: string;
+  readonly filePath: string;
+  readonly tags?: readonly string[];
+  readonly expiresInSeconds?: number;
+  readonly expectedHash?: string;
+};
+
+export type ByteRange = { readonly start: number; readonly end: number };
+
+/** Bytes of an asset, or where they are. `end` is inclusive, as in HTTP. */
+export type Content =
+  | {
+      readonly kind: 'bytes';
+      readonly stream: Readable;
+      readonly contentType: string;
+      readonly totalBytes: number;
+      readonly range?: ByteRange;
+      readonly etag?: string;
+    }
+  | { readonly kind: 'redirect'; readonly location: string };
+
+export type JobListQuery = {
+  readonly limit?: number;
+  readonly cursor?: string;
+  readonly status?: readonly JobStatus[];
+  readonly metadata?: { readonly [name: string]: string };
+};
+
+/**
+ * The port between the v1 surface and whatever runs jobs: the embedded engine or a remote v2 service.
+ * Protocol refusals come back as values; a rejected promise means broken plumbing.
+ */
+export interface JobApi {
+  submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
+  get(caller: Caller, jobId: string): Promise<Result<Job>>;
+  workflow(caller: Caller, jobId: string): Promise<Result<{ workflow: Graph; format: 'api' | 'save' }>>;
+  /** Live events until a terminal status or until `signal` aborts. */
+  events(caller: Caller, jobId: string, signal: AbortSignal): Promise<Result<AsyncIterable<JobEvent>>>;
+  cancel(caller: Caller, jobId: string): Promise<Result<Job>>;
+  list(caller: Caller, query: JobListQuery): Promise<Result<{ jobs: readonly Job[]; next_cursor?: string }>>;
+  createAsset(caller: Caller, upload: AssetUpload): Promise<Result<Asset>>;
+  assetFromHash(
+    caller: Caller,
+    request: Omit<AssetUpload, 'file' | 'contentType' | 'expectedHash'> & { readonly hash: string },
+  ): Promise<Result<Asset>>;
+  hasBlob(caller: Caller, hash: string): Promise<Result<boolean>>;
+  asset(caller: Caller, assetId: string): Promise<Result<Asset>>;
+  deleteAsset(caller: Caller, assetId: string): Promise<Result<null>>;
+  content(caller: Caller, assetId: string, range?: ByteRange): Promise<Result<Content>>;
+  health(): Promise<Result<{ status: 'healthy'; upstream: string }>>;
+}
+
+export function ok<T>(value: T): Result<T> {
+  return { ok: true, value };
+}
+
+export function refuse<T>(
+  status: number,
+  code: string,
+  message: string,
+  more: { readonly details?: Json; readonly retryAfterSeconds?: number } = {},
+): Result<T> {
+  const { details = null, ...rest } = more;
+  return { ok: false, error: { status, code, message, details, ...rest } };
+}

@@ -1,0 +1,187 @@
+import type { Json, JsonObject } from './json.ts';
+
+/** A file as `/history`, `executed` and `/view` name it. */
+export type FileRef = {
+  readonly filename: string;
+  readonly subfolder: string;
+  readonly type: 'input' | 'output' | 'temp';
+};
+
+/** `executed.output` and one entry of history `outputs`: lists by key. */
+export type NodeOutput = { readonly [key: string]: readonly Json[] };
+
+export type NodeState = {
+  readonly value: number;
+  readonly max: number;
+  readonly state: 'running' | 'finished';
+  readonly node_id: string;
+  readonly prompt_id: string;
+  readonly display_node_id: string;
+  readonly parent_node_id: string | null;
+  readonly real_node_id: string;
+};
+
+/** Every JSON message of v1's WebSocket; `type` is the first key on the wire. `timestamp` is ms since 1970. */
+export type V1Message =
+  | {
+      readonly type: 'status';
+      readonly data: {
+        readonly status: { readonly exec_info: { readonly queue_remaining: number } };
+        readonly sid?: string;
+      };
+    }
+  | {
+      readonly type: 'execution_start' | 'execution_success';
+      readonly data: { readonly prompt_id: string; readonly timestamp: number };
+    }
+  | {
+      readonly type: 'execution_cached';
+      readonly data: {
+        readonly nodes: readonly string[];
+        readonly prompt_id: string;
+        readonly timestamp: number;
+      };
+    }
+  | {
+      readonly type: 'executing';
+      readonly data:
+        | { readonly node: string; readonly display_node: string; readonly prompt_id: string }
+        | { readonly node: null; readonly prompt_id: string }
+        /** The bare form a reconnecting socket gets. */
+        | { readonly node: string };
+    }
+  | {
+      readonly type: 'progress_state';
+      readonly data: {
+        readonly prompt_id: string;
+        readonly nodes: { readonly [nodeId: string]: NodeState };
+      };
+    }
+  | {
+      readonly type: 'progress';
+      readonly data: {
+        readonly value: number;
+        readonly max: number;
+        readonly prompt_id: string;
+        readonly node: string;
+      };
+    }
+  | {
+      readonly type: 'executed';
+      readonly data: {
+        readonly node: string;
+        readonly display_node: string;
+        readonly output: NodeOutput | null;
+        readonly prompt_id: string;
+      };
+    }
+  | {
+      readonly type: 'execution_error';
+      readonly data: {
+        readonly prompt_id: string;
+        readonly node_id: string;
+        readonly node_type: string;
+        readonly executed: readonly string[];
+        readonly exception_message: string;
+        readonly exception_type: string;
+        readonly traceback: readonly string[];
+        readonly current_inputs: { readonly [name: string]: readonly Json[] };
+        readonly current_outputs: readonly string[];
+        readonly timestamp: number;
+      };
+    }
+  | {
+      readonly type: 'execution_interrupted';
+      readonly data: {
+        readonly prompt_id: string;
+        readonly node_id: string;
+        readonly node_type: string;
+        readonly executed: readonly string[];
+        readonly timestamp: number;
+      };
+    }
+  | { readonly type: 'feature_flags'; readonly data: JsonObject }
+  | { readonly type: 'notification'; readonly data: { readonly value: string; readonly id?: string } }
+  | { readonly type: 'logs'; readonly data: JsonObject };
+
+/** `[number, prompt_id, prompt, extra_data, outputs_to_execute]` */
+export type QueueItem = readonly [number, string, Json, Json, readonly string[]];
+
+/** The messages history keeps: start, cached, then exactly one end. */
+export type HistoryMessage = readonly [V1Message['type'], V1Message['data']];
+
+export type HistoryEntry = {
+  readonly prompt: QueueItem;
+  readonly outputs: { readonly [nodeId: string]: NodeOutput };
+  readonly status: {
+    readonly status_str: 'success' | 'error';
+    readonly completed: boolean;
+    readonly messages: readonly HistoryMessage[];
+  };
+  readonly meta: {
+    readonly [nodeId: string]: {
+      readonly node_id: string;
+      readonly display_node: string;
+      readonly parent_node: string | null;
+      readonly real_node_id: string;
+    };
+  };
+};
+
+/** One entry of a v1 validation answer. */
+export type NodeErrorEntry = {
+  readonly type: string;
+  readonly message: string;
+  readonly details: string;
+  readonly extra_info: JsonObject;
+};
+
+export type NodeErrors = {
+  readonly [nodeId: string]: {
+    readonly errors: readonly NodeErrorEntry[];
+    readonly dependent_outputs: readonly string[];
+    readonly class_type: string;
+  };
+};
+
+/** Body of every failing `POST /prompt`. */
+export type PromptRefusal = {
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    readonly details: string;
+    readonly extra_info: JsonObject;
+  };
+  readonly node_errors: NodeErrors;
+};
+
+/** The ten status words of `GET /api/job/{id}/status`. */
+export type StatusWord =
+  | 'success'
+  | 'error'
+  | 'non_retryable_error'
+  | 'lost'
+  | 'cancelled'
+  | 'submitted'
+  | 'queued_waiting'
+  | 'preparing'
+  | 'executing'
+  | 'cancel_requested';
+
+/** `/object_info`: class name → definition in v1's shape. */
+export type ObjectInfo = { readonly [className: string]: ClassInfo };
+
+export type ClassInfo = {
+  readonly input: { readonly [group: string]: { readonly [name: string]: Json } };
+  readonly input_order: { readonly [group: string]: readonly string[] };
+  readonly output: readonly Json[];
+  readonly output_is_list: readonly boolean[];
+  readonly output_name: readonly string[];
+  readonly name: string;
+  readonly display_name: string | null;
+  readonly description: string;
+  readonly python_module: string;
+  readonly category: string;
+  readonly output_node: boolean;
+  readonly [more: string]: Json;
+};
