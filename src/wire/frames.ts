@@ -1,3 +1,5 @@
+import { pythonJson } from './python-json.ts';
+
 /** Binary WebSocket frame types of v1; all integers are big-endian. */
 export const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
 
@@ -37,9 +39,9 @@ export function textFrame(nodeId: string, text: string): Buffer {
   return Buffer.concat([u32(FRAME_TYPE.text), u32(id.length), id, Buffer.from(text, 'utf8')]);
 }
 
-/** Type 4: `u32 4, u32 JSON length, JSON, image`; only for sockets that negotiated it. */
+/** Type 4: `u32 4, u32 JSON length, JSON as Python spells it, image`; only for sockets that negotiated it. */
 export function previewWithMetadataFrame(image: Uint8Array, metadata: PreviewMetadata): Buffer {
-  const json = Buffer.from(JSON.stringify(metadata), 'utf8');
+  const json = Buffer.from(pythonJson(metadata), 'utf8');
   return Buffer.concat([u32(FRAME_TYPE.previewImageWithMetadata), u32(json.length), json, image]);
 }
 

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import type { AssetRow, Ledger } from '../ledger/ledger.ts';
+import { type AssetUpload, type ByteRange, type Content, type JobApi, ok, refuse, type Result } from '../wire/jobs.ts';
+import type { Asset } from '../wire/v2.ts';
+import type { Blobs } from './blobs.ts';
+import { contentLink, isoTime } from './links.ts';
+import type { Locks } from './locks.ts';
+
+const MIN_EXPIRES_IN_S = 60;
+const MAX_EXPIRES_IN_S = 604_800;
+const MAX_FILE_PATH_CHARS = 1024;
+const READ_CHUNK_BYTES = 2 ** 20;
+
+export type AssetDeps = {
+  readonly ledger: Ledger;
+  readonly blobs: Blobs;
+  readonly locks: Locks;
+  clock(): number;
+  /** Whether a job that is not over yet reads this asset. */
+  isRead(assetId: string): boolean;
+};
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/** The asset half of the port, by user. */
+export type Assets = {
+  create(user: string, upload: AssetUpload): Promise<Result<Asset>>;
+  fromHash(user: string, request: FromHash): Promise<Result<Asset>>;
+  hasBlob(user: string, hash: string): Promise<Result<boolean>>;
+  get(user: string, id: string): Promise<Result<Asset>>;
+  remove(user: string, id: string): Promise<Result<null>>;
+  content(user: string, id: string, range?: ByteRange): Promise<Result<Content>>;
+  /** The row behind an id, if it is this user's and has not expired. */
+  find(user: string, id: string): Promise<AssetRow | undefined>;
+  /** Removes a record, and its bytes when no other record shares them. */
+  discard(row: AssetRow): Promise<void>;
+};
+
+/** Assets over content-addressed files: every create makes a record of its own, equal bytes are stored once. */
+export function createAssets(deps: AssetDeps): Assets {
+  const { ledger, blobs, locks, clock } = deps;
+  const isLive = (row: AssetRow): boolean => row.expiresAtMs === null || row.expiresAtMs > clock();
+  const find = async (user: string, id: string): Promise<AssetRow | undefined> => {
+    const row = await ledger.assets.get(id);
+    return row && row.user === user && isLive(row) ? row : undefined;
+  };
+  const owned = async (user: string, hash: string): Promise<AssetRow | undefined> => {
+    const row = await ledger.assets.byHash(user, hash);
+    return row && isLive(row) ? row : undefined;
+  };
+  const discard = (row: AssetRow): Promise<void> =>
+    locks(row.hash, async () => {
+      await ledger.assets.remove(row.id);
+      if ((await ledger.assets.countByHash(row.hash)) === 0) await blobs.remove(row.hash);
+    });
+  return {
+    find,
+    discard,
+    async create(user, upload) {
+      const refusal = checkUpload(upload);
+      if (refusal) {
+        await rm(upload.file.path, { force: true });
+        return refusal;
+      }
+      return await locks(upload.file.hash, async () => {
+        const known = await owned(user, upload.file.hash);
+        await blobs.adopt(upload.file);
+        const row = newRow(user, { ...upload, ...upload.file }, clock());
+        await ledger.assets.insert(row);
+        return ok({ ...showAsset(row, clock()), created_new: !known });
+      });
+    },
+    async fromHash(user, request) {
+      const refusal = checkPlacement(request);
+      if (refusal) return refusal;
+      return await locks(request.hash, async () => {
+        const known = await owned(user, request.hash);
+        if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
+        const row = newRow(user, { ...known, ...request }, clock());
+        await ledger.assets.insert(row);
+        return ok({ ...showAsset(row, clock()), created_new: true });
+      });
+    },
+    async hasBlob(user, hash) {
+      return ok((await owned(user, hash)) !== undefined);
+    },
+    async get(user, id) {
+      const row = await find(user, id);
+      return row ? ok(showAsset(row, clock())) : notFound();
+    },
+    async remove(user, id) {
+      const row = await find(user, id);
+      if (!row) return notFound();
+      const held = deps.isRead(id) || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
+      if (held) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
+      await discard(row);
+      return ok(null);
+    },
+    async content(user, id, range) {
+      const row = await find(user, id);
+      return row ? await readContent(row, blobs, range) : notFound();
+    },
+  };
+}
+
+async function readContent(row: AssetRow, blobs: Blobs, range?: ByteRange): Promise<Result<Content>> {
+  const end = Math.min(range?.end ?? Infinity, row.sizeBytes - 1);
+  if (range && (range.start > end || range.start < 0)) {
+    const details = { size_bytes: row.sizeBytes };
+    return refuse(416, 'range_not_satisfiable', 'the range lies outside of the content', { details });
+  }
+  const handle = await blobs.open(row.hash);
+  if (!handle) return refuse(404, 'not_found', 'the bytes of this asset are gone');
+  const stream = handle.createReadStream({
+    highWaterMark: READ_CHUNK_BYTES,
+    ...(range && { start: range.start, end }),
+  });
+  return ok({
+    kind: 'bytes',
+    stream,
+    contentType: row.contentType,
+    totalBytes: row.sizeBytes,
+    etag: `"${row.hash}"`,
+    ...(range && { range: { start: range.start, end } }),
+  });
+}
+
+type NewAsset = Pick<AssetUpload, 'tags' | 'expiresInSeconds' | 'contentType' | 'filePath'> &
+  Pick<AssetRow, 'hash' | 'sizeBytes'>;
+
+function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
+  return {
+    id: randomUUID(),
+    user,
+    hash: asset.hash,
+    sizeBytes: asset.sizeBytes,
+    contentType: asset.contentType,
+    filePath: asset.filePath,
+    tagsJson: asset.tags ? JSON.stringify(asset.tags) : null,
+    createdAtMs: nowMs,
+    expiresAtMs: asset.expiresInSeconds === undefined ? null : nowMs + asset.expiresInSeconds * 1000,
+    jobId: null,
+  };
+}
+
+function showAsset(row: AssetRow, nowMs: number): Asset {
+  return {
+    id: row.id,
+    hash: row.hash,
+    size_bytes: row.sizeBytes,
+    content_type: row.contentType,
+    created_at: isoTime(row.createdAtMs),
+    ...contentLink(row.id, nowMs),
+    file_path: row.filePath,
+    expires_at: row.expiresAtMs === null ? null : isoTime(row.expiresAtMs),
+    job_id: row.jobId,
+    ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
+  };
+}
+
+function checkUpload(upload: AssetUpload): Result<never> | undefined {
+  const { expectedHash, file } = upload;
+  if (expectedHash !== undefined && expectedHash.toLowerCase() !== file.hash) {
+    return refuse(409, 'hash_mismatch', 'the bytes do not have the expected hash');
+  }
+  return checkPlacement(upload);
+}
+
+function checkPlacement(asset: { filePath?: string; expiresInSeconds?: number }): Result<never> | undefined {
+  const { filePath, expiresInSeconds: seconds } = asset;
+  if (filePath !== undefined && !isRelativePath(filePath)) {
+    return refuse(422, 'invalid_request', 'file_path must be a relative path without special segments');
+  }
+  if (seconds === undefined) return undefined;
+  if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S) return undefined;
+  const range = `${MIN_EXPIRES_IN_S} to ${MAX_EXPIRES_IN_S}`;
+  return refuse(422, 'invalid_request', `expires_in must be a whole number of seconds from ${range}`);
+}
+
+/** A back-slash is a separator to some systems, so it is refused like the special segments. */
+function isRelativePath(filePath: string): boolean {
+  if (filePath.length > MAX_FILE_PATH_CHARS || /[\\\p{Cc}]/u.test(filePath)) return false;
+  return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
+}
+
+function notFound<T>(): Result<T> {
+  return refuse(404, 'not_found', 'no such asset');
+}

@@ -1,0 +1,48 @@
+import { LRUCache } from 'lru-cache';
+import type { Value } from '../nodes/node.ts';
+import { buffersOf } from './memory.ts';
+import type { StoredOutput } from './protocol.ts';
+
+/** What one node left behind: a list of values per output slot, what it shows, the files it made. */
+export type NodeRecord = {
+  readonly slots: readonly (readonly Value[])[];
+  readonly uiJson?: string;
+  readonly outputs: readonly StoredOutput[];
+};
+
+/** Results by node signature. */
+export type NodeRecords = Map<string, NodeRecord>;
+
+/** Remembers, for each user apart, the results of that user's previous prompt and of no other, as v1 does. */
+export type NodeCache = {
+  take(user: string): NodeRecords;
+  put(user: string, records: NodeRecords): void;
+};
+
+/** Room for a value that is not pixels; only has to be more than nothing. */
+const RECORD_OVERHEAD_BYTES = 1024;
+
+/** Users beyond `maxBytes` are forgotten, the longest idle first. */
+export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): NodeCache {
+  const users = new LRUCache<string, NodeRecords>({
+    maxSize: Math.max(1, maxBytes),
+    sizeCalculation: sizeOf,
+  });
+  return {
+    take(user) {
+      const records = users.get(user) ?? new Map();
+      users.delete(user);
+      return records;
+    },
+    put(user, records) {
+      users.set(user, records);
+    },
+  };
+}
+
+function sizeOf(records: NodeRecords): number {
+  const values = [...records.values()].flatMap((record) => record.slots.flat());
+  const buffers = [...buffersOf(values)];
+  const pixelBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, 0);
+  return pixelBytes + RECORD_OVERHEAD_BYTES * (1 + values.length);
+}

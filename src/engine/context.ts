@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { hash as blake3 } from 'blake3';
+import { Cancelled, type SavedFile } from '../nodes/node.ts';
+import type { JsonObject } from '../wire/json.ts';
+import type { CallContext } from './executor.ts';
+import type { MemoryMeter } from './memory.ts';
+import type { FromWorker, Question, Questions, ReadableFile, StoredOutput, WrittenFile } from './protocol.ts';
+
+/** Asks the main thread and waits for its answer. */
+export type Ask = <K extends keyof Questions>(
+  question: Extract<Question, { kind: K }>,
+) => Promise<Questions[K]['answer']>;
+
+export type ContextDeps = {
+  readonly spoolDir: string;
+  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly stop: Int32Array;
+  readonly meter: MemoryMeter;
+  readonly promptText: string | null;
+  readonly extraPngInfo: JsonObject | null;
+  readonly ask: Ask;
+  post(message: FromWorker): void;
+};
+
+/** What node `nodeId` may do while it runs. */
+export function createCallContext(nodeId: string, deps: ContextDeps): CallContext {
+  const saved: StoredOutput[] = [];
+  let held: { readonly bytes: Uint8Array; readonly contentType: string } | undefined;
+  const check = (): void => {
+    if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
+  };
+  /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
+  const sendHeld = (withStep: { readonly x_with_step?: true }): void => {
+    if (!held) return;
+    const data = { node_id: nodeId, content_type: held.contentType, bytes: held.bytes, ...withStep };
+    held = undefined;
+    deps.post({ type: 'preview', data });
+  };
+  return {
+    nodeId,
+    meter: deps.meter,
+    saved,
+    promptText: deps.promptText,
+    extraPngInfo: deps.extraPngInfo,
+    check,
+    progress(step, steps) {
+      check();
+      sendHeld({ x_with_step: true });
+      deps.post({ type: 'step', nodeId, step, steps });
+    },
+    preview(bytes, contentType) {
+      check();
+      sendHeld({});
+      held = { bytes: Uint8Array.from(bytes), contentType };
+    },
+    flush: () => sendHeld({}),
+    text(text) {
+      check();
+      deps.post({ type: 'text', nodeId, text });
+    },
+    reserve(bytes) {
+      check();
+      deps.meter.reserve(bytes);
+    },
+    async readFile(value) {
+      check();
+      const file = deps.files.get(value);
+      if (!file) throw new Error(`${value} is not a file of this workflow`);
+      return await readFile(file.path);
+    },
+    async save(file) {
+      check();
+      const written = await writeSpooled(deps.spoolDir, file);
+      const output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+      saved.push(output);
+      return { x_asset: output.id };
+    },
+    async nextCounter(folder, prefix) {
+      check();
+      return await deps.ask({ kind: 'counter', ask: { ...folder, prefix } });
+    },
+  };
+}
+
+async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenFile> {
+  const target = path.join(spoolDir, randomUUID());
+  const handle = await open(target, 'wx');
+  try {
+    await handle.writeFile(file.bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
+  const hash = `blake3:${blake3(bytes).toString('hex')}`;
+  return { path: target, sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
+}

@@ -1,0 +1,27 @@
+import type { Job, Output } from '../wire/v2.ts';
+import type { StoredOutput } from './protocol.ts';
+
+/** How long a shown link is promised to work; it is renewed each time it is shown. */
+const LINK_LIFETIME_MS = 24 * 60 * 60 * 1000;
+
+/** A time as v2 writes it. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Where an asset's bytes are, as a host-relative link. */
+export function contentLink(assetId: string, nowMs: number): { url: string; url_expires_at: string } {
+  const url = `/api/v2/assets/${encodeURIComponent(assetId)}/content`;
+  return { url, url_expires_at: isoTime(nowMs + LINK_LIFETIME_MS) };
+}
+
+/** A stored output with fresh links. */
+export function showOutput(output: StoredOutput, nowMs: number): Output {
+  return { ...output, ...contentLink(output.id, nowMs) };
+}
+
+/** The links of a job. */
+export function jobLinks(jobId: string): Job['urls'] {
+  const self = `/api/v2/jobs/${encodeURIComponent(jobId)}`;
+  return { self, events: `${self}/events`, cancel: `${self}/cancel` };
+}

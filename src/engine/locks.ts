@@ -1,0 +1,19 @@
+/** Runs tasks of the same key one after the other. */
+export type Locks = <T>(key: string, task: () => Promise<T>) => Promise<T>;
+
+/** Keys are forgotten as soon as nobody holds or awaits them. */
+export function createLocks(): Locks {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (key, task) => {
+    const run = (tails.get(key) ?? Promise.resolve()).then(task);
+    const tail = run.then(noop, noop);
+    tails.set(key, tail);
+    try {
+      return await run;
+    } finally {
+      if (tails.get(key) === tail) tails.delete(key);
+    }
+  };
+}
+
+function noop(): void {}

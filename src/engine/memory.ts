@@ -1,0 +1,50 @@
+import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../nodes/node.ts';
+
+/** Keeps a job's pixels below its limit: what a running call reserves, and what finished calls left behind. */
+export type MemoryMeter = {
+  reserve(bytes: number): void;
+  /** The call is over: its reservations become the buffers it handed out. */
+  settle(values: Iterable<Value>): void;
+};
+
+/** Starts an empty meter. */
+export function createMemoryMeter(limitBytes: number): MemoryMeter {
+  const kept = new Set<ArrayBufferLike>();
+  let keptBytes = 0;
+  let openBytes = 0;
+  return {
+    reserve(bytes) {
+      if (keptBytes + openBytes + bytes > limitBytes) throw tooMuch(keptBytes + openBytes, bytes, limitBytes);
+      openBytes += bytes;
+    },
+    settle(values) {
+      openBytes = 0;
+      for (const buffer of buffersOf(values)) {
+        if (kept.has(buffer)) continue;
+        kept.add(buffer);
+        keptBytes += buffer.byteLength;
+      }
+    },
+  };
+}
+
+/** The distinct buffers behind some values. */
+export function buffersOf(values: Iterable<Value>): ReadonlySet<ArrayBufferLike> {
+  const buffers = new Set<ArrayBufferLike>();
+  for (const value of values) {
+    if (isPixels(value)) buffers.add(value.data.buffer);
+  }
+  return buffers;
+}
+
+/** A literal object or array of the workflow travels as a value too. */
+function isPixels(value: Value): value is ImageValue | MaskValue {
+  return typeof value === 'object' && value !== null && value.data instanceof Float32Array;
+}
+
+function tooMuch(used: number, wanted: number, limit: number): OutOfMemory {
+  const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  return new OutOfMemory(
+    `Allocation of ${mib(wanted)} failed: this job already holds ${mib(used)} of its ${mib(limit)}`,
+  );
+}

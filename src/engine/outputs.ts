@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { OutputType } from '../wire/v2.ts';
+import type { Blobs } from './blobs.ts';
+import type { Locks } from './locks.ts';
+import type { CounterQuestion, StoredOutput, WrittenFile } from './protocol.ts';
+
+export type OutputDeps = {
+  readonly ledger: Ledger;
+  readonly blobs: Blobs;
+  readonly locks: Locks;
+  clock(): number;
+};
+
+/** Files that jobs make, named as v1 names them. */
+export type Outputs = {
+  /** Makes a written file an asset of the job; durable once this resolves. */
+  commit(made: {
+    readonly user: string;
+    readonly jobId: string;
+    readonly nodeId: string;
+    readonly file: WrittenFile;
+  }): Promise<StoredOutput>;
+  /** The number after the highest one in use or promised, so that parallel jobs never get the same. */
+  nextCounter(user: string, question: CounterQuestion): Promise<number>;
+};
+
+const MAX_REMEMBERED_COUNTERS = 10_000;
+const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
+
+/** Keeps the names of each user's output files apart. */
+export function createOutputs({ ledger, blobs, locks, clock }: OutputDeps): Outputs {
+  const promised = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+  const nextFree = async (user: string, question: CounterQuestion): Promise<number> => {
+    const start = `${folderOf(question)}${question.prefix}_`;
+    const paths = await ledger.assets.outputPaths(user, start);
+    const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
+    const key = JSON.stringify([user, start]);
+    const next = 1 + used.reduce((most, counter) => Math.max(most, counter), promised.get(key) ?? 0);
+    promised.set(key, next);
+    return next;
+  };
+  const freeName = async (user: string, file: WrittenFile): Promise<string> => {
+    const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
+    let name = file.name;
+    while (prefix !== undefined && (await ledger.assets.byFilePath(user, `${folderOf(file)}${name}`))) {
+      const counter = await nextFree(user, { ...file, prefix });
+      name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
+    }
+    return name;
+  };
+  return {
+    nextCounter: (user, question) => locks(namesOf(user), () => nextFree(user, question)),
+    commit: ({ user, jobId, nodeId, file }) =>
+      locks(namesOf(user), async () => {
+        const name = await freeName(user, file);
+        const id = randomUUID();
+        await locks(file.hash, async () => {
+          await blobs.adopt(file);
+          await ledger.assets.insert({
+            id,
+            user,
+            hash: file.hash,
+            sizeBytes: file.sizeBytes,
+            contentType: file.contentType,
+            filePath: `${folderOf(file)}${name}`,
+            tagsJson: null,
+            createdAtMs: clock(),
+            expiresAtMs: null,
+            jobId,
+          });
+        });
+        return toOutput({ id, name, nodeId, jobId, file });
+      }),
+  };
+}
+
+function toOutput(made: {
+  readonly id: string;
+  readonly name: string;
+  readonly nodeId: string;
+  readonly jobId: string;
+  readonly file: WrittenFile;
+}): StoredOutput {
+  const { file } = made;
+  return {
+    node_id: made.nodeId,
+    name: made.name,
+    type: outputType(made.name, file.contentType),
+    content_type: file.contentType,
+    size_bytes: file.sizeBytes,
+    id: made.id,
+    hash: file.hash,
+    job_id: made.jobId,
+    x_subfolder: file.subfolder,
+    ...(file.temp && { x_temp: true }),
+    ...(file.websocket && { x_websocket: true }),
+  };
+}
+
+function outputType(name: string, contentType: string): OutputType {
+  if (name.endsWith('.latent')) return 'latent';
+  const family = contentType.split('/')[0];
+  return family === 'image' || family === 'video' || family === 'audio' || family === 'text' ? family : 'file';
+}
+
+function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {
+  return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
+}
+
+function namesOf(user: string): string {
+  return `names of ${user}`;
+}

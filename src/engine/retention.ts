@@ -1,0 +1,76 @@
+import type { AssetRow, Ledger } from '../ledger/ledger.ts';
+import type { Assets } from './assets.ts';
+import type { Blobs } from './blobs.ts';
+import type { Locks } from './locks.ts';
+
+const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
+/** Assets looked at in one sweep when the disk budget is exceeded. */
+const BUDGET_BATCH = 1000;
+
+export type RetentionDeps = {
+  readonly ledger: Ledger;
+  readonly assets: Assets;
+  readonly blobs: Blobs;
+  readonly locks: Locks;
+  readonly assetBudgetBytes: number;
+  clock(): number;
+  /** Whether a job that is not over yet reads or lists this asset. */
+  isRead(assetId: string): boolean;
+  isLive(jobId: string): boolean;
+};
+
+/** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
+export async function sweep(deps: RetentionDeps): Promise<void> {
+  const nowMs = deps.clock();
+  for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
+  for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
+    if (!deps.isRead(row.id)) await deps.assets.discard(row);
+  }
+  await deps.ledger.keys.expire(nowMs - KEY_LIFETIME_MS);
+  await keepBudget(deps);
+}
+
+/** Bytes that reached the disk but never the ledger, left by a process that died in between. */
+export async function removeOrphanBlobs({ ledger, blobs, locks }: RetentionDeps): Promise<void> {
+  for await (const hash of blobs.hashes()) {
+    await locks(hash, async () => {
+      if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
+    });
+  }
+}
+
+/** A rerun from the cache may have extended the job meanwhile: it lists this job's outputs as its own. */
+async function expireJob(id: string, { ledger, assets, locks, clock }: RetentionDeps): Promise<void> {
+  await locks(jobLock(id), async () => {
+    const row = await ledger.jobs.get(id);
+    if (!row || row.expiresAtMs > clock()) return;
+    for (const asset of await ledger.assets.ofJob(id)) await assets.discard(asset);
+    await ledger.jobs.remove(id);
+  });
+}
+
+/** Temporary files go first, then the oldest; nothing a live job needs. */
+async function keepBudget(deps: RetentionDeps): Promise<void> {
+  const isOver = async (): Promise<boolean> =>
+    (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
+  if (!(await isOver())) return;
+  const rows = (await deps.ledger.assets.oldest(BUDGET_BATCH)).filter((row) => isFree(row, deps));
+  const temporary = rows.filter(isTemporary);
+  for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
+    if (!(await isOver())) return;
+    await deps.assets.discard(row);
+  }
+}
+
+function isFree(row: AssetRow, deps: RetentionDeps): boolean {
+  return !deps.isRead(row.id) && !(row.jobId !== null && deps.isLive(row.jobId));
+}
+
+function isTemporary(row: AssetRow): boolean {
+  return row.filePath.startsWith('temp/');
+}
+
+/** The lock that guards one job's row. */
+export function jobLock(jobId: string): string {
+  return `job ${jobId}`;
+}

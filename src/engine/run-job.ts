@@ -1,0 +1,121 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { Cancelled, type NodeDef } from '../nodes/node.ts';
+import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import { pythonJson } from '../wire/python-json.ts';
+import type { Graph } from '../wire/v2.ts';
+import type { NodeCache, NodeRecords } from './cache.ts';
+import { type Ask, type ContextDeps, createCallContext } from './context.ts';
+import { execute, NodeCallError } from './executor.ts';
+import { jobError, toJobError } from './failure.ts';
+import { createMemoryMeter } from './memory.ts';
+import { type Plan, planRun } from './plan.ts';
+import type { FromWorker, ReadableFile, RunEnd, RunOrder } from './protocol.ts';
+import { describeInputs } from './values.ts';
+
+export type RunDeps = {
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly cache: NodeCache;
+  readonly spoolDir: string;
+  readonly ask: Ask;
+  post(message: FromWorker): void;
+};
+
+/** Runs one job to its end inside a worker thread; every outcome is a value. */
+export async function runJob(order: RunOrder, deps: RunDeps): Promise<RunEnd> {
+  const previous = deps.cache.take(order.user);
+  let records: NodeRecords = new Map();
+  try {
+    const plan = planRun({
+      graph: parseJson(order.workflowJson) as Graph,
+      targets: order.targets,
+      nodes: deps.nodes,
+      files: order.files,
+      nonce: randomUUID(),
+    });
+    records = await stillValid(previous, plan, deps.ask);
+    await executePlan(plan, records, order, deps);
+    return { kind: 'succeeded' };
+  } catch (error) {
+    return runEndOf(error);
+  } finally {
+    deps.cache.put(order.user, records);
+  }
+}
+
+async function executePlan(plan: Plan, records: NodeRecords, order: RunOrder, deps: RunDeps): Promise<void> {
+  const meter = createMemoryMeter(order.memoryLimitBytes);
+  const extraPngInfo = order.extraPngInfoJson === null ? null : parseJson(order.extraPngInfoJson);
+  const context: ContextDeps = {
+    ...deps,
+    meter,
+    files: order.files,
+    stop: new Int32Array(order.stop),
+    promptText: await promptText(plan, order),
+    extraPngInfo: isJsonObject(extraPngInfo ?? undefined) ? (extraPngInfo as ContextDeps['extraPngInfo']) : null,
+  };
+  await execute({
+    plan,
+    records,
+    meter,
+    targets: new Set(order.targets),
+    post: deps.post,
+    contextFor: (node) => createCallContext(node.id, context),
+  });
+}
+
+/** Results whose files are gone are computed anew. */
+async function stillValid(previous: NodeRecords, plan: Plan, ask: Ask): Promise<NodeRecords> {
+  const signatures = new Set([...plan.values()].map((node) => node.signature));
+  const candidates = [...previous].filter(([signature]) => signatures.has(signature));
+  const outputs = candidates.flatMap(([, record]) => record.outputs);
+  const alive = new Set(outputs.length > 0 ? await ask({ kind: 'alive', ask: outputs }) : []);
+  return new Map(candidates.filter(([, record]) => record.outputs.every((output) => alive.has(output.id))));
+}
+
+/** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
+async function promptText(plan: Plan, order: RunOrder): Promise<string | null> {
+  const prompt = parseJson(order.promptJson);
+  if (!isJsonObject(prompt)) return pythonJson(prompt);
+  const stamped: { [id: string]: Json } = { ...prompt };
+  for (const node of plan.values()) {
+    const digests = await fileDigests(node, order.files);
+    const shown = stamped[node.id];
+    if (digests.length > 0 && isJsonObject(shown)) stamped[node.id] = { ...shown, is_changed: digests };
+  }
+  return pythonJson(stamped);
+}
+
+async function fileDigests(
+  node: { readonly def: NodeDef; readonly literals: ReadonlyMap<string, { readonly value: Json }> },
+  files: ReadonlyMap<string, ReadableFile>,
+): Promise<readonly string[]> {
+  const digests: string[] = [];
+  for (const name of node.def.fileInputs ?? []) {
+    const value = node.literals.get(name)?.value;
+    const file = typeof value === 'string' ? files.get(value) : undefined;
+    if (file) digests.push(await sha256(file.path));
+  }
+  return digests;
+}
+
+async function sha256(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file, { highWaterMark: 2 ** 20 }), hash);
+  return hash.digest('hex');
+}
+
+function runEndOf(error: unknown): RunEnd {
+  if (!(error instanceof NodeCallError)) {
+    const message = error instanceof Error ? error.message : String(error);
+    return failed(jobError('node_execution_error', message, { exceptionType: 'RuntimeError' }));
+  }
+  if (error.cause instanceof Cancelled) return { kind: 'stopped' };
+  const inputs = describeInputs(error.inputs);
+  return failed(toJobError(error.cause, { id: error.node.id, classType: error.node.def.name, inputs }));
+}
+
+function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd {
+  return { kind: 'failed', errorJson: stringifyJson(error as Json) };
+}

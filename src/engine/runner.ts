@@ -1,0 +1,132 @@
+import type { JobStatus } from '../wire/v2.ts';
+import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import type { JobError } from '../wire/v2.ts';
+import { jobError } from './failure.ts';
+import type { LiveJob, StopReason } from './live.ts';
+import type { FromWorker, Question, Questions, RunOrder } from './protocol.ts';
+import { createReporter, type Reporter } from './report.ts';
+import type { SlotEnd, WorkerSlot } from './worker-slot.ts';
+import type { Resolved } from './resolve.ts';
+
+/** How a job ended; `interrupted` when the engine was closed under it. */
+export type JobEnd =
+  | { readonly status: Extract<JobStatus, 'succeeded' | 'canceled'> }
+  | { readonly status: 'failed'; readonly error: JobError }
+  | { readonly status: 'interrupted' };
+
+export type RunnerDeps = {
+  readonly timeLimitMs: number;
+  readonly memoryLimitBytes: number;
+  /** How long a job may take to notice that it is to stop. */
+  readonly stopGraceMs: number;
+  clock(): number;
+  resolve(job: LiveJob): Promise<Resolved>;
+  /** Answers what a worker asks on behalf of a job. */
+  answer<K extends keyof Questions>(job: LiveJob, question: Extract<Question, { kind: K }>): Promise<Questions[K]['answer']>;
+};
+
+/** Runs one job on a worker until it ends, one way or another. */
+export async function runOnWorker(job: LiveJob, slot: WorkerSlot, deps: RunnerDeps): Promise<JobEnd> {
+  const resolved = await deps.resolve(job);
+  if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
+  if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
+  const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  const disarm = armStop(job, { stop, slot, ...deps });
+  const reporter = createReporter(job, deps.clock);
+  const end = await talk({ job, slot, reporter, order: toOrder(job, resolved, { stop, ...deps }) }, deps);
+  disarm();
+  if (end.kind === 'succeeded') reporter.complete();
+  return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
+}
+
+type Talk = {
+  readonly job: LiveJob;
+  readonly slot: WorkerSlot;
+  readonly reporter: Reporter;
+  readonly order: RunOrder;
+};
+
+/** Handles what the worker says strictly in its order, a commit to disk included. */
+async function talk({ job, slot, reporter, order }: Talk, deps: RunnerDeps): Promise<SlotEnd> {
+  let handled: Promise<void> = Promise.resolve();
+  const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
+    try {
+      const value = await deps.answer(job, message);
+      if (message.kind === 'save') reporter.output(value as Questions['save']['answer']);
+      slot.reply({ type: 'reply', id: message.id, value });
+    } catch (error) {
+      const failure = error instanceof Error ? error.message : String(error);
+      slot.reply({ type: 'reply', id: message.id, failure });
+    }
+  };
+  const end = await slot.run(order, (message) => {
+    handled = handled.then(() => (message.type === 'question' ? answer(message) : reporter.tell(message)));
+  });
+  await handled;
+  return end;
+}
+
+type StopDeps = Pick<RunnerDeps, 'timeLimitMs' | 'stopGraceMs'> & {
+  readonly stop: SharedArrayBuffer;
+  readonly slot: WorkerSlot;
+};
+
+/** A stop is first a flag the node looks at, then, after the grace, the end of its thread. */
+function armStop(job: LiveJob, { stop, slot, timeLimitMs, stopGraceMs }: StopDeps): () => void {
+  const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
+  const onStop = (): void => {
+    Atomics.store(new Int32Array(stop), 0, 1);
+    timers.push(setTimeout(() => void slot.kill(), stopGraceMs));
+  };
+  if (job.stop.signal.aborted) onStop();
+  job.stop.signal.addEventListener('abort', onStop);
+  return () => {
+    job.stop.signal.removeEventListener('abort', onStop);
+    for (const timer of timers) clearTimeout(timer);
+  };
+}
+
+function toOrder(
+  job: LiveJob,
+  resolved: Resolved,
+  { stop, memoryLimitBytes }: { readonly stop: SharedArrayBuffer; readonly memoryLimitBytes: number },
+): RunOrder {
+  const extraPngInfo = job.provenance?.extraPngInfo ?? null;
+  return {
+    type: 'run',
+    user: job.user,
+    workflowJson: stringifyJson(resolved.workflow),
+    targets: job.targets,
+    files: resolved.files,
+    promptJson: stringifyJson(job.provenance?.prompt ?? (resolved.workflow as Json)),
+    extraPngInfoJson: extraPngInfo === null ? null : stringifyJson(extraPngInfo),
+    memoryLimitBytes,
+    stop,
+  };
+}
+
+type EndedJob = Pick<LiveJob, 'stop'> & { readonly nodeId?: string | null; readonly classType?: string | null };
+
+function endOf(end: SlotEnd, job: EndedJob, timeLimitMs: number): JobEnd {
+  const reason = job.stop.signal.aborted ? (job.stop.signal.reason as StopReason) : undefined;
+  if (reason === 'canceled') return { status: 'canceled' };
+  if (end.kind === 'succeeded') return { status: 'succeeded' };
+  if (end.kind === 'failed') return { status: 'failed', error: parseJson(end.errorJson) as unknown as JobError };
+  if (reason === 'shutdown') return { status: 'interrupted' };
+  const { nodeId = null, classType = null } = job;
+  if (reason === 'timeout') {
+    const message = `the job ran longer than its limit of ${timeLimitMs / 1000} seconds`;
+    return { status: 'failed', error: jobError('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType }) };
+  }
+  const lost = end.kind === 'lost' ? end : { reason: 'it stopped unasked', outOfMemory: false };
+  const message = `the worker running this job was lost: ${lost.reason}`;
+  const code = lost.outOfMemory ? 'out_of_memory' : 'worker_lost';
+  const exceptionType = lost.outOfMemory ? 'torch.OutOfMemoryError' : 'RuntimeError';
+  return { status: 'failed', error: jobError(code, message, { exceptionType, nodeId, classType }) };
+}
+
+function missingAsset({ missing, unknownFiles }: Resolved): JobEnd {
+  const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
+  const message = `files of this workflow no longer exist: ${names}`;
+  return { status: 'failed', error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }) };
+}

@@ -1,0 +1,51 @@
+/** Entry of the worker threads: runs one job at a time and holds the pixels and the cache between jobs. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { NodeDef } from '../nodes/node.ts';
+import { createNodeCache } from './cache.ts';
+import type { Ask } from './context.ts';
+import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
+import { runJob } from './run-job.ts';
+
+type NodeModule = { readonly ALL_NODES: ReadonlyMap<string, NodeDef> | readonly NodeDef[] };
+
+if (!parentPort) throw new Error('engine/worker is started as a worker thread');
+await serve(parentPort, workerData as WorkerSetup);
+
+async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
+  const { ALL_NODES } = (await import(setup.nodesModule)) as NodeModule;
+  const nodes = ALL_NODES instanceof Map ? ALL_NODES : byName([...ALL_NODES.values()]);
+  const cache = createNodeCache({ maxBytes: setup.cacheBytes });
+  const { ask, settle } = createAsker(port);
+  const deps = { nodes, cache, spoolDir: setup.spoolDir, ask, post: (message: FromWorker) => post(port, message) };
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'reply') settle(message);
+    else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
+  });
+}
+
+function byName(nodes: readonly NodeDef[]): ReadonlyMap<string, NodeDef> {
+  return new Map(nodes.map((node) => [node.name, node]));
+}
+
+function post(port: MessagePort, message: FromWorker): void {
+  if (message.type !== 'preview') port.postMessage(message);
+  else port.postMessage(message, [message.data.bytes.buffer as ArrayBuffer]);
+}
+
+function createAsker(port: MessagePort): { ask: Ask; settle(reply: ToWorker & { type: 'reply' }): void } {
+  const waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
+  let lastId = 0;
+  return {
+    ask: (question) =>
+      new Promise((resolve, reject) => {
+        waiting.set(++lastId, { resolve, reject });
+        post(port, { type: 'question', id: lastId, ...question });
+      }),
+    settle(reply) {
+      const asked = waiting.get(reply.id);
+      waiting.delete(reply.id);
+      if ('failure' in reply) asked?.reject(new Error(reply.failure));
+      else asked?.resolve(reply.value as never);
+    },
+  };
+}

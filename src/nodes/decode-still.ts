@@ -1,0 +1,56 @@
+import sharp from 'sharp';
+
+import { refuseTooManyPixels, type Picture } from './decode-picture.ts';
+import { isPng, readPngChunks, writePng } from './png-chunks.ts';
+
+/** v1 loads a cut-off file as far as it goes, and applies no colour profile; pixels are counted below. */
+const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as const;
+
+/** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
+export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
+  const image = sharp(completed(bytes), OPTIONS);
+  const { width, height, hasAlpha } = await image.metadata();
+  refuseTooManyPixels(width * height);
+  const { data, info } = await image.autoOrient().ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  return {
+    width: info.width,
+    height: info.height,
+    hasAlpha: hasAlpha && !hasColourKey(bytes),
+    rgba: data,
+  };
+}
+
+/** Decodes an animation; sharp stacks its frames, already composed, into one tall picture. */
+export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]> {
+  const image = sharp(bytes, { ...OPTIONS, animated: true });
+  const { width, height, pageHeight = height } = await image.metadata();
+  refuseTooManyPixels(width * height);
+  const data = await image.ensureAlpha().raw().toBuffer();
+  const hasAlpha = hasTransparentPixel(data);
+  const size = width * pageHeight * 4;
+  return Array.from({ length: Math.floor(height / pageHeight) }, (_, i) => ({
+    width,
+    height: pageHeight,
+    hasAlpha,
+    rgba: data.subarray(i * size, (i + 1) * size),
+  }));
+}
+
+/** Ends a cut-off PNG properly, or the decoder would not give the rows that are there. */
+function completed(bytes: Uint8Array): Uint8Array {
+  const chunks = isPng(bytes) ? readPngChunks(bytes) : [];
+  if (chunks.length === 0 || chunks.at(-1)?.type === 'IEND') return bytes;
+  return writePng([...chunks, { type: 'IEND', data: new Uint8Array() }]);
+}
+
+/** A grey or RGB PNG whose tRNS names one transparent colour: v1 sees no alpha band there. */
+function hasColourKey(bytes: Uint8Array): boolean {
+  const colourType = isPng(bytes) ? bytes[25] : undefined;
+  return colourType === 0 || colourType === 2;
+}
+
+/** GIF and animated WEBP decode to four channels whether or not anything is transparent. */
+function hasTransparentPixel(rgba: Uint8Array): boolean {
+  for (let i = 3; i < rgba.length; i += 4) if (rgba[i] !== 255) return true;
+  return false;
+}

@@ -1,0 +1,31 @@
+import { BASIC_NODES } from './basic.ts';
+import { COMPOSE_NODES } from './compose.ts';
+import { FILTER_NODES } from './filter.ts';
+import { LOAD_NODES } from './load.ts';
+import { MASK_NODES } from './mask.ts';
+import type { NodeDef } from './node.ts';
+import { PRIMITIVE_NODES } from './primitive.ts';
+import { GENERATOR_NODES } from './reaction-diffusion.ts';
+import { SAVE_ANIMATED_NODES } from './save-animated.ts';
+import { SAVE_NODES } from './save.ts';
+import { SCALE_NODES } from './scale.ts';
+import { TEXT_NODES } from './text.ts';
+import { TRANSFORM_NODES } from './transform.ts';
+
+/** Every node class this server runs, by its v1 name. */
+export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
+  [
+    ...SAVE_NODES,
+    ...LOAD_NODES,
+    ...SAVE_ANIMATED_NODES,
+    ...BASIC_NODES,
+    ...SCALE_NODES,
+    ...FILTER_NODES,
+    ...TRANSFORM_NODES,
+    ...COMPOSE_NODES,
+    ...MASK_NODES,
+    ...PRIMITIVE_NODES,
+    ...TEXT_NODES,
+    ...GENERATOR_NODES,
+  ].map((def) => [def.name, def]),
+);

@@ -1,0 +1,134 @@
+import { decodeFirst, decodeFrames, type ImageFile } from './decode.ts';
+import type { Picture } from './decode-picture.ts';
+import type { ImageValue, Inputs, InputSpec, MaskValue, NodeContext, NodeDef, NodeResult } from './node.ts';
+import { frameOf, levelOf, newImage, newMask, stringInput } from './tensor.ts';
+
+/** What v1 gives for a mask when the file has no alpha, whatever the picture's size. */
+const NO_MASK = { height: 64, width: 64 } as const;
+
+const CHANNELS = ['alpha', 'red', 'green', 'blue'] as const;
+
+/** Place of each channel among the four bytes of a decoded pixel. */
+const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue: 2, alpha: 3 };
+
+/** The files a user may choose are filled in per user where `/object_info` is answered. */
+const UPLOADED: InputSpec = [[], { image_upload: true }];
+
+/** The nodes that read image files. */
+export const LOAD_NODES: readonly NodeDef[] = [
+  {
+    name: 'LoadImage',
+    displayName: 'Load Image',
+    description: '',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { image: UPLOADED },
+    outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+    fileInputs: ['image'],
+    run: loadImage,
+  },
+  {
+    name: 'LoadImageMask',
+    displayName: 'Load Image (as Mask)',
+    description: '',
+    category: 'mask',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { image: UPLOADED, channel: [CHANNELS] },
+    outputs: [{ type: 'MASK' }],
+    fileInputs: ['image'],
+    run: loadImageMask,
+  },
+  {
+    name: 'LoadImageOutput',
+    displayName: 'Load Image (from Outputs)',
+    description: 'Reads back a picture that an earlier run saved.',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: {
+      image: [
+        'COMBO',
+        {
+          image_upload: true,
+          image_folder: 'output',
+          remote: {
+            route: '/internal/files/output',
+            refresh_button: true,
+            control_after_refresh: 'first',
+          },
+        },
+      ],
+    },
+    outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+    experimental: true,
+    fileInputs: ['image'],
+    run: loadImage,
+  },
+];
+
+async function loadImage(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const pictures = sameSize(await decodeFrames(await readImage(inputs, context)));
+  context.check();
+  return { outputs: [toImage(context, pictures), toMask(context, pictures)] };
+}
+
+/** Unlike LoadImage this takes one frame only, and a file without alpha has an opaque one of its size. */
+async function loadImageMask(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const { width, height, rgba } = await decodeFirst(await readImage(inputs, context));
+  context.check();
+  const mask = newMask(context, { batch: 1, height, width });
+  const channel = stringInput(inputs, 'channel');
+  copyChannel(rgba, mask.data, { offset: BYTE_OF[channel] ?? 0, inverted: channel === 'alpha' });
+  return { outputs: [mask] };
+}
+
+async function readImage(inputs: Inputs, context: NodeContext): Promise<ImageFile> {
+  const name = stringInput(inputs, 'image');
+  return { name, bytes: await context.readFile(name) };
+}
+
+/** v1 skips frames that are not the size of the first. */
+function sameSize(pictures: readonly Picture[]): readonly Picture[] {
+  const first = pictures[0];
+  return pictures.filter(({ width, height }) => width === first?.width && height === first.height);
+}
+
+function toImage(context: NodeContext, pictures: readonly Picture[]): ImageValue {
+  const { width = 0, height = 0 } = pictures[0] ?? {};
+  const image = newImage(context, { batch: pictures.length, height, width, channels: 3 });
+  for (const [i, { rgba }] of pictures.entries()) copyColours(rgba, frameOf(image, i));
+  return image;
+}
+
+function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
+  const hasAlpha = pictures.some((picture) => picture.hasAlpha);
+  const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
+  const mask = newMask(context, { batch: pictures.length, height, width });
+  if (!hasAlpha) return mask;
+  for (const [i, { rgba }] of pictures.entries()) {
+    copyChannel(rgba, frameOf(mask, i), { offset: 3, inverted: true });
+  }
+  return mask;
+}
+
+function copyColours(rgba: Uint8Array, target: Float32Array): void {
+  const levels = levelTable();
+  for (let from = 0, to = 0; from < rgba.length; from += 4) {
+    target[to++] = levels[rgba[from] ?? 0] ?? 0;
+    target[to++] = levels[rgba[from + 1] ?? 0] ?? 0;
+    target[to++] = levels[rgba[from + 2] ?? 0] ?? 0;
+  }
+}
+
+type ChannelCopy = { readonly offset: number; readonly inverted: boolean };
+
+function copyChannel(rgba: Uint8Array, target: Float32Array, { offset, inverted }: ChannelCopy): void {
+  const levels = levelTable().map((level) => (inverted ? 1 - level : level));
+  for (let i = 0; i < target.length; i++) target[i] = levels[rgba[i * 4 + offset] ?? 0] ?? 0;
+}
+
+function levelTable(): Float32Array {
+  return Float32Array.from({ length: 256 }, (_, byte) => levelOf(byte));
+}

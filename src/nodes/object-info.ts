@@ -1,0 +1,60 @@
+import type { Json, JsonObject } from '../wire/json.ts';
+import type { InputSpec, NodeDef } from './node.ts';
+
+/** What `/object_info` answers: a description of every class, by name. */
+export type ObjectInfo = { readonly [className: string]: JsonObject };
+
+type Inputs = { readonly [name: string]: InputSpec };
+
+/** Renders node definitions in v1's exact shape, keys in its order. */
+export function objectInfo(defs: Iterable<NodeDef>): ObjectInfo {
+  return Object.fromEntries(Array.from(defs, (def) => [def.name, classInfo(def)]));
+}
+
+function classInfo(def: NodeDef): JsonObject {
+  const groups = inputGroups(def);
+  return {
+    input: groups,
+    input_order: Object.fromEntries(
+      Object.entries(groups).map(([group, inputs]) => [group, Object.keys(inputs)]),
+    ),
+    output: def.outputs.map(({ type }) => type),
+    output_is_list: def.outputs.map(({ isList = false }) => isList),
+    output_name: def.outputs.map(({ type, name = type }) => name),
+    ...(def.style === 'v3' ? { output_tooltips: def.outputs.map(() => null) } : {}),
+    name: def.name,
+    display_name: def.displayName,
+    description: def.description,
+    python_module: def.pythonModule,
+    category: def.category,
+    output_node: def.outputNode ?? false,
+    ...flags(def),
+  };
+}
+
+/** v1 names a group only when the class declares it; hidden inputs are bare in one style, arrays in the other. */
+function inputGroups(def: NodeDef): { readonly [group: string]: JsonObject } {
+  return {
+    required: specs(def.required),
+    ...(def.optional ? { optional: specs(def.optional) } : {}),
+    ...(def.hidden ? { hidden: hiddenInputs(def.hidden, def.style) } : {}),
+  };
+}
+
+function specs(inputs: Inputs): JsonObject {
+  return Object.fromEntries(Object.entries(inputs).map(([name, spec]) => [name, spec]));
+}
+
+function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDef['style']): JsonObject {
+  const shown = (type: string): Json => (style === 'v3' ? [type] : type);
+  return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
+}
+
+/** One style always says all three, the other only what is true. */
+function flags({ style, deprecated = false, experimental = false }: NodeDef): JsonObject {
+  if (style === 'v3') return { deprecated, experimental, api_node: false };
+  return {
+    ...(deprecated ? { deprecated } : {}),
+    ...(experimental ? { experimental } : {}),
+  };
+}

@@ -1,0 +1,148 @@
+import { NodeFailure } from './node.ts';
+import type { ImageValue, Inputs, MaskValue, NodeContext, Value } from './node.ts';
+
+/** What an allocation needs from the context: the job's memory account. */
+export type Reserver = Pick<NodeContext, 'reserve'>;
+
+export type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
+export type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
+
+/** A black picture, paid for from the job's memory limit. */
+export const newImage = (
+  context: Reserver,
+  { batch, height, width, channels }: ImageShape,
+): ImageValue => ({
+  kind: 'image',
+  batch,
+  height,
+  width,
+  channels,
+  data: allocate(context, batch * height * width * channels),
+});
+
+/** An empty mask, paid for from the job's memory limit. */
+export const newMask = (context: Reserver, { batch, height, width }: MaskShape): MaskValue => ({
+  kind: 'mask',
+  batch,
+  height,
+  width,
+  data: allocate(context, batch * height * width),
+});
+
+const allocate = (context: Reserver, length: number): Float32Array => {
+  context.reserve(length * Float32Array.BYTES_PER_ELEMENT);
+  return new Float32Array(length);
+};
+
+/** One picture of a batch as a view: writing to it writes to the batch. */
+export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Array => {
+  const size = value.data.length / value.batch;
+  return value.data.subarray(index * size, (index + 1) * size);
+};
+
+/** The picture input of that name. v1 lets a literal into a picture input and fails only at run time. */
+export const imageInput = (inputs: Inputs, name: string): ImageValue => {
+  const value = inputs[name];
+  return isKind(value, 'image') ? value : wrong(name, 'an image', value);
+};
+
+/** The mask input of that name. */
+export const maskInput = (inputs: Inputs, name: string): MaskValue => {
+  const value = inputs[name];
+  return isKind(value, 'mask') ? value : wrong(name, 'a mask', value);
+};
+
+/** The whole number of that name, cut towards zero as v1's `int()` does. */
+export const intInput = (inputs: Inputs, name: string): number => {
+  const value = inputs[name];
+  if (typeof value === 'bigint') return Number(value);
+  return typeof value === 'number' && Number.isFinite(value)
+    ? Math.trunc(value)
+    : wrong(name, 'a whole number', value);
+};
+
+/** The number of that name. */
+export const floatInput = (inputs: Inputs, name: string): number => {
+  const value = inputs[name];
+  if (typeof value === 'bigint') return Number(value);
+  return typeof value === 'number' ? value : wrong(name, 'a number', value);
+};
+
+/** The text of that name. */
+export const stringInput = (inputs: Inputs, name: string): string => {
+  const value = inputs[name];
+  return typeof value === 'string' ? value : wrong(name, 'a text', value);
+};
+
+/** The yes-or-no of that name. */
+export const boolInput = (inputs: Inputs, name: string): boolean => {
+  const value = inputs[name];
+  return typeof value === 'boolean' ? value : wrong(name, 'true or false', value);
+};
+
+/** Reads an input nobody need give; absent and null both count as not given. */
+export const optionalInput = <T>(
+  inputs: Inputs,
+  name: string,
+  read: (inputs: Inputs, name: string) => T,
+): T | undefined => ((inputs[name] ?? null) === null ? undefined : read(inputs, name));
+
+const isKind = <K extends 'image' | 'mask'>(
+  value: Value | undefined,
+  kind: K,
+): value is Extract<Value, { kind: K }> =>
+  typeof value === 'object' && value !== null && value.kind === kind;
+
+const wrong = (name: string, expected: string, value: Value | undefined): never => {
+  throw new NodeFailure('TypeError', `${name}: expected ${expected}, got ${describe(value)}`);
+};
+
+const describe = (value: Value | undefined): string => {
+  if (value === undefined || value === null) return 'nothing';
+  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`;
+  return typeof value === 'object' ? `a ${value.kind}` : `the ${typeof value} ${String(value)}`;
+};
+
+/** v1's rule for saving: multiply by 255 in single precision, clip, cut off the fraction. */
+export const quantise = (values: Float32Array): Uint8Array => {
+  const bytes = new Uint8Array(values.length);
+  for (let i = 0; i < values.length; i++) {
+    const level = Math.fround((values[i] as number) * 255);
+    bytes[i] = level >= 255 ? 255 : level > 0 ? level : 0;
+  }
+  return bytes;
+};
+
+/** The bytes of one picture of the batch as v1 saves them, height × width × channels. */
+export const toBytes = (image: ImageValue | MaskValue, batchIndex: number): Uint8Array =>
+  quantise(frameOf(image, batchIndex));
+
+/** A byte of a file as v1 loads it: one 255th in single precision. */
+export const levelOf = (byte: number): number => Math.fround(byte / 255);
+
+/** Writes bytes as v1's float levels into a tensor, one for one. */
+export const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {
+  const levels = Float32Array.from({ length: 256 }, (_, byte) => byte / 255);
+  for (let i = 0; i < bytes.length; i++) target[i] = levels[bytes[i] as number] as number;
+};
+
+/** Rounds half to even, as v1's arithmetic on sizes does. */
+export const roundHalfEven = (value: number): number => {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
+};
+
+/** The picture with that many channels: missing ones are added opaque (1), as v1 pads alpha. */
+export const fillAlpha = (context: Reserver, image: ImageValue, channels: number): ImageValue => {
+  if (image.channels >= channels) return image;
+  const filled = newImage(context, { ...image, channels });
+  filled.data.fill(1);
+  const pixels = image.data.length / image.channels;
+  for (let i = 0; i < pixels; i++) {
+    for (let c = 0; c < image.channels; c++) {
+      filled.data[i * channels + c] = image.data[i * image.channels + c] as number;
+    }
+  }
+  return filled;
+};

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import { type Logger, pino } from 'pino';
+
+export type { Logger } from 'pino';
+
+/** Headers and fields that may hold a credential; their values never reach the log. */
+const SECRET_PATHS = [
+  'headers.authorization',
+  'headers.cookie',
+  'headers["x-api-key"]',
+  '*.api_key_comfy_org',
+  '*.auth_token_comfy_org',
+  '*.api_key_service_org',
+];
+
+/** Structured log to standard error, one JSON object a line, secrets removed. */
+export function createLogger(options: { readonly level: string }): Logger {
+  return pino(
+    { level: options.level, base: null, redact: { paths: SECRET_PATHS, censor: '[removed]' } },
+    pino.destination({ dest: 2, sync: true }),
+  );
+}
+
+/** A log that goes nowhere, for tests and tools. */
+export function silentLogger(): Logger {
+  return pino({ level: 'silent' });
+}
+
+/** The caller's request id when it is harmless to repeat, else a new one. */
+export function requestId(given: string | undefined): string {
+  return given !== undefined && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/** A request target fit for the log: without the token a WebSocket client carries in its query. */
+export function withoutToken(target: string): string {
+  return target.replace(/([?&]token=)[^&]*/gi, '$1[removed]');
+}

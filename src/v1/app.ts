@@ -1,0 +1,160 @@
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { Caller } from '../wire/jobs.ts';
+import { type Logger, requestId, withoutToken } from '../telemetry.ts';
+import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
+import type { Guard } from './guard.ts';
+import type { Identify } from './identity.ts';
+import type { V1Route } from './routes.ts';
+
+type Deps = {
+  readonly guard: Guard;
+  readonly identify: Identify;
+  readonly routes: readonly V1Route[];
+  /** Served before authentication: health, the start page, signed downloads, v2. */
+  readonly open: readonly Koa.Middleware[];
+  readonly corsOrigin: string | undefined;
+  readonly log: Logger;
+  /** Runs a request and lists the v2 calls made within it. */
+  readonly trace: <T>(act: (calls: readonly string[]) => T) => T;
+};
+
+/** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
+export function createApp(deps: Deps): Koa {
+  const app = new Koa();
+  const router = routerOf(deps.routes);
+  app.use(observe(deps));
+  app.use(renderErrors(deps.log));
+  app.use(refuseStrangers(deps.guard));
+  app.use(cors(deps.corsOrigin));
+  app.use(answerOptions);
+  for (const middleware of deps.open) app.use(middleware);
+  app.use(authenticate(deps.identify));
+  app.use(cacheHeaders);
+  app.use(router.routes());
+  app.use(nobodyHome(router));
+  app.on('error', (error: unknown) => deps.log.debug({ error }, 'response was cut short'));
+  return app;
+}
+
+/** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
+function routerOf(routes: readonly V1Route[]): Router {
+  const router = new Router({ strict: true, sensitive: true });
+  for (const route of routes) {
+    const twins = route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
+    for (const prefix of twins) {
+      const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
+      router.register(prefix + route.path, methods, async (ctx) => {
+        ctx.state.apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
+        const caller = ctx.state.caller as Caller;
+        const query = new URLSearchParams(ctx.querystring);
+        await route.handle({ ctx: ctx as unknown as Koa.Context, caller, params: ctx.params, query });
+      });
+    }
+  }
+  return router;
+}
+
+function observe({ log, trace }: Deps): Koa.Middleware {
+  return (ctx, next) =>
+    trace(async (v2) => {
+      const startedAt = performance.now();
+      const id = requestId(ctx.get('X-Request-Id') || undefined);
+      ctx.state.requestId = id;
+      ctx.set('X-Request-Id', id);
+      ctx.set('X-Content-Type-Options', 'nosniff');
+      await next();
+      const ms = Math.round(performance.now() - startedAt);
+      const { method, status } = ctx;
+      log.info({ id, method, url: withoutToken(ctx.url), status, ms, v2 }, 'request answered');
+    });
+}
+
+/** The one place where an error becomes an answer; nothing internal is ever shown. */
+function renderErrors(log: Logger): Koa.Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof V1Error)) {
+        log.error({ id: ctx.state.requestId as string, err: error }, 'request failed');
+        return sendJson(ctx, plainError('internal_error', 'The server could not serve this call.'), 500);
+      }
+      ctx.set(error.headers);
+      if (error.body === undefined) sendEmpty(ctx, error.status);
+      else if (typeof error.body === 'string') sendText(ctx, error.status, error.body);
+      else sendJson(ctx, error.body, error.status);
+    }
+  };
+}
+
+function refuseStrangers(guard: Guard): Koa.Middleware {
+  return async (ctx, next) => {
+    const refusal = guard(ctx.req);
+    if (refusal) throw new V1Error(refusal.status);
+    await next();
+  };
+}
+
+/** v1's four headers, with the request headers its clients really send. */
+function cors(corsOrigin: string | undefined): Koa.Middleware {
+  return async (ctx, next) => {
+    if (corsOrigin !== undefined) {
+      ctx.set('Access-Control-Allow-Origin', corsOrigin);
+      ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
+      ctx.set('Access-Control-Allow-Headers', 'Content-Type, Authorization, X-API-Key, Comfy-User, Range');
+      ctx.set('Access-Control-Allow-Credentials', 'true');
+      ctx.set('Access-Control-Expose-Headers', 'Content-Range, Accept-Ranges, X-Request-Id, Location');
+    }
+    await next();
+  };
+}
+
+/** `OPTIONS` on any path, even one that does not exist, is 200 and empty. */
+const answerOptions: Koa.Middleware = async (ctx, next) => {
+  if (ctx.method === 'OPTIONS') sendEmpty(ctx);
+  else await next();
+};
+
+function authenticate(identify: Identify): Koa.Middleware {
+  return async (ctx, next) => {
+    const caller = identify(ctx.req);
+    if (caller === undefined) {
+      const body = plainError('unauthorized', 'A valid key is needed: X-API-Key, or Authorization: Bearer.');
+      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    }
+    ctx.state.caller = caller;
+    await next();
+  };
+}
+
+/** v1 decides caching by what the path looks like, whatever the answer is. */
+const cacheHeaders: Koa.Middleware = async (ctx, next) => {
+  await next();
+  if (ctx.response.get('Cache-Control')) return;
+  if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
+  else if (/\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/.test(ctx.path)) {
+    ctx.set('Cache-Control', 'public, max-age=86400');
+  }
+};
+
+/**
+ * v1's unknown paths fall into its static root: a GET is an empty 404, anything else a 405 that
+ * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
+ * no static root behind them and answer in words.
+ */
+function nobodyHome(router: Router): Koa.Middleware {
+  return (ctx) => {
+    const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const known = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods));
+    const internal = /^\/(internal)?\//.test(ctx.path);
+    if (reads && internal && known.size === 0) return sendText(ctx, 404, '404: Not Found');
+    if (reads && (!internal || known.size === 0)) {
+      sendEmpty(ctx, 404);
+      return ctx.set('Content-Type', 'application/octet-stream');
+    }
+    if (!internal && (known.size === 0 || known.has('POST'))) for (const method of ['GET', 'HEAD']) known.add(method);
+    ctx.set('Allow', [...known].toSorted().join(','));
+    sendText(ctx, 405, '405: Method Not Allowed');
+  };
+}

@@ -1,0 +1,144 @@
+import {
+  type PreviewMime,
+  previewFrame,
+  previewWithMetadataFrame,
+  textFrame,
+} from '../wire/frames.ts';
+import type { V1Message } from '../wire/v1.ts';
+import { type Session, encodeMessage } from './session.ts';
+
+export type Picture = {
+  readonly nodeId: string;
+  readonly displayNodeId: string;
+  readonly mime: PreviewMime;
+  readonly bytes: Uint8Array;
+  /** A result delivered over the socket, not a preview of one: nobody may miss it. */
+  readonly essential: boolean;
+};
+
+/** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
+export type Frame =
+  | { readonly kind: 'json'; readonly message: V1Message }
+  | { readonly kind: 'step'; readonly state: V1Message; readonly progress: V1Message; readonly picture?: Picture }
+  | { readonly kind: 'picture'; readonly picture: Picture }
+  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
+
+/** Where a prompt's frames go: its own client id, or every socket of its user when it named none. */
+export type Address = { readonly user: string; readonly clientId: string | null; readonly promptId: string };
+
+export type PreviewMethod = 'auto' | 'negotiated' | 'none';
+
+/** The line from one prompt to its sockets; what nobody received waits for one that fits. */
+export type Channel = {
+  readonly address: Address;
+  send(frame: Frame): void;
+  /** A socket arrived: hand it what no socket has received, or where the run is. */
+  greet(session: Session): void;
+  hasUnreceived(): boolean;
+};
+
+/** Most bytes of undelivered pictures kept for a socket that may still come. */
+const REPLAY_PICTURE_BYTES = 64 * 1024 * 1024;
+/** From here on only the latest of consecutive steps is kept for a late socket. */
+const REPLAY_FRAMES = 2000;
+
+export function createChannel(
+  address: Address,
+  deps: {
+    readonly sessions: () => Iterable<Session>;
+    readonly previewMethod: PreviewMethod;
+  },
+): Channel {
+  const { promptId, clientId } = address;
+  let unreceived: Frame[] = [];
+  let unreceivedBytes = 0;
+  let activeNode: string | null = null;
+
+  function fits(session: Session): boolean {
+    return session.isOpen() && (clientId === null || session.sid === clientId);
+  }
+
+  function deliver(frame: Frame): void {
+    noteActiveNode(frame);
+    // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
+    const everybody = [...deps.sessions()].filter((session) => session.isOpen());
+    const targets = everybody.filter(fits);
+    for (const session of frame.kind === 'text' ? everybody : targets) write(session, frame);
+    if (targets.length === 0) keep(frame);
+  }
+
+  function noteActiveNode(frame: Frame): void {
+    if (frame.kind !== 'json' || frame.message.type !== 'executing') return;
+    activeNode = frame.message.data.node;
+    for (const session of deps.sessions()) session.forgetPreview(promptId);
+  }
+
+  function keep(frame: Frame): void {
+    const picture = frame.kind === 'picture' || frame.kind === 'step' ? frame.picture : undefined;
+    if (frame.kind === 'step' && unreceived.length >= REPLAY_FRAMES && unreceived.at(-1)?.kind === 'step') {
+      unreceived.pop();
+    }
+    if (picture === undefined) return void unreceived.push(frame);
+    unreceivedBytes += picture.bytes.length;
+    const worth = picture.essential && unreceivedBytes <= REPLAY_PICTURE_BYTES;
+    if (worth) unreceived.push(frame);
+    else if (frame.kind === 'step') unreceived.push({ kind: 'step', state: frame.state, progress: frame.progress });
+  }
+
+  function write(session: Session, frame: Frame): void {
+    switch (frame.kind) {
+      case 'json':
+        return session.sendText(encodeMessage(frame.message));
+      case 'text':
+        return session.sendBinary(textFrame(frame.nodeId, frame.text));
+      case 'picture':
+        return writePicture(session, frame.picture);
+      case 'step':
+        return writeStep(session, frame);
+    }
+  }
+
+  /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
+  function writeStep(session: Session, { state, progress, picture }: Frame & { kind: 'step' }): void {
+    session.sendText(encodeMessage(state));
+    if (picture && session.wantsMetadata()) writePicture(session, picture);
+    session.sendText(encodeMessage(progress));
+    if (picture && !session.wantsMetadata()) writePicture(session, picture);
+  }
+
+  function writePicture(session: Session, picture: Picture): void {
+    const wanted = deps.previewMethod === 'auto' || session.wantsMetadata();
+    if (!picture.essential && (deps.previewMethod === 'none' || !wanted)) return;
+    const frame = session.wantsMetadata() ? metadataFrame(picture) : previewFrame(picture.bytes, picture.mime);
+    if (picture.essential) session.sendBinary(frame);
+    else session.sendPreview(promptId, frame);
+  }
+
+  function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture): Buffer {
+    return previewWithMetadataFrame(bytes, {
+      node_id: nodeId,
+      prompt_id: promptId,
+      display_node_id: displayNodeId,
+      parent_node_id: null,
+      real_node_id: nodeId,
+      image_type: mime,
+    });
+  }
+
+  return {
+    address,
+    send: deliver,
+    greet(session) {
+      if (!fits(session)) return;
+      const missed = unreceived;
+      unreceived = [];
+      unreceivedBytes = 0;
+      // A socket that returns to a run it already knows gets v1's bare `executing`.
+      if (missed.length === 0 && activeNode !== null && clientId === session.sid) {
+        session.sendText(encodeMessage({ type: 'executing', data: { node: activeNode } }));
+      }
+      for (const frame of missed) write(session, frame);
+    },
+    hasUnreceived: () => unreceived.length > 0,
+  };
+}

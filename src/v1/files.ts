@@ -1,0 +1,44 @@
+import type Koa from 'koa';
+import { V1Error, sendEmpty, sendJson } from './errors.ts';
+import type { V1Request, V1Route } from './routes.ts';
+import { isFileType } from './safe-name.ts';
+import { SIGNED_VIEW_PATH } from './signed-url.ts';
+import { type UploadDeps, uploadImage, uploadMask } from './upload.ts';
+import { type ViewDeps, signedView, view } from './view.ts';
+
+/** What the file routes need of the house. */
+export type FileDeps = UploadDeps & ViewDeps;
+
+/** Uploads, downloads and listings of the old API. */
+export function fileRoutes(deps: FileDeps): readonly V1Route[] {
+  return [
+    { method: 'POST', path: '/upload/image', handle: (request) => uploadImage(deps, request) },
+    { method: 'POST', path: '/upload/mask', handle: (request) => uploadMask(deps, request) },
+    { method: 'GET', path: '/view', handle: (request) => view(deps, request) },
+    /** Headers of model files; without models each question has v1's answer to any problem. */
+    { method: 'GET', path: '/view_metadata/:folder', handle: ({ ctx }) => sendEmpty(ctx, 404) },
+    { method: 'GET', path: '/internal/files/:type', handle: (request) => listFiles(deps, request) },
+  ];
+}
+
+/** Serves signed links, which need no credential and ignore any; for before authentication. */
+export function signedViews(deps: ViewDeps): Koa.Middleware {
+  return async (ctx, next) => {
+    const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const ours = ctx.path === SIGNED_VIEW_PATH || ctx.path === `/api${SIGNED_VIEW_PATH}`;
+    if (!reads || !ours) return next();
+    ctx.set('Referrer-Policy', 'no-referrer');
+    await signedView(deps, ctx);
+  };
+}
+
+/** Newest first, top level only. */
+async function listFiles(deps: FileDeps, { ctx, caller, params }: V1Request): Promise<void> {
+  const { type = '' } = params;
+  if (!isFileType(type)) throw new V1Error(400, { error: 'Invalid directory type' });
+  const rows = await deps.files.list(caller.user, type);
+  sendJson(
+    ctx,
+    rows.filter((row) => row.subfolder === '').map((row) => row.filename),
+  );
+}

@@ -1,0 +1,86 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Why a request is refused before anybody looks at what it asks. */
+export type Refusal = { readonly status: 400 | 403; readonly reason: string };
+
+export type Guard = (request: IncomingMessage) => Refusal | undefined;
+
+type Options = {
+  /** Bound to loopback: then only loopback names are ours, whatever DNS says. */
+  readonly loopbackOnly: boolean;
+  /** CORS mode replaces the origin check, as on the v1 server. */
+  readonly corsOrigin: string | undefined;
+};
+
+const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
+
+/**
+ * Host allow-list (DNS rebinding), v1's origin check (cross-site requests), and fetch metadata.
+ * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
+ */
+export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
+  return (request) => {
+    const host = soleHost(request);
+    if (host === undefined) return { status: 400, reason: 'bad host' };
+    if (!request.url?.startsWith('/') && request.url !== '*') {
+      if (!targetsHost(request.url ?? '', host)) return { status: 400, reason: 'foreign target' };
+    }
+    if (loopbackOnly && !isLoopbackName(host.hostname)) {
+      return { status: 403, reason: 'foreign host' };
+    }
+    if (corsOrigin !== undefined) return corsRefusal(request, corsOrigin);
+    return originRefusal(request, host) ?? fetchMetadataRefusal(request);
+  };
+}
+
+/** v1 names an origin in CORS mode and serves everybody; a named one is enforced here. */
+function corsRefusal(request: IncomingMessage, corsOrigin: string): Refusal | undefined {
+  const { origin } = request.headers;
+  if (corsOrigin === '*' || origin === undefined) return undefined;
+  const same = URL.canParse(origin) && new URL(origin).origin === new URL(corsOrigin).origin;
+  return same ? undefined : { status: 403, reason: 'foreign origin' };
+}
+
+/** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
+function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined {
+  const { origin } = request.headers;
+  if (origin === undefined) return undefined;
+  if (origin === 'null') {
+    const reads = request.method === 'GET' || request.method === 'HEAD';
+    const harmless = reads && request.headers.upgrade === undefined;
+    return harmless ? undefined : { status: 403, reason: 'opaque origin' };
+  }
+  const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
+  const same =
+    parsed !== undefined &&
+    parsed.hostname === host.hostname &&
+    (parsed.port === '' || host.port === '' || parsed.port === host.port);
+  return same ? undefined : { status: 403, reason: 'foreign origin' };
+}
+
+/** A browser says when another site makes it call us; following a link to the page is fine. */
+function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusal | undefined {
+  if (String(headers['sec-fetch-site']).toLowerCase() !== 'cross-site') return undefined;
+  const navigation =
+    (method === 'GET' || method === 'HEAD') &&
+    headers['sec-fetch-mode'] === 'navigate' &&
+    headers['sec-fetch-dest'] === 'document' &&
+    url?.split('?', 1)[0] === '/';
+  return navigation ? undefined : { status: 403, reason: 'cross-site request' };
+}
+
+function soleHost(request: IncomingMessage): URL | undefined {
+  const hosts = request.rawHeaders.filter((_, i) => i % 2 === 0).filter((n) => /^host$/i.test(n));
+  const { host } = request.headers;
+  if (hosts.length !== 1 || host === undefined || /[@/\\?#\s]/.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
+}
+
+function targetsHost(target: string, host: URL): boolean {
+  return URL.canParse(target) && new URL(target).host === host.host;
+}
+
+function isLoopbackName(hostname: string): boolean {
+  const name = hostname.replace(/\.$/, '');
+  return LOOPBACK_NAMES.has(name) || /^127\.\d+\.\d+\.\d+$/.test(name);
+}

@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto';
+import type { WebSocket } from 'ws';
+import type { JsonObject } from '../wire/json.ts';
+import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
+import { type Session, createSession, encodeMessage } from './session.ts';
+
+/** How long frames that no socket received wait for one that should have. */
+const REPLAY_MS = 120_000;
+/** One client gives up after ten seconds without a text frame, so a waiting one hears us sooner. */
+const KEEPALIVE_MS = 7000;
+const PING_MS = 30_000;
+
+/** Every WebSocket of every user, and the channels of their prompts. */
+export type Hub = {
+  /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
+  attach(ws: WebSocket, who: { readonly user: string; readonly clientId: string | null }): void;
+  /** Opens the line of a new prompt. */
+  channel(address: Address): Channel;
+  /** The prompt is over; what nobody received is kept for a while. */
+  retire(channel: Channel): void;
+  /** Tells all sockets of this user how many of their prompts are left. */
+  status(user: string): void;
+  count(user?: string): number;
+  close(): void;
+};
+
+export function createHub(deps: {
+  /** `queue_remaining` of this user. */
+  readonly remaining: (user: string) => number;
+  readonly serverFlags: JsonObject;
+  readonly previewMethod: PreviewMethod;
+  readonly now: () => number;
+}): Hub {
+  const { remaining, now } = deps;
+  const sessions = new Map<string, Set<Session>>();
+  const channels = new Map<string, Set<Channel>>();
+  const retiring = new Map<Channel, NodeJS.Timeout>();
+  const keepalive = setInterval(keepAlive, 1000);
+  const pinger = setInterval(() => each(sessions, (session) => session.ping()), PING_MS);
+  keepalive.unref();
+  pinger.unref();
+
+  function statusText(user: string, sid?: string): string {
+    const status = { exec_info: { queue_remaining: remaining(user) } };
+    const data = sid === undefined ? { status } : { status, sid };
+    return encodeMessage({ type: 'status', data });
+  }
+
+  function keepAlive(): void {
+    for (const [user, theirs] of sessions) {
+      if (remaining(user) === 0) continue;
+      for (const session of theirs) {
+        if (session.isOpen() && now() - session.lastTextAtMs() >= KEEPALIVE_MS) {
+          session.sendText(statusText(user));
+        }
+      }
+    }
+  }
+
+  function forget(channel: Channel): void {
+    clearTimeout(retiring.get(channel));
+    retiring.delete(channel);
+    drop(channels, channel.address.user, channel);
+  }
+
+  return {
+    attach(ws, { user, clientId }) {
+      // v1 mints 32 hex characters, no dashes.
+      const sid = clientId || randomBytes(16).toString('hex');
+      const session = createSession(ws, {
+        user,
+        sid,
+        serverFlags: deps.serverFlags,
+        now,
+        onClose: () => drop(sessions, user, session),
+      });
+      session.sendText(statusText(user, sid));
+      for (const channel of channels.get(user) ?? []) {
+        channel.greet(session);
+        if (retiring.has(channel) && !channel.hasUnreceived()) forget(channel);
+      }
+      add(sessions, user, session);
+    },
+    channel(address) {
+      const channel = createChannel(address, {
+        sessions: () => sessions.get(address.user) ?? [],
+        previewMethod: deps.previewMethod,
+      });
+      add(channels, address.user, channel);
+      return channel;
+    },
+    retire(channel) {
+      const timer = setTimeout(() => forget(channel), REPLAY_MS);
+      timer.unref();
+      retiring.set(channel, timer);
+      if (!channel.hasUnreceived()) forget(channel);
+    },
+    status(user) {
+      const text = statusText(user);
+      for (const session of sessions.get(user) ?? []) if (session.isOpen()) session.sendText(text);
+    },
+    count(user) {
+      if (user !== undefined) return sessions.get(user)?.size ?? 0;
+      return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
+    },
+    close() {
+      clearInterval(keepalive);
+      clearInterval(pinger);
+      for (const timer of retiring.values()) clearTimeout(timer);
+      each(sessions, (session) => session.close(1001));
+    },
+  };
+}
+
+function add<T>(groups: Map<string, Set<T>>, user: string, item: T): void {
+  const group = groups.get(user);
+  if (group) group.add(item);
+  else groups.set(user, new Set([item]));
+}
+
+function drop<T>(groups: Map<string, Set<T>>, user: string, item: T): void {
+  const group = groups.get(user);
+  group?.delete(item);
+  if (group?.size === 0) groups.delete(user);
+}
+
+function each<T>(groups: Map<string, Set<T>>, act: (item: T) => void): void {
+  for (const group of groups.values()) for (const item of group) act(item);
+}

@@ -1,0 +1,111 @@
+import { posix } from 'node:path';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import type { Caller, JobApi, Result, SpooledFile } from '../wire/jobs.ts';
+import type { Asset } from '../wire/v2.ts';
+import { relayRefusal } from './relay.ts';
+import { contentTypeOf } from './served-as.ts';
+
+/** What keeping a file needs of the house. */
+export type KeepDeps = {
+  readonly jobs: Pick<JobApi, 'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset'>;
+  readonly files: FileStore;
+  readonly now: () => number;
+};
+
+/** A received file and the name it asks for. */
+export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
+  readonly caller: Caller;
+  readonly file: SpooledFile;
+  /** Whether a name that holds the same bytes already is answered instead of a new one. */
+  readonly reuse: 'same bytes' | 'never';
+};
+
+type Name = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
+
+/** Keeps a file under exactly its name, whatever that named before. */
+export async function keepOver(deps: KeepDeps, wanted: NewFile): Promise<string> {
+  const asset = await store(deps.jobs, wanted);
+  await deps.files.put(rowOf(deps, wanted, asset));
+  return wanted.filename;
+}
+
+/**
+ * Keeps a file beside those that are there and answers its name: v1 counts `cat (1).png`,
+ * `cat (2).png` … until a name is free or holds these very bytes.
+ */
+export async function keepBeside(deps: KeepDeps, wanted: NewFile): Promise<string> {
+  let asset: Asset | undefined;
+  for (let number = 0; ; ) {
+    const named = { ...wanted, filename: numbered(wanted.filename, number) };
+    const held = await deps.files.get(wanted.caller.user, named);
+    if (held === undefined) {
+      asset ??= await store(deps.jobs, named);
+      if (await deps.files.claim(rowOf(deps, named, asset))) return named.filename;
+    } else if (wanted.reuse === 'same bytes' && held.hash === wanted.file.hash) {
+      await settleOn(deps, { held, named, asset });
+      return named.filename;
+    } else number++;
+  }
+}
+
+/** The name {@link keepBeside} would find free now; nothing is kept. */
+export async function freeName({ files }: Pick<KeepDeps, 'files'>, wanted: Name): Promise<string> {
+  for (let number = 0; ; number++) {
+    const filename = numbered(wanted.filename, number);
+    if ((await files.get(wanted.caller.user, { ...wanted, filename })) === undefined) return filename;
+  }
+}
+
+type Twin = { readonly held: FileRow; readonly named: NewFile; readonly asset: Asset | undefined };
+
+/** The name holds these bytes: nothing is written, unless the asset behind it is gone meanwhile. */
+async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<void> {
+  const alive = await deps.jobs.asset(named.caller, held.assetId);
+  if (alive.ok) return void (asset && (await deps.jobs.deleteAsset(named.caller, asset.id)));
+  if (alive.error.status !== 404 && alive.error.status !== 410) throw relayRefusal(alive.error);
+  await deps.files.put(rowOf(deps, named, asset ?? (await store(deps.jobs, named))));
+}
+
+/** Bytes the user has already are not sent again. */
+async function store(jobs: KeepDeps['jobs'], wanted: NewFile): Promise<Asset> {
+  const { caller, file } = wanted;
+  const filePath = posix.join('input', wanted.subfolder, wanted.filename);
+  const known = await jobs.hasBlob(caller, file.hash);
+  if (known.ok && known.value) {
+    const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });
+    if (linked.ok) return linked.value;
+  }
+  const upload = { file, filePath, contentType: typeOf(wanted.filename), expectedHash: file.hash };
+  return accepted(await jobs.createAsset(caller, upload));
+}
+
+function accepted<T>(result: Result<T>): T {
+  if (!result.ok) throw relayRefusal(result.error);
+  return result.value;
+}
+
+function rowOf({ now }: Pick<KeepDeps, 'now'>, wanted: NewFile, asset: Asset): FileRow {
+  const { caller, type, subfolder, filename, file } = wanted;
+  return {
+    user: caller.user,
+    type,
+    subfolder,
+    filename,
+    assetId: asset.id,
+    hash: file.hash,
+    sizeBytes: file.sizeBytes,
+    contentType: typeOf(filename),
+    modifiedAtMs: now(),
+  };
+}
+
+function typeOf(filename: string): string {
+  return contentTypeOf(filename) ?? 'application/octet-stream';
+}
+
+/** v1 puts the number before the last extension: `a.tar (1).gz`. */
+function numbered(filename: string, number: number): string {
+  if (number === 0) return filename;
+  const { name, ext } = posix.parse(filename);
+  return `${name} (${number})${ext}`;
+}

@@ -1,0 +1,37 @@
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { freeNames } from '../translate/names.ts';
+import type { Output } from '../wire/v2.ts';
+import type { FileRef } from '../wire/v1.ts';
+
+/**
+ * Gives a v2 output the name v1 clients know it by, unique for its user: the name it came with, or,
+ * when other bytes have that name already, v1's counter continued. The same output keeps its name.
+ */
+export async function nameOutput(
+  files: FileStore,
+  user: string,
+  output: Output,
+  nowMs: number,
+): Promise<FileRef> {
+  const known = await files.byAsset(user, output.id);
+  if (known) return refOf(known);
+  for (const filename of freeNames(output.name)) {
+    const row: FileRow = {
+      user,
+      type: output.x_temp ? 'temp' : 'output',
+      subfolder: output.x_subfolder ?? '',
+      filename,
+      assetId: output.id,
+      hash: output.hash,
+      sizeBytes: output.size_bytes,
+      contentType: output.content_type,
+      modifiedAtMs: nowMs,
+    };
+    if (await files.claim(row)) return refOf(row);
+  }
+  throw new Error('file names never run out');
+}
+
+function refOf({ filename, subfolder, type }: FileRow): FileRef {
+  return { filename, subfolder, type };
+}

@@ -1,0 +1,147 @@
+import sharp, { type Sharp } from 'sharp';
+
+/** One way `/view` shows a picture other than as its own bytes. */
+export type Rendering =
+  | { readonly as: 'rgb' | 'alpha' }
+  | {
+      readonly as: 'preview';
+      readonly format: 'webp' | 'jpeg';
+      readonly quality: number;
+      readonly opaque: boolean;
+    };
+
+/** A picture that was made, or in one sentence why none was. */
+export type Picture =
+  | { readonly ok: true; readonly bytes: Buffer; readonly contentType: string }
+  | { readonly ok: false; readonly reason: string };
+
+/** Uncompressed pixels, 8 bits a channel. */
+export type Pixels = {
+  readonly data: Buffer;
+  readonly width: number;
+  readonly height: number;
+  readonly channels: 1 | 2 | 3 | 4;
+};
+
+/** Runs work when one of a fixed number of places is free. */
+export type Slots = <T>(work: () => Promise<T>) => Promise<T>;
+
+const MAX_PIXELS = 64 * 1024 * 1024;
+const MAX_SECONDS = 5;
+const DEFAULT_QUALITY = 90;
+
+/** First bytes of what is decoded at all; an SVG or a document never reaches the decoder. */
+const SIGNATURES: readonly RegExp[] = [
+  /^\x89PNG\r\n\x1a\n/,
+  /^\xff\xd8\xff/,
+  /^GIF8[79]a/,
+  /^RIFF[^]{4}WEBP/,
+  /^(II\*\0|MM\0\*)/,
+  /^[^]{4}ftypavi[fs]/,
+];
+
+/** At most `count` pieces of work at once; the rest wait in order. */
+export function createSlots(count: number): Slots {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free++;
+    }
+  };
+}
+
+/**
+ * Reads `preview` and `channel` as v1 does: unknown formats are WEBP, the last part of `preview` is
+ * the quality when it is a number, and any channel with an `a` in it needs a format with alpha.
+ * `undefined`: the file as it is. `null`: a quality no encoder has.
+ */
+export function renderingOf(query: URLSearchParams): Rendering | undefined | null {
+  const channel = query.get('channel') ?? '';
+  const preview = query.get('preview');
+  if (preview !== null) return previewOf(preview, channel);
+  if (channel === 'rgb') return { as: 'rgb' };
+  return channel === 'a' || channel === 'alpha' ? { as: 'alpha' } : undefined;
+}
+
+function previewOf(preview: string, channel: string): Rendering | null {
+  const parts = preview.split(';');
+  const last = parts.at(-1) ?? '';
+  const quality = /^\d+$/.test(last) ? Number(last) : DEFAULT_QUALITY;
+  if (quality > 100) return null;
+  const format = parts[0] === 'jpeg' && !channel.includes('a') ? 'jpeg' : 'webp';
+  const opaque = format === 'jpeg' || channel === 'rgb';
+  return { as: 'preview', format, quality: Math.max(quality, 1), opaque };
+}
+
+/** Draws the picture anew; the size never changes, and only the first frame is seen. */
+export async function render(bytes: Buffer, rendering: Rendering): Promise<Picture> {
+  return attempt(bytes, async () => {
+    const drawn = await draw(bytes, rendering);
+    const format = rendering.as === 'preview' ? rendering.format : 'png';
+    return { ok: true, bytes: await drawn.toBuffer(), contentType: `image/${format}` };
+  });
+}
+
+/** Runs a decoder over untrusted bytes; whatever it dislikes is a reason, not a crash. */
+export async function attempt(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
+  const head = bytes.toString('latin1', 0, 16);
+  if (!SIGNATURES.some((signature) => signature.test(head))) {
+    return { ok: false, reason: 'This is not a picture that can be shown.' };
+  }
+  try {
+    return await work();
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error instanceof Error ? error.message : '') };
+  }
+}
+
+/** Opens untrusted bytes within the limits; colours stay as stored, profiles are not applied. */
+export function openPicture(bytes: Buffer): Sharp {
+  const options = { limitInputPixels: MAX_PIXELS, failOn: 'error', ignoreIcc: true } as const;
+  return limited(sharp(bytes, options)).toColourspace('srgb');
+}
+
+/** The picture as red, green, blue and alpha. */
+export async function rgbaOf(bytes: Buffer): Promise<Pixels> {
+  return pixelsOf(openPicture(bytes).ensureAlpha());
+}
+
+/** Width, height and bytes of a pipeline's pixels. */
+export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
+  const { data, info } = await pipeline.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+  return { data, width: info.width, height: info.height, channels: info.channels as Pixels['channels'] };
+}
+
+/** A pipeline over pixels in memory. */
+export function fromPixels({ data, ...raw }: Pixels): Sharp {
+  return limited(sharp(data, { raw }));
+}
+
+async function draw(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
+  if (rendering.as === 'preview') {
+    const { format, quality, opaque } = rendering;
+    const picture = opaque ? openPicture(bytes).removeAlpha() : openPicture(bytes);
+    return picture.toFormat(format, { quality });
+  }
+  if (rendering.as === 'rgb') return openPicture(bytes).removeAlpha().png();
+  return fromPixels(await rgbaOf(bytes))
+    .linear([0, 0, 0, 1], [0, 0, 0, 0])
+    .png();
+}
+
+function limited(pipeline: Sharp): Sharp {
+  return pipeline.timeout({ seconds: MAX_SECONDS });
+}
+
+function reasonOf(message: string): string {
+  if (/pixel limit/i.test(message)) return 'The picture has more pixels than are decoded here.';
+  if (/timeout/i.test(message)) return 'The picture took too long to decode.';
+  return 'The picture could not be decoded.';
+}

@@ -1,0 +1,50 @@
+import { extname } from 'node:path';
+import { encodeExtended } from 'content-disposition';
+import { lookup } from 'mime-types';
+
+const UNKNOWN = 'application/octet-stream';
+
+/** Where v1's table says something else than ours. */
+const V1_SPELLING: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
+
+/** Types a browser may run: v1's list of five, and what newer servers and caution add to it. */
+const ACTIVE =
+  /^(text\/(html|html-sandboxed|javascript|css|xml|x-component)|application\/(javascript|ecmascript|xml|pdf|x-shockwave-flash)|message\/rfc822|multipart\/.*|.*\+xml)$/;
+
+const SVG = 'image/svg+xml';
+
+/** The type v1 tells by a file's extension, if it knows one. */
+export function contentTypeOf(filename: string): string | undefined {
+  const extension = extname(filename).toLowerCase();
+  if (extension === '') return undefined;
+  return V1_SPELLING[extension] ?? (lookup(extension) || undefined);
+}
+
+/**
+ * Headers that say what a file is. What a browser could run is sent as bytes to be saved, in a
+ * sandbox; an SVG is a picture to an `<img>` and to nobody else.
+ */
+export function servedAs(
+  file: { readonly filename: string; readonly contentType: string },
+  fetchDest: string,
+): { readonly [header: string]: string } {
+  const type = contentTypeOf(file.filename) ?? file.contentType.toLowerCase().split(';', 1)[0] ?? '';
+  const disposition = dispositionOf(file.filename);
+  if (!ACTIVE.test(type)) return { 'Content-Type': type || UNKNOWN, 'Content-Disposition': disposition };
+  const inImage = type === SVG && fetchDest === 'image';
+  return {
+    'Content-Type': inImage ? SVG : UNKNOWN,
+    'Content-Disposition': inImage ? disposition : `attachment; ${disposition}`,
+    'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    'Cache-Control': 'no-store',
+    Vary: 'Sec-Fetch-Dest',
+  };
+}
+
+/** v1 sends only `filename="…"`, which old clients search for; a name beyond ASCII is added encoded. */
+export function dispositionOf(filename: string): string {
+  const whole = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
+  const ascii = whole.replaceAll(/[^\x20-\x7e]/gu, '?');
+  const quoted = `filename="${ascii.replaceAll(/["\\]/g, '\\$&')}"`;
+  return ascii === whole ? quoted : `${quoted}; filename*=${encodeExtended(whole)}`;
+}

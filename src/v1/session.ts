@@ -1,0 +1,139 @@
+import { type RawData, WebSocket } from 'ws';
+import { type Json, type JsonObject, isJsonObject, parseJson, stringifyJson } from '../wire/json.ts';
+import type { V1Message } from '../wire/v1.ts';
+
+/** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
+const PREVIEW_BACKLOG_BYTES = 256 * 1024;
+/** JSON is never dropped; a socket that lets this much of it pile up is hopeless and is closed. */
+const JSON_BACKLOG_BYTES = 1024 * 1024;
+/** A client that floods is closed: more than 100 messages a second over five seconds. */
+const FLOOD = { messages: 500, windowMs: 5000 } as const;
+
+/** One connected socket: what it negotiated, and what it has not swallowed yet. */
+export type Session = {
+  readonly user: string;
+  readonly sid: string;
+  isOpen(): boolean;
+  /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
+  wantsMetadata(): boolean;
+  lastTextAtMs(): number;
+  sendText(text: string): void;
+  /** A picture nobody may miss: a result, not a preview. */
+  sendBinary(frame: Buffer): void;
+  /** Sent when there is room, else replaced by the next one. */
+  sendPreview(promptId: string, frame: Buffer): void;
+  /** A preview still waiting belongs to a node that is over. */
+  forgetPreview(promptId: string): void;
+  ping(): void;
+  close(code: number): void;
+};
+
+type Options = {
+  readonly user: string;
+  readonly sid: string;
+  readonly serverFlags: JsonObject;
+  readonly now: () => number;
+  readonly onClose: () => void;
+};
+
+export function createSession(ws: WebSocket, options: Options): Session {
+  const { user, sid, now } = options;
+  const negotiation = { open: true, metadata: false };
+  const flood = { since: now(), count: 0 };
+  let lastTextAtMs = now();
+  let jsonBacklogBytes = 0;
+  let waiting: { promptId: string; frame: Buffer } | undefined;
+  let alive = true;
+
+  const session: Session = {
+    user,
+    sid,
+    isOpen: () => ws.readyState === WebSocket.OPEN,
+    wantsMetadata: () => negotiation.metadata,
+    lastTextAtMs: () => lastTextAtMs,
+    sendText,
+    sendBinary: (frame) => ws.send(frame, ignore),
+    sendPreview(promptId, frame) {
+      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) waiting = { promptId, frame };
+      else ws.send(frame, sendWaiting);
+    },
+    forgetPreview(promptId) {
+      if (waiting?.promptId === promptId) waiting = undefined;
+    },
+    ping() {
+      if (!alive) return ws.terminate();
+      alive = false;
+      ws.ping();
+    },
+    close,
+  };
+
+  function sendText(text: string): void {
+    lastTextAtMs = now();
+    const bytes = Buffer.byteLength(text);
+    jsonBacklogBytes += bytes;
+    ws.send(text, () => {
+      jsonBacklogBytes -= bytes;
+      sendWaiting();
+    });
+    if (jsonBacklogBytes > JSON_BACKLOG_BYTES) ws.terminate();
+  }
+
+  function sendWaiting(): void {
+    if (waiting === undefined || ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
+    const { frame } = waiting;
+    waiting = undefined;
+    ws.send(frame, sendWaiting);
+  }
+
+  function close(code: number): void {
+    ws.close(code);
+    setTimeout(() => ws.terminate(), 2000).unref();
+  }
+
+  /** v1 lets the first decodable object decide; a frame that does not parse does not use up the chance. */
+  function negotiate(data: RawData): void {
+    const message = decode(data);
+    if (message === undefined || !negotiation.open) return;
+    negotiation.open = false;
+    if (message.type !== 'feature_flags') return;
+    const flags = isJsonObject(message.data) ? message.data : {};
+    // Only strict `true` counts on the v1 server.
+    negotiation.metadata = flags.supports_preview_metadata === true;
+    sendText(encodeMessage({ type: 'feature_flags', data: options.serverFlags }));
+  }
+
+  ws.on('message', (data, isBinary) => {
+    alive = true;
+    if (isFlooding(flood, now())) return close(1008);
+    if (!isBinary) negotiate(data);
+  });
+  ws.on('pong', () => (alive = true));
+  ws.on('error', ignore);
+  ws.on('close', options.onClose);
+  return session;
+}
+
+/** `type` goes first on the wire: one client recognises frames by their first bytes. */
+export function encodeMessage(message: V1Message): string {
+  return stringifyJson({ type: message.type, data: message.data } as Json);
+}
+
+function decode(data: RawData): JsonObject | undefined {
+  try {
+    const value = parseJson(String(data as Buffer));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isFlooding(flood: { since: number; count: number }, nowMs: number): boolean {
+  if (nowMs - flood.since > FLOOD.windowMs) {
+    flood.since = nowMs;
+    flood.count = 0;
+  }
+  return ++flood.count > FLOOD.messages;
+}
+
+function ignore(): void {}

@@ -1,0 +1,49 @@
+import type { SettingStore } from '../ledger/ledger.ts';
+import { isJsonObject, stringifyJson } from '../wire/json.ts';
+import { readJson } from './body.ts';
+import { V1Error, plainError, sendEmpty } from './errors.ts';
+import { sendJsonText } from './json-text.ts';
+import type { V1Request, V1Route } from './routes.ts';
+
+/** What the settings need of the house. */
+export type SettingDeps = { readonly settings: SettingStore; readonly maxBodyBytes: number };
+
+/** A user's settings: one flat object of JSON values, merged shallowly. */
+export function settingRoutes(deps: SettingDeps): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/settings', handle: (request) => all(deps, request) },
+    { method: 'GET', path: '/settings/:id', handle: (request) => one(deps, request) },
+    { method: 'POST', path: '/settings', handle: (request) => merge(deps, request) },
+    { method: 'POST', path: '/settings/:id', handle: (request) => put(deps, request) },
+  ];
+}
+
+async function all({ settings }: SettingDeps, { ctx, caller }: V1Request): Promise<void> {
+  const entries = Object.entries(await settings.all(caller.user));
+  const members = entries.map(([id, text]) => `${JSON.stringify(id)}:${text}`);
+  sendJsonText(ctx, `{${members.join(',')}}`);
+}
+
+/** v1 answers the bare value, `null` when there is none. */
+async function one({ settings }: SettingDeps, { ctx, caller, params }: V1Request): Promise<void> {
+  const known = await settings.all(caller.user);
+  const { id = '' } = params;
+  sendJsonText(ctx, Object.hasOwn(known, id) ? (known[id] ?? 'null') : 'null');
+}
+
+async function merge(deps: SettingDeps, { ctx, caller }: V1Request): Promise<void> {
+  const given = await readJson(ctx, deps.maxBodyBytes);
+  if (!isJsonObject(given)) {
+    throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
+  }
+  const texts = Object.entries(given).map(([id, value]) => [id, stringifyJson(value)] as const);
+  await deps.settings.merge(caller.user, Object.fromEntries(texts));
+  sendEmpty(ctx);
+}
+
+async function put(deps: SettingDeps, { ctx, caller, params }: V1Request): Promise<void> {
+  const value = await readJson(ctx, deps.maxBodyBytes);
+  const { id = '' } = params;
+  await deps.settings.merge(caller.user, { [id]: stringifyJson(value) });
+  sendEmpty(ctx);
+}

@@ -1,0 +1,80 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { FileRow } from '../ledger/ledger.ts';
+
+/** Path of the signed download, below either prefix. */
+export const SIGNED_VIEW_PATH = '/signed/view';
+
+/** What a signed link grants: one file of one user, shown one way. */
+export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
+  /** `preview` and `channel` as the client gave them. */
+  readonly look: { readonly [parameter: string]: string };
+};
+
+export type ViewSigner = {
+  /** The query of a link that opens this file until it expires. */
+  sign(grant: Grant): string;
+  /** What the link grants; `undefined` when it was altered or its time is over. */
+  verify(query: URLSearchParams): Grant | undefined;
+};
+
+const LOOK = ['preview', 'channel'] as const;
+
+/** Issues and checks links that carry their own authorization instead of a credential. */
+export function createViewSigner(options: {
+  readonly secret: Buffer;
+  readonly lifetimeMs: number;
+  readonly now: () => number;
+}): ViewSigner {
+  const { secret, lifetimeMs, now } = options;
+  return {
+    sign(grant) {
+      const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
+      claims.set('signature', signatureOf(secret, claims));
+      return claims.toString();
+    },
+    verify(query) {
+      const grant = grantOf(query);
+      const expires = Number(query.get('expires'));
+      const expected = signatureOf(secret, claimsOf(grant, expires));
+      const genuine = sameText(query.get('signature') ?? '', expected);
+      return genuine && now() < expires * 1000 ? grant : undefined;
+    },
+  };
+}
+
+/** The file name comes first: clients that derive a name from a URL find it. */
+function claimsOf({ filename, subfolder, type, user, look }: Grant, expires: number): URLSearchParams {
+  const shown = LOOK.flatMap((key): [string, string][] => {
+    const value = look[key];
+    return value === undefined ? [] : [[key, value]];
+  });
+  return new URLSearchParams([
+    ['filename', filename],
+    ['subfolder', subfolder],
+    ['type', type],
+    ...shown,
+    ['user', user],
+    ['expires', String(expires)],
+  ]);
+}
+
+function grantOf(query: URLSearchParams): Grant {
+  const text = (key: string) => query.get(key) ?? '';
+  const look = LOOK.flatMap((key) => (query.has(key) ? [[key, text(key)] as const] : []));
+  return {
+    user: text('user'),
+    type: text('type') as FileRow['type'],
+    subfolder: text('subfolder'),
+    filename: text('filename'),
+    look: Object.fromEntries(look),
+  };
+}
+
+function signatureOf(secret: Buffer, claims: URLSearchParams): string {
+  return createHmac('sha256', secret).update(`signed view\0${claims}`).digest('base64url');
+}
+
+function sameText(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

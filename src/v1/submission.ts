@@ -1,0 +1,115 @@
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import type { Graph } from '../wire/v2.ts';
+import { V1Error, promptRefusal } from './errors.ts';
+import { isTruthy } from './queue.ts';
+
+/** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
+export type Submission = {
+  readonly graph: Graph;
+  /** As sent, secrets included; `null` counts as `{}`. */
+  readonly extraData: JsonObject;
+  readonly clientId: string | null;
+  /** The caller's own id; `undefined`: it gets the v2 job id. */
+  readonly promptId: string | undefined;
+  readonly number: number;
+  readonly partialTargets: readonly string[] | undefined;
+};
+
+/** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */
+export type Counter = { next(): number };
+
+const MAX_ID_CHARS = 200;
+const MAX_CLIENT_ID_CHARS = 128;
+
+export function createCounter(first: number): Counter {
+  let value = first;
+  return { next: () => value++ };
+}
+
+export function readSubmission(body: Json, counter: Counter): Submission {
+  if (!isJsonObject(body)) throw noPrompt();
+  const number = priority(body, counter);
+  if (!('prompt' in body)) throw noPrompt();
+  const clientId = clientIdOf(body.client_id);
+  const extraData = extraDataOf(body.extra_data);
+  return {
+    graph: graphOf(body.prompt),
+    extraData: clientId === null ? extraData : { ...extraData, client_id: clientId },
+    clientId: clientId ?? clientIdOf(extraData.client_id),
+    promptId: 'prompt_id' in body ? promptIdOf(body.prompt_id) : undefined,
+    number,
+    partialTargets: targetsOf(body.partial_execution_targets),
+  };
+}
+
+/** `number` wins and leaves the counter alone; `front` runs before everything queued so far. */
+function priority(body: JsonObject, counter: Counter): number {
+  if ('number' in body) return numberOf(body.number);
+  const count = counter.next();
+  return isTruthy(body.front) && count !== 0 ? -count : count;
+}
+
+function numberOf(value: Json | undefined): number {
+  const text = typeof value === 'string' ? value.trim() : value;
+  const number = typeof text === 'object' && !(text instanceof LosslessNumber) ? Number.NaN : Number(text);
+  if (text === '' || !Number.isFinite(number)) {
+    throw refused('invalid_prompt', '"number" must be a finite number.');
+  }
+  return number;
+}
+
+/** v1 turns whatever it gets into a string, `null` into `None`. */
+function promptIdOf(value: Json | undefined): string {
+  const id = pythonText(value);
+  if (id === undefined || id.length > MAX_ID_CHARS || /[\p{Cc}/\\]/u.test(id)) {
+    throw refused('invalid_prompt_id', `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`);
+  }
+  return id;
+}
+
+/** An empty client id is a client id; only an absent one means every socket of the user. */
+function clientIdOf(value: Json | undefined): string | null {
+  if (value === undefined || value === null) return null;
+  const id = pythonText(value);
+  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || /\p{Cc}/u.test(id)) {
+    throw refused('invalid_client_id', `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`);
+  }
+  return id;
+}
+
+/** The original dies on `null` here; a list is as useless. */
+function extraDataOf(value: Json | undefined): JsonObject {
+  if (value === undefined || value === null) return {};
+  if (!isJsonObject(value)) throw refused('invalid_prompt', '"extra_data" must be an object.');
+  return value;
+}
+
+function graphOf(value: Json | undefined): Graph {
+  if (isJsonObject(value)) return value as Graph;
+  if (value === '' || (Array.isArray(value) && value.length === 0)) {
+    throw new V1Error(400, promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json);
+  }
+  throw refused('invalid_prompt', '"prompt" must be an object: node id to node, as exported in API format.');
+}
+
+function targetsOf(value: Json | undefined): readonly string[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!Array.isArray(value)) throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
+  return value.map(String);
+}
+
+function pythonText(value: Json | undefined): string | undefined {
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'object' && !(value instanceof LosslessNumber)) return undefined;
+  return String(value);
+}
+
+function noPrompt(): V1Error {
+  const body = promptRefusal('no_prompt', 'No prompt provided', 'No prompt provided');
+  return new V1Error(400, body as unknown as Json);
+}
+
+function refused(type: string, message: string): V1Error {
+  return new V1Error(400, promptRefusal(type, message) as unknown as Json);
+}

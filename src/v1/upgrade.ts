@@ -1,0 +1,73 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer } from 'ws';
+import type { Logger } from '../telemetry.ts';
+import { stringifyJson } from '../wire/json.ts';
+import { plainError } from './errors.ts';
+import type { Guard } from './guard.ts';
+import type { Hub } from './hub.ts';
+import type { Identify } from './identity.ts';
+
+/** Inbound frames beyond v1's limit close the socket with 1009. */
+const MAX_FRAME_BYTES = 4 * 1024 * 1024;
+const MAX_CLIENT_ID_CHARS = 128;
+
+type Deps = {
+  readonly hub: Hub;
+  readonly guard: Guard;
+  readonly identify: Identify;
+  readonly log: Logger;
+  readonly maxSockets: number;
+  readonly maxSocketsPerUser: number;
+};
+
+/** Handles the server's `upgrade` event: every refusal is an HTTP answer before the upgrade. */
+export function createUpgrade(
+  deps: Deps,
+): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME_BYTES,
+    perMessageDeflate: false,
+  });
+  return (request, socket, head) => {
+    socket.on('error', () => socket.destroy());
+    const verdict = judge(deps, request);
+    if ('status' in verdict) return answer(socket, verdict.status);
+    server.handleUpgrade(request, socket, head, (ws) => {
+      // Frames are small and each one matters at once.
+      deps.hub.attach(ws, verdict);
+    });
+  };
+}
+
+type Verdict = { readonly status: number } | { readonly user: string; readonly clientId: string | null };
+
+function judge({ hub, guard, identify, ...limits }: Deps, request: IncomingMessage): Verdict {
+  const [path, query = ''] = (request.url ?? '').split('?', 2);
+  const refusal = guard(request);
+  if (refusal) return { status: refusal.status };
+  if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
+  if (request.method !== 'GET') return { status: 405 };
+  const caller = identify(request);
+  if (caller === undefined) return { status: 401 };
+  const clientId = new URLSearchParams(query).get('clientId');
+  if (clientId !== null && !isUsable(clientId)) return { status: 400 };
+  const full = hub.count() >= limits.maxSockets || hub.count(caller.user) >= limits.maxSocketsPerUser;
+  return full ? { status: 503 } : { user: caller.user, clientId };
+}
+
+function isUsable(clientId: string): boolean {
+  return clientId.length <= MAX_CLIENT_ID_CHARS && !/\p{Cc}/u.test(clientId);
+}
+
+function answer(socket: Duplex, status: number): void {
+  const reason = STATUS_CODES[status] ?? '';
+  const body = status === 403 ? '' : stringifyJson(plainError(`${status}`, reason));
+  const authenticate = status === 401 ? 'WWW-Authenticate: Bearer\r\n' : '';
+  const type = body === '' ? '' : 'Content-Type: application/json; charset=utf-8\r\n';
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\n${authenticate}${type}` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,92 @@
+import { readFile, rm } from 'node:fs/promises';
+import type Koa from 'koa';
+import type { FileStore, FileType } from '../ledger/ledger.ts';
+import { receiveMultipart } from '../spool.ts';
+import type { SpooledFile } from '../wire/jobs.ts';
+import { tooLargeText } from './body.ts';
+import { V1Error } from './errors.ts';
+import { isFileType, safeFolder, safeName } from './safe-name.ts';
+
+/** Where a form's files land first, and how large they may be. */
+export type FormLimits = { readonly spoolDir: string; readonly maxUploadBytes: number };
+
+/** A received form: texts and spooled files by field. */
+export type Form = Extract<Awaited<ReturnType<typeof receiveMultipart>>, { ok: true }>['value'];
+
+/** What a form asks for: the file, where it goes, and what to answer about that. */
+export type Wish = {
+  readonly file: SpooledFile;
+  readonly type: FileType;
+  readonly subfolder: string;
+  readonly filename: string;
+  readonly overwrite: boolean;
+  /** Echoed as they were sent, whatever they resolve to. */
+  readonly shown: { readonly subfolder: string; readonly folder: string };
+};
+
+/** A text field sent as a file part is read up to this size. */
+const MAX_TEXT_BYTES = 64 * 1024;
+const OVERWRITE = new Set(['true', '1']);
+
+/** Receives the form, works with it, and leaves none of its files behind. */
+export async function withForm(
+  { spoolDir, maxUploadBytes }: FormLimits,
+  ctx: Koa.Context,
+  work: (form: Form) => Promise<void>,
+): Promise<void> {
+  if (!ctx.is('multipart/form-data')) throw new V1Error(400);
+  const received = await receiveMultipart(ctx.req, { dir: spoolDir, maxFileBytes: maxUploadBytes });
+  if (!received.ok) throw formRefusal(received, maxUploadBytes);
+  try {
+    await work(received.value);
+  } finally {
+    await Promise.all(received.value.files.map(({ file }) => rm(file.path, { force: true })));
+  }
+}
+
+/** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
+export async function readWish(files: FileStore, user: string, form: Form): Promise<Wish> {
+  const image = form.files.find(({ field }) => field === 'image');
+  if (image === undefined) throw new V1Error(400, form.fields.has('image') ? 'image must be a file.' : undefined);
+  if (image.filename === '') throw new V1Error(400);
+  const type = (await textOf(form, 'type')) ?? 'input';
+  if (!isFileType(type)) throw new V1Error(400, 'type must be input, temp or output.');
+  const shown = { subfolder: (await textOf(form, 'subfolder')) ?? '', folder: folderOf(image.filename) };
+  const filename = safeName(image.filename.slice(shown.folder.length));
+  const subfolder = safeFolder([shown.subfolder, shown.folder].filter((part) => part !== '').join('/'));
+  if (subfolder === undefined) throw new V1Error(400);
+  if (filename === undefined) throw new V1Error(400, 'This is not a possible file name.');
+  if (shown.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
+    throw new V1Error(400, 'There is no such folder.');
+  }
+  const overwrite = OVERWRITE.has((await textOf(form, 'overwrite')) ?? '');
+  return { file: image.file, type, subfolder, filename, overwrite, shown };
+}
+
+/** A field's text; some clients send theirs as a file part. */
+export async function textOf({ fields, files }: Form, field: string): Promise<string | undefined> {
+  const [value] = fields.get(field) ?? [];
+  if (value !== undefined) return value;
+  const part = files.find((candidate) => candidate.field === field);
+  if (part === undefined || part.file.sizeBytes > MAX_TEXT_BYTES) return undefined;
+  return readFile(part.file.path, 'utf8');
+}
+
+/** The directory part of a file name, its slash included. */
+function folderOf(filename: string): string {
+  return filename.slice(0, filename.lastIndexOf('/') + 1);
+}
+
+type Folder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
+
+/** v1 creates the folder `subfolder` names, but not one inside the file name. */
+async function exists(files: FileStore, { user, type, subfolder }: Folder): Promise<boolean> {
+  const rows = await files.list(user, type);
+  return rows.some((row) => `${row.subfolder}/`.startsWith(`${subfolder}/`));
+}
+
+function formRefusal(refusal: { status: number; message: string }, maxBytes: number): V1Error {
+  const { status, message } = refusal;
+  const text = status === 413 ? tooLargeText(maxBytes) : message;
+  return new V1Error(status, text, { headers: { Connection: 'close' } });
+}

@@ -1,0 +1,87 @@
+import { readFile, rm } from 'node:fs/promises';
+import { posix } from 'node:path';
+import type Koa from 'koa';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { spoolBytes } from '../spool.ts';
+import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
+import { openContent, readWhole } from './download.ts';
+import { V1Error, sendJson } from './errors.ts';
+import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
+import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
+import type { Slots } from './render.ts';
+import type { V1Request } from './routes.ts';
+import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
+import { type FormLimits, type Wish, readWish, textOf, withForm } from './upload-form.ts';
+
+/** What the uploads need of the house. */
+export type UploadDeps = KeepDeps & FormLimits & {
+  readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
+  /** Shared by everything that decodes pictures. */
+  readonly decoding: Slots;
+};
+
+/** `POST /upload/image`: any file, despite the name. */
+export async function uploadImage(deps: UploadDeps, { ctx, caller }: V1Request): Promise<void> {
+  await withForm(deps, ctx, async (form) => {
+    const wish = await readWish(deps.files, caller.user, form);
+    sendKept(ctx, wish, await keep(deps, wish, { ...wish, caller, reuse: 'same bytes' }));
+  });
+}
+
+/** `POST /upload/mask`: the original with the mask's alpha. */
+export async function uploadMask(deps: UploadDeps, { ctx, caller }: V1Request): Promise<void> {
+  await withForm(deps, ctx, async (form) => {
+    const wish = await readWish(deps.files, caller.user, form);
+    const text = (await textOf(form, 'original_ref')) ?? (await textOf(form, 'originalRef'));
+    const ref = text === undefined ? undefined : readOriginalRef(text);
+    if (ref === undefined) throw new V1Error(400, 'original_ref must be JSON that names a file.');
+    const original = await findOriginal(deps.files, caller, ref);
+    sendKept(ctx, wish, await keepMask(deps, { caller, wish, original }));
+  });
+}
+
+type Mask = { readonly caller: Caller; readonly wish: Wish; readonly original: FileRow | undefined };
+
+/** v1 answers a name even when there is no such original; then nothing bears that name. */
+async function keepMask(deps: UploadDeps, { caller, wish, original }: Mask): Promise<string> {
+  if (original === undefined) {
+    return wish.overwrite ? wish.filename : freeName(deps, { ...wish, caller });
+  }
+  const bytes = await deps.decoding(() => composed(deps, { caller, row: original }, wish.file));
+  const file = await spoolBytes(bytes, { dir: deps.spoolDir });
+  try {
+    return await keep(deps, wish, { ...wish, file, caller, reuse: 'never' });
+  } finally {
+    await rm(file.path, { force: true });
+  }
+}
+
+type Original = { readonly caller: Caller; readonly row: FileRow };
+
+async function composed(deps: UploadDeps, original: Original, mask: SpooledFile): Promise<Buffer> {
+  const content = await openContent(deps.jobs, original);
+  if (content.kind === 'redirect') throw new V1Error(502, 'The original cannot be read from here.');
+  const picture = await composeMask(await readWhole(content), await readFile(mask.path));
+  if (!picture.ok) throw new V1Error(400, picture.reason);
+  return picture.bytes;
+}
+
+async function findOriginal(
+  files: FileStore,
+  { user }: Caller,
+  ref: OriginalRef,
+): Promise<FileRow | undefined> {
+  const { name, type = ref.type } = annotated(ref.filename);
+  if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
+  const path = splitPath(name);
+  const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
+  return subfolder === undefined ? undefined : files.get(user, { type, subfolder, filename: path.name });
+}
+
+function keep(deps: UploadDeps, { overwrite }: Wish, file: NewFile): Promise<string> {
+  return overwrite ? keepOver(deps, file) : keepBeside(deps, file);
+}
+
+function sendKept(ctx: Koa.Context, { shown, type }: Wish, filename: string): void {
+  sendJson(ctx, { name: shown.folder + filename, subfolder: shown.subfolder, type });
+}

@@ -1,0 +1,120 @@
+import type Koa from 'koa';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import type { Caller, JobApi } from '../wire/jobs.ts';
+import { type Download, serveFile, serveRendered } from './download.ts';
+import { V1Error, sendEmpty } from './errors.ts';
+import { type Rendering, type Slots, renderingOf } from './render.ts';
+import type { V1Request } from './routes.ts';
+import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
+import { SIGNED_VIEW_PATH, type ViewSigner } from './signed-url.ts';
+
+/** What the downloads need of the house. */
+export type ViewDeps = {
+  readonly jobs: Pick<JobApi, 'content'>;
+  readonly files: FileStore;
+  /** `auto`: `/api/view` redirects everybody but browsers, `/view` streams. */
+  readonly view: 'auto' | 'redirect' | 'stream';
+  readonly signer: ViewSigner;
+  /** Shared by everything that decodes pictures. */
+  readonly decoding: Slots;
+  /** Who a signed link was made for, with the key that is still in memory. */
+  readonly callerOf?: (user: string) => Caller;
+};
+
+const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
+/** `file:///x`, `C:/x`: a place, not a name. */
+const ELSEWHERE = /^[a-z][\w+.-]*:[\\/]/i;
+
+/** `GET /view` */
+export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): Promise<void> {
+  const row = await locate(deps.files, { user: caller.user, query, querystring: ctx.querystring });
+  const rendering = readRendering(query);
+  if (redirects(deps.view, ctx)) return sendLink(deps.signer, { ctx, row, query });
+  await serve(deps, { ctx, caller, row }, rendering);
+}
+
+/** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
+export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void> {
+  const query = new URLSearchParams(ctx.querystring);
+  const grant = deps.signer.verify(query);
+  if (grant === undefined) throw new V1Error(403, 'This link has expired or was altered.');
+  const row = await deps.files.get(grant.user, grant);
+  if (row === undefined) throw new V1Error(404);
+  const caller = deps.callerOf?.(grant.user) ?? { user: grant.user };
+  await serve(deps, { ctx, caller, row }, readRendering(query));
+}
+
+type Wanted = { readonly user: string; readonly query: URLSearchParams; readonly querystring: string };
+
+/**
+ * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
+ * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
+ */
+async function locate(files: FileStore, { user, query, querystring }: Wanted): Promise<FileRow> {
+  const given = query.get('filename');
+  if (given === null) throw new V1Error(404);
+  const { name, type = query.get('type') ?? 'output' } = annotated(given);
+  if (name === '' || name.startsWith('/') || name.includes('..') || ELSEWHERE.test(name)) {
+    throw new V1Error(400);
+  }
+  if (BLAKE3.test(name)) return byHash(files, user, name);
+  if (!isFileType(type)) throw new V1Error(400);
+  const subfolder = withinRoot(query.get('subfolder') ?? '');
+  if (subfolder === undefined) throw new V1Error(403);
+  const filename = splitPath(name).name;
+  const row = await files.get(user, { type, subfolder, filename });
+  if (row !== undefined) return row;
+  throw new V1Error(possible(filename) && wellEncoded(querystring) ? 404 : 400);
+}
+
+function possible(filename: string): boolean {
+  return filename === '' || safeName(filename) !== undefined;
+}
+
+/** Clients that forget to encode still find `100%.png`; only a name nobody has is blamed on the `%`. */
+function wellEncoded(querystring: string): boolean {
+  return !/%(?![0-9a-f]{2})/i.test(querystring);
+}
+
+async function byHash(files: FileStore, user: string, hash: string): Promise<FileRow> {
+  for (const type of ['output', 'input', 'temp'] as const) {
+    const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
+    if (row !== undefined) return row;
+  }
+  throw new V1Error(404);
+}
+
+function readRendering(query: URLSearchParams): Rendering | undefined {
+  const rendering = renderingOf(query);
+  if (rendering === null) throw new V1Error(400, 'The quality in preview must be 100 or less.');
+  return rendering;
+}
+
+/**
+ * Hosted-style scripts demand a 302; browsers, and who cannot follow one, get the bytes. A browser
+ * says where a request comes from; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script.
+ */
+function redirects(mode: ViewDeps['view'], ctx: Koa.Context): boolean {
+  if (mode !== 'auto' || ctx.host === '') return mode === 'redirect' && ctx.host !== '';
+  const { headers } = ctx;
+  const browser =
+    'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
+  return ctx.state.apiPrefixed === true && !browser;
+}
+
+type Link = { readonly ctx: Koa.Context; readonly row: FileRow; readonly query: URLSearchParams };
+
+/** The link stays on this host and under the prefix the caller used: proxies may forward no other. */
+function sendLink(signer: ViewSigner, { ctx, row, query }: Link): void {
+  const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
+  const link = signer.sign({ ...row, look: Object.fromEntries(query) });
+  ctx.set('Location', `${ctx.origin}${prefix}${SIGNED_VIEW_PATH}?${link}`);
+  ctx.set('Cache-Control', 'no-store');
+  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
+  sendEmpty(ctx, 302);
+}
+
+async function serve(deps: ViewDeps, download: Download, rendering: Rendering | undefined): Promise<void> {
+  if (rendering === undefined) return serveFile(deps.jobs, download);
+  await deps.decoding(() => serveRendered(deps.jobs, download, rendering));
+}

@@ -1,0 +1,46 @@
+import { LosslessNumber, type Json } from './json.ts';
+
+/**
+ * JSON text as Python's `json.dumps` spells it, which is what v1 writes into saved files: `, ` and
+ * `: ` between items, everything outside ASCII as `\uXXXX`, number tokens kept as they were read.
+ */
+export function pythonJson(value: Json): string {
+  if (typeof value === 'string') return asciiString(value);
+  if (typeof value === 'number') return pythonNumber(value);
+  if (value === null || typeof value === 'boolean') return String(value);
+  if (value instanceof LosslessNumber) return value.toString();
+  if (isArray(value)) return `[${value.map(pythonJson).join(', ')}]`;
+  const items = Object.entries(value).map(([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`);
+  return `{${items.join(', ')}}`;
+}
+
+/** A FLOAT as Python's `str()` shows it: `3.0`, `1e+16`, `1e-05`, `nan`. */
+export function pythonFloat(value: number): string {
+  if (Number.isNaN(value)) return 'nan';
+  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
+  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
+  const magnitude = Math.abs(value);
+  if (magnitude >= 1e16 || magnitude < 1e-4) return pythonExponent(value);
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}
+
+function pythonExponent(value: number): string {
+  return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+/** A number that reads as an integer shows no fraction; v1 would keep `5.0`, we read it as 5. */
+function pythonNumber(value: number): string {
+  return Number.isSafeInteger(value) ? String(value) : pythonFloat(value);
+}
+
+function asciiString(text: string): string {
+  return JSON.stringify(text).replaceAll(/[\u0080-\uffff]/g, escapeUnit);
+}
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+function isArray(value: Json): value is readonly Json[] {
+  return Array.isArray(value);
+}

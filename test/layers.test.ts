@@ -1,0 +1,79 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../src', import.meta.url));
+
+/** What each room may import besides itself; root files by their name. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  wire: [],
+  nodes: ['wire'],
+  translate: ['wire'],
+  ledger: ['wire'],
+  engine: ['wire', 'nodes', 'ledger', 'telemetry', 'spool'],
+  v1: ['wire', 'translate', 'ledger', 'telemetry', 'spool'],
+  config: [],
+  telemetry: [],
+  spool: ['wire'],
+  trace: ['wire'],
+  'data-dir': [],
+};
+
+/** Beyond their room these rooms see the ledger's interface only, never a store. */
+const INTERFACE_ONLY = ['engine', 'v1'];
+
+/** They assemble the rest. */
+const KNOWS_EVERYONE = new Set(['server', 'main', 'demo']);
+
+const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => ({ name, text: readFileSync(join(SRC, name), 'utf8') }));
+
+function roomOf(name: string): string {
+  return name.split('/')[0]?.replace(/\.ts$/, '') ?? '';
+}
+
+function importsOf(file: { name: string; text: string }): string[] {
+  return [...file.text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)'/g)].map(([, target = '']) =>
+    relative(SRC, resolve(SRC, dirname(file.name), target)),
+  );
+}
+
+describe('the folder list is the architecture', () => {
+  test('there are files to check, and their imports are found', () => {
+    expect(FILES.length).toBeGreaterThan(30);
+    expect(FILES.flatMap(importsOf).length).toBeGreaterThan(100);
+  });
+
+  test.each(FILES.filter(({ name }) => !KNOWS_EVERYONE.has(roomOf(name))))(
+    '$name imports only what its room may',
+    (file) => {
+      const room = roomOf(file.name);
+      const allowed = [room, ...(MAY_IMPORT[room] ?? [])];
+      expect(importsOf(file).filter((target) => !allowed.includes(roomOf(target)))).toEqual([]);
+    },
+  );
+
+  test.each(FILES.filter(({ name }) => INTERFACE_ONLY.includes(roomOf(name))))(
+    '$name knows no store',
+    (file) => {
+      const stores = importsOf(file).filter((target) => roomOf(target) === 'ledger');
+      expect(stores.filter((target) => target !== 'ledger/ledger.ts')).toEqual([]);
+    },
+  );
+
+  test('translate and wire do no I/O and know no clock or randomness', () => {
+    const pure = FILES.filter(({ name }) => ['translate', 'wire'].includes(roomOf(name)));
+    const impure = /from 'node:(?!stream')|\bDate\.now\(|new Date\(\)|Math\.random\(|setTimeout\(|\bfetch\(/;
+    expect(pure.filter(({ text }) => impure.test(text)).map(({ name }) => name)).toEqual([]);
+  });
+
+  test.each(FILES)('$name is at most 300 lines', ({ text }) => {
+    expect(text.split('\n').length).toBeLessThanOrEqual(301);
+  });
+
+  test('no room has a second floor', () => {
+    expect(FILES.map(({ name }) => name).filter((name) => name.split('/').length > 2)).toEqual([]);
+  });
+});

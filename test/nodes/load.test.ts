@@ -1,0 +1,237 @@
+import { readFileSync } from 'node:fs';
+import sharp from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { LOAD_NODES } from '../../src/nodes/load.ts';
+import { NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
+import type { ImageValue, MaskValue, NodeDef } from '../../src/nodes/node.ts';
+import { readPngChunks, writePng } from '../../src/nodes/png-chunks.ts';
+import { fakeContext } from '../support/pixels.ts';
+
+const ROOT = new URL('../../fixtures/pixels/', import.meta.url);
+
+/** Decoders of lossy files differ; everything else must be exact. */
+const TOLERANCE: { readonly [name: string]: number } = { 'exif6.jpg': 2, 'plain.jpg': 2, 'still.webp': 2 };
+
+type Row = { readonly name: string; readonly file: string };
+
+const LOADED: readonly Row[] = [
+  { name: 'load_rgb_png', file: 'rgb.png' },
+  { name: 'load_rgba_png', file: 'rgba.png' },
+  { name: 'load_la_png', file: 'la.png' },
+  { name: 'load_palette_png', file: 'palette.png' },
+  { name: 'load_palette_trns_png', file: 'palette_trns.png' },
+  { name: 'load_bilevel_png', file: 'bilevel.png' },
+  { name: 'load_exif6_png', file: 'exif6.png' },
+  { name: 'load_exif6_jpg', file: 'exif6.jpg' },
+  { name: 'load_plain_jpg', file: 'plain.jpg' },
+  { name: 'load_still_webp', file: 'still.webp' },
+  { name: 'load_x_bmp', file: 'x.bmp' },
+  { name: 'load_anim_gif', file: 'anim.gif' },
+  { name: 'load_anim_png', file: 'anim.png' },
+];
+
+describe('LoadImage gives the original pixels and mask', () => {
+  test.each(LOADED)('of $file', async ({ name, file }) => {
+    const [image, mask] = await load('LoadImage', fixture(name, 'inputs', file));
+    expect(await farthest(image, name, name)).toBeLessThanOrEqual(TOLERANCE[file] ?? 0);
+    expect(await farthest(mask, name, `${name}_mask`)).toBe(0);
+  });
+});
+
+describe('LoadImageMask gives the original mask', () => {
+  test.each([
+    { name: 'loadmask_gray_png_red', file: 'gray.png', channel: 'red' },
+    { name: 'loadmask_palette_trns_png_alpha', file: 'palette_trns.png', channel: 'alpha' },
+    { name: 'loadmask_palette_trns_png_red', file: 'palette_trns.png', channel: 'red' },
+    { name: 'loadmask_rgb_png_alpha', file: 'rgb.png', channel: 'alpha' },
+  ])('of the $channel channel of $file', async ({ name, file, channel }) => {
+    const [mask] = await load('LoadImageMask', fixture(name, 'inputs', file), { channel });
+    expect(await farthest(mask, name, name)).toBe(0);
+  });
+});
+
+test('LoadImageOutput reads an output by its annotated name', async () => {
+  const context = fakeContext({ case: 'loadoutput' });
+  const { outputs } = await node('LoadImageOutput').run({ image: 'prior.png [output]' }, context);
+  expect(await farthest(outputs[0] as ImageValue, 'loadoutput', 'loadoutput')).toBe(0);
+});
+
+describe('LoadImage', () => {
+  test('loads 16-bit grey by its high bytes, where the original gave white', async () => {
+    const bytes = fixture('load_gray16_png', 'inputs', 'gray16.png');
+    const [image] = await load('LoadImage', bytes);
+    const { data } = await sharp(bytes).toColourspace('grey16').raw({ depth: 'ushort' }).toBuffer({ resolveWithObject: true });
+    const words = new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
+    const expected = Array.from(words, (word) => Math.fround((word >> 8) / 255));
+    expect(Array.from(image.data).filter((_, i) => i % 3 === 0)).toEqual(expected);
+    expect(new Set(expected).size).toBeGreaterThan(16);
+  });
+
+  test('leaves values alone when the file has a colour profile', async () => {
+    const plain = await solid({ r: 200, g: 30, b: 90 }).png().toBuffer();
+    const tagged = await sharp(plain).withIccProfile('p3').png().toBuffer();
+    const raw = await sharp(tagged, { ignoreIcc: true }).raw().toBuffer();
+    const [image] = await load('LoadImage', tagged);
+    expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([...raw]);
+    expect([...raw.subarray(0, 3)]).not.toEqual([200, 30, 90]);
+  });
+
+  test('sees no mask in a colour key', async () => {
+    const [header, ...rest] = readPngChunks(await solid({ r: 1, g: 2, b: 3 }).png().toBuffer());
+    const key = { type: 'tRNS', data: Buffer.from([0, 1, 0, 2, 0, 3]) };
+    const keyed = writePng([header!, key, ...rest]);
+    const [, mask] = await load('LoadImage', keyed);
+    expect([mask.width, mask.height, Math.max(...mask.data)]).toEqual([64, 64, 0]);
+    const [keyMask] = await load('LoadImageMask', keyed, { channel: 'alpha' });
+    expect(new Set(keyMask.data)).toEqual(new Set([1]));
+  });
+
+  test('loads a cut-off file as far as it goes', async () => {
+    const bytes = fixture('load_rgb_png', 'inputs', 'rgb.png');
+    const [image] = await load('LoadImage', bytes.subarray(0, bytes.length - 4000));
+    expect([image.width, image.height]).toEqual([64, 48]);
+    expect(Math.max(...image.data.subarray(0, 64 * 3))).toBeGreaterThan(0);
+  });
+
+  test.each([
+    { what: 'text', bytes: Buffer.from('not a picture') },
+    { what: 'an empty file', bytes: Buffer.alloc(0) },
+    { what: 'SVG', bytes: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>') },
+    { what: 'a PNG that is only a signature', bytes: Buffer.from('89504e470d0a1a0a00000000', 'hex') },
+    { what: 'a bitmap that is only a marker', bytes: Buffer.from('BM') },
+  ])('fails as the original does on $what', async ({ bytes }) => {
+    const error = await load('LoadImage', bytes).catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(NodeFailure);
+    expect(error).toMatchObject({
+      exceptionType: 'PIL.UnidentifiedImageError',
+      message: "cannot identify image file 'picture'",
+    });
+  });
+
+  test.each([
+    { what: 'PNG', bytes: hugePng() },
+    { what: 'bitmap', bytes: hugeBmp() },
+  ])('refuses a $what of more than 64 megapixels before decoding it', async ({ bytes }) => {
+    await expect(load('LoadImage', bytes)).rejects.toBeInstanceOf(OutOfMemory);
+  });
+});
+
+describe('an animated PNG is composed', () => {
+  /** Two frames of 2×1 over 4×1: red over everything, then green on the right half. */
+  const cases = [
+    { what: 'over what stays', dispose: 0, third: ['red', 'green', 'green', 'blue'] },
+    { what: 'over a cleared region', dispose: 1, third: ['red', 'none', 'none', 'blue'] },
+    { what: 'over what was there before', dispose: 2, third: ['red', 'red', 'red', 'blue'] },
+  ] as const;
+
+  test.each(cases)('$what', async ({ dispose, third }) => {
+    const [image, mask] = await load('LoadImage', await apng(dispose));
+    expect([image.batch, image.width, mask.width]).toEqual([3, 4, 4]);
+    expect(colours(image, 1)).toEqual(['red', 'green', 'green', 'red']);
+    expect(colours(image, 2)).toEqual(third.map((name) => (name === 'none' ? 'black' : name)));
+    expect(Array.from(mask.data.subarray(8))).toEqual(third.map((name) => (name === 'none' ? 1 : 0)));
+  });
+});
+
+function node(name: string): NodeDef {
+  return LOAD_NODES.find((def) => def.name === name)!;
+}
+
+async function load(
+  name: string,
+  bytes: Uint8Array,
+  more: { readonly channel?: string } = {},
+): Promise<[ImageValue, MaskValue] & [MaskValue | ImageValue]> {
+  const context = { ...fakeContext({}), readFile: async () => bytes };
+  const { outputs } = await node(name).run({ image: 'picture', ...more }, context);
+  return outputs as unknown as [ImageValue, MaskValue];
+}
+
+function fixture(...path: string[]): Buffer {
+  return readFileSync(new URL(path.join('/'), ROOT));
+}
+
+/** Greatest difference from the recorded PNGs in levels; a wrong shape counts as 999. */
+async function farthest(value: ImageValue | MaskValue, name: string, stem: string): Promise<number> {
+  const channels = value.kind === 'image' ? value.channels : 1;
+  const size = value.width * value.height;
+  let worst = 0;
+  for (let i = 0; i < value.batch; i++) {
+    const file = fixture(name, 'outputs', `${stem}_${String(i + 1).padStart(5, '0')}_.png`);
+    const { data, info } = await sharp(file).raw().toBuffer({ resolveWithObject: true });
+    if (info.width !== value.width || info.height !== value.height) return 999;
+    for (let at = 0; at < size * 3; at++) {
+      const index = channels === 1 ? Math.floor(at / 3) : at;
+      const level = value.data[i * size * channels + index] ?? 0;
+      worst = Math.max(worst, Math.abs((data[at] ?? 0) - Math.trunc(Math.fround(level * 255))));
+    }
+  }
+  return worst;
+}
+
+function solid(background: { r: number; g: number; b: number }) {
+  return sharp({ create: { width: 4, height: 2, channels: 3, background } });
+}
+
+function hugePng(): Uint8Array {
+  const header = Buffer.from('00004e2000004e200802000000', 'hex');
+  return writePng([
+    { type: 'IHDR', data: header },
+    { type: 'IDAT', data: Buffer.from('789c0300000000 01'.replace(' ', ''), 'hex') },
+    { type: 'IEND', data: Buffer.alloc(0) },
+  ]);
+}
+
+function hugeBmp(): Uint8Array {
+  const bytes = Buffer.alloc(64);
+  bytes.write('BM');
+  bytes.writeUInt32LE(54, 10);
+  bytes.writeUInt32LE(40, 14);
+  bytes.writeInt32LE(20_000, 18);
+  bytes.writeInt32LE(-20_000, 22);
+  bytes.writeUInt16LE(1, 26);
+  bytes.writeUInt16LE(24, 28);
+  return bytes;
+}
+
+/** Red 4×1, then green 2×1 in the middle with this dispose rule, then blue 1×1 at the end. */
+async function apng(dispose: number): Promise<Uint8Array> {
+  const whole = readPngChunks(await rgba(4, '#ff0000'));
+  const idat = async (width: number, colour: string) =>
+    readPngChunks(await rgba(width, colour)).find(({ type }) => type === 'IDAT')!.data;
+  const fdat = (sequence: number, data: Uint8Array) => ({ type: 'fdAT', data: Buffer.concat([words(sequence), data]) });
+  const control = (sequence: number, width: number, left: number, rule: number) => ({
+    type: 'fcTL',
+    data: Buffer.concat([words(sequence, width, 1, left, 0), Buffer.from([0, 1, 0, 10, rule, 0])]),
+  });
+  return writePng([
+    whole[0]!,
+    { type: 'acTL', data: words(3, 0) },
+    control(0, 4, 0, 0),
+    ...whole.filter(({ type }) => type === 'IDAT'),
+    control(1, 2, 1, dispose),
+    fdat(2, await idat(2, '#00ff00')),
+    control(3, 1, 3, 0),
+    fdat(4, await idat(1, '#0000ff')),
+    { type: 'IEND', data: Buffer.alloc(0) },
+  ]);
+}
+
+function rgba(width: number, background: string): Promise<Buffer> {
+  return sharp({ create: { width, height: 1, channels: 4, background } }).png().toBuffer();
+}
+
+function words(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(values.length * 4);
+  for (const [i, value] of values.entries()) bytes.writeUInt32BE(value, i * 4);
+  return bytes;
+}
+
+function colours(image: ImageValue, frame: number): readonly string[] {
+  const names: { readonly [rgb: string]: string } = { '1,0,0': 'red', '0,1,0': 'green', '0,0,1': 'blue', '0,0,0': 'black' };
+  const size = image.width * 3;
+  return Array.from({ length: image.width }, (_, x) => {
+    const at = frame * size + x * 3;
+    return names[image.data.subarray(at, at + 3).join(',')] ?? '?';
+  });
+}

@@ -1,0 +1,81 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { ALL_NODES } from '../../src/nodes/library.ts';
+import { objectInfo } from '../../src/nodes/object-info.ts';
+import {
+  isJsonObject,
+  LosslessNumber,
+  parseJson,
+  stringifyJson,
+  type Json,
+  type JsonObject,
+} from '../../src/wire/json.ts';
+
+const FIXTURE = new URL('../../fixtures/object_info.json', import.meta.url);
+const RECORDING = new URL('../../../shared/golden/object_info.json', import.meta.url);
+
+/** Classes of our own, which the original server does not have. */
+const OURS: readonly string[] = ['ReactionDiffusion'];
+
+const recorded = readClasses(FIXTURE);
+const rendered = parseJson(stringifyJson(objectInfo(ALL_NODES.values()))) as Classes;
+
+describe('/object_info describes each class as the original does', () => {
+  test.each(Object.keys(recorded))('%s', (name) => {
+    expect(comparable(rendered[name])).toEqual(comparable(recorded[name]));
+    expect(keyOrder(rendered[name] ?? {})).toEqual(keyOrder(recorded[name] ?? {}));
+  });
+
+  test('has no class that is not recorded, but for those of our own', () => {
+    expect(Object.keys(rendered).filter((name) => !(name in recorded))).toEqual(OURS);
+  });
+
+  test('keeps bounds to the digit', () => {
+    const { value } = (rendered['PrimitiveInt']?.['input'] as Spec).required;
+    expect(stringifyJson(value ?? null)).toContain('"min":-9223372036854775807');
+  });
+});
+
+describe.skipIf(!existsSync(RECORDING))(
+  'the fixture is the recording (skipped without ../shared/golden)',
+  () => {
+    const original = existsSync(RECORDING) ? readClasses(RECORDING) : {};
+
+    test.each(Object.keys(recorded))('%s', (name) => {
+      expect(comparable(recorded[name])).toEqual(comparable(original[name]));
+    });
+
+    test('but for its texts, of which the fixture has none', () => {
+      expect(readFileSync(FIXTURE, 'utf8')).not.toMatch(/tooltip"|"description": "[^"]/);
+    });
+  },
+);
+
+type Classes = { readonly [name: string]: JsonObject };
+type Spec = { readonly required: { readonly [name: string]: Json } };
+
+function readClasses(url: URL): Classes {
+  return parseJson(readFileSync(url, 'utf8')) as Classes;
+}
+
+/** Everything but texts, and but the files an upload input lists, which differ per user. */
+function comparable(value: Json | undefined): Json {
+  if (value instanceof LosslessNumber) return value.toString();
+  if (Array.isArray(value)) {
+    const items: readonly Json[] = value;
+    return isUpload(items) ? [[], comparable(items[1])] : items.map(comparable);
+  }
+  if (!isJsonObject(value)) return value ?? null;
+  const texts = ['tooltip', 'description', 'output_tooltips'];
+  const kept = Object.entries(value).filter(([key]) => !texts.includes(key));
+  return Object.fromEntries(kept.map(([key, item]) => [key, comparable(item)]));
+}
+
+function isUpload([type, options]: readonly Json[]): boolean {
+  return Array.isArray(type) && isJsonObject(options) && options['image_upload'] === true;
+}
+
+/** Names in the order they are written: of the class's own keys and of its inputs. */
+function keyOrder(info: JsonObject): Json {
+  return [Object.keys(info), info['input_order'] ?? null];
+}
