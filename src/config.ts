@@ -128,7 +128,8 @@ export function parseConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Pa
     return { kind: 'config', config: toConfig(command.opts<Flags>()) };
   } catch (error) {
     if (error instanceof CommanderError) {
-      return { kind: 'exit', code: error.exitCode === 0 ? 0 : 2, text: text || error.message };
+      if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
+      return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
     }
     if (error instanceof Refused) return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
     throw error;

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
-import { type AssetUpload, type ByteRange, type Content, type JobApi, ok, refuse, type Result } from '../wire/jobs.ts';
+import {
+  type AssetUpload,
+  type ByteRange,
+  type Content,
+  type JobApi,
+  ok,
+  refuse,
+  type Result,
+} from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
 import type { Blobs } from './blobs.ts';
 import { contentLink, isoTime } from './links.ts';
@@ -16,9 +24,9 @@ export type AssetDeps = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly locks: Locks;
-  clock(): number;
+  readonly clock: () => number;
   /** Whether a job that is not over yet reads this asset. */
-  isRead(assetId: string): boolean;
+  readonly isRead: (assetId: string) => boolean;
 };
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -33,6 +41,7 @@ export type Assets = {
   content(user: string, id: string, range?: ByteRange): Promise<Result<Content>>;
   /** The row behind an id, if it is this user's and has not expired. */
   find(user: string, id: string): Promise<AssetRow | undefined>;
+  findByPath(user: string, filePath: string): Promise<AssetRow | undefined>;
   /** Removes a record, and its bytes when no other record shares them. */
   discard(row: AssetRow): Promise<void>;
 };
@@ -57,6 +66,10 @@ export function createAssets(deps: AssetDeps): Assets {
   return {
     find,
     discard,
+    async findByPath(user, filePath) {
+      const row = await ledger.assets.byFilePath(user, filePath);
+      return row && isLive(row) ? row : undefined;
+    },
     async create(user, upload) {
       const refusal = checkUpload(upload);
       if (refusal) {
@@ -104,11 +117,17 @@ export function createAssets(deps: AssetDeps): Assets {
   };
 }
 
-async function readContent(row: AssetRow, blobs: Blobs, range?: ByteRange): Promise<Result<Content>> {
+async function readContent(
+  row: AssetRow,
+  blobs: Blobs,
+  range?: ByteRange,
+): Promise<Result<Content>> {
   const end = Math.min(range?.end ?? Infinity, row.sizeBytes - 1);
   if (range && (range.start > end || range.start < 0)) {
     const details = { size_bytes: row.sizeBytes };
-    return refuse(416, 'range_not_satisfiable', 'the range lies outside of the content', { details });
+    return refuse(416, 'range_not_satisfiable', 'the range lies outside of the content', {
+      details,
+    });
   }
   const handle = await blobs.open(row.hash);
   if (!handle) return refuse(404, 'not_found', 'the bytes of this asset are gone');
@@ -139,7 +158,8 @@ function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
     filePath: asset.filePath,
     tagsJson: asset.tags ? JSON.stringify(asset.tags) : null,
     createdAtMs: nowMs,
-    expiresAtMs: asset.expiresInSeconds === undefined ? null : nowMs + asset.expiresInSeconds * 1000,
+    expiresAtMs:
+      asset.expiresInSeconds === undefined ? null : nowMs + asset.expiresInSeconds * 1000,
     jobId: null,
   };
 }
@@ -167,15 +187,27 @@ function checkUpload(upload: AssetUpload): Result<never> | undefined {
   return checkPlacement(upload);
 }
 
-function checkPlacement(asset: { filePath?: string; expiresInSeconds?: number }): Result<never> | undefined {
+function checkPlacement(asset: {
+  filePath?: string;
+  expiresInSeconds?: number;
+}): Result<never> | undefined {
   const { filePath, expiresInSeconds: seconds } = asset;
   if (filePath !== undefined && !isRelativePath(filePath)) {
-    return refuse(422, 'invalid_request', 'file_path must be a relative path without special segments');
+    return refuse(
+      422,
+      'invalid_request',
+      'file_path must be a relative path without special segments',
+    );
   }
   if (seconds === undefined) return undefined;
-  if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S) return undefined;
+  if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S)
+    return undefined;
   const range = `${MIN_EXPIRES_IN_S} to ${MAX_EXPIRES_IN_S}`;
-  return refuse(422, 'invalid_request', `expires_in must be a whole number of seconds from ${range}`);
+  return refuse(
+    422,
+    'invalid_request',
+    `expires_in must be a whole number of seconds from ${range}`,
+  );
 }
 
 /** A back-slash is a separator to some systems, so it is refused like the special segments. */

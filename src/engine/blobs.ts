@@ -9,7 +9,7 @@ export type Blobs = {
   /** Takes a spooled file over; it is durable once this resolves. */
   adopt(file: SpooledFile): Promise<void>;
   open(hash: string): Promise<FileHandle | undefined>;
-  pathOf(hash: string): string;
+  readonly pathOf: (hash: string) => string;
   remove(hash: string): Promise<void>;
   /** Hashes of all files present. */
   hashes(): AsyncIterable<string>;
@@ -46,7 +46,9 @@ export function createBlobs(dir: string): Blobs {
       await rm(pathOf(hash), { force: true });
     },
     async *hashes() {
-      for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }).catch(() => [])) {
+      for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }).catch(
+        () => [],
+      )) {
         if (entry.isFile() && HASH.test(`blake3:${entry.name}`)) yield `blake3:${entry.name}`;
       }
     },

@@ -1,4 +1,10 @@
-import { type Inputs, NodeFailure, type NodeContext, type NodeDef, type Value } from '../nodes/node.ts';
+import {
+  type Inputs,
+  NodeFailure,
+  type NodeContext,
+  type NodeDef,
+  type Value,
+} from '../nodes/node.ts';
 import type { Json } from '../wire/json.ts';
 import type { MemoryMeter } from './memory.ts';
 
@@ -31,7 +37,10 @@ export async function callNode(
   return { slots, ...(ui.size > 0 && { ui: Object.fromEntries(ui) }) };
 }
 
-function argumentSets(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]>): readonly Inputs[] {
+function argumentSets(
+  def: NodeDef,
+  inputs: ReadonlyMap<string, readonly Value[]>,
+): readonly Inputs[] {
   if (def.inputIsList) return [Object.fromEntries(inputs) as unknown as Inputs];
   const calls = Math.max(1, ...[...inputs.values()].map((list) => list.length));
   return Array.from({ length: calls }, (_, call) => {
@@ -42,7 +51,8 @@ function argumentSets(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]
 
 function itemFor(name: string, list: readonly Value[], call: number): Value {
   const item = list[Math.min(call, list.length - 1)];
-  if (item === undefined) throw new NodeFailure('IndexError', `the list linked to ${name} is empty`);
+  if (item === undefined)
+    throw new NodeFailure('IndexError', `the list linked to ${name} is empty`);
   return item;
 }
 

@@ -6,7 +6,14 @@ import { Cancelled, type SavedFile } from '../nodes/node.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { CallContext } from './executor.ts';
 import type { MemoryMeter } from './memory.ts';
-import type { FromWorker, Question, Questions, ReadableFile, StoredOutput, WrittenFile } from './protocol.ts';
+import type {
+  FromWorker,
+  Question,
+  Questions,
+  ReadableFile,
+  StoredOutput,
+  WrittenFile,
+} from './protocol.ts';
 
 /** Asks the main thread and waits for its answer. */
 export type Ask = <K extends keyof Questions>(
@@ -21,7 +28,7 @@ export type ContextDeps = {
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
   readonly ask: Ask;
-  post(message: FromWorker): void;
+  readonly post: (message: FromWorker) => void;
 };
 
 /** What node `nodeId` may do while it runs. */
@@ -34,7 +41,12 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
   /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
   const sendHeld = (withStep: { readonly x_with_step?: true }): void => {
     if (!held) return;
-    const data = { node_id: nodeId, content_type: held.contentType, bytes: held.bytes, ...withStep };
+    const data = {
+      node_id: nodeId,
+      content_type: held.contentType,
+      bytes: held.bytes,
+      ...withStep,
+    };
     held = undefined;
     deps.post({ type: 'preview', data });
   };
@@ -95,5 +107,14 @@ async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenF
   }
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
   const hash = `blake3:${blake3(bytes).toString('hex')}`;
-  return { path: target, sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
+  return {
+    path: target,
+    sizeBytes: bytes.byteLength,
+    hash,
+    name,
+    subfolder,
+    contentType,
+    temp,
+    websocket,
+  };
 }

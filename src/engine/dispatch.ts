@@ -12,23 +12,25 @@ export type DispatchDeps = {
   readonly ledger: Ledger;
   readonly locks: Locks;
   readonly log: Logger;
+  /** The jobs that are not over, by id; kept up to date here. */
+  readonly live: Map<string, LiveJob>;
   readonly slots: readonly WorkerSlot[];
   readonly maxQueued: number;
   readonly retentionMs: number;
   readonly runner: RunnerDeps;
-  clock(): number;
+  readonly clock: () => number;
   /** A job ended: what it lists must live as long as it does. */
   onEnd(job: LiveJob): Promise<void>;
 };
 
+type StoredEnd = Exclude<JobEnd, { status: 'interrupted' }>;
+
 /** Owns the jobs that are not over: their queue, their workers, their end. */
 export type Dispatcher = {
-  find(id: string): LiveJob | undefined;
-  jobs(): Iterable<LiveJob>;
   add(job: LiveJob): void;
   cancel(job: LiveJob): Promise<void>;
-  reserve(): { release(): void } | undefined;
-  lastPlace(): number;
+  readonly reserve: () => { release(): void } | undefined;
+  readonly lastPlace: () => number;
   start(): void;
   close(): Promise<void>;
 };
@@ -37,11 +39,12 @@ type Desk = { readonly slot: WorkerSlot; job: LiveJob | undefined; lastUser: str
 
 /** Nothing runs before `start`. */
 export function createDispatcher(deps: DispatchDeps): Dispatcher {
-  const { ledger, locks, clock } = deps;
-  const live = new Map<string, LiveJob>();
+  const { ledger, locks, clock, live } = deps;
   const desks = deps.slots.map((slot): Desk => ({ slot, job: undefined, lastUser: undefined }));
   const queue = createQueue<LiveJob>(announceMoves);
   const running = new Set<Promise<void>>();
+  /** Jobs whose end is being written: nothing about them changes any more. */
+  const ending = new Set<string>();
   let reserved = 0;
   let open = false;
 
@@ -50,19 +53,14 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
       if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
     });
   /** The end is durable before anyone is told of it. */
-  const finish = (job: LiveJob, end: Exclude<JobEnd, { status: 'interrupted' }>): Promise<void> =>
+  const finish = (job: LiveJob, end: StoredEnd): Promise<void> =>
     locks(jobLock(job.id), async () => {
-      const endedAtMs = clock();
-      const final: LiveJob = {
-        ...job,
-        status: end.status,
-        error: end.status === 'failed' ? end.error : null,
-        completedAtMs: endedAtMs,
-        expiresAtMs: endedAtMs + deps.retentionMs,
-      };
+      ending.add(job.id);
+      const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
       await ledger.jobs.update(job.id, toPatch(final));
       Object.assign(job, final, { position: null });
       live.delete(job.id);
+      ending.delete(job.id);
       job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
       job.feed.end();
     });
@@ -80,7 +78,14 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
   };
   /** The next boot runs the job again, and a stop in good order is no failed attempt. */
   const suspend = async (job: LiveJob): Promise<void> => {
-    Object.assign(job, { status: 'queued', startedAtMs: null, outputs: [], ui: {}, progress: null, cachedNodes: null });
+    Object.assign(job, {
+      status: 'queued',
+      startedAtMs: null,
+      outputs: [],
+      ui: {},
+      progress: null,
+      cachedNodes: null,
+    });
     job.attempts--;
     await save(job);
     job.feed.end();
@@ -88,7 +93,10 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
   const rescue = async (job: LiveJob, cause: unknown): Promise<void> => {
     deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
     const message = 'the engine failed to run this job';
-    await finish(job, { status: 'failed', error: jobError('internal_error', message, { exceptionType: 'RuntimeError' }) });
+    await finish(job, {
+      status: 'failed',
+      error: jobError('internal_error', message, { exceptionType: 'RuntimeError' }),
+    });
   };
   const occupy = async (desk: Desk, job: LiveJob): Promise<void> => {
     try {
@@ -119,8 +127,6 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
   };
 
   return {
-    find: (id) => live.get(id),
-    jobs: () => live.values(),
     lastPlace: queue.lastPlace,
     add(job) {
       live.set(job.id, job);
@@ -135,7 +141,7 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
     async cancel(job) {
       job.stop.abort('canceled' satisfies StopReason);
       if (queue.remove(job.id)) return await finish(job, { status: 'canceled' });
-      if (job.status === 'running') {
+      if (job.status === 'running' && !ending.has(job.id)) {
         job.status = 'canceling';
         job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
       }
@@ -156,6 +162,19 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
   };
 }
 
+/** A cancel that came while the last node was finishing still counts. */
+function ended(job: LiveJob, at: { end: StoredEnd; atMs: number; retentionMs: number }): LiveJob {
+  const isCanceled = job.stop.signal.aborted && job.stop.signal.reason === 'canceled';
+  const end: StoredEnd = isCanceled ? { status: 'canceled' } : at.end;
+  return {
+    ...job,
+    status: end.status,
+    error: end.status === 'failed' ? end.error : null,
+    completedAtMs: at.atMs,
+    expiresAtMs: at.atMs + at.retentionMs,
+  };
+}
+
 function announceMoves(waiting: readonly LiveJob[]): void {
   for (const [position, job] of waiting.entries()) {
     if (job.position === position) continue;
@@ -167,5 +186,9 @@ function announceMoves(waiting: readonly LiveJob[]): void {
 /** The worker that last served this user holds that user's cache. */
 function chooseDesk(desks: readonly Desk[], user: string): Desk | undefined {
   const free = desks.filter((desk) => !desk.job);
-  return free.find((desk) => desk.lastUser === user) ?? free.find((desk) => desk.lastUser === undefined) ?? free[0];
+  return (
+    free.find((desk) => desk.lastUser === user) ??
+    free.find((desk) => desk.lastUser === undefined) ??
+    free[0]
+  );
 }

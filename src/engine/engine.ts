@@ -4,10 +4,13 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JobApi, ok } from '../wire/jobs.ts';
-import { createAssets } from './assets.ts';
+import { createAnswer } from './answers.ts';
+import { type Assets, createAssets } from './assets.ts';
 import { createBlobs } from './blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatch.ts';
 import { createJobReader } from './job-reader.ts';
+import { createKeeper } from './keeper.ts';
+import type { EngineLimits } from './limits.ts';
 import { type LiveJob, showJob } from './live.ts';
 import { createLocks } from './locks.ts';
 import { createOutputs } from './outputs.ts';
@@ -18,36 +21,6 @@ import { removeOrphanBlobs, sweep } from './retention.ts';
 import { createHolds } from './holds.ts';
 import { acceptJob } from './submit.ts';
 import { createWorkerSlot } from './worker-slot.ts';
-
-export type EngineLimits = {
-  /** Jobs that run at the same time. */
-  readonly concurrency: number;
-  /** Jobs that may wait; more are refused with `queue_full`. */
-  readonly maxQueued: number;
-  readonly jobTimeMs: number;
-  readonly jobMemoryBytes: number;
-  /** How long a job may take to notice that it is to stop, before its worker is ended. */
-  readonly stopGraceMs: number;
-  /** Pixels each worker keeps of its users' previous prompts. */
-  readonly cacheBytes: number;
-  /** How long a finished job and its outputs are kept. */
-  readonly retentionMs: number;
-  /** Bytes of assets beyond which the oldest go. */
-  readonly assetBudgetBytes: number;
-  readonly sweepIntervalMs: number;
-};
-
-export const DEFAULT_LIMITS: EngineLimits = {
-  concurrency: 1,
-  maxQueued: 1000,
-  jobTimeMs: 30 * 60_000,
-  jobMemoryBytes: 4 * 2 ** 30,
-  stopGraceMs: 10_000,
-  cacheBytes: 2 ** 30,
-  retentionMs: 7 * 24 * 60 * 60_000,
-  assetBudgetBytes: 50 * 2 ** 30,
-  sweepIntervalMs: 60_000,
-};
 
 export type EngineDeps = {
   readonly ledger: Ledger;
@@ -71,77 +44,146 @@ export interface Engine extends JobApi {
 
 /** Opens the engine over its ledger and files and takes up the jobs an earlier process left unfinished. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
-  const { ledger, limits, log, clock = Date.now } = deps;
-  const spoolDir = path.join(deps.dataDir, 'spool');
-  await rm(spoolDir, { recursive: true, force: true });
-  await mkdir(spoolDir, { recursive: true });
-
-  const locks = createLocks();
-  const blobs = createBlobs(path.join(deps.dataDir, 'blobs'));
-  const isRead = (assetId: string): boolean => [...dispatcher.jobs()].some((job) => needs(job, assetId));
-  const assets = createAssets({ ledger, blobs, locks, clock, isRead });
-  const outputs = createOutputs({ ledger, blobs, locks, clock });
-  const holds = createHolds({ ledger, locks, clock, retentionMs: limits.retentionMs });
-  const filesOf = (user: string): ResolveDeps => ({
-    nodes: deps.nodes,
-    byId: (id) => assets.find(user, id),
-    byPath: (filePath) => ledger.assets.byFilePath(user, filePath),
-    pathOf: blobs.pathOf,
-  });
-  const setup: WorkerSetup = {
-    nodesModule: deps.nodesModule ?? libraryUrl(),
-    spoolDir: path.resolve(spoolDir),
-    cacheBytes: limits.cacheBytes,
-  };
-  const dispatcher: Dispatcher = createDispatcher({
-    ...{ ledger, locks, log, clock },
-    maxQueued: limits.maxQueued,
+  const { ledger, limits, clock = Date.now } = deps;
+  const live = new Map<string, LiveJob>();
+  const stores = openStores({ ...deps, clock, live });
+  const spoolDir = await emptySpool(deps.dataDir);
+  const dispatcher = openDispatcher({ ...deps, clock, live }, stores, spoolDir);
+  const unfinished = await recoverJobs({
+    ledger,
+    clock,
+    assets: stores.assets,
     retentionMs: limits.retentionMs,
-    slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
-    onEnd: (job) => holds.extend(job.outputs, job),
-    runner: {
-      clock,
-      timeLimitMs: limits.jobTimeMs,
-      memoryLimitBytes: limits.jobMemoryBytes,
-      stopGraceMs: limits.stopGraceMs,
-      resolve: (job) => resolveFiles(job, filesOf(job.user)),
-      answer: createAnswer({ outputs, holds }),
-    },
   });
-  for (const job of await recoverJobs({ ledger, assets, clock, retentionMs: limits.retentionMs })) dispatcher.add(job);
-
-  const upkeep = { ledger, assets, blobs, locks, clock, isRead, assetBudgetBytes: limits.assetBudgetBytes };
-  const retention = { ...upkeep, isLive: (id: string) => dispatcher.find(id) !== undefined };
-  const keeper = createKeeper(() => sweep(retention), { log, everyMs: limits.sweepIntervalMs });
-  const accept = { ledger, clock, filesOf, nodes: deps.nodes, retentionMs: limits.retentionMs, ...dispatcher };
-
+  for (const job of unfinished) dispatcher.add(job);
+  const { chore, first } = createUpkeep({ ...deps, clock, live }, stores);
+  const keeper = createKeeper(chore, { log: deps.log, everyMs: limits.sweepIntervalMs });
   return {
-    ...createJobReader({ ledger, clock, find: dispatcher.find }),
-    async submit(caller, request) {
-      const accepted = await acceptJob(caller, request, accept);
-      if (!accepted.ok) return accepted;
-      dispatcher.add(accepted.value);
-      return ok({ ...showJob(accepted.value, clock()), x_workflow: accepted.value.workflow });
-    },
-    async cancel(caller, jobId) {
-      const job = dispatcher.find(jobId);
-      if (job?.user === caller.user) await dispatcher.cancel(job);
-      return await this.get(caller, jobId);
-    },
-    createAsset: ({ user }, upload) => assets.create(user, upload),
-    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
-    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
-    asset: ({ user }, id) => assets.get(user, id),
-    deleteAsset: ({ user }, id) => assets.remove(user, id),
-    content: ({ user }, id, range) => assets.content(user, id, range),
+    ...createJobApi({ ...deps, clock, live }, stores, dispatcher),
+    ...createAssetApi(stores.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start() {
       dispatcher.start();
-      keeper.start(() => removeOrphanBlobs(retention));
+      keeper.start(first);
     },
     async close() {
       await keeper.close();
       await dispatcher.close();
     },
   };
+}
+
+type Opened = EngineDeps & { readonly live: Map<string, LiveJob>; readonly clock: () => number };
+
+type Stores = ReturnType<typeof openStores>;
+
+function openStores({ ledger, dataDir, limits, live, clock, nodes }: Opened) {
+  const locks = createLocks();
+  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const isRead = (assetId: string): boolean =>
+    [...live.values()].some((job) => needs(job, assetId));
+  const assets = createAssets({ ledger, blobs, locks, clock, isRead });
+  const outputs = createOutputs({ ledger, blobs, locks, clock });
+  const holds = createHolds({ ledger, locks, clock, retentionMs: limits.retentionMs });
+  const filesOf = (user: string): ResolveDeps => ({
+    nodes,
+    byId: (id) => assets.find(user, id),
+    byPath: (filePath) => assets.findByPath(user, filePath),
+    pathOf: blobs.pathOf,
+  });
+  return { locks, blobs, assets, outputs, holds, filesOf, isRead };
+}
+
+function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatcher {
+  const { ledger, limits, log, clock, live, nodesModule = libraryUrl() } = deps;
+  const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
+  return createDispatcher({
+    ...{ ledger, log, clock, live, locks: stores.locks },
+    maxQueued: limits.maxQueued,
+    retentionMs: limits.retentionMs,
+    slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
+    onEnd: (job) => stores.holds.extend(job),
+    runner: {
+      clock,
+      timeLimitMs: limits.jobTimeMs,
+      memoryLimitBytes: limits.jobMemoryBytes,
+      stopGraceMs: limits.stopGraceMs,
+      resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
+      answer: createAnswer(stores),
+    },
+  });
+}
+
+function createUpkeep(
+  deps: Opened,
+  stores: Stores,
+): { chore(): Promise<void>; first(): Promise<void> } {
+  const { ledger, limits, live, clock } = deps;
+  const isLive = (jobId: string): boolean => live.has(jobId);
+  const retention = { ...stores, ledger, clock, isLive, assetBudgetBytes: limits.assetBudgetBytes };
+  return { chore: () => sweep(retention), first: () => removeOrphanBlobs(retention) };
+}
+
+type JobHalf = Pick<JobApi, 'submit' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'>;
+
+function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher): JobHalf {
+  const { ledger, clock, live, limits } = deps;
+  const reader = createJobReader({ ledger, clock, find: (id) => live.get(id) });
+  const { reserve, lastPlace } = dispatcher;
+  const accept = {
+    ledger,
+    clock,
+    filesOf,
+    nodes: deps.nodes,
+    retentionMs: limits.retentionMs,
+    reserve,
+    lastPlace,
+  };
+  return {
+    ...reader,
+    async submit(caller, request) {
+      const accepted = await acceptJob(caller, request, accept);
+      if (!accepted.ok) return accepted;
+      const job = accepted.value;
+      dispatcher.add(job);
+      return ok({ ...showJob(job, clock()), x_workflow: job.workflow });
+    },
+    async cancel(caller, jobId) {
+      const job = live.get(jobId);
+      if (job?.user === caller.user) await dispatcher.cancel(job);
+      return await reader.get(caller, jobId);
+    },
+  };
+}
+
+type AssetHalf = Omit<JobApi, keyof JobHalf | 'health'>;
+
+function createAssetApi(assets: Assets): AssetHalf {
+  return {
+    createAsset: ({ user }, upload) => assets.create(user, upload),
+    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
+    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
+    asset: ({ user }, id) => assets.get(user, id),
+    deleteAsset: ({ user }, id) => assets.remove(user, id),
+    content: ({ user }, id, range) => assets.content(user, id, range),
+  };
+}
+
+/** Whatever lies there belonged to a process that is dead. */
+async function emptySpool(dataDir: string): Promise<string> {
+  const spoolDir = path.resolve(dataDir, 'spool');
+  await rm(spoolDir, { recursive: true, force: true });
+  await mkdir(spoolDir, { recursive: true });
+  return spoolDir;
+}
+
+/** The compiled library: worker threads of Node 20 cannot load TypeScript. */
+function libraryUrl(): string {
+  const isSource = import.meta.url.endsWith('.ts');
+  return new URL(isSource ? '../../dist/nodes/library.js' : '../nodes/library.js', import.meta.url)
+    .href;
+}
+
+function needs(job: LiveJob, assetId: string): boolean {
+  return job.reads.has(assetId) || job.outputs.some((output) => output.id === assetId);
 }

@@ -22,7 +22,7 @@ export type Execution = {
   /** Results kept of the user's previous prompt; those of this one are added as they come. */
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
-  post(message: FromWorker): void;
+  readonly post: (message: FromWorker) => void;
   contextFor(node: PlannedNode): CallContext;
 };
 
@@ -44,14 +44,18 @@ export async function execute(execution: Execution): Promise<void> {
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
   const waiting = nodesToVisit(execution);
   const skipped = cached.filter((node) => !waiting.has(node.id));
-  for (const node of cached) execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
+  for (const node of cached)
+    execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
   execution.post({
     type: 'begin',
     cached: cached.map((node) => node.id),
     total: waiting.size + skipped.length,
     done: skipped.length,
   });
-  const schedule = createSchedule(waiting, (node) => targets.has(node.id) || node.def.outputNode === true);
+  const schedule = createSchedule(
+    waiting,
+    (node) => targets.has(node.id) || node.def.outputNode === true,
+  );
   for (let node = schedule.next(); node; node = schedule.next()) {
     await visit(node, execution);
     schedule.done(node.id);
@@ -97,14 +101,20 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   }
 }
 
-function evaluate(node: PlannedNode, { plan, records }: Execution): ReadonlyMap<string, readonly Value[]> {
+function evaluate(
+  node: PlannedNode,
+  { plan, records }: Execution,
+): ReadonlyMap<string, readonly Value[]> {
   const inputs = new Map<string, readonly Value[]>();
   for (const [name, { value, spec }] of node.literals) inputs.set(name, [toValue(value, spec)]);
   for (const [name, link] of node.links) {
     const source = plan.get(link.from);
     /** v1 takes the slot as a Python index: -1 is the last output. */
     const slot = source && records.get(source.signature)?.slots.at(link.slot);
-    if (!slot) throw new Error(`input ${name} is linked to output ${link.slot} of node ${link.from}, which has none`);
+    if (!slot)
+      throw new Error(
+        `input ${name} is linked to output ${link.slot} of node ${link.from}, which has none`,
+      );
     inputs.set(name, slot);
   }
   return inputs;

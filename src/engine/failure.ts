@@ -8,7 +8,11 @@ const MAX_MESSAGE_CHARS = 16_000;
 /** A node's exception as the v2 error of its job; the last traceback line carries the exception class. */
 export function toJobError(
   thrown: unknown,
-  node: { readonly id: string; readonly classType: string; readonly inputs: JobError['x_current_inputs'] },
+  node: {
+    readonly id: string;
+    readonly classType: string;
+    readonly inputs: JobError['x_current_inputs'];
+  },
 ): JobError {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const outOfMemory = isOutOfMemory(error);
@@ -29,7 +33,11 @@ export function toJobError(
 export function jobError(
   code: string,
   message: string,
-  more: { readonly exceptionType: string; readonly nodeId?: string | null; readonly classType?: string | null },
+  more: {
+    readonly exceptionType: string;
+    readonly nodeId?: string | null;
+    readonly classType?: string | null;
+  },
 ): JobError {
   return {
     code,
@@ -48,13 +56,18 @@ function exceptionType(error: Error): string {
 /** V8 reports an impossible buffer as a RangeError. */
 function isOutOfMemory(error: Error): boolean {
   if (error instanceof OutOfMemory) return true;
-  return error instanceof RangeError && /allocation failed|invalid (typed )?array( buffer)? length/i.test(error.message);
+  return (
+    error instanceof RangeError &&
+    /allocation failed|invalid (typed )?array( buffer)? length/i.test(error.message)
+  );
 }
 
 /** Stack lines with this installation's folders cut away: a client has no business knowing them. */
 function stackFrames(error: Error): string {
   const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
-  const frames = lines.map((line) => line.replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''));
+  const frames = lines.map((line) =>
+    line.replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''),
+  );
   const text = frames.map((line) => `${line}\n`).join('');
   return text.slice(0, MAX_TRACE_CHARS);
 }

@@ -10,7 +10,10 @@ export function isoTime(ms: number): string {
 }
 
 /** Where an asset's bytes are, as a host-relative link. */
-export function contentLink(assetId: string, nowMs: number): { url: string; url_expires_at: string } {
+export function contentLink(
+  assetId: string,
+  nowMs: number,
+): { url: string; url_expires_at: string } {
   const url = `/api/v2/assets/${encodeURIComponent(assetId)}/content`;
   return { url, url_expires_at: isoTime(nowMs + LINK_LIFETIME_MS) };
 }

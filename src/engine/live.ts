@@ -48,7 +48,16 @@ type Extras = Pick<JobFacts, 'progress' | 'cachedNodes' | 'ui'> &
 
 type NewJob = Pick<
   LiveJob,
-  'id' | 'user' | 'order' | 'createdAtMs' | 'expiresAtMs' | 'workflow' | 'targets' | 'provenance' | 'metadata' | 'reads'
+  | 'id'
+  | 'user'
+  | 'order'
+  | 'createdAtMs'
+  | 'expiresAtMs'
+  | 'workflow'
+  | 'targets'
+  | 'provenance'
+  | 'metadata'
+  | 'reads'
 >;
 
 /** A job that has just been accepted, or has to be run again from the start. */
@@ -85,7 +94,9 @@ export function toRow(job: LiveJob): JobRow {
 }
 
 /** The part of a stored job that changes while it lives. */
-export function toPatch(job: LiveJob): Omit<
+export function toPatch(
+  job: LiveJob,
+): Omit<
   JobRow,
   'id' | 'user' | 'order' | 'createdAtMs' | 'workflowJson' | 'provenanceJson' | 'metadataJson'
 > {
@@ -113,7 +124,8 @@ export function requeue(row: JobRow): LiveJob {
     expiresAtMs: row.expiresAtMs,
     workflow: parseJson(row.workflowJson) as Graph,
     targets: extras.targets,
-    provenance: row.provenanceJson === null ? null : (parseJson(row.provenanceJson) as LiveJob['provenance']),
+    provenance:
+      row.provenanceJson === null ? null : (parseJson(row.provenanceJson) as LiveJob['provenance']),
     metadata: metadataOf(row),
     reads: new Set(extras.reads),
     attempts: extras.attempts,
@@ -162,7 +174,11 @@ export function showJob(job: JobFacts & { readonly position?: number | null }, n
   };
 }
 
-function metricsOf({ createdAtMs, startedAtMs, completedAtMs }: JobFacts): NonNullable<Job['metrics']> {
+function metricsOf({
+  createdAtMs,
+  startedAtMs,
+  completedAtMs,
+}: JobFacts): NonNullable<Job['metrics']> {
   const ended = startedAtMs !== null && completedAtMs !== null;
   return {
     queue_ms: startedAtMs === null ? null : startedAtMs - createdAtMs,
@@ -172,7 +188,8 @@ function metricsOf({ createdAtMs, startedAtMs, completedAtMs }: JobFacts): NonNu
 
 function extrasOf(row: JobRow): Extras {
   const extras = row.extrasJson === null ? null : parseJson(row.extrasJson);
-  if (!isJsonObject(extras ?? undefined)) throw new Error(`job ${row.id} is stored without its extras`);
+  if (!isJsonObject(extras ?? undefined))
+    throw new Error(`job ${row.id} is stored without its extras`);
   return extras as unknown as Extras;
 }
 

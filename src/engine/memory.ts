@@ -14,7 +14,8 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
   let openBytes = 0;
   return {
     reserve(bytes) {
-      if (keptBytes + openBytes + bytes > limitBytes) throw tooMuch(keptBytes + openBytes, bytes, limitBytes);
+      if (keptBytes + openBytes + bytes > limitBytes)
+        throw tooMuch(keptBytes + openBytes, bytes, limitBytes);
       openBytes += bytes;
     },
     settle(values) {

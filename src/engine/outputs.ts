@@ -10,7 +10,7 @@ export type OutputDeps = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly locks: Locks;
-  clock(): number;
+  readonly clock: () => number;
 };
 
 /** Files that jobs make, named as v1 names them. */
@@ -37,14 +37,18 @@ export function createOutputs({ ledger, blobs, locks, clock }: OutputDeps): Outp
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
     const key = JSON.stringify([user, start]);
-    const next = 1 + used.reduce((most, counter) => Math.max(most, counter), promised.get(key) ?? 0);
+    const next =
+      1 + used.reduce((most, counter) => Math.max(most, counter), promised.get(key) ?? 0);
     promised.set(key, next);
     return next;
   };
   const freeName = async (user: string, file: WrittenFile): Promise<string> => {
     const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
     let name = file.name;
-    while (prefix !== undefined && (await ledger.assets.byFilePath(user, `${folderOf(file)}${name}`))) {
+    while (
+      prefix !== undefined &&
+      (await ledger.assets.byFilePath(user, `${folderOf(file)}${name}`))
+    ) {
       const counter = await nextFree(user, { ...file, prefix });
       name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
     }
@@ -102,7 +106,9 @@ function toOutput(made: {
 function outputType(name: string, contentType: string): OutputType {
   if (name.endsWith('.latent')) return 'latent';
   const family = contentType.split('/')[0];
-  return family === 'image' || family === 'video' || family === 'audio' || family === 'text' ? family : 'file';
+  return family === 'image' || family === 'video' || family === 'audio' || family === 'text'
+    ? family
+    : 'file';
 }
 
 function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {

@@ -65,7 +65,9 @@ export function planRun(options: {
   return plan;
 }
 
-type PlanContext = Parameters<typeof planRun>[0] & { readonly plan: ReadonlyMap<string, PlannedNode> };
+type PlanContext = Parameters<typeof planRun>[0] & {
+  readonly plan: ReadonlyMap<string, PlannedNode>;
+};
 
 function planNode(id: string, context: PlanContext): PlannedNode {
   const node = context.graph[id];
@@ -80,7 +82,13 @@ function planNode(id: string, context: PlanContext): PlannedNode {
     if (link) links.set(name, link);
     else literals.set(name, { value, spec });
   }
-  return { id, def, links, literals, signature: signatureOf({ id, def, inputs: node.inputs }, context) };
+  return {
+    id,
+    def,
+    links,
+    literals,
+    signature: signatureOf({ id, def, inputs: node.inputs }, context),
+  };
 }
 
 /**
@@ -88,7 +96,11 @@ function planNode(id: string, context: PlanContext): PlannedNode {
  * a class that asks for UNIQUE_ID is the exception.
  */
 function signatureOf(
-  node: { readonly id: string; readonly def: NodeDef; readonly inputs: { readonly [name: string]: Json } },
+  node: {
+    readonly id: string;
+    readonly def: NodeDef;
+    readonly inputs: { readonly [name: string]: Json };
+  },
   context: PlanContext,
 ): string {
   const parts: Json[] = [node.def.name];

@@ -54,7 +54,10 @@ export type CounterQuestion = {
 
 /** What a worker asks the main thread, and what it is answered. */
 export type Questions = {
-  readonly save: { readonly ask: { nodeId: string; file: WrittenFile }; readonly answer: StoredOutput };
+  readonly save: {
+    readonly ask: { nodeId: string; file: WrittenFile };
+    readonly answer: StoredOutput;
+  };
   readonly counter: { readonly ask: CounterQuestion; readonly answer: number };
   /** Which of these outputs still exist; the job holds them from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
@@ -70,9 +73,19 @@ export type RunEnd =
   | { readonly kind: 'failed'; readonly errorJson: string };
 
 export type FromWorker =
-  | { readonly type: 'begin'; readonly cached: readonly string[]; readonly total: number; readonly done: number }
+  | {
+      readonly type: 'begin';
+      readonly cached: readonly string[];
+      readonly total: number;
+      readonly done: number;
+    }
   | { readonly type: 'started'; readonly nodeId: string; readonly classType: string }
-  | { readonly type: 'step'; readonly nodeId: string; readonly step: number; readonly steps: number }
+  | {
+      readonly type: 'step';
+      readonly nodeId: string;
+      readonly step: number;
+      readonly steps: number;
+    }
   | { readonly type: 'preview'; readonly data: Extract<JobEvent, { event: 'preview' }>['data'] }
   | { readonly type: 'text'; readonly nodeId: string; readonly text: string }
   | {

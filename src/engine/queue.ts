@@ -9,7 +9,7 @@ export type Queue<T extends Queued> = {
   /** In running order. */
   waiting(): readonly T[];
   /** An order behind everything queued so far. */
-  lastPlace(): number;
+  readonly lastPlace: () => number;
 };
 
 /** Starts an empty queue; `onMove` is called after every change, with all that still wait. */

@@ -16,7 +16,12 @@ export type Reporter = {
   current(): { readonly nodeId: string | null; readonly classType: string | null };
 };
 
-type State = { done: number; total: number; value: number; node: { id: string; classType: string } | null };
+type State = {
+  done: number;
+  total: number;
+  value: number;
+  node: { id: string; classType: string } | null;
+};
 
 /** Reports one run of a job. */
 export function createReporter(job: LiveJob, clock: () => number): Reporter {
@@ -34,7 +39,10 @@ export function createReporter(job: LiveJob, clock: () => number): Reporter {
   const begin = ({ cached, total, done }: Extract<Told, { type: 'begin' }>): void => {
     job.cachedNodes = cached;
     Object.assign(state, { total, done });
-    emit({ event: 'status', data: { status: job.status, queue_position: null, x_cached_nodes: cached } });
+    emit({
+      event: 'status',
+      data: { status: job.status, queue_position: null, x_cached_nodes: cached },
+    });
     progress();
   };
   const finished = (message: Extract<Told, { type: 'finished' }>): void => {
@@ -69,7 +77,10 @@ export function createReporter(job: LiveJob, clock: () => number): Reporter {
 }
 
 /** `value` never falls, not even when a node counts its steps anew for every item of a list. */
-function snapshot(state: State, { step, steps }: { readonly step?: number; readonly steps?: number }): Progress {
+function snapshot(
+  state: State,
+  { step, steps }: { readonly step?: number; readonly steps?: number },
+): Progress {
   const within = step === undefined || !steps ? 0 : Math.min(1, Math.max(0, step / steps));
   const value = state.total === 0 ? 0 : Math.min(1, (state.done + within) / state.total);
   state.value = Math.max(state.value, value);
@@ -85,7 +96,9 @@ function snapshot(state: State, { step, steps }: { readonly step?: number; reado
   };
 }
 
-function messageOf(classType: string, at: { readonly step?: number | undefined; readonly steps?: number | undefined }): string {
+function messageOf(
+  classType: string,
+  at: { readonly step?: number | undefined; readonly steps?: number | undefined },
+): string {
   return at.step === undefined ? classType : `${classType}: step ${at.step} of ${at.steps}`;
 }
-

@@ -11,7 +11,7 @@ export type ResolveDeps = {
   byId(id: string): Promise<AssetRow | undefined>;
   /** An asset of the job's user by file path. */
   byPath(filePath: string): Promise<AssetRow | undefined>;
-  pathOf(hash: string): string;
+  readonly pathOf: (hash: string) => string;
 };
 
 /** A workflow whose file inputs are plain names again, and what is behind the names. */
@@ -22,7 +22,11 @@ export type Resolved = {
   /** Ids of `core/ASSET` objects that are nobody's or another user's; empty text for a malformed one. */
   readonly missing: readonly string[];
   /** Plain names in file inputs the targets depend on, behind which there is nothing. */
-  readonly unknownFiles: readonly { readonly nodeId: string; readonly input: string; readonly value: string }[];
+  readonly unknownFiles: readonly {
+    readonly nodeId: string;
+    readonly input: string;
+    readonly value: string;
+  }[];
 };
 
 type Draft = {
@@ -49,24 +53,36 @@ export async function resolveFiles(
     resolved.push([id, { ...node, inputs }]);
   }
   const { files, names, missing, unknownFiles } = draft;
-  return { workflow: Object.fromEntries(resolved), files, assetIds: new Set(names.values()), missing, unknownFiles };
+  return {
+    workflow: Object.fromEntries(resolved),
+    files,
+    assetIds: new Set(names.values()),
+    missing,
+    unknownFiles,
+  };
 }
 
 async function resolveObjects(value: Json, draft: Draft, deps: ResolveDeps): Promise<Json> {
   if (Array.isArray(value)) {
     const items: Json[] = [];
-    for (const item of value as readonly Json[]) items.push(await resolveObjects(item, draft, deps));
+    for (const item of value as readonly Json[])
+      items.push(await resolveObjects(item, draft, deps));
     return items;
   }
   if (!isJsonObject(value)) return value;
   if (value['__type'] === 'core/ASSET') return await resolveReference(value, draft, deps);
   const entries: [string, Json][] = [];
-  for (const [key, item] of Object.entries(value)) entries.push([key, await resolveObjects(item, draft, deps)]);
+  for (const [key, item] of Object.entries(value))
+    entries.push([key, await resolveObjects(item, draft, deps)]);
   return Object.fromEntries(entries);
 }
 
 /** The id alone decides; hash and file path are hints. */
-async function resolveReference(reference: JsonObject, draft: Draft, deps: ResolveDeps): Promise<Json> {
+async function resolveReference(
+  reference: JsonObject,
+  draft: Draft,
+  deps: ResolveDeps,
+): Promise<Json> {
   const info = reference['info'];
   const id = isJsonObject(info) && typeof info['id'] === 'string' ? info['id'] : '';
   const asset = id === '' ? undefined : await deps.byId(id);

@@ -13,10 +13,10 @@ export type RetentionDeps = {
   readonly blobs: Blobs;
   readonly locks: Locks;
   readonly assetBudgetBytes: number;
-  clock(): number;
+  readonly clock: () => number;
   /** Whether a job that is not over yet reads or lists this asset. */
-  isRead(assetId: string): boolean;
-  isLive(jobId: string): boolean;
+  readonly isRead: (assetId: string) => boolean;
+  readonly isLive: (jobId: string) => boolean;
 };
 
 /** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
@@ -40,7 +40,10 @@ export async function removeOrphanBlobs({ ledger, blobs, locks }: RetentionDeps)
 }
 
 /** A rerun from the cache may have extended the job meanwhile: it lists this job's outputs as its own. */
-async function expireJob(id: string, { ledger, assets, locks, clock }: RetentionDeps): Promise<void> {
+async function expireJob(
+  id: string,
+  { ledger, assets, locks, clock }: RetentionDeps,
+): Promise<void> {
   await locks(jobLock(id), async () => {
     const row = await ledger.jobs.get(id);
     if (!row || row.expiresAtMs > clock()) return;

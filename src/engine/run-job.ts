@@ -19,7 +19,7 @@ export type RunDeps = {
   readonly cache: NodeCache;
   readonly spoolDir: string;
   readonly ask: Ask;
-  post(message: FromWorker): void;
+  readonly post: (message: FromWorker) => void;
 };
 
 /** Runs one job to its end inside a worker thread; every outcome is a value. */
@@ -44,7 +44,12 @@ export async function runJob(order: RunOrder, deps: RunDeps): Promise<RunEnd> {
   }
 }
 
-async function executePlan(plan: Plan, records: NodeRecords, order: RunOrder, deps: RunDeps): Promise<void> {
+async function executePlan(
+  plan: Plan,
+  records: NodeRecords,
+  order: RunOrder,
+  deps: RunDeps,
+): Promise<void> {
   const meter = createMemoryMeter(order.memoryLimitBytes);
   const extraPngInfo = order.extraPngInfoJson === null ? null : parseJson(order.extraPngInfoJson);
   const context: ContextDeps = {
@@ -53,7 +58,9 @@ async function executePlan(plan: Plan, records: NodeRecords, order: RunOrder, de
     files: order.files,
     stop: new Int32Array(order.stop),
     promptText: await promptText(plan, order),
-    extraPngInfo: isJsonObject(extraPngInfo ?? undefined) ? (extraPngInfo as ContextDeps['extraPngInfo']) : null,
+    extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
+      ? (extraPngInfo as ContextDeps['extraPngInfo'])
+      : null,
   };
   await execute({
     plan,
@@ -71,7 +78,9 @@ async function stillValid(previous: NodeRecords, plan: Plan, ask: Ask): Promise<
   const candidates = [...previous].filter(([signature]) => signatures.has(signature));
   const outputs = candidates.flatMap(([, record]) => record.outputs);
   const alive = new Set(outputs.length > 0 ? await ask({ kind: 'alive', ask: outputs }) : []);
-  return new Map(candidates.filter(([, record]) => record.outputs.every((output) => alive.has(output.id))));
+  return new Map(
+    candidates.filter(([, record]) => record.outputs.every((output) => alive.has(output.id))),
+  );
 }
 
 /** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
@@ -82,7 +91,8 @@ async function promptText(plan: Plan, order: RunOrder): Promise<string | null> {
   for (const node of plan.values()) {
     const digests = await fileDigests(node, order.files);
     const shown = stamped[node.id];
-    if (digests.length > 0 && isJsonObject(shown)) stamped[node.id] = { ...shown, is_changed: digests };
+    if (digests.length > 0 && isJsonObject(shown))
+      stamped[node.id] = { ...shown, is_changed: digests };
   }
   return pythonJson(stamped);
 }
@@ -113,7 +123,9 @@ function runEndOf(error: unknown): RunEnd {
   }
   if (error.cause instanceof Cancelled) return { kind: 'stopped' };
   const inputs = describeInputs(error.inputs);
-  return failed(toJobError(error.cause, { id: error.node.id, classType: error.node.def.name, inputs }));
+  return failed(
+    toJobError(error.cause, { id: error.node.id, classType: error.node.def.name, inputs }),
+  );
 }
 
 function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd {

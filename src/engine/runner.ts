@@ -1,9 +1,9 @@
-import type { JobStatus } from '../wire/v2.ts';
 import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
-import type { JobError } from '../wire/v2.ts';
+import type { JobError, JobStatus } from '../wire/v2.ts';
+import type { Answer } from './answers.ts';
 import { jobError } from './failure.ts';
 import type { LiveJob, StopReason } from './live.ts';
-import type { FromWorker, Question, Questions, RunOrder } from './protocol.ts';
+import type { FromWorker, Questions, RunOrder } from './protocol.ts';
 import { createReporter, type Reporter } from './report.ts';
 import type { SlotEnd, WorkerSlot } from './worker-slot.ts';
 import type { Resolved } from './resolve.ts';
@@ -19,21 +19,27 @@ export type RunnerDeps = {
   readonly memoryLimitBytes: number;
   /** How long a job may take to notice that it is to stop. */
   readonly stopGraceMs: number;
-  clock(): number;
+  readonly clock: () => number;
   resolve(job: LiveJob): Promise<Resolved>;
-  /** Answers what a worker asks on behalf of a job. */
-  answer<K extends keyof Questions>(job: LiveJob, question: Extract<Question, { kind: K }>): Promise<Questions[K]['answer']>;
+  readonly answer: Answer;
 };
 
 /** Runs one job on a worker until it ends, one way or another. */
-export async function runOnWorker(job: LiveJob, slot: WorkerSlot, deps: RunnerDeps): Promise<JobEnd> {
+export async function runOnWorker(
+  job: LiveJob,
+  slot: WorkerSlot,
+  deps: RunnerDeps,
+): Promise<JobEnd> {
   const resolved = await deps.resolve(job);
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const disarm = armStop(job, { stop, slot, ...deps });
   const reporter = createReporter(job, deps.clock);
-  const end = await talk({ job, slot, reporter, order: toOrder(job, resolved, { stop, ...deps }) }, deps);
+  const end = await talk(
+    { job, slot, reporter, order: toOrder(job, resolved, { stop, ...deps }) },
+    deps,
+  );
   disarm();
   if (end.kind === 'succeeded') reporter.complete();
   return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
@@ -60,7 +66,9 @@ async function talk({ job, slot, reporter, order }: Talk, deps: RunnerDeps): Pro
     }
   };
   const end = await slot.run(order, (message) => {
-    handled = handled.then(() => (message.type === 'question' ? answer(message) : reporter.tell(message)));
+    handled = handled.then(() =>
+      message.type === 'question' ? answer(message) : reporter.tell(message),
+    );
   });
   await handled;
   return end;
@@ -89,7 +97,10 @@ function armStop(job: LiveJob, { stop, slot, timeLimitMs, stopGraceMs }: StopDep
 function toOrder(
   job: LiveJob,
   resolved: Resolved,
-  { stop, memoryLimitBytes }: { readonly stop: SharedArrayBuffer; readonly memoryLimitBytes: number },
+  {
+    stop,
+    memoryLimitBytes,
+  }: { readonly stop: SharedArrayBuffer; readonly memoryLimitBytes: number },
 ): RunOrder {
   const extraPngInfo = job.provenance?.extraPngInfo ?? null;
   return {
@@ -105,18 +116,25 @@ function toOrder(
   };
 }
 
-type EndedJob = Pick<LiveJob, 'stop'> & { readonly nodeId?: string | null; readonly classType?: string | null };
+type EndedJob = Pick<LiveJob, 'stop'> & {
+  readonly nodeId?: string | null;
+  readonly classType?: string | null;
+};
 
 function endOf(end: SlotEnd, job: EndedJob, timeLimitMs: number): JobEnd {
   const reason = job.stop.signal.aborted ? (job.stop.signal.reason as StopReason) : undefined;
   if (reason === 'canceled') return { status: 'canceled' };
   if (end.kind === 'succeeded') return { status: 'succeeded' };
-  if (end.kind === 'failed') return { status: 'failed', error: parseJson(end.errorJson) as unknown as JobError };
+  if (end.kind === 'failed')
+    return { status: 'failed', error: parseJson(end.errorJson) as unknown as JobError };
   if (reason === 'shutdown') return { status: 'interrupted' };
   const { nodeId = null, classType = null } = job;
   if (reason === 'timeout') {
     const message = `the job ran longer than its limit of ${timeLimitMs / 1000} seconds`;
-    return { status: 'failed', error: jobError('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType }) };
+    return {
+      status: 'failed',
+      error: jobError('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType }),
+    };
   }
   const lost = end.kind === 'lost' ? end : { reason: 'it stopped unasked', outOfMemory: false };
   const message = `the worker running this job was lost: ${lost.reason}`;
@@ -128,5 +146,8 @@ function endOf(end: SlotEnd, job: EndedJob, timeLimitMs: number): JobEnd {
 function missingAsset({ missing, unknownFiles }: Resolved): JobEnd {
   const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
   const message = `files of this workflow no longer exist: ${names}`;
-  return { status: 'failed', error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }) };
+  return {
+    status: 'failed',
+    error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }),
+  };
 }

@@ -22,7 +22,9 @@ export function createSchedule(
     (isOutput(node) ? ready.outputs : ready.others).add(node.id);
   };
   for (const node of nodes.values()) {
-    const needs = new Set([...node.links.values()].map((link) => link.from).filter((id) => nodes.has(id)));
+    const needs = new Set(
+      [...node.links.values()].map((link) => link.from).filter((id) => nodes.has(id)),
+    );
     blockers.set(node.id, needs);
     for (const id of needs) dependents.set(id, [...(dependents.get(id) ?? []), node.id]);
     if (needs.size === 0) release(node);

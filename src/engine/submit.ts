@@ -15,11 +15,11 @@ export type SubmitDeps = {
   readonly ledger: Ledger;
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly retentionMs: number;
-  clock(): number;
-  filesOf(user: string): ResolveDeps;
+  readonly clock: () => number;
+  readonly filesOf: (user: string) => ResolveDeps;
   /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
-  reserve(): { release(): void } | undefined;
-  lastPlace(): number;
+  readonly reserve: () => { release(): void } | undefined;
+  readonly lastPlace: () => number;
 };
 
 /** Takes a submission through validation, asset resolution, queue bound and key claim to a durable job. */
@@ -36,16 +36,23 @@ export async function acceptJob(
   if (refusal) return refusal;
   const place = deps.reserve();
   if (!place) {
-    return refuse(429, 'queue_full', 'the queue is full', { retryAfterSeconds: QUEUE_FULL_RETRY_S });
+    return refuse(429, 'queue_full', 'the queue is full', {
+      retryAfterSeconds: QUEUE_FULL_RETRY_S,
+    });
   }
   try {
-    return await insertJob({ user, request, workflow, targets: outputs, reads: resolved.assetIds }, deps);
+    return await insertJob(
+      { user, request, workflow, targets: outputs, reads: resolved.assetIds },
+      deps,
+    );
   } finally {
     place.release();
   }
 }
 
-type Accepted = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & { readonly request: SubmitRequest };
+type Accepted = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
+  readonly request: SubmitRequest;
+};
 
 async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<LiveJob>> {
   const { user, request } = accepted;

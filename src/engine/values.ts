@@ -18,7 +18,10 @@ export function toValue(json: Json, spec: InputSpec): Value {
 export function describeInputs(inputs: ReadonlyMap<string, readonly Value[]>): {
   readonly [name: string]: readonly Json[];
 } {
-  const entries = [...inputs].map(([name, values]) => [name, values.slice(0, MAX_SHOWN_VALUES).map(describe)]);
+  const entries = [...inputs].map(([name, values]) => [
+    name,
+    values.slice(0, MAX_SHOWN_VALUES).map(describe),
+  ]);
   return Object.fromEntries(entries) as { readonly [name: string]: readonly Json[] };
 }
 
@@ -29,7 +32,8 @@ function describe(value: Value): Json {
   if (value.kind === 'image') {
     return `IMAGE of shape [${value.batch}, ${value.height}, ${value.width}, ${value.channels}]`;
   }
-  if (value.kind === 'mask') return `MASK of shape [${value.batch}, ${value.height}, ${value.width}]`;
+  if (value.kind === 'mask')
+    return `MASK of shape [${value.batch}, ${value.height}, ${value.width}]`;
   return JSON.stringify(value).slice(0, MAX_SHOWN_CHARS);
 }
 

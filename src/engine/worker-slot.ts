@@ -2,12 +2,17 @@ import { Worker } from 'node:worker_threads';
 import type { FromWorker, RunEnd, RunOrder, ToWorker, WorkerSetup } from './protocol.ts';
 
 /** How a run ended as seen from outside: by its own word, or with the thread. */
-export type SlotEnd = RunEnd | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
+export type SlotEnd =
+  | RunEnd
+  | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
 /** One worker thread, kept warm between jobs and born again when it dies. */
 export type WorkerSlot = {
   /** One job at a time. */
-  run(order: RunOrder, onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void): Promise<SlotEnd>;
+  run(
+    order: RunOrder,
+    onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
+  ): Promise<SlotEnd>;
   reply(message: Extract<ToWorker, { type: 'reply' }>): void;
   /** Starts the thread ahead of its first job. */
   warm(): void;

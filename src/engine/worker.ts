@@ -16,7 +16,13 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const nodes = ALL_NODES instanceof Map ? ALL_NODES : byName([...ALL_NODES.values()]);
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
   const { ask, settle } = createAsker(port);
-  const deps = { nodes, cache, spoolDir: setup.spoolDir, ask, post: (message: FromWorker) => post(port, message) };
+  const deps = {
+    nodes,
+    cache,
+    spoolDir: setup.spoolDir,
+    ask,
+    post: (message: FromWorker) => post(port, message),
+  };
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') settle(message);
     else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
@@ -32,7 +38,10 @@ function post(port: MessagePort, message: FromWorker): void {
   else port.postMessage(message, [message.data.bytes.buffer as ArrayBuffer]);
 }
 
-function createAsker(port: MessagePort): { ask: Ask; settle(reply: ToWorker & { type: 'reply' }): void } {
+function createAsker(port: MessagePort): {
+  ask: Ask;
+  settle(reply: ToWorker & { type: 'reply' }): void;
+} {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   let lastId = 0;
   return {

@@ -35,7 +35,12 @@ export async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]>
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
     const shown = drawn(canvas, width, frame, source.rgba);
-    pictures.push({ width, height, hasAlpha: source.hasAlpha, rgba: opaqueUnlessAlpha(shown, source) });
+    pictures.push({
+      width,
+      height,
+      hasAlpha: source.hasAlpha,
+      rgba: opaqueUnlessAlpha(shown, source),
+    });
     canvas = disposed(canvas, shown, width, frame);
   }
   return pictures;
@@ -75,10 +80,20 @@ function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame
   own.writeUInt32BE(frame.width, 0);
   own.writeUInt32BE(frame.height, 4);
   const data = { type: 'IDAT', data: Buffer.concat(frame.parts) };
-  return writePng([{ type: 'IHDR', data: own }, ...shared, data, { type: 'IEND', data: Buffer.alloc(0) }]);
+  return writePng([
+    { type: 'IHDR', data: own },
+    ...shared,
+    data,
+    { type: 'IEND', data: Buffer.alloc(0) },
+  ]);
 }
 
-function drawn(canvas: Uint8Array, canvasWidth: number, frame: Frame, rgba: Uint8Array): Uint8Array {
+function drawn(
+  canvas: Uint8Array,
+  canvasWidth: number,
+  frame: Frame,
+  rgba: Uint8Array,
+): Uint8Array {
   const result = canvas.slice();
   for (let y = 0; y < frame.height; y++) {
     const from = y * frame.width * 4;
@@ -96,13 +111,19 @@ function blendRow(under: Uint8Array, over: Uint8Array): void {
     const below = ((under[i + 3] ?? 0) / 255) * (1 - alpha);
     const total = alpha + below;
     for (let c = i; c < i + 3; c++) {
-      if (total > 0) under[c] = Math.round(((over[c] ?? 0) * alpha + (under[c] ?? 0) * below) / total);
+      if (total > 0)
+        under[c] = Math.round(((over[c] ?? 0) * alpha + (under[c] ?? 0) * below) / total);
     }
     under[i + 3] = Math.round(total * 255);
   }
 }
 
-function disposed(before: Uint8Array, shown: Uint8Array, canvasWidth: number, frame: Frame): Uint8Array {
+function disposed(
+  before: Uint8Array,
+  shown: Uint8Array,
+  canvasWidth: number,
+  frame: Frame,
+): Uint8Array {
   if (frame.dispose === DISPOSE.previous) return before;
   if (frame.dispose !== DISPOSE.background) return shown;
   const result = shown.slice();

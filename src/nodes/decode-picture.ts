@@ -15,6 +15,8 @@ export const MAX_PIXELS = 64 * 1024 * 1024;
 /** Refuses a size that would not fit, before anything is decoded. */
 export function refuseTooManyPixels(pixels: number): void {
   if (pixels > MAX_PIXELS) {
-    throw new OutOfMemory(`the image has ${pixels} pixels, more than the ${MAX_PIXELS} that are decoded`);
+    throw new OutOfMemory(
+      `the image has ${pixels} pixels, more than the ${MAX_PIXELS} that are decoded`,
+    );
   }
 }

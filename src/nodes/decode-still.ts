@@ -11,7 +11,11 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
   const image = sharp(completed(bytes), OPTIONS);
   const { width, height, hasAlpha } = await image.metadata();
   refuseTooManyPixels(width * height);
-  const { data, info } = await image.autoOrient().ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  const { data, info } = await image
+    .autoOrient()
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true });
   return {
     width: info.width,
     height: info.height,

@@ -13,7 +13,7 @@ type Format = 'png' | 'jpeg' | 'webp' | 'gif' | 'bmp' | 'tiff' | 'avif';
 
 /** Formats are told by content, never by name. SVG is missing on purpose: to v1 it is not an image. */
 const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
-  ['png', /^\x89PNG\r\n\x1a\n/],
+  ['png', /^\x89PNG\r\n/],
   ['jpeg', /^\xff\xd8\xff/],
   ['webp', /^RIFF[^]{4}WEBP/],
   ['gif', /^GIF8[79]a/],
@@ -57,5 +57,9 @@ async function identified<T>(file: ImageFile, decode: (format: Format) => Promis
 
 /** v1's own words for a file that is not an image. */
 function unidentified(file: ImageFile, options?: ErrorOptions): NodeFailure {
-  return new NodeFailure('PIL.UnidentifiedImageError', `cannot identify image file '${file.name}'`, options);
+  return new NodeFailure(
+    'PIL.UnidentifiedImageError',
+    `cannot identify image file '${file.name}'`,
+    options,
+  );
 }

@@ -1,6 +1,14 @@
 import { decodeFirst, decodeFrames, type ImageFile } from './decode.ts';
 import type { Picture } from './decode-picture.ts';
-import type { ImageValue, Inputs, InputSpec, MaskValue, NodeContext, NodeDef, NodeResult } from './node.ts';
+import type {
+  ImageValue,
+  Inputs,
+  InputSpec,
+  MaskValue,
+  NodeContext,
+  NodeDef,
+  NodeResult,
+} from './node.ts';
 import { frameOf, levelOf, newImage, newMask, stringInput } from './tensor.ts';
 
 /** What v1 gives for a mask when the file has no alpha, whatever the picture's size. */
@@ -124,7 +132,11 @@ function copyColours(rgba: Uint8Array, target: Float32Array): void {
 
 type ChannelCopy = { readonly offset: number; readonly inverted: boolean };
 
-function copyChannel(rgba: Uint8Array, target: Float32Array, { offset, inverted }: ChannelCopy): void {
+function copyChannel(
+  rgba: Uint8Array,
+  target: Float32Array,
+  { offset, inverted }: ChannelCopy,
+): void {
   const levels = levelTable().map((level) => (inverted ? 1 - level : level));
   for (let i = 0; i < target.length; i++) target[i] = levels[rgba[i * 4 + offset] ?? 0] ?? 0;
 }

@@ -45,7 +45,10 @@ function specs(inputs: Inputs): JsonObject {
   return Object.fromEntries(Object.entries(inputs).map(([name, spec]) => [name, spec]));
 }
 
-function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDef['style']): JsonObject {
+function hiddenInputs(
+  hidden: { readonly [name: string]: string },
+  style: NodeDef['style'],
+): JsonObject {
   const shown = (type: string): Json => (style === 'v3' ? [type] : type);
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }

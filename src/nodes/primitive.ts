@@ -38,14 +38,16 @@ const PRIMITIVES: readonly Primitive[] = [
 ];
 
 /** The nodes that hand on one literal. */
-export const PRIMITIVE_NODES: readonly NodeDef[] = PRIMITIVES.map(({ name, displayName, type, value }) => ({
-  name,
-  displayName,
-  description: '',
-  category: 'utils/primitive',
-  pythonModule: 'comfy_extras.nodes_primitive',
-  style: 'v3',
-  required: { value },
-  outputs: [{ type }],
-  run: (inputs) => ({ outputs: [inputs['value'] ?? null] }),
-}));
+export const PRIMITIVE_NODES: readonly NodeDef[] = PRIMITIVES.map(
+  ({ name, displayName, type, value }) => ({
+    name,
+    displayName,
+    description: '',
+    category: 'utils/primitive',
+    pythonModule: 'comfy_extras.nodes_primitive',
+    style: 'v3',
+    required: { value },
+    outputs: [{ type }],
+    run: (inputs) => ({ outputs: [inputs['value'] ?? null] }),
+  }),
+);

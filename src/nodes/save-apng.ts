@@ -24,11 +24,20 @@ export async function encodeApng(
   }
   const header = frames[0]?.slice(0, 1) ?? [];
   const texts = options.texts.map(({ key, text }) => textChunk('comf', latin1Key(key), text));
-  return writePng([...header, ...animationChunks(images, frames, options.durationMs), ...texts, END]);
+  return writePng([
+    ...header,
+    ...animationChunks(images, frames, options.durationMs),
+    ...texts,
+    END,
+  ]);
 }
 
 /** Like v1's writer, a single picture is an ordinary PNG. */
-function animationChunks(images: ImageValue, frames: readonly PngChunk[][], durationMs: number): PngChunk[] {
+function animationChunks(
+  images: ImageValue,
+  frames: readonly PngChunk[][],
+  durationMs: number,
+): PngChunk[] {
   const pixels = frames.map((chunks) => chunks.filter(({ type }) => type === 'IDAT'));
   if (pixels.length === 1) return pixels.flat();
   let sequence = 0;
@@ -37,16 +46,18 @@ function animationChunks(images: ImageValue, frames: readonly PngChunk[][], dura
     chunks.push(frameControl(images, sequence++, durationMs));
     for (const part of parts) {
       chunks.push(
-        i === 0
-          ? part
-          : { type: 'fdAT', data: Buffer.concat([integers(sequence++), part.data]) },
+        i === 0 ? part : { type: 'fdAT', data: Buffer.concat([integers(sequence++), part.data]) },
       );
     }
   }
   return chunks;
 }
 
-function frameControl({ width, height }: ImageValue, sequence: number, durationMs: number): PngChunk {
+function frameControl(
+  { width, height }: ImageValue,
+  sequence: number,
+  durationMs: number,
+): PngChunk {
   const delay = Buffer.alloc(6);
   const long = durationMs > MAX_SHORT;
   delay.writeUInt16BE(long ? Math.round(durationMs / 1000) : durationMs, 0);

@@ -20,7 +20,10 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   const path = posix.normalize(fillPrefix(prefix, facts)).replace(/(?<=.)\/+$/, '');
   const { dir, base } = splitPath(path);
   if (path.startsWith('/') || dir.split('/')[0] === '..' || path.includes('\0')) {
-    throw new NodeFailure('Exception', `filename_prefix leads outside the output folder: ${prefix}`);
+    throw new NodeFailure(
+      'Exception',
+      `filename_prefix leads outside the output folder: ${prefix}`,
+    );
   }
   return { subfolder: dir, stem: base };
 }
@@ -35,7 +38,9 @@ export function fileName(stem: string, counter: number, extension: string): stri
 }
 
 /** The prefix of a preview's name, random so that a browser never shows an older one. */
-export function previewPrefix(pick: (below: number) => number = (below) => randomInt(below)): string {
+export function previewPrefix(
+  pick: (below: number) => number = (below) => randomInt(below),
+): string {
   const letters = Array.from({ length: 5 }, () => PREVIEW_LETTERS[pick(PREVIEW_LETTERS.length)]);
   return `ComfyUI_temp_${letters.join('')}`;
 }

@@ -16,7 +16,9 @@ const CHANNELS: { readonly [channels: number]: 2 | 3 | 4 } = { 2: 2, 3: 3, 4: 4 
 const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
 
 /** What v1 puts into every saved file, in its order: the prompt, then each `extra_pnginfo` entry. */
-export function metadataTexts(context: Pick<NodeContext, 'promptText' | 'extraPngInfo'>): MetadataText[] {
+export function metadataTexts(
+  context: Pick<NodeContext, 'promptText' | 'extraPngInfo'>,
+): MetadataText[] {
   const prompt = context.promptText === null ? [] : [{ key: 'prompt', text: context.promptText }];
   const extra = Object.entries(context.extraPngInfo ?? {});
   return [...prompt, ...extra.map(([key, value]) => ({ key, text: pythonJson(value) }))];
@@ -41,7 +43,10 @@ export async function encodeChunks(
 ): Promise<PngChunk[]> {
   const { width, height } = images;
   const raw = { width, height, channels: savedChannels(images) };
-  const png = sharp(toBytes(images, index), { raw }).png({ compressionLevel, adaptiveFiltering: true });
+  const png = sharp(toBytes(images, index), { raw }).png({
+    compressionLevel,
+    adaptiveFiltering: true,
+  });
   return readPngChunks(await png.toBuffer()).filter(({ type }) => KEPT_CHUNKS.includes(type));
 }
 
@@ -54,6 +59,10 @@ export function savedChannels({ channels }: ImageValue): 2 | 3 | 4 {
 
 /** A keyword of a PNG text chunk; v1 fails on the same ones. */
 export function latin1Key(key: string): string {
-  if (/^[\u0001-\u00ff]*$/.test(key)) return key;
-  throw new NodeFailure('UnicodeEncodeError', `extra_pnginfo has a key that a PNG file cannot hold: ${key}`);
+  const kept = Buffer.from(key, 'latin1').toString('latin1') === key && !key.includes('\0');
+  if (kept) return key;
+  throw new NodeFailure(
+    'UnicodeEncodeError',
+    `extra_pnginfo has a key that a PNG file cannot hold: ${key}`,
+  );
 }

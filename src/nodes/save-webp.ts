@@ -12,9 +12,9 @@ const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
-/** A Exif directory starts here: marker, byte order, magic number and offset come before it. */
+/** What stands before the directory: a marker, then byte order, magic number and offset, from which offsets count. */
 const EXIF_HEAD = Buffer.from('457869660000' + '4d4d002a00000008', 'hex');
-const EXIF_MARKER_BYTES = 6;
+const TIFF_HEAD_BYTES = 8;
 
 /** An animated WEBP, repeated for ever, its texts in Exif tags as v1 writes them. */
 export async function encodeWebp(
@@ -30,7 +30,12 @@ export async function encodeWebp(
   const { width, height, batch } = images;
   const { durationMs, lossless, quality, effort, texts } = options;
   const pixels = Buffer.concat(Array.from({ length: batch }, (_, i) => toBytes(images, i)));
-  const raw = { width, height: height * batch, channels: savedChannels(images), pageHeight: height };
+  const raw = {
+    width,
+    height: height * batch,
+    channels: savedChannels(images),
+    pageHeight: height,
+  };
   const delay = Array.from({ length: batch }, () => durationMs);
   // sharp takes no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
@@ -48,26 +53,36 @@ export async function encodeWebp(
 
 /** An Exif block of ASCII tags, big-endian, spelled as v1's writer does. */
 export function exifBlock(texts: readonly MetadataText[]): Buffer {
-  const values = texts.map(({ key, text }, i) => ({ tag: FIRST_TAG - i, data: asciiValue(key, text) }));
+  const values = texts.map(({ key, text }, i) => ({
+    tag: FIRST_TAG - i,
+    data: asciiValue(key, text),
+  }));
   values.sort((a, b) => a.tag - b.tag);
   const count = Buffer.alloc(2);
   count.writeUInt16BE(values.length);
-  const entries = Buffer.alloc(values.length * ENTRY_BYTES);
-  const tail: Buffer[] = [Buffer.alloc(4)];
-  let offset = EXIF_HEAD.length - EXIF_MARKER_BYTES + count.length + entries.length + 4;
-  for (const [i, { tag, data }] of values.entries()) {
-    entries.writeUInt16BE(tag, i * ENTRY_BYTES);
-    entries.writeUInt16BE(ASCII, i * ENTRY_BYTES + 2);
-    entries.writeUInt32BE(data.length, i * ENTRY_BYTES + 4);
-    if (data.length <= 4) data.copy(entries, i * ENTRY_BYTES + 8);
-    else {
-      entries.writeUInt32BE(offset, i * ENTRY_BYTES + 8);
-      const padded = Buffer.concat([data, Buffer.alloc(data.length % 2)]);
-      tail.push(padded);
-      offset += padded.length;
-    }
+  const entries: Buffer[] = [];
+  const tail: Buffer[] = [];
+  let offset = TIFF_HEAD_BYTES + 2 + values.length * ENTRY_BYTES + 4;
+  for (const { tag, data } of values) {
+    const inline = data.length <= 4;
+    entries.push(exifEntry(tag, data, inline ? undefined : offset));
+    if (inline) continue;
+    tail.push(data, Buffer.alloc(data.length % 2));
+    offset += padded(data.length);
   }
-  return Buffer.concat([EXIF_HEAD, count, entries, ...tail]);
+  const noNextDirectory = Buffer.alloc(4);
+  return Buffer.concat([EXIF_HEAD, count, ...entries, noNextDirectory, ...tail]);
+}
+
+/** A directory entry; a value of up to four bytes stands in it, a longer one at an offset. */
+function exifEntry(tag: number, data: Buffer, offset: number | undefined): Buffer {
+  const entry = Buffer.alloc(ENTRY_BYTES);
+  entry.writeUInt16BE(tag);
+  entry.writeUInt16BE(ASCII, 2);
+  entry.writeUInt32BE(data.length, 4);
+  if (offset === undefined) data.copy(entry, 8);
+  else entry.writeUInt32BE(offset, 8);
+  return entry;
 }
 
 function asciiValue(key: string, text: string): Buffer {

@@ -1,8 +1,16 @@
 import type { JsonObject } from '../wire/json.ts';
-import type { ImageValue, Inputs, InputSpec, MaskValue, NodeContext, NodeDef, NodeResult } from './node.ts';
+import type {
+  ImageValue,
+  Inputs,
+  InputSpec,
+  MaskValue,
+  NodeContext,
+  NodeDef,
+  NodeResult,
+} from './node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, metadataTexts } from './save-png.ts';
-import { frameOf, imageInput, maskInput, newImage, stringInput } from './tensor.ts';
+import { imageInput, maskInput, newImage, stringInput } from './tensor.ts';
 
 /** zlib levels of v1: files that stay are packed harder than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
@@ -77,7 +85,11 @@ function preview(images: ImageValue, context: NodeContext): Promise<NodeResult> 
   return saveStills(images, context, { prefix: previewPrefix(), temp: true });
 }
 
-async function saveStills(images: ImageValue, context: NodeContext, to: Destination): Promise<NodeResult> {
+async function saveStills(
+  images: ImageValue,
+  context: NodeContext,
+  to: Destination,
+): Promise<NodeResult> {
   const { subfolder, stem } = savePath(to.prefix, { ...images, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
   const texts = metadataTexts(context);
@@ -89,7 +101,9 @@ async function saveStills(images: ImageValue, context: NodeContext, to: Destinat
     counter = Math.max(counter + 1, await context.nextCounter({ temp: to.temp, subfolder }, stem));
     const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
     const bytes = await encodePng(images, i, { compressionLevel, texts });
-    items.push(await context.save({ bytes, name, subfolder, contentType: 'image/png', temp: to.temp }));
+    items.push(
+      await context.save({ bytes, name, subfolder, contentType: 'image/png', temp: to.temp }),
+    );
   }
   return { outputs: [], ui: { images: items } };
 }
@@ -115,9 +129,6 @@ async function sendImages(inputs: Inputs, context: NodeContext): Promise<NodeRes
 function greyImage(context: NodeContext, mask: MaskValue): ImageValue {
   const { batch, height, width } = mask;
   const image = newImage(context, { batch, height, width, channels: 3 });
-  for (let i = 0; i < batch; i++) {
-    const target = frameOf(image, i);
-    for (const [at, level] of frameOf(mask, i).entries()) target.fill(level, at * 3, at * 3 + 3);
-  }
+  for (let i = 0; i < mask.data.length; i++) image.data.fill(mask.data[i] ?? 0, i * 3, i * 3 + 3);
   return image;
 }

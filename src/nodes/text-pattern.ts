@@ -17,7 +17,8 @@ type Matches = readonly RegExpExecArray[];
 /** What each mode of RegexExtract takes from the matches, several joined by newlines. */
 const EXTRACT: { readonly [mode: string]: (matches: Matches, group: number) => Value } = {
   'First Match': (matches) => matches[0]?.[0] ?? '',
-  'All Matches': (matches) => matches.map((match) => (match.length > 1 ? match[1] : match[0]) ?? '').join('\n'),
+  'All Matches': (matches) =>
+    matches.map((match) => (match.length > 1 ? match[1] : match[0]) ?? '').join('\n'),
   'First Group': ([match], group) => (match && match.length > group ? (match[group] ?? null) : ''),
   'All Groups': (matches, group) =>
     matches
@@ -102,7 +103,8 @@ function replaced(inputs: Inputs): string {
 
 function flagsOf(inputs: Inputs): RegexFlags {
   return {
-    caseInsensitive: optionalInput(inputs, 'case_insensitive', boolInput) ?? DEFAULT_FLAGS.caseInsensitive,
+    caseInsensitive:
+      optionalInput(inputs, 'case_insensitive', boolInput) ?? DEFAULT_FLAGS.caseInsensitive,
     multiline: optionalInput(inputs, 'multiline', boolInput) ?? DEFAULT_FLAGS.multiline,
     dotall: optionalInput(inputs, 'dotall', boolInput) ?? DEFAULT_FLAGS.dotall,
   };

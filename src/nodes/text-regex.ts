@@ -49,7 +49,9 @@ export function fillTemplate(template: string, match: RegExpExecArray): string {
   return template.replaceAll(/\\(?:g<(\w+)>|([1-9]\d?)|([^]))/g, (_, named, numbered, letter) => {
     if (letter !== undefined) return templateEscape(String(letter));
     const group = String(named ?? numbered);
-    const known = /^\d+$/.test(group) ? Number(group) < match.length : group in (match.groups ?? {});
+    const known = /^\d+$/.test(group)
+      ? Number(group) < match.length
+      : group in (match.groups ?? {});
     if (!known) throw new SyntaxError(`invalid group reference ${group}`);
     return (/^\d+$/.test(group) ? match[Number(group)] : match.groups?.[group]) ?? '';
   });
@@ -58,20 +60,27 @@ export function fillTemplate(template: string, match: RegExpExecArray): string {
 type Modes = { readonly dotall: boolean; readonly multiline: boolean };
 
 function translate(source: string, modes: Modes): string {
-  return source.replaceAll(TOKEN, (token, foreign, escaped, negated, body, backref, low, comma, high) => {
-    if (foreign !== undefined) throw unsupported(token);
-    if (escaped !== undefined) return ESCAPES[String(escaped)] ?? literal(String(escaped));
-    if (body !== undefined) return `[${String(negated)}${classBody(String(body))}]`;
-    if (backref !== undefined) return `\\k<${String(backref)}>`;
-    if (low !== undefined) return repetition(token, String(low), `${String(comma)}${String(high)}`);
-    if (token.startsWith('(?#')) return '';
-    return token === '(?P<' ? '(?<' : single(token, modes);
-  });
+  return source.replaceAll(
+    TOKEN,
+    (token, foreign, escaped, negated, body, backref, low, comma, high) => {
+      if (foreign !== undefined) throw unsupported(token);
+      if (escaped !== undefined) return ESCAPES[String(escaped)] ?? literal(String(escaped));
+      if (body !== undefined) return `[${String(negated)}${classBody(String(body))}]`;
+      if (backref !== undefined) return `\\k<${String(backref)}>`;
+      if (low !== undefined)
+        return repetition(token, String(low), `${String(comma)}${String(high)}`);
+      if (token.startsWith('(?#')) return '';
+      return token === '(?P<' ? '(?<' : single(token, modes);
+    },
+  );
 }
 
 /** Groups and repetitions Python has and JavaScript has not: refused, never taken for another pattern. */
 function unsupported(token: string): NodeFailure {
-  return new NodeFailure('NotImplementedError', `regular expressions with ${token} are not supported here`);
+  return new NodeFailure(
+    'NotImplementedError',
+    `regular expressions with ${token} are not supported here`,
+  );
 }
 
 /** Python's `.` stops at newlines only, its `$` also stands before a last newline. */
@@ -89,12 +98,17 @@ function repetition(token: string, low: string, rest: string): string {
 
 function classBody(body: string): string {
   const opened = body.startsWith(']') ? `\\${body}` : body;
-  return opened.replaceAll(/\\([^])/g, (_, letter: string) => CLASS_ESCAPES[letter] ?? literal(letter));
+  return opened.replaceAll(
+    /\\([^])/g,
+    (_, letter: string) => CLASS_ESCAPES[letter] ?? literal(letter),
+  );
 }
 
 /** Python lets any punctuation be escaped, JavaScript only its own syntax. */
 function literal(escaped: string): string {
-  return /[\w^$\\.*+?()[\]{}|/-]/.test(escaped) && escaped !== '_' ? escapedSyntax(escaped) : escaped;
+  return /[\w^$\\.*+?()[\]{}|/-]/.test(escaped) && escaped !== '_'
+    ? escapedSyntax(escaped)
+    : escaped;
 }
 
 /** A dash may be escaped within a class only; its code may be anywhere. */
@@ -103,7 +117,16 @@ function escapedSyntax(char: string): string {
 }
 
 function templateEscape(letter: string): string {
-  const known: { readonly [name: string]: string } = { n: '\n', t: '\t', r: '\r', '\\': '\\', a: '\x07', f: '\f', v: '\v', '0': '\0' };
+  const known: { readonly [name: string]: string } = {
+    n: '\n',
+    t: '\t',
+    r: '\r',
+    '\\': '\\',
+    a: '\x07',
+    f: '\f',
+    v: '\v',
+    '0': '\0',
+  };
   if (known[letter] !== undefined) return known[letter];
   if (/[a-zA-Z]/.test(letter)) throw new SyntaxError(`bad escape \\${letter}`);
   return `\\${letter}`;

@@ -6,9 +6,6 @@ import { PREVIEW_ANY } from './text-preview.ts';
 
 type Change = (text: string) => string;
 
-/** What Python counts as white space. */
-const WHITE = /[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
-
 const TRIM: { readonly [mode: string]: Change } = {
   Both: (text) => trimEnd(trimStart(text)),
   Left: trimStart,
@@ -48,14 +45,16 @@ export const TEXT_NODES: readonly NodeDef[] = [
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
     output: { type: 'STRING' },
     evaluate: (inputs) =>
-      [...text(inputs, 'string')].slice(intInput(inputs, 'start'), intInput(inputs, 'end')).join(''),
+      Array.from(text(inputs, 'string'))
+        .slice(intInput(inputs, 'start'), intInput(inputs, 'end'))
+        .join(''),
   }),
   stringNode({
     name: 'StringLength',
     displayName: 'Length',
     required: { string: MULTILINE },
     output: { type: 'INT', name: 'length' },
-    evaluate: (inputs) => [...text(inputs, 'string')].length,
+    evaluate: (inputs) => Array.from(text(inputs, 'string')).length,
   }),
   stringNode({
     name: 'CaseConverter',
@@ -100,7 +99,8 @@ export const TEXT_NODES: readonly NodeDef[] = [
     },
     output: { type: 'BOOLEAN' },
     evaluate: (inputs) =>
-      COMPARE[text(inputs, 'mode')]?.(cased(inputs, 'string_a'), cased(inputs, 'string_b')) ?? false,
+      COMPARE[text(inputs, 'mode')]?.(cased(inputs, 'string_a'), cased(inputs, 'string_b')) ??
+      false,
   }),
   ...TEXT_PATTERN_NODES,
   PREVIEW_ANY,
@@ -127,8 +127,14 @@ function changed(inputs: Inputs, table: { readonly [mode: string]: Change }): st
 
 /** Nothing is found before, between and after all characters. */
 function replaced(inputs: Inputs): string {
-  const [value, find, replace] = [text(inputs, 'string'), text(inputs, 'find'), text(inputs, 'replace')];
-  return find === '' ? ['', ...value, ''].join(replace) : value.replaceAll(find, () => replace);
+  const [value, find, replace] = [
+    text(inputs, 'string'),
+    text(inputs, 'find'),
+    text(inputs, 'replace'),
+  ];
+  return find === ''
+    ? ['', ...Array.from(value), ''].join(replace)
+    : value.replaceAll(find, () => replace);
 }
 
 function capitalised(value: string): string {
@@ -138,12 +144,17 @@ function capitalised(value: string): string {
 
 function trimStart(value: string): string {
   let from = 0;
-  while (from < value.length && WHITE.test(value.charAt(from))) from++;
+  while (from < value.length && isWhite(value.charAt(from))) from++;
   return value.slice(from);
 }
 
 function trimEnd(value: string): string {
   let to = value.length;
-  while (to > 0 && WHITE.test(value.charAt(to - 1))) to--;
+  while (to > 0 && isWhite(value.charAt(to - 1))) to--;
   return value.slice(0, to);
+}
+
+/** Python also counts the four separators of ASCII as white space. */
+function isWhite(char: string): boolean {
+  return /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
 }

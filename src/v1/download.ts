@@ -9,7 +9,11 @@ import { type Rendering, render } from './render.ts';
 import { servedAs } from './served-as.ts';
 
 /** One file on its way to one caller. */
-export type Download = { readonly ctx: Koa.Context; readonly caller: Caller; readonly row: FileRow };
+export type Download = {
+  readonly ctx: Koa.Context;
+  readonly caller: Caller;
+  readonly row: FileRow;
+};
 
 type ContentApi = Pick<JobApi, 'content'>;
 type Bytes = Extract<Content, { kind: 'bytes' }>;
@@ -87,7 +91,7 @@ function describe(ctx: Koa.Context, row: FileRow, status: number): void {
   ctx.set(servedAs(row, ctx.get('Sec-Fetch-Dest').toLowerCase()));
   ctx.set('ETag', etagOf(row));
   ctx.set('Last-Modified', modifiedAt(row));
-  ctx.set('Accept-Ranges', 'bytes');
+  if (status !== 304) ctx.set('Accept-Ranges', 'bytes');
 }
 
 /** Asks Koa whether the client's copy is current; the validators stay only when it is. */
@@ -103,7 +107,8 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
 /** One range is served; several, or one nobody can read, get the whole file. */
 function rangeOf(ctx: Koa.Context, row: FileRow): ByteRange | undefined | 'unsatisfiable' {
   const condition = ctx.get('If-Range');
-  if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row)) return undefined;
+  if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row))
+    return undefined;
   const header = ctx.get('Range');
   if (!header.startsWith('bytes=')) return undefined;
   const ranges = parseRange(row.sizeBytes, header);

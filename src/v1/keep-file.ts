@@ -7,7 +7,10 @@ import { contentTypeOf } from './served-as.ts';
 
 /** What keeping a file needs of the house. */
 export type KeepDeps = {
-  readonly jobs: Pick<JobApi, 'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset'>;
+  readonly jobs: Pick<
+    JobApi,
+    'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset'
+  >;
   readonly files: FileStore;
   readonly now: () => number;
 };
@@ -35,7 +38,7 @@ export async function keepOver(deps: KeepDeps, wanted: NewFile): Promise<string>
  */
 export async function keepBeside(deps: KeepDeps, wanted: NewFile): Promise<string> {
   let asset: Asset | undefined;
-  for (let number = 0; ; ) {
+  for (let number = 0; ;) {
     const named = { ...wanted, filename: numbered(wanted.filename, number) };
     const held = await deps.files.get(wanted.caller.user, named);
     if (held === undefined) {
@@ -52,7 +55,8 @@ export async function keepBeside(deps: KeepDeps, wanted: NewFile): Promise<strin
 export async function freeName({ files }: Pick<KeepDeps, 'files'>, wanted: Name): Promise<string> {
   for (let number = 0; ; number++) {
     const filename = numbered(wanted.filename, number);
-    if ((await files.get(wanted.caller.user, { ...wanted, filename })) === undefined) return filename;
+    if ((await files.get(wanted.caller.user, { ...wanted, filename })) === undefined)
+      return filename;
   }
 }
 

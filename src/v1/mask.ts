@@ -1,8 +1,20 @@
 import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
-import { type Picture, type Pixels, attempt, fromPixels, openPicture, pixelsOf, rgbaOf } from './render.ts';
+import {
+  type Picture,
+  type Pixels,
+  attempt,
+  fromPixels,
+  openPicture,
+  pixelsOf,
+  rgbaOf,
+} from './render.ts';
 
 /** The picture a mask belongs to, as `original_ref` names it; `type` is whatever was sent. */
-export type OriginalRef = { readonly filename: string; readonly subfolder: string; readonly type: string };
+export type OriginalRef = {
+  readonly filename: string;
+  readonly subfolder: string;
+  readonly type: string;
+};
 
 /** v1's own setting for these files. */
 const COMPRESSION_LEVEL = 4;
@@ -34,7 +46,10 @@ async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
   const picture = await pixelsOf(openPicture(original).removeAlpha());
   if (picture.width !== alpha.width || picture.height !== alpha.height) {
     const [of, to] = [alpha, picture].map(({ width, height }) => `${width}x${height}`);
-    return { ok: false, reason: `The mask is ${of}, its original ${to}; they must be of one size.` };
+    return {
+      ok: false,
+      reason: `The mask is ${of}, its original ${to}; they must be of one size.`,
+    };
   }
   const { data, ...raw } = alpha;
   const png = await fromPixels(picture)
@@ -51,12 +66,16 @@ async function alphaOf(mask: Buffer): Promise<Pixels> {
 /** Text chunks are copied as they are, after the header, where v1 writes them. */
 function withTextChunksOf(original: Buffer, png: Buffer): Buffer {
   if (!original.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return png;
-  return Buffer.concat([png.subarray(0, HEADER_END), ...textChunksOf(original), png.subarray(HEADER_END)]);
+  return Buffer.concat([
+    png.subarray(0, HEADER_END),
+    ...textChunksOf(original),
+    png.subarray(HEADER_END),
+  ]);
 }
 
 function textChunksOf(png: Buffer): Buffer[] {
   const chunks: Buffer[] = [];
-  for (let at = PNG_SIGNATURE.length; at + 12 <= png.length; ) {
+  for (let at = PNG_SIGNATURE.length; at + 12 <= png.length;) {
     const end = at + 12 + png.readUInt32BE(at);
     if (end <= png.length && TEXT_CHUNKS.has(png.toString('latin1', at + 4, at + 8))) {
       chunks.push(png.subarray(at, end));

@@ -48,7 +48,9 @@ export function createUserObjectInfo(deps: {
     async all(user) {
       const { entries } = await current();
       const files = await uploadsOf(deps.files, user);
-      const key = createHash('sha256').update([user, ...files].join('\0')).digest('base64');
+      const key = createHash('sha256')
+        .update([user, ...files].join('\0'))
+        .digest('base64');
       const known = whole.get(key) ?? join(entries, files);
       whole.set(key, known);
       return known;
@@ -82,7 +84,9 @@ async function uploadsOf(files: Pick<FileStore, 'list'>, user: string): Promise<
 }
 
 function takesUploads({ input }: ClassInfo): boolean {
-  return Object.values(input).some((group) => Object.values(group).some((spec) => familiesOf(spec) !== undefined));
+  return Object.values(input).some((group) =>
+    Object.values(group).some((spec) => familiesOf(spec) !== undefined),
+  );
 }
 
 function withFiles(info: ClassInfo, files: readonly string[]): ClassInfo {

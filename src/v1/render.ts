@@ -32,7 +32,7 @@ const DEFAULT_QUALITY = 90;
 
 /** First bytes of what is decoded at all; an SVG or a document never reaches the decoder. */
 const SIGNATURES: readonly RegExp[] = [
-  /^\x89PNG\r\n\x1a\n/,
+  /^\x89PNG\r\n/,
   /^\xff\xd8\xff/,
   /^GIF8[79]a/,
   /^RIFF[^]{4}WEBP/,
@@ -115,8 +115,15 @@ export async function rgbaOf(bytes: Buffer): Promise<Pixels> {
 
 /** Width, height and bytes of a pipeline's pixels. */
 export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
-  const { data, info } = await pipeline.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
-  return { data, width: info.width, height: info.height, channels: info.channels as Pixels['channels'] };
+  const { data, info } = await pipeline
+    .raw({ depth: 'uchar' })
+    .toBuffer({ resolveWithObject: true });
+  return {
+    data,
+    width: info.width,
+    height: info.height,
+    channels: info.channels as Pixels['channels'],
+  };
 }
 
 /** A pipeline over pixels in memory. */

@@ -28,9 +28,11 @@ export function servedAs(
   file: { readonly filename: string; readonly contentType: string },
   fetchDest: string,
 ): { readonly [header: string]: string } {
-  const type = contentTypeOf(file.filename) ?? file.contentType.toLowerCase().split(';', 1)[0] ?? '';
+  const type =
+    contentTypeOf(file.filename) ?? file.contentType.toLowerCase().split(';', 1)[0] ?? '';
   const disposition = dispositionOf(file.filename);
-  if (!ACTIVE.test(type)) return { 'Content-Type': type || UNKNOWN, 'Content-Disposition': disposition };
+  if (!ACTIVE.test(type))
+    return { 'Content-Type': type || UNKNOWN, 'Content-Disposition': disposition };
   const inImage = type === SVG && fetchDest === 'image';
   return {
     'Content-Type': inImage ? SVG : UNKNOWN,

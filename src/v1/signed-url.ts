@@ -43,7 +43,10 @@ export function createViewSigner(options: {
 }
 
 /** The file name comes first: clients that derive a name from a URL find it. */
-function claimsOf({ filename, subfolder, type, user, look }: Grant, expires: number): URLSearchParams {
+function claimsOf(
+  { filename, subfolder, type, user, look }: Grant,
+  expires: number,
+): URLSearchParams {
   const shown = LOOK.flatMap((key): [string, string][] => {
     const value = look[key];
     return value === undefined ? [] : [[key, value]];
@@ -71,7 +74,7 @@ function grantOf(query: URLSearchParams): Grant {
 }
 
 function signatureOf(secret: Buffer, claims: URLSearchParams): string {
-  return createHmac('sha256', secret).update(`signed view\0${claims}`).digest('base64url');
+  return createHmac('sha256', secret).update(`signed view\0${claims.toString()}`).digest('base64url');
 }
 
 function sameText(given: string, expected: string): boolean {

@@ -1,17 +1,13 @@
 import { readFile, rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileStore, FileType } from '../ledger/ledger.ts';
-import { receiveMultipart } from '../spool.ts';
+import { type Form, receiveMultipart } from '../multipart.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
-import { tooLargeText } from './body.ts';
 import { V1Error } from './errors.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
 
 /** Where a form's files land first, and how large they may be. */
 export type FormLimits = { readonly spoolDir: string; readonly maxUploadBytes: number };
-
-/** A received form: texts and spooled files by field. */
-export type Form = Extract<Awaited<ReturnType<typeof receiveMultipart>>, { ok: true }>['value'];
 
 /** What a form asks for: the file, where it goes, and what to answer about that. */
 export type Wish = {
@@ -27,6 +23,10 @@ export type Wish = {
 /** A text field sent as a file part is read up to this size. */
 const MAX_TEXT_BYTES = 64 * 1024;
 const OVERWRITE = new Set(['true', '1']);
+/** The rest of a refused body is not worth reading. */
+const CLOSING = { headers: { Connection: 'close' } };
+/** Where the file was on a Windows machine, which some clients send along. */
+const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
 /** Receives the form, works with it, and leaves none of its files behind. */
 export async function withForm(
@@ -36,7 +36,7 @@ export async function withForm(
 ): Promise<void> {
   if (!ctx.is('multipart/form-data')) throw new V1Error(400);
   const received = await receiveMultipart(ctx.req, { dir: spoolDir, maxFileBytes: maxUploadBytes });
-  if (!received.ok) throw formRefusal(received, maxUploadBytes);
+  if (!received.ok) throw new V1Error(received.status, received.message, CLOSING);
   try {
     await work(received.value);
   } finally {
@@ -47,13 +47,17 @@ export async function withForm(
 /** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
 export async function readWish(files: FileStore, user: string, form: Form): Promise<Wish> {
   const image = form.files.find(({ field }) => field === 'image');
-  if (image === undefined) throw new V1Error(400, form.fields.has('image') ? 'image must be a file.' : undefined);
-  if (image.filename === '') throw new V1Error(400);
+  if (image === undefined)
+    throw new V1Error(400, form.fields.has('image') ? 'image must be a file.' : undefined);
+  const given = image.filename.replace(WINDOWS_FOLDER, '');
+  if (given === '') throw new V1Error(400);
   const type = (await textOf(form, 'type')) ?? 'input';
   if (!isFileType(type)) throw new V1Error(400, 'type must be input, temp or output.');
-  const shown = { subfolder: (await textOf(form, 'subfolder')) ?? '', folder: folderOf(image.filename) };
-  const filename = safeName(image.filename.slice(shown.folder.length));
-  const subfolder = safeFolder([shown.subfolder, shown.folder].filter((part) => part !== '').join('/'));
+  const shown = { subfolder: (await textOf(form, 'subfolder')) ?? '', folder: folderOf(given) };
+  const filename = safeName(given.slice(shown.folder.length));
+  const subfolder = safeFolder(
+    [shown.subfolder, shown.folder].filter((part) => part !== '').join('/'),
+  );
   if (subfolder === undefined) throw new V1Error(400);
   if (filename === undefined) throw new V1Error(400, 'This is not a possible file name.');
   if (shown.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
@@ -83,10 +87,4 @@ type Folder = { readonly user: string; readonly type: FileType; readonly subfold
 async function exists(files: FileStore, { user, type, subfolder }: Folder): Promise<boolean> {
   const rows = await files.list(user, type);
   return rows.some((row) => `${row.subfolder}/`.startsWith(`${subfolder}/`));
-}
-
-function formRefusal(refusal: { status: number; message: string }, maxBytes: number): V1Error {
-  const { status, message } = refusal;
-  const text = status === 413 ? tooLargeText(maxBytes) : message;
-  return new V1Error(status, text, { headers: { Connection: 'close' } });
 }

@@ -1,8 +1,9 @@
 import { readFile, rm } from 'node:fs/promises';
 import { posix } from 'node:path';
+import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import { spoolBytes } from '../spool.ts';
+import { spoolStream } from '../spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
 import { openContent, readWhole } from './download.ts';
 import { V1Error, sendJson } from './errors.ts';
@@ -14,11 +15,12 @@ import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
 import { type FormLimits, type Wish, readWish, textOf, withForm } from './upload-form.ts';
 
 /** What the uploads need of the house. */
-export type UploadDeps = KeepDeps & FormLimits & {
-  readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
-  /** Shared by everything that decodes pictures. */
-  readonly decoding: Slots;
-};
+export type UploadDeps = KeepDeps &
+  FormLimits & {
+    readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
+    /** Shared by everything that decodes pictures. */
+    readonly decoding: Slots;
+  };
 
 /** `POST /upload/image`: any file, despite the name. */
 export async function uploadImage(deps: UploadDeps, { ctx, caller }: V1Request): Promise<void> {
@@ -40,7 +42,11 @@ export async function uploadMask(deps: UploadDeps, { ctx, caller }: V1Request): 
   });
 }
 
-type Mask = { readonly caller: Caller; readonly wish: Wish; readonly original: FileRow | undefined };
+type Mask = {
+  readonly caller: Caller;
+  readonly wish: Wish;
+  readonly original: FileRow | undefined;
+};
 
 /** v1 answers a name even when there is no such original; then nothing bears that name. */
 async function keepMask(deps: UploadDeps, { caller, wish, original }: Mask): Promise<string> {
@@ -48,12 +54,21 @@ async function keepMask(deps: UploadDeps, { caller, wish, original }: Mask): Pro
     return wish.overwrite ? wish.filename : freeName(deps, { ...wish, caller });
   }
   const bytes = await deps.decoding(() => composed(deps, { caller, row: original }, wish.file));
-  const file = await spoolBytes(bytes, { dir: deps.spoolDir });
+  const file = await spooled(deps, bytes);
   try {
     return await keep(deps, wish, { ...wish, file, caller, reuse: 'never' });
   } finally {
     await rm(file.path, { force: true });
   }
+}
+
+async function spooled({ spoolDir }: FormLimits, bytes: Buffer): Promise<SpooledFile> {
+  const written = await spoolStream(Readable.from([bytes]), {
+    dir: spoolDir,
+    maxBytes: bytes.length,
+  });
+  if (!written.ok) throw new V1Error(written.status, written.message);
+  return written.value;
 }
 
 type Original = { readonly caller: Caller; readonly row: FileRow };
@@ -75,7 +90,9 @@ async function findOriginal(
   if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
   const path = splitPath(name);
   const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
-  return subfolder === undefined ? undefined : files.get(user, { type, subfolder, filename: path.name });
+  return subfolder === undefined
+    ? undefined
+    : files.get(user, { type, subfolder, filename: path.name });
 }
 
 function keep(deps: UploadDeps, { overwrite }: Wish, file: NewFile): Promise<string> {

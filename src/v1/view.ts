@@ -44,7 +44,11 @@ export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void
   await serve(deps, { ctx, caller, row }, readRendering(query));
 }
 
-type Wanted = { readonly user: string; readonly query: URLSearchParams; readonly querystring: string };
+type Wanted = {
+  readonly user: string;
+  readonly query: URLSearchParams;
+  readonly querystring: string;
+};
 
 /**
  * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
@@ -108,13 +112,17 @@ type Link = { readonly ctx: Koa.Context; readonly row: FileRow; readonly query: 
 function sendLink(signer: ViewSigner, { ctx, row, query }: Link): void {
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
   const link = signer.sign({ ...row, look: Object.fromEntries(query) });
-  ctx.set('Location', `${ctx.origin}${prefix}${SIGNED_VIEW_PATH}?${link}`);
+  ctx.set('Location', `${ctx.protocol}://${ctx.host}${prefix}${SIGNED_VIEW_PATH}?${link}`);
   ctx.set('Cache-Control', 'no-store');
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
   sendEmpty(ctx, 302);
 }
 
-async function serve(deps: ViewDeps, download: Download, rendering: Rendering | undefined): Promise<void> {
+async function serve(
+  deps: ViewDeps,
+  download: Download,
+  rendering: Rendering | undefined,
+): Promise<void> {
   if (rendering === undefined) return serveFile(deps.jobs, download);
   await deps.decoding(() => serveRendered(deps.jobs, download, rendering));
 }

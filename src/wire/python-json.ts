@@ -10,7 +10,9 @@ export function pythonJson(value: Json): string {
   if (value === null || typeof value === 'boolean') return String(value);
   if (value instanceof LosslessNumber) return value.toString();
   if (isArray(value)) return `[${value.map(pythonJson).join(', ')}]`;
-  const items = Object.entries(value).map(([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`);
+  const items = Object.entries(value).map(
+    ([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`,
+  );
   return `{${items.join(', ')}}`;
 }
 

@@ -3,14 +3,18 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { LOAD_NODES } from '../../src/nodes/load.ts';
 import { NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
-import type { ImageValue, MaskValue, NodeDef } from '../../src/nodes/node.ts';
+import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../../src/nodes/node.ts';
 import { readPngChunks, writePng } from '../../src/nodes/png-chunks.ts';
 import { fakeContext } from '../support/pixels.ts';
 
 const ROOT = new URL('../../fixtures/pixels/', import.meta.url);
 
 /** Decoders of lossy files differ; everything else must be exact. */
-const TOLERANCE: { readonly [name: string]: number } = { 'exif6.jpg': 2, 'plain.jpg': 2, 'still.webp': 2 };
+const TOLERANCE: { readonly [name: string]: number } = {
+  'exif6.jpg': 2,
+  'plain.jpg': 2,
+  'still.webp': 2,
+};
 
 type Row = { readonly name: string; readonly file: string };
 
@@ -32,7 +36,7 @@ const LOADED: readonly Row[] = [
 
 describe('LoadImage gives the original pixels and mask', () => {
   test.each(LOADED)('of $file', async ({ name, file }) => {
-    const [image, mask] = await load('LoadImage', fixture(name, 'inputs', file));
+    const [image, mask] = await loadImage(fixture(name, 'inputs', file));
     expect(await farthest(image, name, name)).toBeLessThanOrEqual(TOLERANCE[file] ?? 0);
     expect(await farthest(mask, name, `${name}_mask`)).toBe(0);
   });
@@ -45,7 +49,7 @@ describe('LoadImageMask gives the original mask', () => {
     { name: 'loadmask_palette_trns_png_red', file: 'palette_trns.png', channel: 'red' },
     { name: 'loadmask_rgb_png_alpha', file: 'rgb.png', channel: 'alpha' },
   ])('of the $channel channel of $file', async ({ name, file, channel }) => {
-    const [mask] = await load('LoadImageMask', fixture(name, 'inputs', file), { channel });
+    const mask = await loadMask(fixture(name, 'inputs', file), channel);
     expect(await farthest(mask, name, name)).toBe(0);
   });
 });
@@ -59,8 +63,11 @@ test('LoadImageOutput reads an output by its annotated name', async () => {
 describe('LoadImage', () => {
   test('loads 16-bit grey by its high bytes, where the original gave white', async () => {
     const bytes = fixture('load_gray16_png', 'inputs', 'gray16.png');
-    const [image] = await load('LoadImage', bytes);
-    const { data } = await sharp(bytes).toColourspace('grey16').raw({ depth: 'ushort' }).toBuffer({ resolveWithObject: true });
+    const [image] = await loadImage(bytes);
+    const { data } = await sharp(bytes)
+      .toColourspace('grey16')
+      .raw({ depth: 'ushort' })
+      .toBuffer({ resolveWithObject: true });
     const words = new Uint16Array(data.buffer, data.byteOffset, data.length / 2);
     const expected = Array.from(words, (word) => Math.fround((word >> 8) / 255));
     expect(Array.from(image.data).filter((_, i) => i % 3 === 0)).toEqual(expected);
@@ -71,7 +78,7 @@ describe('LoadImage', () => {
     const plain = await solid({ r: 200, g: 30, b: 90 }).png().toBuffer();
     const tagged = await sharp(plain).withIccProfile('p3').png().toBuffer();
     const raw = await sharp(tagged, { ignoreIcc: true }).raw().toBuffer();
-    const [image] = await load('LoadImage', tagged);
+    const [image] = await loadImage(tagged);
     expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([...raw]);
     expect([...raw.subarray(0, 3)]).not.toEqual([200, 30, 90]);
   });
@@ -80,15 +87,15 @@ describe('LoadImage', () => {
     const [header, ...rest] = readPngChunks(await solid({ r: 1, g: 2, b: 3 }).png().toBuffer());
     const key = { type: 'tRNS', data: Buffer.from([0, 1, 0, 2, 0, 3]) };
     const keyed = writePng([header!, key, ...rest]);
-    const [, mask] = await load('LoadImage', keyed);
+    const [, mask] = await loadImage(keyed);
     expect([mask.width, mask.height, Math.max(...mask.data)]).toEqual([64, 64, 0]);
-    const [keyMask] = await load('LoadImageMask', keyed, { channel: 'alpha' });
+    const keyMask = await loadMask(keyed, 'alpha');
     expect(new Set(keyMask.data)).toEqual(new Set([1]));
   });
 
   test('loads a cut-off file as far as it goes', async () => {
     const bytes = fixture('load_rgb_png', 'inputs', 'rgb.png');
-    const [image] = await load('LoadImage', bytes.subarray(0, bytes.length - 4000));
+    const [image] = await loadImage(bytes.subarray(0, bytes.length - 4000));
     expect([image.width, image.height]).toEqual([64, 48]);
     expect(Math.max(...image.data.subarray(0, 64 * 3))).toBeGreaterThan(0);
   });
@@ -96,11 +103,17 @@ describe('LoadImage', () => {
   test.each([
     { what: 'text', bytes: Buffer.from('not a picture') },
     { what: 'an empty file', bytes: Buffer.alloc(0) },
-    { what: 'SVG', bytes: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>') },
-    { what: 'a PNG that is only a signature', bytes: Buffer.from('89504e470d0a1a0a00000000', 'hex') },
+    {
+      what: 'SVG',
+      bytes: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>'),
+    },
+    {
+      what: 'a PNG that is only a signature',
+      bytes: Buffer.from('89504e470d0a1a0a00000000', 'hex'),
+    },
     { what: 'a bitmap that is only a marker', bytes: Buffer.from('BM') },
   ])('fails as the original does on $what', async ({ bytes }) => {
-    const error = await load('LoadImage', bytes).catch((cause: unknown) => cause);
+    const error = await loadImage(bytes).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(NodeFailure);
     expect(error).toMatchObject({
       exceptionType: 'PIL.UnidentifiedImageError',
@@ -112,12 +125,12 @@ describe('LoadImage', () => {
     { what: 'PNG', bytes: hugePng() },
     { what: 'bitmap', bytes: hugeBmp() },
   ])('refuses a $what of more than 64 megapixels before decoding it', async ({ bytes }) => {
-    await expect(load('LoadImage', bytes)).rejects.toBeInstanceOf(OutOfMemory);
+    await expect(loadImage(bytes)).rejects.toBeInstanceOf(OutOfMemory);
   });
 });
 
 describe('an animated PNG is composed', () => {
-  /** Two frames of 2×1 over 4×1: red over everything, then green on the right half. */
+  /** What the third frame shows where the second one, in the middle, was. */
   const cases = [
     { what: 'over what stays', dispose: 0, third: ['red', 'green', 'green', 'blue'] },
     { what: 'over a cleared region', dispose: 1, third: ['red', 'none', 'none', 'blue'] },
@@ -125,11 +138,13 @@ describe('an animated PNG is composed', () => {
   ] as const;
 
   test.each(cases)('$what', async ({ dispose, third }) => {
-    const [image, mask] = await load('LoadImage', await apng(dispose));
+    const [image, mask] = await loadImage(await apng(dispose));
     expect([image.batch, image.width, mask.width]).toEqual([3, 4, 4]);
     expect(colours(image, 1)).toEqual(['red', 'green', 'green', 'red']);
     expect(colours(image, 2)).toEqual(third.map((name) => (name === 'none' ? 'black' : name)));
-    expect(Array.from(mask.data.subarray(8))).toEqual(third.map((name) => (name === 'none' ? 1 : 0)));
+    expect(Array.from(mask.data.subarray(8))).toEqual(
+      third.map((name) => (name === 'none' ? 1 : 0)),
+    );
   });
 });
 
@@ -137,14 +152,19 @@ function node(name: string): NodeDef {
   return LOAD_NODES.find((def) => def.name === name)!;
 }
 
-async function load(
-  name: string,
-  bytes: Uint8Array,
-  more: { readonly channel?: string } = {},
-): Promise<[ImageValue, MaskValue] & [MaskValue | ImageValue]> {
-  const context = { ...fakeContext({}), readFile: async () => bytes };
-  const { outputs } = await node(name).run({ image: 'picture', ...more }, context);
-  return outputs as unknown as [ImageValue, MaskValue];
+async function loadImage(bytes: Uint8Array): Promise<[ImageValue, MaskValue]> {
+  const { outputs } = await node('LoadImage').run({ image: 'picture' }, contextOf(bytes));
+  return [outputs[0] as ImageValue, outputs[1] as MaskValue];
+}
+
+async function loadMask(bytes: Uint8Array, channel: string): Promise<MaskValue> {
+  const inputs = { image: 'picture', channel };
+  const { outputs } = await node('LoadImageMask').run(inputs, contextOf(bytes));
+  return outputs[0] as MaskValue;
+}
+
+function contextOf(bytes: Uint8Array): NodeContext {
+  return { ...fakeContext({}), readFile: async () => bytes };
 }
 
 function fixture(...path: string[]): Buffer {
@@ -152,7 +172,11 @@ function fixture(...path: string[]): Buffer {
 }
 
 /** Greatest difference from the recorded PNGs in levels; a wrong shape counts as 999. */
-async function farthest(value: ImageValue | MaskValue, name: string, stem: string): Promise<number> {
+async function farthest(
+  value: ImageValue | MaskValue,
+  name: string,
+  stem: string,
+): Promise<number> {
   const channels = value.kind === 'image' ? value.channels : 1;
   const size = value.width * value.height;
   let worst = 0;
@@ -177,7 +201,7 @@ function hugePng(): Uint8Array {
   const header = Buffer.from('00004e2000004e200802000000', 'hex');
   return writePng([
     { type: 'IHDR', data: header },
-    { type: 'IDAT', data: Buffer.from('789c0300000000 01'.replace(' ', ''), 'hex') },
+    { type: 'IDAT', data: Buffer.from('789c030000000001', 'hex') },
     { type: 'IEND', data: Buffer.alloc(0) },
   ]);
 }
@@ -199,7 +223,10 @@ async function apng(dispose: number): Promise<Uint8Array> {
   const whole = readPngChunks(await rgba(4, '#ff0000'));
   const idat = async (width: number, colour: string) =>
     readPngChunks(await rgba(width, colour)).find(({ type }) => type === 'IDAT')!.data;
-  const fdat = (sequence: number, data: Uint8Array) => ({ type: 'fdAT', data: Buffer.concat([words(sequence), data]) });
+  const fdat = (sequence: number, data: Uint8Array) => ({
+    type: 'fdAT',
+    data: Buffer.concat([words(sequence), data]),
+  });
   const control = (sequence: number, width: number, left: number, rule: number) => ({
     type: 'fcTL',
     data: Buffer.concat([words(sequence, width, 1, left, 0), Buffer.from([0, 1, 0, 10, rule, 0])]),
@@ -218,7 +245,9 @@ async function apng(dispose: number): Promise<Uint8Array> {
 }
 
 function rgba(width: number, background: string): Promise<Buffer> {
-  return sharp({ create: { width, height: 1, channels: 4, background } }).png().toBuffer();
+  return sharp({ create: { width, height: 1, channels: 4, background } })
+    .png()
+    .toBuffer();
 }
 
 function words(...values: number[]): Buffer {
@@ -228,7 +257,12 @@ function words(...values: number[]): Buffer {
 }
 
 function colours(image: ImageValue, frame: number): readonly string[] {
-  const names: { readonly [rgb: string]: string } = { '1,0,0': 'red', '0,1,0': 'green', '0,0,1': 'blue', '0,0,0': 'black' };
+  const names: { readonly [rgb: string]: string } = {
+    '1,0,0': 'red',
+    '0,1,0': 'green',
+    '0,0,1': 'blue',
+    '0,0,0': 'black',
+  };
   const size = image.width * 3;
   return Array.from({ length: image.width }, (_, x) => {
     const at = frame * size + x * 3;

@@ -31,7 +31,7 @@ describe('/object_info describes each class as the original does', () => {
   });
 
   test('keeps bounds to the digit', () => {
-    const { value } = (rendered['PrimitiveInt']?.['input'] as Spec).required;
+    const { value } = (rendered['PrimitiveInt']!['input'] as Spec).required;
     expect(stringifyJson(value ?? null)).toContain('"min":-9223372036854775807');
   });
 });

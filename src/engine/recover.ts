@@ -1,0 +1,55 @@
+import type { JobRow, Ledger } from '../ledger/ledger.ts';
+import { stringifyJson } from '../wire/json.ts';
+import type { Json } from '../wire/json.ts';
+import type { Assets } from './assets.ts';
+import { jobError } from './failure.ts';
+import { type LiveJob, requeue, toPatch } from './live.ts';
+
+/** Starts after which a job that never reached its end is given up. */
+const MAX_ATTEMPTS = 3;
+
+export type RecoverDeps = {
+  readonly ledger: Ledger;
+  readonly assets: Pick<Assets, 'discard'>;
+  readonly retentionMs: number;
+  readonly clock: () => number;
+};
+
+/**
+ * What an earlier process left unfinished: queued jobs keep their place, a running one starts anew
+ * without its earlier outputs, one that was being cancelled is cancelled.
+ */
+export async function recoverJobs(deps: RecoverDeps): Promise<readonly LiveJob[]> {
+  const jobs: LiveJob[] = [];
+  for (const row of await deps.ledger.jobs.unfinished()) {
+    if (row.status === 'canceling') await end(row, { status: 'canceled', errorJson: null }, deps);
+    else jobs.push(...(await restart(row, deps)));
+  }
+  return jobs;
+}
+
+async function restart(row: JobRow, deps: RecoverDeps): Promise<readonly LiveJob[]> {
+  const job = requeue(row);
+  if (row.status === 'running' && job.attempts >= MAX_ATTEMPTS) {
+    const message = `the server died ${job.attempts} times while running this job`;
+    const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
+    await end(row, { status: 'failed', errorJson: stringifyJson(error as unknown as Json) }, deps);
+    return [];
+  }
+  for (const asset of await deps.ledger.assets.ofJob(row.id)) await deps.assets.discard(asset);
+  if (row.status === 'running') await deps.ledger.jobs.update(row.id, toPatch(job));
+  return [job];
+}
+
+async function end(
+  row: JobRow,
+  outcome: Pick<JobRow, 'status' | 'errorJson'>,
+  { ledger, retentionMs, clock }: RecoverDeps,
+): Promise<void> {
+  const completedAtMs = clock();
+  await ledger.jobs.update(row.id, {
+    ...outcome,
+    completedAtMs,
+    expiresAtMs: completedAtMs + retentionMs,
+  });
+}

@@ -1,0 +1,54 @@
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { AssetRow, AssetStore } from './ledger.ts';
+import type { Writer } from './sqlite-writer.ts';
+
+const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS contentType,
+  file_path AS filePath, tags_json AS tagsJson, created_at_ms AS createdAtMs,
+  expires_at_ms AS expiresAtMs, job_id AS jobId`;
+
+/** The asset records of the embedded engine; the bytes are files of their own. */
+export function assetStore(db: DatabaseSyncInstance, writer: Writer): AssetStore {
+  const sql = statements(db);
+  const row = (found: unknown) => found as AssetRow | undefined;
+  const rows = (found: unknown[]) => found as AssetRow[];
+  return {
+    insert: (asset) => writer.write(() => void sql.insert.run({ ...asset })),
+    get: async (id) => row(sql.get.get(id)),
+    byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
+    byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
+    ofJob: async (jobId) => rows(sql.ofJob.all(jobId)),
+    outputPaths: async (user, prefix) =>
+      (sql.paths.all(user, prefix, successor(prefix)) as { filePath: string }[]).map((r) => r.filePath),
+    expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
+    oldest: async (limit) => rows(sql.oldest.all(limit)),
+    remove: (id) => writer.write(() => void sql.remove.run(id)),
+    countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
+    totalBytes: async () => (sql.total.get() as { n: number }).n,
+  };
+}
+
+/** The first text after every text that starts with `prefix`: lets the index find a prefix. */
+function successor(prefix: string): string {
+  return `${prefix}\u{10ffff}`;
+}
+
+function statements(db: DatabaseSyncInstance) {
+  return {
+    insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
+      tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,
+      :contentType, :filePath, :tagsJson, :createdAtMs, :expiresAtMs, :jobId)`),
+    get: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE id = ?`),
+    byHash: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE hash = ? AND user = ? LIMIT 1`),
+    byPath: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE user = ? AND file_path = ?
+      ORDER BY rowid DESC LIMIT 1`),
+    ofJob: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE job_id = ? ORDER BY rowid`),
+    paths: db.prepare(`SELECT file_path AS filePath FROM assets WHERE user = ?
+      AND file_path >= ? AND file_path < ? AND job_id IS NOT NULL`),
+    expired: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE expires_at_ms <= ?`),
+    oldest: db.prepare(`SELECT ${COLUMNS} FROM assets ORDER BY created_at_ms, rowid LIMIT ?`),
+    remove: db.prepare('DELETE FROM assets WHERE id = ?'),
+    count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
+    total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
+      (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),
+  };
+}

@@ -1,0 +1,46 @@
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { FileRow, FileStore, SettingStore } from './ledger.ts';
+import type { Writer } from './sqlite-writer.ts';
+
+const COLUMNS = `user, type, subfolder, filename, asset_id AS assetId, hash,
+  size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs`;
+const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, content_type,
+  modified_at_ms) VALUES (:user, :type, :subfolder, :filename, :assetId, :hash, :sizeBytes,
+  :contentType, :modifiedAtMs)`;
+
+/** v1 file names and the assets behind them. */
+export function fileStore(db: DatabaseSyncInstance, writer: Writer): FileStore {
+  const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
+  const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
+  const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);
+  const get = db.prepare(`SELECT ${COLUMNS} FROM files WHERE ${named}`);
+  const byAsset = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND asset_id = ?
+    ORDER BY rowid LIMIT 1`);
+  const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
+    ORDER BY modified_at_ms DESC, rowid DESC`);
+  const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
+  return {
+    put: (row) => writer.write(() => void put.run({ ...row })),
+    claim: (row) => writer.write(() => claim.run({ ...row }).changes === 1),
+    get: async (user, { type, subfolder, filename }) =>
+      get.get(user, type, subfolder, filename) as FileRow | undefined,
+    byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,
+    list: async (user, type) => list.all(user, type) as unknown as FileRow[],
+    remove: (user, { type, subfolder, filename }) =>
+      writer.write(() => void remove.run(user, type, subfolder, filename)),
+  };
+}
+
+/** Front end settings, one row for each. */
+export function settingStore(db: DatabaseSyncInstance, writer: Writer): SettingStore {
+  const all = db.prepare('SELECT id, value_json AS valueJson FROM settings WHERE user = ?');
+  const put = db.prepare('INSERT OR REPLACE INTO settings (user, id, value_json) VALUES (?, ?, ?)');
+  return {
+    async all(user) {
+      const rows = all.all(user) as { id: string; valueJson: string }[];
+      return Object.fromEntries(rows.map(({ id, valueJson }) => [id, valueJson]));
+    },
+    merge: (user, settings) =>
+      writer.write(() => Object.entries(settings).forEach(([id, json]) => put.run(user, id, json))),
+  };
+}

@@ -1,0 +1,80 @@
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { JobRow, JobStore, KeyStore } from './ledger.ts';
+import type { Writer } from './sqlite-writer.ts';
+
+/** Property of a row → its column, in the order the schema has them. */
+const COLUMN = {
+  id: 'id',
+  user: 'user',
+  status: 'status',
+  order: 'turn',
+  createdAtMs: 'created_at_ms',
+  startedAtMs: 'started_at_ms',
+  completedAtMs: 'completed_at_ms',
+  expiresAtMs: 'expires_at_ms',
+  workflowJson: 'workflow_json',
+  provenanceJson: 'provenance_json',
+  metadataJson: 'metadata_json',
+  outputsJson: 'outputs_json',
+  errorJson: 'error_json',
+  extrasJson: 'extras_json',
+} as const satisfies Record<keyof JobRow, string>;
+
+const NAMES = Object.keys(COLUMN) as (keyof JobRow)[];
+const COLUMNS = NAMES.map((name) => `${COLUMN[name]} AS "${name}"`).join(', ');
+
+/** The jobs of the embedded engine. */
+export function jobStore(db: DatabaseSyncInstance, writer: Writer): JobStore {
+  const sql = statements(db);
+  const rows = (found: unknown[]) => found as JobRow[];
+  return {
+    insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
+    update: (id, patch) => writer.write(() => update(db, id, patch)),
+    get: async (id) => sql.get.get(id) as JobRow | undefined,
+    list: async (user, { limit, before }) =>
+      rows(before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit)),
+    unfinished: async () => rows(sql.unfinished.all()),
+    expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
+    remove: (id) => writer.write(() => void sql.remove.run(id)),
+  };
+}
+
+/** Single-use idempotency keys. */
+export function keyStore(db: DatabaseSyncInstance, writer: Writer): KeyStore {
+  const claim = db.prepare(
+    'INSERT OR IGNORE INTO keys (user, key, claimed_at_ms) VALUES (:user, :key, :claimedAtMs)',
+  );
+  const attach = db.prepare('UPDATE keys SET job_id = ? WHERE user = ? AND key = ?');
+  const release = db.prepare('DELETE FROM keys WHERE user = ? AND key = ?');
+  const expire = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
+  return {
+    claim: (row) => writer.write(() => claim.run(row).changes === 1),
+    attach: (user, key, jobId) => writer.write(() => void attach.run(jobId, user, key)),
+    release: (user, key) => writer.write(() => void release.run(user, key)),
+    expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
+  };
+}
+
+function update(db: DatabaseSyncInstance, id: string, patch: Partial<JobRow>): void {
+  const given = NAMES.filter((name) => patch[name] !== undefined);
+  if (given.length === 0) return;
+  const assignments = given.map((name) => `${COLUMN[name]} = ?`).join(', ');
+  const values = given.map((name) => patch[name] as string | number | null);
+  db.prepare(`UPDATE jobs SET ${assignments} WHERE id = ?`).run(...values, id);
+}
+
+function statements(db: DatabaseSyncInstance) {
+  const values = NAMES.map((name) => `:${name}`).join(', ');
+  return {
+    insert: db.prepare(`INSERT INTO jobs (${Object.values(COLUMN).join(', ')}) VALUES (${values})`),
+    get: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`),
+    list: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ? ORDER BY rowid DESC LIMIT ?`),
+    listBefore: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ?
+      AND rowid < (SELECT rowid FROM jobs WHERE id = ?) ORDER BY rowid DESC LIMIT ?`),
+    unfinished: db.prepare(`SELECT ${COLUMNS} FROM jobs
+      WHERE status IN ('queued', 'running', 'canceling') ORDER BY turn, rowid`),
+    expired: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE expires_at_ms <= ?
+      AND status NOT IN ('queued', 'running', 'canceling')`),
+    remove: db.prepare('DELETE FROM jobs WHERE id = ?'),
+  };
+}

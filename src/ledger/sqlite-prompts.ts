@@ -1,0 +1,67 @@
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { PromptRow, PromptStore } from './ledger.ts';
+import type { Writer } from './sqlite-writer.ts';
+
+const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, client_id AS clientId,
+  created_at_ms AS createdAtMs, graph_json AS graphJson, extra_data_json AS extraDataJson,
+  targets_json AS targetsJson, state, entry_json AS entryJson, status_word AS statusWord,
+  started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
+
+/** The prompts of v1, live and done. */
+export function promptStore(db: DatabaseSyncInstance, writer: Writer): PromptStore {
+  const sql = statements(db);
+  const rows = (found: unknown[]) => found as PromptRow[];
+  return {
+    insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
+    attach: (key, patch) => writer.write(() => void sql.attach.run({ key, ...patch })),
+    remove: (key) => writer.write(() => void sql.remove.run(key)),
+    finish: (key, outcome) => writer.write(() => void sql.finish.run({ key, ...outcome })),
+    live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
+    find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
+    findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
+    async history(user, { maxItems, offset }) {
+      if (maxItems !== undefined && maxItems <= 0) return [];
+      // v1 takes the newest when only a maximum is given; a negative offset counts as none.
+      const newest = maxItems !== undefined && (offset === undefined || offset < 0);
+      if (newest) return rows(sql.newest.all(user, maxItems)).toReversed();
+      return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
+    },
+    deleteHistory: (user, promptIds) =>
+      writer.write(() => promptIds.forEach((id) => sql.deleteDone.run(user, id))),
+    clearHistory: (user) => writer.write(() => void sql.clearDone.run(user)),
+    pruneHistory: (limit) => writer.write(() => void sql.prune.run(limit)),
+    highestNumber: async () => (sql.highest.get() as { highest: number }).highest,
+  };
+}
+
+function statements(db: DatabaseSyncInstance) {
+  const done = `FROM prompts WHERE user = ? AND state = 'done'`;
+  return {
+    insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
+      created_at_ms, graph_json, extra_data_json, targets_json, state, entry_json, status_word,
+      started_at_ms, ended_at_ms) VALUES (:key, :user, :promptId, :jobId, :number, :clientId,
+      :createdAtMs, :graphJson, :extraDataJson, :targetsJson, :state, :entryJson, :statusWord,
+      :startedAtMs, :endedAtMs)`),
+    attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = :promptId, job_id = :jobId,
+      graph_json = :graphJson WHERE key = :key`),
+    remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
+    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
+      status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
+      done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
+        WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
+    live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE state <> 'done' ORDER BY created_at_ms, rowid`),
+    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE state <> 'done' AND user = ?
+      ORDER BY created_at_ms, rowid`),
+    find: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
+      ORDER BY rowid DESC LIMIT 1`),
+    findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),
+    newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
+    page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
+    deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
+    clearDone: db.prepare(`DELETE ${done}`),
+    prune: db.prepare(`DELETE FROM prompts WHERE state = 'done' AND key IN (SELECT key FROM (
+      SELECT key, row_number() OVER (PARTITION BY user ORDER BY done_seq DESC) AS place
+      FROM prompts WHERE state = 'done') WHERE place > ?)`),
+    highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts`),
+  };
+}

@@ -1,0 +1,55 @@
+/** Each step brings the schema one version further; a released step is never edited. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE prompts (
+    key TEXT PRIMARY KEY, user TEXT NOT NULL, prompt_id TEXT NOT NULL, job_id TEXT,
+    number REAL NOT NULL, client_id TEXT, created_at_ms INTEGER NOT NULL,
+    graph_json TEXT NOT NULL, extra_data_json TEXT NOT NULL, targets_json TEXT NOT NULL,
+    state TEXT NOT NULL, entry_json TEXT, status_word TEXT,
+    started_at_ms INTEGER, ended_at_ms INTEGER, done_seq INTEGER
+  ) STRICT;
+  CREATE INDEX prompts_by_id ON prompts (user, prompt_id);
+  CREATE INDEX prompts_by_job ON prompts (user, job_id);
+  CREATE INDEX prompts_live ON prompts (created_at_ms) WHERE state <> 'done';
+  CREATE INDEX prompts_done ON prompts (user, done_seq) WHERE state = 'done';
+
+  CREATE TABLE files (
+    user TEXT NOT NULL, type TEXT NOT NULL, subfolder TEXT NOT NULL, filename TEXT NOT NULL,
+    asset_id TEXT NOT NULL, hash TEXT, size_bytes INTEGER NOT NULL, content_type TEXT NOT NULL,
+    modified_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (user, type, subfolder, filename)
+  ) STRICT;
+  CREATE INDEX files_by_asset ON files (user, asset_id);
+
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, user TEXT NOT NULL, status TEXT NOT NULL, turn REAL NOT NULL,
+    created_at_ms INTEGER NOT NULL, started_at_ms INTEGER, completed_at_ms INTEGER,
+    expires_at_ms INTEGER NOT NULL, workflow_json TEXT NOT NULL, provenance_json TEXT,
+    metadata_json TEXT, outputs_json TEXT NOT NULL, error_json TEXT, extras_json TEXT
+  ) STRICT;
+  CREATE INDEX jobs_by_user ON jobs (user, created_at_ms);
+  CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms);
+  CREATE INDEX jobs_unfinished ON jobs (turn) WHERE status IN ('queued', 'running', 'canceling');
+
+  CREATE TABLE assets (
+    id TEXT PRIMARY KEY, user TEXT NOT NULL, hash TEXT NOT NULL, size_bytes INTEGER NOT NULL,
+    content_type TEXT NOT NULL, file_path TEXT NOT NULL, tags_json TEXT,
+    created_at_ms INTEGER NOT NULL, expires_at_ms INTEGER, job_id TEXT
+  ) STRICT;
+  CREATE INDEX assets_by_hash ON assets (hash, user);
+  CREATE INDEX assets_by_path ON assets (user, file_path);
+  CREATE INDEX assets_by_job ON assets (job_id) WHERE job_id IS NOT NULL;
+  CREATE INDEX assets_by_expiry ON assets (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+  CREATE INDEX assets_by_age ON assets (created_at_ms);
+
+  CREATE TABLE keys (
+    user TEXT NOT NULL, key TEXT NOT NULL, claimed_at_ms INTEGER NOT NULL, job_id TEXT,
+    PRIMARY KEY (user, key)
+  ) STRICT;
+  CREATE INDEX keys_by_age ON keys (claimed_at_ms);
+
+  CREATE TABLE settings (
+    user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
+  ) STRICT;
+  `,
+];

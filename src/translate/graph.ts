@@ -1,0 +1,72 @@
+import type { Json } from '../wire/json.ts';
+import type { Graph, GraphNode } from '../wire/v2.ts';
+
+/** The node of that id; ids are client text and may be spelled like members of every object. */
+export function nodeOf(graph: Graph, id: string): GraphNode | undefined {
+  return Object.hasOwn(graph, id) ? graph[id] : undefined;
+}
+
+/** The node a link `[nodeId, slot]` comes from. */
+export function linkSource(value: Json): string | undefined {
+  if (!Array.isArray(value) || value.length !== 2) return undefined;
+  const [from, slot] = value as readonly Json[];
+  return typeof from === 'string' && typeof slot === 'number' ? from : undefined;
+}
+
+/** The targets and every node they depend on. */
+export function ancestors(graph: Graph, targets: Iterable<string>): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const open = [...targets];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    const node = nodeOf(graph, id);
+    if (!node || seen.has(id)) continue;
+    seen.add(id);
+    for (const from of sources(node)) open.push(from);
+  }
+  return seen;
+}
+
+/** The part of a graph its targets need, in the graph's own order. */
+export function pruneTo(graph: Graph, targets: Iterable<string>): Graph {
+  const needed = ancestors(graph, targets);
+  return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
+}
+
+/** Which of these output nodes fail when that node does. */
+export function dependents(graph: Graph, nodeId: string, outputs: readonly string[]): readonly string[] {
+  return outputs.filter((output) => ancestors(graph, [output]).has(nodeId));
+}
+
+/**
+ * The submitted node behind an id: nodes that exist only while the graph runs are called
+ * `<parent>.<call>.<graph>.<n>`, and v1 clients only know the parent.
+ */
+export function displayNode(graph: Graph, id: string): string | undefined {
+  let candidate = id;
+  while (!nodeOf(graph, candidate)) {
+    const cut = Math.max(candidate.lastIndexOf('.'), candidate.lastIndexOf(':'));
+    if (cut <= 0) return undefined;
+    candidate = candidate.slice(0, cut);
+  }
+  return candidate;
+}
+
+/** The one node nobody takes a value from, if there is exactly one. */
+export function soleSink(graph: Graph): string | undefined {
+  const used = new Set(Object.values(graph).flatMap((node) => [...sources(node)]));
+  const sinks = Object.keys(graph).filter((id) => !used.has(id));
+  return sinks.length === 1 ? sinks[0] : undefined;
+}
+
+/** v1's name of a node's class; empty for a node that was not submitted. */
+export function classOf(graph: Graph, id: string): string {
+  const display = displayNode(graph, id);
+  return (display !== undefined && nodeOf(graph, display)?.class_type) || '';
+}
+
+function* sources(node: GraphNode): Generator<string> {
+  for (const value of Object.values(node.inputs ?? {})) {
+    const from = linkSource(value);
+    if (from !== undefined) yield from;
+  }
+}

@@ -1,0 +1,21 @@
+/** `ComfyUI_00007_.png`: v1's counter, five digits or more between underscores before the extension. */
+const COUNTED = /^(?<stem>.*_)(?<count>\d{5,})(?<tail>_(?:\.[^.]*)?)$/;
+
+/**
+ * The names v1 would give, in order, while the ones before are taken: its file counter continued,
+ * or for a name without one ` (1)`, ` (2)` … before the extension, as its uploads do.
+ */
+export function* freeNames(filename: string): Generator<string, never> {
+  yield filename;
+  const counted = COUNTED.exec(filename)?.groups;
+  if (counted) yield* continued(counted as { stem: string; count: string; tail: string });
+  const dot = filename.lastIndexOf('.');
+  const [stem, extension] = dot > 0 ? [filename.slice(0, dot), filename.slice(dot)] : [filename, ''];
+  for (let i = 1; ; i++) yield `${stem} (${i})${extension}`;
+}
+
+function* continued(name: { stem: string; count: string; tail: string }): Generator<string, never> {
+  for (let i = BigInt(name.count) + 1n; ; i++) {
+    yield `${name.stem}${i.toString().padStart(name.count.length, '0')}${name.tail}`;
+  }
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest';
+import { type Config, parseConfig } from '../src/config.ts';
+
+function configOf(argv: string[], env: NodeJS.ProcessEnv = {}): Config {
+  const parsed = parseConfig(argv, env);
+  if (parsed.kind !== 'config') throw new Error(parsed.text);
+  return parsed.config;
+}
+
+function exitOf(argv: string[], env: NodeJS.ProcessEnv = {}): { code: number; text: string } {
+  const parsed = parseConfig(argv, env);
+  if (parsed.kind !== 'exit') throw new Error('it was accepted');
+  return parsed;
+}
+
+describe('flags', () => {
+  test('defaults are those of the v1 server, on loopback', () => {
+    expect(configOf([])).toMatchObject({
+      listen: '127.0.0.1',
+      port: 8188,
+      upstream: 'embedded',
+      dataDir: './data',
+      maxUploadBytes: 104857600,
+      corsOrigin: undefined,
+      previewMethod: 'auto',
+      view: 'auto',
+      concurrency: 1,
+    });
+  });
+
+  test.each([
+    [['--port', '0'], { port: 0 }],
+    [['--listen', '--local-token', 't'], { listen: '0.0.0.0', localToken: 't' }],
+    [['--listen', '--allow-insecure-bind'], { listen: '0.0.0.0' }],
+    [['--listen', '127.0.0.2'], { listen: '127.0.0.2' }],
+    [['--listen', '::1'], { listen: '::1' }],
+    [['--enable-cors-header'], { corsOrigin: '*' }],
+    [['--enable-cors-header', 'https://app.example'], { corsOrigin: 'https://app.example' }],
+    [['--max-upload-size', '1.5'], { maxUploadBytes: 1572864 }],
+    [['--preview-method', 'none'], { previewMethod: 'none' }],
+  ])('%j is understood', (argv, expected) => {
+    expect(configOf(argv)).toMatchObject(expected);
+  });
+
+  test.each([
+    ['HOLDOVER_PORT', '9000', { port: 9000 }],
+    ['HOLDOVER_LISTEN', '127.0.0.3', { listen: '127.0.0.3' }],
+    ['HOLDOVER_DATA_DIR', '/tmp/x', { dataDir: '/tmp/x' }],
+    ['HOLDOVER_MAX_UPLOAD_SIZE', '7', { maxUploadBytes: 7 * 1048576 }],
+    ['HOLDOVER_LOG_LEVEL', 'debug', { logLevel: 'debug' }],
+    ['HOLDOVER_LOCAL_TOKEN', 's3cret', { localToken: 's3cret' }],
+    ['HOLDOVER_ENABLE_CORS_HEADER', 'https://a.example', { corsOrigin: 'https://a.example' }],
+    ['HOLDOVER_CONCURRENCY', '3', { concurrency: 3 }],
+  ])('the environment twin %s is read', (name, value, expected) => {
+    expect(configOf([], { [name]: value })).toMatchObject(expected);
+  });
+
+  test('a flag wins over its environment twin', () => {
+    expect(configOf(['--port', '1234'], { HOLDOVER_PORT: '9000' }).port).toBe(1234);
+  });
+
+  test.each([
+    [['--prot', '1'], /--prot/],
+    [['--port', 'abc'], /--port.*abc/],
+    [['--port', '65536'], /--port/],
+    [['--concurrency', '0'], /--concurrency/],
+    [['--log-level', 'loud'], /--log-level.*loud/],
+    [['--listen', 'not an address'], /--listen/],
+    [['--listen'], /--local-token.*--allow-insecure-bind/],
+    [['--listen', '192.168.1.2'], /--local-token/],
+    [['--upstream', 'https://user:pw@host.example/x'], /remote upstreams.*https:\/\/host\.example/],
+    [['--upstream', 'remote'], /--upstream/],
+    [['surplus'], /argument/],
+  ])('%j is refused in one clear line, exit code 2', (argv, message) => {
+    const { code, text } = exitOf(argv);
+    expect(code).toBe(2);
+    expect(text).toMatch(message);
+    expect(text.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('a wrong environment value is refused like a wrong flag', () => {
+    expect(exitOf([], { HOLDOVER_PORT: 'x' }).code).toBe(2);
+  });
+
+  test('--help shows every flag with its environment twin', () => {
+    const { code, text } = exitOf(['--help']);
+    expect(code).toBe(0);
+    const flags = text.match(/^\s+--[a-z-]+/gm)?.map((flag) => flag.trim()) ?? [];
+    expect(flags).toContain('--enable-cors-header');
+    for (const flag of flags) {
+      if (flag === '--version' || flag === '--help') continue;
+      expect(text).toContain(`HOLDOVER_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`);
+    }
+  });
+
+  test('--version prints the version and exits 0', () => {
+    expect(exitOf(['--version'])).toMatchObject({ code: 0, text: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+  });
+});

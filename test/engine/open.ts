@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createEngine, type Engine, type EngineDeps } from '../../src/engine/engine.ts';
+import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
+import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { ALL_NODES } from './tiny-nodes.mjs';
+
+/** A data directory that goes when the test is over. */
+export async function tempDir(): Promise<string> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'holdover-engine-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** An engine over the tiny node library; closed when the test is over. */
+export async function openEngine(
+  options: Partial<Omit<EngineDeps, 'limits'>> & { readonly limits?: Partial<EngineLimits> } = {},
+): Promise<Engine> {
+  const engine = await createEngine({
+    ledger: createMemoryLedger(),
+    dataDir: options.dataDir ?? (await tempDir()),
+    nodes: ALL_NODES,
+    nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,
+    log: silentLogger(),
+    ...options,
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+  });
+  onTestFinished(() => engine.close());
+  return engine;
+}
+
+/** An engine that runs what it is given. */
+export async function startEngine(options: Parameters<typeof openEngine>[0] = {}): Promise<Engine> {
+  const engine = await openEngine(options);
+  engine.start();
+  return engine;
+}

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type IncomingHttpHeaders, createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createApp } from '../../src/v1/app.ts';
+import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
+import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
+import { createSlots } from '../../src/v1/render.ts';
+import { createViewSigner } from '../../src/v1/signed-url.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-house.ts';
+
+export const NOW = Date.UTC(2026, 0, 1);
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+};
+
+export type AskOptions = {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | string;
+  /** Whose call it is; `local` when left out. */
+  readonly user?: string;
+};
+
+/** Files and catalogue behind the real assembly, on a socket, over fakes in memory. */
+export type House = {
+  readonly url: string;
+  readonly assets: FakeAssets;
+  readonly files: FileDeps['files'];
+  /** A clock that only moves when told to. */
+  readonly clock: { now: number };
+  ask(path: string, options?: AskOptions): Promise<Answer>;
+  /** Files left in the spool. */
+  spooled(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): Promise<House> {
+  const assets = fakeAssets();
+  const spoolDir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
+  const clock = { now: NOW };
+  const now = (): number => clock.now;
+  const deps: FileDeps & CatalogDeps = {
+    jobs: assets,
+    files: fakeFiles(),
+    settings: fakeSettings(),
+    spoolDir,
+    maxUploadBytes: 1024 * 1024,
+    maxBodyBytes: 1024 * 1024,
+    view: 'stream',
+    signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
+    decoding: createSlots(2),
+    now,
+    objectInfo: async () => ({}),
+    features: {},
+    version: '1.2.3',
+    ...change,
+  };
+  const app = createApp({
+    guard: () => undefined,
+    identify: ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
+    routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
+    open: [signedViews(deps)],
+    corsOrigin: undefined,
+    log: silentLogger(),
+    trace: (act) => act([]),
+  });
+  const handle = app.callback();
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    assets,
+    files: deps.files,
+    clock,
+    ask: (path, options) => ask(port, path, options),
+    spooled: () => readdir(spoolDir),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await rm(spoolDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A plain request: no header of a browser's, no redirect followed, the path sent as it is. */
+async function ask(port: number, path: string, options: AskOptions = {}): Promise<Answer> {
+  const { method = 'GET', body, user = 'local' } = options;
+  const headers = {
+    'X-User': user,
+    ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),
+    ...options.headers,
+  };
+  const outgoing = request({ port, host: '127.0.0.1', path, method, headers });
+  outgoing.on('error', () => {});
+  outgoing.end(body);
+  const [response] = await once(outgoing, 'response');
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+export type Part =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly filename: string; readonly data: Buffer | string };
+
+/** A multipart body with raw UTF-8 names, as v1 clients send them. */
+export function multipart(
+  ...parts: readonly Part[]
+): {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+} {
+  const boundary = 'x-test-boundary';
+  const sections = parts.map((part) => {
+    const file = 'filename' in part ? `; filename="${part.filename}"` : '';
+    const head = `--${boundary}\r\nContent-Disposition: form-data; name="${part.name}"${file}\r\n\r\n`;
+    const data = 'filename' in part ? part.data : part.value;
+    return Buffer.concat([Buffer.from(head), Buffer.from(data), Buffer.from('\r\n')]);
+  });
+  const body = Buffer.concat([...sections, Buffer.from(`--${boundary}--\r\n`)]);
+  return {
+    method: 'POST',
+    headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+    body,
+  };
+}
+
+/** Puts a file straight into the house, as an earlier upload or job would have. */
+export async function place(
+  house: Pick<House, 'assets' | 'files'>,
+  name: string,
+  bytes: Buffer | string,
+  row: {
+    type?: 'input' | 'output' | 'temp';
+    user?: string;
+    subfolder?: string;
+    hash?: string;
+  } = {},
+): Promise<string> {
+  const { type = 'input', user = 'local', subfolder = '', hash = `blake3:${'0'.repeat(64)}` } = row;
+  const data = Buffer.from(bytes);
+  const asset = house.assets.put(user, data, hash);
+  await house.files.put({
+    user,
+    type,
+    subfolder,
+    filename: name,
+    assetId: asset.id,
+    hash,
+    sizeBytes: data.length,
+    contentType: 'application/octet-stream',
+    modifiedAtMs: NOW - 60_000,
+  });
+  return asset.id;
+}

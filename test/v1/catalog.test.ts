@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LosslessNumber } from '../../src/wire/json.ts';
+import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
+import { exchangesOf } from '../support/recordings.ts';
+import { type House, openHouse, place } from '../support/v1-routes.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+function classInfo(required: ClassInfo['input'][string]): ClassInfo {
+  return {
+    input: { required },
+    input_order: { required: Object.keys(required) },
+    output: [],
+    output_is_list: [],
+    output_name: [],
+    name: 'x',
+    display_name: null,
+    description: '',
+    python_module: 'nodes',
+    category: 'image',
+    output_node: false,
+  };
+}
+
+const REMOTE = { route: '/internal/files/output', refresh_button: true };
+const INFO: ObjectInfo = {
+  LoadImage: classInfo({ image: [['shipped.png'], { image_upload: true }] }),
+  LoadVideo: classInfo({
+    file: ['COMBO', { multiselect: false, options: [], video_upload: true }],
+  }),
+  LoadAudio: classInfo({ audio: [[], { audio_upload: true }] }),
+  LoadImageOutput: classInfo({
+    image: ['COMBO', { image_upload: true, image_folder: 'output', remote: REMOTE }],
+  }),
+  Seeded: classInfo({
+    seed: ['INT', { default: 0, max: new LosslessNumber('18446744073709551615') }],
+  }),
+};
+
+let house: House;
+beforeEach(async () => {
+  house = await openHouse({
+    objectInfo: async () => INFO,
+    features: { supports_preview_metadata: true },
+  });
+});
+afterEach(() => house.close());
+
+/** Parsed JSON to look around in. */
+type Tree = { readonly [key: string]: Tree | undefined };
+
+async function json(path: string, user = 'local'): Promise<Tree> {
+  const answer = await house.ask(path, { user });
+  expect([answer.status, answer.headers['content-type']]).toEqual([200, JSON_TYPE]);
+  return JSON.parse(answer.body.toString()) as Tree;
+}
+
+function send(method: string, path: string, body: string, type = 'application/json') {
+  return house.ask(path, { method, body, headers: { 'Content-Type': type } });
+}
+
+describe('/object_info', () => {
+  async function options(path = '/object_info', user = 'local'): Promise<unknown[]> {
+    const info = await json(path, user);
+    const [image, video, audio] = ['LoadImage', 'LoadVideo', 'LoadAudio'].map(
+      (name) => info[name]?.input.required,
+    );
+    return [image?.image[0], video?.file[1].options, audio?.audio[0]];
+  }
+
+  test('lists the files directly in the input folder, by kind, sorted, in either style of combo', async () => {
+    for (const name of ['b.png', 'a.webp', 'Z.jpg', 'c.mp4', 'd.flac', 'e.txt', '猫.png'])
+      await place(house, name, 'x');
+    await place(house, 'deep.png', 'x', { subfolder: 'sub' });
+    await place(house, 'out.png', 'x', { type: 'output' });
+    await place(house, 'theirs.png', 'x', { user: 'other' });
+    const files = [['Z.jpg', 'a.webp', 'b.png', '猫.png'], ['c.mp4'], ['c.mp4', 'd.flac']];
+    expect(await options()).toEqual(files);
+    expect(await options('/object_info', 'other')).toEqual([['theirs.png'], [], []]);
+    expect(await options('/object_info/LoadImage')).toEqual([files[0], undefined, undefined]);
+  });
+
+  test('shows a file uploaded since the last call', async () => {
+    expect(await options()).toEqual([[], [], []]);
+    await place(house, 'new.png', 'x');
+    expect(await options()).toEqual([['new.png'], [], []]);
+  });
+
+  test('leaves everything else as it is, numbers to the digit', async () => {
+    const text = (await house.ask('/object_info')).body.toString();
+    expect(text).toContain('"max":18446744073709551615');
+    expect(Object.keys(JSON.parse(text))).toEqual(Object.keys(INFO));
+    expect(JSON.parse(text).LoadImageOutput).toEqual(INFO['LoadImageOutput']);
+  });
+
+  test.each(['NoSuchClass', 'Primitive%20boolean%20%5BCrystools%5D', '__proto__', 'toString'])(
+    'answers 200 {} for %s',
+    async (name) => expect(await json(`/object_info/${name}`)).toEqual({}),
+  );
+});
+
+/** Recorded answers of routes this part owns, and where ours differs on purpose. */
+const OURS: Readonly<Record<string, unknown>> = {
+  '/users': { storage: 'server', migrated: true },
+  '/global_subgraphs': {},
+  '/node_replacements': {},
+  '/internal/folder_paths': {},
+};
+const OWNED =
+  /^\/(embeddings|models|experiment\/models\/|extensions|users|settings|i18n|workflow_templates|global_subgraphs|node_replacements|internal\/(folder_paths|files)|v2\/userdata|object_info\/NoSuch)/;
+const RECORDED = exchangesOf('info-routes')
+  .filter(({ request }) => OWNED.test(request.path) && request.path !== '/internal/files/input')
+  .map((exchange) => [exchange.request.path, exchange] as const);
+
+test.each(RECORDED)(
+  '%s answers as recorded, or as the differences say',
+  async (path, { response }) => {
+    const answer = await house.ask(path);
+    const expected =
+      path in OURS
+        ? { status: 200, body: OURS[path] }
+        : { status: response.status, body: response.body_json };
+    expect(answer.status).toBe(expected.status);
+    const text = answer.body.toString();
+    expect(text === '' ? undefined : JSON.parse(text)).toEqual(expected.body);
+    expect(answer.headers['content-type']).toBe(text === '' ? undefined : JSON_TYPE);
+  },
+);
+
+describe('/system_stats', () => {
+  test('has every field of the original, of its type', async () => {
+    const recorded = exchangesOf('info-routes').find(
+      ({ request }) => request.path === '/system_stats',
+    );
+    const theirs = recorded?.response.body_json as { system: object; devices: object[] };
+    const ours = await json('/system_stats');
+    expect(Object.keys(ours.system)).toEqual(Object.keys(theirs.system));
+    expect(Object.keys(ours.devices[0])).toEqual(Object.keys(theirs.devices[0] ?? {}));
+    expect(ours.system).toMatchObject({
+      ram_total: expect.any(Number),
+      comfyui_version: expect.stringMatching(/^\d+\.\d+\.\d+\+holdover\.1\.2\.3$/),
+      python_version: expect.any(String),
+      embedded_python: false,
+    });
+    expect(ours.devices).toMatchObject([
+      { type: 'cpu', vram_total: expect.any(Number), torch_vram_free: expect.any(Number) },
+    ]);
+  });
+
+  test('does not tell the command line, which may hold a token', async () => {
+    expect((await json('/system_stats')).system.argv).toEqual(['holdover']);
+  });
+});
+
+test('/features tells what the socket negotiates', async () => {
+  expect(await json('/api/features')).toEqual({ supports_preview_metadata: true });
+});
+
+describe('/internal/files/:type', () => {
+  test('lists the newest first, top level only, of this user', async () => {
+    await place(house, 'older.png', 'x');
+    await place(house, 'newer.txt', 'x');
+    await place(house, 'deep.png', 'x', { subfolder: 'sub' });
+    await place(house, 'theirs.png', 'x', { user: 'other' });
+    expect(await json('/internal/files/input')).toEqual(['newer.txt', 'older.png']);
+  });
+
+  test('has no twin under /api', async () => {
+    expect((await house.ask('/api/internal/files/input')).status).toBe(404);
+  });
+});
+
+describe('/settings', () => {
+  test('are merged shallowly whatever the content type says, digit by digit, per user', async () => {
+    const first = await send(
+      'POST',
+      '/settings',
+      '{"Comfy.X":18446744073709551615,"Comfy.Y":"two"}',
+      'text/plain;charset=UTF-8',
+    );
+    expect([first.status, first.body.length, first.headers['content-type']]).toEqual([
+      200,
+      0,
+      undefined,
+    ]);
+    await send('POST', '/settings', '{"Comfy.Y":[1,2]}');
+    await send('POST', '/settings/Comfy.Z', '{"a":null}');
+    const all = await house.ask('/settings');
+    expect(all.body.toString()).toBe(
+      '{"Comfy.X":18446744073709551615,"Comfy.Y":[1,2],"Comfy.Z":{"a":null}}',
+    );
+    expect(await json('/settings', 'other')).toEqual({});
+    expect(await json('/settings/Comfy.Z')).toEqual({ a: null });
+  });
+
+  test.each(['Comfy.Never', '__proto__', 'toString'])(
+    '%s, which nobody set, is null',
+    async (id) => {
+      expect(await json(`/settings/${id}`)).toBeNull();
+    },
+  );
+
+  test('called __proto__ are only settings', async () => {
+    await send('POST', '/settings', '{"__proto__":{"polluted":true}}');
+    expect((await house.ask('/settings')).body.toString()).toBe('{"__proto__":{"polluted":true}}');
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  test.each(['bad', '[]', '"x"', 'null', '{"a":NaN}'])(
+    'that are no object are a clear 400: %s',
+    async (body) => {
+      const answer = await send('POST', '/settings', body);
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body.toString()).message).toEqual(expect.any(String));
+    },
+  );
+});
+
+test.each([
+  ['{"clientId":"a","enabled":true}', 200],
+  ['{"clientId":"a","enabled":false}', 200],
+  ['{"clientId":"a"}', 400],
+  ['[]', 400],
+])('PATCH /internal/logs/subscribe %s → %i', async (body, status) => {
+  expect((await send('PATCH', '/internal/logs/subscribe', body)).status).toBe(status);
+});
+
+test.each([
+  ['/userdata', 400, 'Directory not provided'],
+  ['/userdata?dir=workflows', 404, 'Directory not found'],
+  ['/userdata?dir=..', 403, 'Invalid directory'],
+  ['/userdata/nope.json', 404, ''],
+  ['/userdata/workflows%2Fa.json', 404, ''],
+  ['/userdata/..%2Fx.json', 403, ''],
+  ['/manager/version', 404, ''],
+  ['/view_metadata/checkpoints?filename=x.safetensors', 404, ''],
+])('%s → %i %s', async (path, status, text) => {
+  const answer = await house.ask(path);
+  expect([answer.status, answer.body.toString()]).toEqual([status, text]);
+});
