@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { hash as blake3 } from 'blake3';
-import { Cancelled, type SavedFile } from '../nodes/node.ts';
+import { Cancelled, NodeFailure, type SavedFile } from '../nodes/node.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { CallContext } from './executor.ts';
 import type { MemoryMeter } from './memory.ts';
@@ -80,7 +80,7 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
       check();
       const file = deps.files.get(value);
       if (!file) throw new Error(`${value} is not a file of this workflow`);
-      return await readFile(file.path);
+      return await readBlob(file.path, value);
     },
     async save(file) {
       check();
@@ -96,25 +96,25 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
   };
 }
 
+async function readBlob(path: string, name: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`, { cause });
+  }
+}
+
+/** The file is complete and on disk before the main thread hears of it. */
 async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenFile> {
   const target = path.join(spoolDir, randomUUID());
-  const handle = await open(target, 'wx');
   try {
-    await handle.writeFile(file.bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
+    await writeFile(target, file.bytes, { flag: 'wx', flush: true });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
+    throw new NodeFailure('OSError', `${file.name} could not be written: ${code}`, { cause });
   }
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
   const hash = `blake3:${blake3(bytes).toString('hex')}`;
-  return {
-    path: target,
-    sizeBytes: bytes.byteLength,
-    hash,
-    name,
-    subfolder,
-    contentType,
-    temp,
-    websocket,
-  };
+  const sizeBytes = bytes.byteLength;
+  return { path: target, sizeBytes, hash, name, subfolder, contentType, temp, websocket };
 }

@@ -16,6 +16,7 @@ import { createLocks } from './locks.ts';
 import { createOutputs } from './outputs.ts';
 import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
+import { createRegistry } from './registry.ts';
 import { type ResolveDeps, resolveFiles } from './resolve.ts';
 import { removeOrphanBlobs, sweep } from './retention.ts';
 import { createHolds } from './holds.ts';
@@ -56,15 +57,15 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
     retentionMs: limits.retentionMs,
   });
   for (const job of unfinished) dispatcher.add(job);
-  const { chore, first } = createUpkeep({ ...deps, clock, live }, stores);
-  const keeper = createKeeper(chore, { log: deps.log, everyMs: limits.sweepIntervalMs });
+  const upkeep = createUpkeep({ ...deps, clock, live }, stores);
+  const keeper = createKeeper(upkeep.chore, { log: deps.log, everyMs: limits.sweepIntervalMs });
   return {
     ...createJobApi({ ...deps, clock, live }, stores, dispatcher),
     ...createAssetApi(stores.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start() {
       dispatcher.start();
-      keeper.start(first);
+      keeper.start(upkeep.first);
     },
     async close() {
       await keeper.close();
@@ -96,15 +97,19 @@ function openStores({ ledger, dataDir, limits, live, clock, nodes }: Opened) {
 
 function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatcher {
   const { ledger, limits, log, clock, live, nodesModule = libraryUrl() } = deps;
+  const { locks } = stores;
   const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
   return createDispatcher({
-    ...{ ledger, log, clock, live, locks: stores.locks },
+    log,
+    clock,
+    live,
+    registry: createRegistry({ ledger, clock, live, locks, retentionMs: limits.retentionMs }),
     maxQueued: limits.maxQueued,
-    retentionMs: limits.retentionMs,
     slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
     onEnd: (job) => stores.holds.extend(job),
     runner: {
       clock,
+      log,
       timeLimitMs: limits.jobTimeMs,
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
@@ -117,7 +122,7 @@ function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatc
 function createUpkeep(
   deps: Opened,
   stores: Stores,
-): { chore(): Promise<void>; first(): Promise<void> } {
+): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
   const { ledger, limits, live, clock } = deps;
   const isLive = (jobId: string): boolean => live.has(jobId);
   const retention = { ...stores, ledger, clock, isLive, assetBudgetBytes: limits.assetBudgetBytes };

@@ -92,6 +92,7 @@ function dropPreview(waiting: JobEvent[]): void {
 }
 
 /** A picture shown on connect comes after its step, not before the next one. */
-function withoutStep({ data: { x_with_step: _, ...data } }: PreviewEvent): PreviewEvent {
-  return { event: 'preview', data };
+function withoutStep({ data }: PreviewEvent): PreviewEvent {
+  const { node_id, content_type, bytes } = data;
+  return { event: 'preview', data: { node_id, content_type, bytes } };
 }

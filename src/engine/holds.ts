@@ -32,7 +32,7 @@ export function createHolds(deps: {
       const untilMs = deps.clock() + deps.retentionMs;
       const alive: string[] = [];
       for (const { id, job_id: producer } of outputs) {
-        const isHeld = producer != null && (await extendTo(producer, untilMs));
+        const isHeld = await extendTo(producer, untilMs);
         const row = isHeld ? await ledger.assets.get(id) : undefined;
         if (row?.user === user) alive.push(id);
       }
@@ -41,7 +41,7 @@ export function createHolds(deps: {
     async extend(job) {
       const producers = new Set(job.outputs.map((output) => output.job_id));
       for (const producer of producers) {
-        if (producer != null && producer !== job.id) await extendTo(producer, job.expiresAtMs);
+        if (producer !== job.id) await extendTo(producer, job.expiresAtMs);
       }
     },
   };

@@ -2,7 +2,9 @@ import type { JobEvent } from '../wire/jobs.ts';
 import type { Output } from '../wire/v2.ts';
 
 /** An output as it is stored; links are added when it is shown. */
-export type StoredOutput = Omit<Output, 'url' | 'url_expires_at'>;
+export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
+  readonly job_id: string;
+};
 
 /** What a worker thread is given when it is born. */
 export type WorkerSetup = {

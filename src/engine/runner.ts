@@ -1,3 +1,4 @@
+import type { Logger } from '../telemetry.ts';
 import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
 import type { JobError, JobStatus } from '../wire/v2.ts';
 import type { Answer } from './answers.ts';
@@ -7,6 +8,9 @@ import type { FromWorker, Questions, RunOrder } from './protocol.ts';
 import { createReporter, type Reporter } from './report.ts';
 import type { SlotEnd, WorkerSlot } from './worker-slot.ts';
 import type { Resolved } from './resolve.ts';
+
+/** A process that is told to go has less patience. */
+const SHUTDOWN_GRACE_MS = 1000;
 
 /** How a job ended; `interrupted` when the engine was closed under it. */
 export type JobEnd =
@@ -22,6 +26,7 @@ export type RunnerDeps = {
   readonly clock: () => number;
   resolve(job: LiveJob): Promise<Resolved>;
   readonly answer: Answer;
+  readonly log: Logger;
 };
 
 /** Runs one job on a worker until it ends, one way or another. */
@@ -36,13 +41,14 @@ export async function runOnWorker(
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const disarm = armStop(job, { stop, slot, ...deps });
   const reporter = createReporter(job, deps.clock);
-  const end = await talk(
-    { job, slot, reporter, order: toOrder(job, resolved, { stop, ...deps }) },
-    deps,
-  );
-  disarm();
-  if (end.kind === 'succeeded') reporter.complete();
-  return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
+  try {
+    const order = toOrder(job, resolved, { stop, ...deps });
+    const end = await talk({ job, slot, reporter, order }, deps);
+    if (end.kind === 'succeeded') reporter.complete();
+    return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
+  } finally {
+    disarm();
+  }
 }
 
 type Talk = {
@@ -61,7 +67,9 @@ async function talk({ job, slot, reporter, order }: Talk, deps: RunnerDeps): Pro
       if (message.kind === 'save') reporter.output(value as Questions['save']['answer']);
       slot.reply({ type: 'reply', id: message.id, value });
     } catch (error) {
-      const failure = error instanceof Error ? error.message : String(error);
+      deps.log.error({ err: error, job: job.id }, 'a worker could not be answered');
+      const code = (error as NodeJS.ErrnoException).code ?? 'an internal error';
+      const failure = `the engine could not do this: ${code}`;
       slot.reply({ type: 'reply', id: message.id, failure });
     }
   };
@@ -84,7 +92,9 @@ function armStop(job: LiveJob, { stop, slot, timeLimitMs, stopGraceMs }: StopDep
   const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
   const onStop = (): void => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    timers.push(setTimeout(() => void slot.kill(), stopGraceMs));
+    const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
+    const graceMs = isClosing ? Math.min(stopGraceMs, SHUTDOWN_GRACE_MS) : stopGraceMs;
+    timers.push(setTimeout(() => void slot.kill(), graceMs));
   };
   if (job.stop.signal.aborted) onStop();
   job.stop.signal.addEventListener('abort', onStop);

@@ -2,9 +2,9 @@ import type { InputSpec, Value } from '../nodes/node.ts';
 import { type Json, LosslessNumber } from '../wire/json.ts';
 
 /** Longest text shown of one value in an error. */
-const MAX_SHOWN_CHARS = 2000;
+const MAX_SHOWN_CHARS = 1000;
 /** Most values shown of one input in an error. */
-const MAX_SHOWN_VALUES = 16;
+const MAX_SHOWN_VALUES = 8;
 
 /** A literal input as nodes see it: an INT beyond a double's reach becomes a bigint. */
 export function toValue(json: Json, spec: InputSpec): Value {

@@ -36,9 +36,9 @@ export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
   let worker: Worker | undefined;
   let current: Current | undefined;
   const finish = (end: SlotEnd): void => {
-    const { end: tell } = current ?? {};
+    const ended = current;
     current = undefined;
-    tell?.(end);
+    ended?.end(end);
   };
   const spawn = (): Worker => {
     const born = new Worker(workerUrl(), { workerData: setup, execArgv: [] });

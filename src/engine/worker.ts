@@ -6,31 +6,26 @@ import type { Ask } from './context.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { runJob } from './run-job.ts';
 
-type NodeModule = { readonly ALL_NODES: ReadonlyMap<string, NodeDef> | readonly NodeDef[] };
+type NodeModule = { readonly ALL_NODES: ReadonlyMap<string, NodeDef> };
 
 if (!parentPort) throw new Error('engine/worker is started as a worker thread');
 await serve(parentPort, workerData as WorkerSetup);
 
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
-  const { ALL_NODES } = (await import(setup.nodesModule)) as NodeModule;
-  const nodes = ALL_NODES instanceof Map ? ALL_NODES : byName([...ALL_NODES.values()]);
+  const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
-  const { ask, settle } = createAsker(port);
+  const asker = createAsker(port);
   const deps = {
     nodes,
     cache,
     spoolDir: setup.spoolDir,
-    ask,
+    ask: asker.ask,
     post: (message: FromWorker) => post(port, message),
   };
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'reply') settle(message);
+    if (message.type === 'reply') asker.settle(message);
     else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
   });
-}
-
-function byName(nodes: readonly NodeDef[]): ReadonlyMap<string, NodeDef> {
-  return new Map(nodes.map((node) => [node.name, node]));
 }
 
 function post(port: MessagePort, message: FromWorker): void {

@@ -46,7 +46,10 @@ export type PromptOutcome = {
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /** The v2 job exists: `submitting` → `live`. */
-  attach(key: string, patch: Pick<PromptRow, 'promptId' | 'jobId' | 'graphJson'>): Promise<void>;
+  attach(
+    key: string,
+    patch: Pick<PromptRow, 'promptId' | 'jobId' | 'graphJson' | 'targetsJson'>,
+  ): Promise<void>;
   /** Submission was definitively refused: nothing is left. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome): Promise<void>;

@@ -43,7 +43,7 @@ function statements(db: DatabaseSyncInstance) {
       :createdAtMs, :graphJson, :extraDataJson, :targetsJson, :state, :entryJson, :statusWord,
       :startedAtMs, :endedAtMs)`),
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = :promptId, job_id = :jobId,
-      graph_json = :graphJson WHERE key = :key`),
+      graph_json = :graphJson, targets_json = :targetsJson WHERE key = :key`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,

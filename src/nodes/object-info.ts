@@ -1,17 +1,15 @@
-import type { Json, JsonObject } from '../wire/json.ts';
-import type { InputSpec, NodeDef } from './node.ts';
+import type { Json } from '../wire/json.ts';
+import type { ClassInfo, ObjectInfo } from '../wire/v1.ts';
+import type { NodeDef } from './node.ts';
 
-/** What `/object_info` answers: a description of every class, by name. */
-export type ObjectInfo = { readonly [className: string]: JsonObject };
-
-type Inputs = { readonly [name: string]: InputSpec };
+type Group = ClassInfo['input'][string];
 
 /** Renders node definitions in v1's exact shape, keys in its order. */
 export function objectInfo(defs: Iterable<NodeDef>): ObjectInfo {
   return Object.fromEntries(Array.from(defs, (def) => [def.name, classInfo(def)]));
 }
 
-function classInfo(def: NodeDef): JsonObject {
+function classInfo(def: NodeDef): ClassInfo {
   const groups = inputGroups(def);
   return {
     input: groups,
@@ -33,28 +31,21 @@ function classInfo(def: NodeDef): JsonObject {
 }
 
 /** v1 names a group only when the class declares it; hidden inputs are bare in one style, arrays in the other. */
-function inputGroups(def: NodeDef): { readonly [group: string]: JsonObject } {
+function inputGroups(def: NodeDef): ClassInfo['input'] {
   return {
-    required: specs(def.required),
-    ...(def.optional ? { optional: specs(def.optional) } : {}),
+    required: def.required,
+    ...(def.optional ? { optional: def.optional } : {}),
     ...(def.hidden ? { hidden: hiddenInputs(def.hidden, def.style) } : {}),
   };
 }
 
-function specs(inputs: Inputs): JsonObject {
-  return Object.fromEntries(Object.entries(inputs).map(([name, spec]) => [name, spec]));
-}
-
-function hiddenInputs(
-  hidden: { readonly [name: string]: string },
-  style: NodeDef['style'],
-): JsonObject {
+function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDef['style']): Group {
   const shown = (type: string): Json => (style === 'v3' ? [type] : type);
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
 /** One style always says all three, the other only what is true. */
-function flags({ style, deprecated = false, experimental = false }: NodeDef): JsonObject {
+function flags({ style, deprecated = false, experimental = false }: NodeDef): Group {
   if (style === 'v3') return { deprecated, experimental, api_node: false };
   return {
     ...(deprecated ? { deprecated } : {}),

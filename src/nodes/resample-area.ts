@@ -38,20 +38,30 @@ type RowTask = {
 };
 
 const averageRow = ({ image, target, columns, top, bottom }: RowTask): void => {
-  const { channels, data } = image;
-  const stride = image.width * channels;
+  const { channels } = image;
   for (let x = 0; x < columns.length; x++) {
     const { start, end } = columns[x] as Window;
     for (let c = 0; c < channels; c++) {
-      let sum = 0;
-      for (let y = top; y < bottom; y++) {
-        const last = y * stride + end * channels;
-        for (let i = y * stride + start * channels + c; i < last; i += channels) {
-          sum = Math.fround(sum + (data[i] as number));
-        }
-      }
+      const first = (top * image.width + start) * channels + c;
+      const sum = sumOver(image, { first, columns: end - start, rows: bottom - top });
       // Two divisions, each rounded to single precision, as the original's pooling does.
       target[x * channels + c] = Math.fround(sum / (bottom - top)) / (end - start);
     }
   }
+};
+
+type Patch = { readonly first: number; readonly columns: number; readonly rows: number };
+
+const sumOver = (
+  { data, width, channels }: ImageValue,
+  { first, columns, rows }: Patch,
+): number => {
+  let sum = 0;
+  for (let y = 0; y < rows; y++) {
+    const start = first + y * width * channels;
+    for (let i = start; i < start + columns * channels; i += channels) {
+      sum = Math.fround(sum + (data[i] as number));
+    }
+  }
+  return sum;
 };

@@ -3,7 +3,8 @@ import type { ResampleContext, Size } from './resample.ts';
 import { frameOf, fromBytes, newImage, toBytes } from './tensor.ts';
 
 const LOBES = 3;
-const PRECISION = 2 ** 22;
+const PRECISION_BITS = 22;
+const PRECISION = 2 ** PRECISION_BITS;
 
 /** Bytes of one picture, rows × columns × channels. */
 type Bytes = Size & { readonly channels: number; readonly data: Uint8Array };
@@ -93,18 +94,26 @@ const resizeWidth = (context: ResampleContext, source: Bytes, width: number): By
   const taps = lanczosTaps(source.width, width);
   for (let y = 0; y < height; y++) {
     context.check();
-    for (let x = 0; x < width; x++) {
-      const { first, weights } = taps[x] as Tap;
-      const from = (y * source.width + first) * channels;
-      for (let c = 0; c < channels; c++) {
-        let sum = PRECISION / 2;
-        for (let k = 0; k < weights.length; k++)
-          sum += (source.data[from + k * channels + c] as number) * (weights[k] as number);
-        data[(y * width + x) * channels + c] = sum >> 22;
+    const line = source.data.subarray(y * source.width * channels);
+    for (let x = 0, to = y * width * channels; x < width; x++, to += channels) {
+      const tap = taps[x] as Tap;
+      for (let channel = 0; channel < channels; channel++) {
+        data[to + channel] = weigh(line, tap, { channel, channels });
       }
     }
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
+};
+
+type Lane = { readonly channel: number; readonly channels: number };
+
+const weigh = (line: Uint8Array, { first, weights }: Tap, { channel, channels }: Lane): number => {
+  let sum = PRECISION / 2;
+  let from = first * channels + channel;
+  for (let k = 0; k < weights.length; k++, from += channels) {
+    sum = (sum + Math.imul(line[from] as number, weights[k] as number)) | 0;
+  }
+  return sum >> PRECISION_BITS;
 };
 
 const resizeHeight = (context: ResampleContext, source: Bytes, height: number): Bytes => {
@@ -120,7 +129,7 @@ const resizeHeight = (context: ResampleContext, source: Bytes, height: number): 
       for (let i = 0; i < length; i++)
         sums[i] = (sums[i] as number) + (source.data[from + i] as number) * weight;
     }
-    for (let i = 0; i < length; i++) data[y * length + i] = (sums[i] as number) >> 22;
+    for (let i = 0; i < length; i++) data[y * length + i] = (sums[i] as number) >> PRECISION_BITS;
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
 };

@@ -1,18 +1,10 @@
+import { cubicAxis, linearAxis } from './resample-axis.ts';
+import type { Axis, Tapper } from './resample-axis.ts';
 import type { ImageValue } from './node.ts';
 import type { ResampleContext, Size } from './resample.ts';
 import { newImage } from './tensor.ts';
 
-/**
- * For each target position: where its source taps lie and what each weighs, in the order they are
- * summed. The original's compiled loops start with the second tap, and single precision shows it.
- */
-type Axis = {
-  readonly taps: number;
-  readonly indices: Int32Array;
-  readonly weights: Float32Array;
-};
-
-type Tapper = (source: number, target: number) => Axis;
+const { fround } = Math;
 
 /** Above this sum of target sides the original takes its separable loop for colour pictures. */
 const SMALL_SIDES = 128;
@@ -33,64 +25,6 @@ export const resampleBicubic = (
   image: ImageValue,
   size: Size,
 ): ImageValue => resampleSeparably(context, image, { size, tapper: cubicAxis });
-
-const position = (i: number, scale: number): number => Math.fround(scale * (i + 0.5) - 0.5);
-
-const newAxis = (taps: number, target: number): Axis => ({
-  taps,
-  indices: new Int32Array(target * taps),
-  weights: new Float32Array(target * taps),
-});
-
-const linearAxis: Tapper = (source, target) => {
-  const scale = Math.fround(source / target);
-  const axis = newAxis(2, target);
-  for (let i = 0; i < target; i++) {
-    const at = Math.max(0, position(i, scale));
-    const first = Math.min(Math.floor(at), source - 1);
-    const share = Math.min(Math.fround(at - first), 1);
-    axis.indices.set([Math.min(first + 1, source - 1), first], i * 2);
-    axis.weights.set([share, 1 - share], i * 2);
-  }
-  return axis;
-};
-
-const CUBIC_STEPS = [0, -1, 1, 2] as const;
-
-const cubicAxis: Tapper = (source, target) => {
-  const scale = Math.fround(source / target);
-  const axis = newAxis(4, target);
-  for (let i = 0; i < target; i++) {
-    const at = position(i, scale);
-    const first = Math.floor(at);
-    const share = Math.fround(at - first);
-    const weights = [
-      innerWeight(share),
-      outerWeight(share + 1),
-      innerWeight(1 - share),
-      outerWeight(Math.fround(1 - share) + 1),
-    ];
-    for (const [tap, step] of CUBIC_STEPS.entries()) {
-      axis.indices[i * 4 + tap] = Math.min(Math.max(first + step, 0), source - 1);
-      axis.weights[i * 4 + tap] = weights[tap] as number;
-    }
-  }
-  return axis;
-};
-
-const { fround } = Math;
-
-/** Cubic convolution (Keys) with a = -0.75, for distances below 1. Every rounding counts. */
-const innerWeight = (distance: number): number => {
-  const x = fround(distance);
-  return fround(fround(fround(1.25 * x - 2.25) * x) * x) + 1;
-};
-
-/** The same for distances from 1 to 2. */
-const outerWeight = (distance: number): number => {
-  const x = fround(distance);
-  return fround(fround(fround(-0.75 * x + 3.75) * x - 6) * x) + 3;
-};
 
 type Plan = { readonly size: Size; readonly tapper: Tapper };
 
@@ -130,7 +64,7 @@ const stretchRow = ({ image, wide, row, axis }: StretchTask): void => {
       let sum = 0;
       for (let tap = x * axis.taps; tap < (x + 1) * axis.taps; tap++) {
         const value = data[from + (axis.indices[tap] as number) * channels + c] as number;
-        sum = Math.fround(value * (axis.weights[tap] as number) + sum);
+        sum = fround(value * (axis.weights[tap] as number) + sum);
       }
       wide.data[to + x * channels + c] = sum;
     }

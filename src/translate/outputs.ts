@@ -1,42 +1,106 @@
-import { type Json, isJsonObject } from '../wire/json.ts';
-import type { NodeUi, Output, OutputType } from '../wire/v2.ts';
+import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { FileRef, NodeOutput } from '../wire/v1.ts';
+import type { Graph, Job, NodeUi, Output } from '../wire/v2.ts';
+import { displayNode, soleSink } from './graph.ts';
 
-/** The v1 list each kind of output goes into when its content type does not say. */
-const KEY_OF_TYPE = {
+/** v1's name of an output; `text` is what a text file says, for clients that read texts in place. */
+export type KnownFile = FileRef & { readonly text?: string };
+
+/** v1 names by v2 output id. */
+export type KnownFiles = ReadonlyMap<string, KnownFile>;
+
+/** v1's list for each family of content types; it decides before v2's `type`, which calls a saved video an image. */
+const LIST_OF_FAMILY: Readonly<Record<string, string>> = {
   image: 'images',
   video: 'video',
   audio: 'audio',
-  text: 'text',
-  file: 'files',
-  latent: 'latents',
-} as const satisfies Record<OutputType, string>;
-
-const KEY_OF_MEDIA: { readonly [media: string]: string } = {
-  image: 'images',
-  video: 'video',
-  audio: 'audio',
+  model: '3d',
 };
 
-/** Media type first: the original reports videos as images. */
-export function outputKey(output: Pick<Output, 'type' | 'content_type'>): string {
-  const media = output.content_type.split('/', 1)[0] ?? '';
-  return KEY_OF_MEDIA[media] ?? KEY_OF_TYPE[output.type];
+/** What a node shows in v1's words; `undefined` while a file in it has no v1 name yet. */
+export function showUi(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
+  const entries: [string, readonly Json[]][] = [];
+  for (const [key, items] of Object.entries(ui)) {
+    const shown = items.map((item) => showItem(item, files));
+    if (shown.includes(undefined)) return undefined;
+    entries.push([key, shown as readonly Json[]]);
+  }
+  return Object.fromEntries(entries);
 }
 
-/** Adds one file to what a node has shown so far. */
-export function withFile(shown: NodeOutput, output: Output, file: FileRef): NodeOutput {
-  const key = outputKey(output);
-  return { ...shown, [key]: [...(shown[key] ?? []), file] };
+/** A node's files grouped as v1 groups them, when v2 does not say what the node shows. */
+export function showFiles(outputs: readonly Output[], files: KnownFiles): NodeOutput {
+  const lists = new Map<string, Json[]>();
+  for (const output of outputs) {
+    const file = files.get(output.id);
+    if (!file) continue;
+    const [key, item] = listed(output, file);
+    lists.set(key, [...(lists.get(key) ?? []), item]);
+  }
+  return Object.fromEntries(lists);
 }
 
-/** A node's own account of what it shows, its `{x_asset: id}` items replaced by v1 file references. */
-export function resolveUi(ui: NodeUi, files: ReadonlyMap<string, FileRef>): NodeOutput {
-  const entries = Object.entries(ui).map(([key, items]) => [key, items.map((item) => resolve(item, files))]);
-  return Object.fromEntries(entries) as NodeOutput;
+/** Everything a job has to show so far, by node: what its nodes say, else their files. */
+export function showJob(
+  job: Pick<Job, 'outputs' | 'x_ui'>,
+  files: KnownFiles,
+  graph: Graph,
+): ReadonlyMap<string, NodeOutput> {
+  const shown = new Map<string, NodeOutput>();
+  for (const [nodeId, outputs] of byOwner(job.outputs, graph)) {
+    const output = showFiles(outputs, files);
+    if (Object.keys(output).length > 0) shown.set(nodeId, output);
+  }
+  for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
+    const output = showUi(ui, files);
+    if (output) shown.set(nodeId, output);
+  }
+  return shown;
 }
 
-function resolve(item: Json, files: ReadonlyMap<string, FileRef>): Json {
+/** The listed outputs of each node, nodes in the order of their first output. */
+export function byOwner(
+  outputs: Iterable<Output>,
+  graph: Graph,
+): ReadonlyMap<string, readonly Output[]> {
+  const owners = new Map<string, Output[]>();
+  for (const output of outputs) {
+    if (!isListed(output)) continue;
+    const owner = ownerOf(output, graph);
+    const others = owners.get(owner);
+    if (others) others.push(output);
+    else owners.set(owner, [output]);
+  }
+  return owners;
+}
+
+/** Images delivered over the socket only are in no list. */
+export function isListed(output: Output): boolean {
+  return output.x_websocket !== true;
+}
+
+/** The node an output belongs to; an upstream that forgot it means the only one that can be meant. */
+export function ownerOf(output: Output, graph: Graph): string {
+  if (displayNode(graph, output.node_id) !== undefined) return output.node_id;
+  return soleSink(graph) ?? output.node_id;
+}
+
+function showItem(item: Json, files: KnownFiles): Json | undefined {
   if (!isJsonObject(item) || typeof item.x_asset !== 'string') return item;
-  return files.get(item.x_asset) ?? item;
+  const file = files.get(item.x_asset);
+  if (!file) return undefined;
+  const { x_asset: _, ...more } = item;
+  return { ...refOf(file), ...more };
+}
+
+function listed(output: Output, file: KnownFile): readonly [string, Json] {
+  const family = output.content_type.split('/')[0] ?? '';
+  if (family === 'text' && file.text !== undefined) return ['text', file.text];
+  if (output.type === 'latent') return ['latents', refOf(file)];
+  const key = Object.hasOwn(LIST_OF_FAMILY, family) ? LIST_OF_FAMILY[family] : undefined;
+  return [key ?? 'files', refOf(file)];
+}
+
+function refOf({ filename, subfolder, type }: FileRef): JsonObject {
+  return { filename, subfolder, type };
 }

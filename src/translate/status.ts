@@ -1,66 +1,42 @@
+import type { HistoryEntry, StatusWord } from '../wire/v1.ts';
 import type { JobStatus } from '../wire/v2.ts';
-import type { StatusWord } from '../wire/v1.ts';
+import { isFinal } from './exception.ts';
 
-/** The states of `GET /api/jobs`. */
-export type ListState = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
+/** How a prompt ended. `lost`: its job is gone without having told its end. */
+export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';
 
-/** What is known of a job beyond its v2 state. */
-export type Evidence = {
-  /** It has shown a node, a step, a preview or an output. */
-  readonly active: boolean;
-  /** A client asked for its end. */
-  readonly cancelAsked: boolean;
-  readonly errorCode?: string | undefined;
-};
+/** The words of `/api/jobs`. */
+export type ListedStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
 
-type Row = {
-  readonly word: (evidence: Evidence) => StatusWord;
-  readonly list: ListState;
-};
+/** v2's status as `/api/job/{id}/status` words it when nothing else is known; v2's order. */
+const PLAIN_WORD = {
+  queued: 'queued_waiting',
+  running: 'preparing',
+  succeeded: 'success',
+  canceling: 'cancel_requested',
+  canceled: 'cancelled',
+  failed: 'error',
+  expired: 'lost',
+} as const satisfies Record<JobStatus, StatusWord>;
 
-/** v2 state → v1's words, in the order the v2 contract lists the states. */
-const V1_STATE = {
-  queued: { word: asked('queued_waiting'), list: 'pending' },
-  running: {
-    word: (evidence) => asked(evidence.active ? 'executing' : 'preparing')(evidence),
-    list: 'in_progress',
-  },
-  succeeded: { word: () => 'success', list: 'completed' },
-  canceling: { word: () => 'cancel_requested', list: 'cancelled' },
-  canceled: { word: () => 'cancelled', list: 'cancelled' },
-  failed: {
-    word: ({ errorCode }) => (isDeterministic(errorCode) ? 'non_retryable_error' : 'error'),
-    list: 'failed',
-  },
-  expired: { word: ({ cancelAsked }) => (cancelAsked ? 'cancelled' : 'lost'), list: 'failed' },
-} as const satisfies Record<JobStatus, Row>;
+/** Outcomes as status words. */
+const OUTCOME_WORD = {
+  succeeded: 'success',
+  failed: 'error',
+  canceled: 'cancelled',
+  lost: 'lost',
+} as const satisfies Record<Outcome, StatusWord>;
 
-/** Failures a retry cannot mend: the workflow, its inputs or the account would have to change. */
-const DETERMINISTIC = new Set([
-  'invalid_workflow',
-  'invalid_input',
-  'missing_asset',
-  'missing_model',
-  'workflow_format_ui',
-  'insufficient_credits',
-  'inactive_subscription',
-]);
+/** v1 history knows only two words; an interruption is told apart by its message. */
+const HISTORY_STATUS = {
+  succeeded: 'success',
+  failed: 'error',
+  canceled: 'error',
+  lost: 'error',
+} as const satisfies Record<Outcome, HistoryEntry['status']['status_str']>;
 
-/** The word `GET /api/job/{id}/status` answers with. */
-export function statusWord(status: JobStatus, evidence: Evidence): StatusWord {
-  return V1_STATE[status].word(evidence);
-}
-
-/** The state `GET /api/jobs` lists a live job under. */
-export function listState(status: JobStatus, evidence: Evidence): ListState {
-  const { list } = V1_STATE[status];
-  return list !== 'cancelled' && evidence.cancelAsked && list !== 'completed' && list !== 'failed'
-    ? 'cancelled'
-    : list;
-}
-
-/** Status words back to list states, for finished prompts. */
-export const LIST_STATE_OF_WORD = {
+/** `/api/jobs` status of each status word; the words of `StatusWord` in its order. */
+const LISTED = {
   success: 'completed',
   error: 'failed',
   non_retryable_error: 'failed',
@@ -71,12 +47,38 @@ export const LIST_STATE_OF_WORD = {
   preparing: 'in_progress',
   executing: 'in_progress',
   cancel_requested: 'cancelled',
-} as const satisfies Record<StatusWord, ListState>;
+} as const satisfies Record<StatusWord, ListedStatus>;
 
-function asked(otherwise: StatusWord): (evidence: Evidence) => StatusWord {
-  return ({ cancelAsked }) => (cancelAsked ? 'cancel_requested' : otherwise);
+/** What is known of a prompt that has not ended. */
+export type LiveFacts = {
+  /** Absent while the submission is in flight or its answer is unknown. */
+  readonly status?: JobStatus;
+  /** A node, step, preview or output was seen. */
+  readonly hasEvidence?: boolean;
+  /** v1 asked for the end; v2 may not have said so yet. */
+  readonly cancelAsked?: boolean;
+};
+
+/** The status word of a prompt without a history entry. */
+export function liveWord({ status, hasEvidence, cancelAsked }: LiveFacts): StatusWord {
+  if (status === undefined) return 'submitted';
+  const isOpen = status === 'queued' || status === 'running';
+  if (isOpen && cancelAsked) return 'cancel_requested';
+  return status === 'running' && hasEvidence ? 'executing' : PLAIN_WORD[status];
 }
 
-function isDeterministic(code: string | undefined): boolean {
-  return code !== undefined && DETERMINISTIC.has(code);
+/** The last status word of a prompt; a failure that repetition cannot mend has its own. */
+export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
+  if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode)) return 'non_retryable_error';
+  return OUTCOME_WORD[outcome];
+}
+
+/** `status_str` of the history entry. */
+export function historyStatus(outcome: Outcome): HistoryEntry['status']['status_str'] {
+  return HISTORY_STATUS[outcome];
+}
+
+/** `status` in `/api/jobs` and `/api/jobs/{id}`. */
+export function listedStatus(word: StatusWord): ListedStatus {
+  return LISTED[word];
 }

@@ -74,7 +74,9 @@ function grantOf(query: URLSearchParams): Grant {
 }
 
 function signatureOf(secret: Buffer, claims: URLSearchParams): string {
-  return createHmac('sha256', secret).update(`signed view\0${claims.toString()}`).digest('base64url');
+  return createHmac('sha256', secret)
+    .update(`signed view\0${claims.toString()}`)
+    .digest('base64url');
 }
 
 function sameText(given: string, expected: string): boolean {

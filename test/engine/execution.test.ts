@@ -358,7 +358,9 @@ describe('the prompt that saved files carry', () => {
       engine,
       graph({ 1: ['Load', { file }], 2: ['Meta', { value: ['1', 0] }] }),
     );
-    expect(String(job.x_ui?.['2']?.['prompt']?.[0])).toContain('"file": "a.txt [output]"');
+    expect(job.x_ui?.['2']?.['prompt']).toEqual([
+      expect.stringContaining('"file": "a.txt [output]"'),
+    ]);
     expect(job.x_ui?.['2']?.['extra']).toEqual([null]);
   });
 });

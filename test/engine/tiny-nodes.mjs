@@ -14,16 +14,17 @@ const image = (value, side = 2) => ({
   data: new Float32Array(side * side * 3).fill(value),
 });
 
-const node = (name, required, outputs, run, more = {}) => ({
-  ...{
-    name,
-    displayName: name,
-    description: '',
-    category: 'test',
-    pythonModule: 'test',
-    style: 'legacy',
-  },
-  ...{ required, outputs, run, ...more },
+const node = (name, required, outputs, run, more) => ({
+  name,
+  displayName: name,
+  description: '',
+  category: 'test',
+  pythonModule: 'test',
+  style: 'legacy',
+  required,
+  outputs,
+  run,
+  ...more,
 });
 
 const save = async (context, text, more = {}) => {
@@ -109,10 +110,9 @@ const NODES = [
       return { outputs: [value] };
     },
   ),
-  node('Spin', { seed: ['INT', {}] }, [{ type: 'INT' }], ({ seed }, context) => {
+  node('Spin', { seed: ['INT', {}] }, [{ type: 'INT' }], (_, context) => {
     context.progress(1, 2);
     for (;;) context.check();
-    return { outputs: [seed] };
   }),
   node('Deaf', { seed: ['INT', {}] }, [{ type: 'INT' }], (_, context) => {
     context.progress(1, 2);

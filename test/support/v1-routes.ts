@@ -112,9 +112,7 @@ export type Part =
   | { readonly name: string; readonly filename: string; readonly data: Buffer | string };
 
 /** A multipart body with raw UTF-8 names, as v1 clients send them. */
-export function multipart(
-  ...parts: readonly Part[]
-): {
+export function multipart(...parts: readonly Part[]): {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;

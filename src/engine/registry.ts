@@ -1,0 +1,79 @@
+import type { Ledger } from '../ledger/ledger.ts';
+import { type LiveJob, toPatch } from './live.ts';
+import type { Locks } from './locks.ts';
+import { jobLock } from './retention.ts';
+import type { JobEnd } from './runner.ts';
+
+/** An end that is final; an interrupted job has none yet. */
+export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
+
+/** The jobs that are not over, in memory and in the ledger alike. */
+export type Registry = {
+  /** Writes a job's present state down, unless it is over. */
+  save(job: LiveJob): Promise<void>;
+  /** Ends a job: first durably, then for all who listen. */
+  finish(job: LiveJob, end: FinalEnd): Promise<void>;
+  /** Leaves a job to the next process; a stop in good order is no failed attempt. */
+  suspend(job: LiveJob): Promise<void>;
+  /** Whether a job's end is being written: nothing about it changes any more. */
+  isEnding(job: LiveJob): boolean;
+};
+
+export type RegistryDeps = {
+  readonly ledger: Ledger;
+  readonly locks: Locks;
+  /** By id; jobs leave it here when they are over. */
+  readonly live: Map<string, LiveJob>;
+  readonly retentionMs: number;
+  readonly clock: () => number;
+};
+
+/** Changes of one job are written one after the other. */
+export function createRegistry(deps: RegistryDeps): Registry {
+  const { ledger, locks, live, clock } = deps;
+  const ending = new Set<string>();
+  const save = (job: LiveJob): Promise<void> =>
+    locks(jobLock(job.id), async () => {
+      if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
+    });
+  return {
+    save,
+    isEnding: (job) => ending.has(job.id),
+    finish: (job, end) =>
+      locks(jobLock(job.id), async () => {
+        ending.add(job.id);
+        const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+        await ledger.jobs.update(job.id, toPatch(final));
+        Object.assign(job, final, { position: null });
+        live.delete(job.id);
+        ending.delete(job.id);
+        job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
+        job.feed.end();
+      }),
+    async suspend(job) {
+      Object.assign(job, {
+        status: 'queued',
+        startedAtMs: null,
+        progress: null,
+        cachedNodes: null,
+      });
+      Object.assign(job, { outputs: [], ui: {} });
+      job.attempts--;
+      await save(job);
+      job.feed.end();
+    },
+  };
+}
+
+/** A cancel that came while the last node was finishing still counts. */
+function ended(job: LiveJob, at: { end: FinalEnd; atMs: number; retentionMs: number }): LiveJob {
+  const isCanceled = job.stop.signal.aborted && job.stop.signal.reason === 'canceled';
+  const end: FinalEnd = isCanceled ? { status: 'canceled' } : at.end;
+  return {
+    ...job,
+    status: end.status,
+    error: end.status === 'failed' ? end.error : null,
+    completedAtMs: at.atMs,
+    expiresAtMs: at.atMs + at.retentionMs,
+  };
+}

@@ -1,0 +1,98 @@
+import type { JobError } from '../wire/v2.ts';
+
+/** The error classes v1 documents for runs; the rest is a class name of the node's own language. */
+export type DocumentedException =
+  | 'InsufficientFundsError'
+  | 'InactiveSubscriptionError'
+  | 'OOMError'
+  | 'ImageDownloadError'
+  | 'ModelDownloadError'
+  | 'ValidationError';
+
+type Signs = {
+  /** In v2's `code`, anywhere, any case. */
+  readonly code: RegExp;
+  /** In class and message together, when the code says nothing. */
+  readonly text: RegExp;
+  /** Whether running the same graph again can only fail again. */
+  readonly isFinal: boolean;
+};
+
+const AFFIRM_DOWNLOAD = 'download|fetch|HTTP [45]\\d\\d|cannot identify image|UnidentifiedImage';
+
+/** How a failed job's v2 error is told in v1; the first row that matches wins. */
+const SIGNS = {
+  InsufficientFundsError: {
+    code: /insufficient_(credits|funds)|payment_required/i,
+    text: /payment required|add credits|insufficient (credits|funds|balance)/i,
+    isFinal: true,
+  },
+  InactiveSubscriptionError: {
+    code: /inactive_subscription|subscription_/i,
+    text: /subscription.*(inactive|not active|required)|(inactive|not active).*subscription/is,
+    isFinal: true,
+  },
+  OOMError: {
+    code: /\boom\b|out_of_memory/i,
+    text: /out of memory|OutOfMemoryError|allocation on device|exit(ed)?( with)?( code)? 137/i,
+    isFinal: false,
+  },
+  ImageDownloadError: {
+    code: /image_download|input_download/i,
+    text: new RegExp(`^(LoadImage\\w*|\\w*FromURL)\\b.*(${AFFIRM_DOWNLOAD})`, 'is'),
+    isFinal: false,
+  },
+  ModelDownloadError: {
+    code: /model_download|missing_model|model_not_found/i,
+    text: /(model|checkpoint|lora|\bvae\b|safetensors).*(not found|download|no such file)|Loader\w*\b.*FileNotFoundError/is,
+    isFinal: true,
+  },
+  ValidationError: {
+    code: /invalid_workflow|invalid_input|missing_asset|workflow_format_ui|validation/i,
+    text: /required input is missing|value not in list|prompt outputs failed validation/i,
+    isFinal: true,
+  },
+} as const satisfies Record<DocumentedException, Signs>;
+
+const ROWS = Object.entries(SIGNS) as [DocumentedException, Signs][];
+
+/** Codes of refusals by rule, which no repetition changes. */
+const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
+
+/** A Python or JavaScript exception class as the last line of a traceback starts with it. */
+const CLASS_LINE = /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
+
+/** What `execution_error.exception_type` says of a v2 job error. */
+export function exceptionType(error: JobError): string {
+  if (error.x_exception_type) return error.x_exception_type;
+  return byCode(error.code) ?? byText(error) ?? fromTraceback(error.traceback) ?? 'RuntimeError';
+}
+
+/** Whether the code alone says that trying again is useless. */
+export function isFinal(code: string): boolean {
+  const name = byCode(code);
+  return name === undefined ? POLICY.test(code) : SIGNS[name].isFinal;
+}
+
+/** v1's traceback: a list of texts that end with a newline. */
+export function tracebackLines(traceback: string | null | undefined): readonly string[] {
+  if (!traceback) return [];
+  return traceback.replace(/\n$/, '').split('\n').map((line) => `${line}\n`);
+}
+
+function byCode(code: string): DocumentedException | undefined {
+  return ROWS.find(([, signs]) => signs.code.test(code))?.[0];
+}
+
+function byText({ class_type, message, traceback }: JobError): DocumentedException | undefined {
+  const text = `${class_type ?? ''} ${message} ${lastLine(traceback)}`;
+  return ROWS.find(([, signs]) => signs.text.test(text))?.[0];
+}
+
+function fromTraceback(traceback: string | null | undefined): string | undefined {
+  return CLASS_LINE.exec(lastLine(traceback))?.[1];
+}
+
+function lastLine(traceback: string | null | undefined): string {
+  return traceback?.trimEnd().split('\n').at(-1)?.trim() ?? '';
+}

@@ -1,0 +1,127 @@
+import type { PreviewMime } from '../wire/frames.ts';
+import type { JobEvent } from '../wire/jobs.ts';
+import type { FileRef, HistoryMessage, NodeOutput, V1Message } from '../wire/v1.ts';
+import type { Graph, Job, JobError, NodeUi, Output } from '../wire/v2.ts';
+import type { KnownFiles } from './outputs.ts';
+import type { Outcome } from './status.ts';
+
+/** What the follower of a job tells the reducer, in the order it learns it. */
+export type Input =
+  | { readonly kind: 'event'; readonly event: Exclude<JobEvent, { event: 'output' }>; readonly atMs: number }
+  /** An `output` event, with the v1 name its file was given. */
+  | {
+      readonly kind: 'output';
+      readonly output: Output & { readonly x_with_step?: boolean };
+      readonly file: FileRef;
+      readonly atMs: number;
+    }
+  /** A poll of a job that has not ended; `files` names every one of its outputs. */
+  | { readonly kind: 'snapshot'; readonly job: Job; readonly files: KnownFiles; readonly atMs: number }
+  /** The authoritative read of an ended job. A terminal `status` event is a hint to make it. */
+  | { readonly kind: 'settled'; readonly job: Job; readonly files: KnownFiles; readonly atMs: number }
+  /** The job is gone and nobody can say how it ended. */
+  | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
+  /** It was taken out of the queue. */
+  | { readonly kind: 'cancelled-before-start'; readonly atMs: number }
+  /** Time has passed; see `idleDueMs`. */
+  | { readonly kind: 'idle'; readonly atMs: number };
+
+/** A picture of a node; one that is only an asset is for the follower to fetch. */
+export type PictureEffect = {
+  readonly nodeId: string;
+  readonly displayNodeId: string;
+  /** A result delivered over the socket, not a preview of one: never dropped, not a matter of settings. */
+  readonly essential: boolean;
+} & (
+  | { readonly mime: PreviewMime; readonly bytes: Uint8Array }
+  | { readonly assetId: string; readonly contentType: string }
+);
+
+type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
+
+/** What is to be sent, in this order. */
+export type Effect =
+  | { readonly kind: 'json'; readonly message: V1Message }
+  /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
+  | {
+      readonly kind: 'step';
+      readonly state: MessageOf<'progress_state'>;
+      readonly progress: MessageOf<'progress'>;
+      readonly picture?: PictureEffect;
+    }
+  | { readonly kind: 'picture'; readonly picture: PictureEffect }
+  /** v1's binary TEXT frame. */
+  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string }
+  /** Always the last: write history, say `queue_remaining`, then send `closing`. */
+  | { readonly kind: 'end'; readonly outcome: Outcome; readonly closing: MessageOf<'executing'> };
+
+/** What v1's `progress_state` knows of a node. */
+export type NodeRun = {
+  readonly value: number;
+  readonly max: number;
+  readonly state: 'running' | 'finished';
+  /** It has told a step; the first one may equal what v1 starts with. */
+  readonly hasReported: boolean;
+};
+
+/** One prompt on its way from `execution_start` to its end. */
+export type ProgressState = {
+  readonly phase: 'new' | 'started' | 'ended';
+  readonly promptId: string;
+  readonly graph: Graph;
+  /** The upstream tells of each node itself; nothing is derived from progress any more. */
+  readonly isExact: boolean;
+  readonly cachedNodes: readonly string[] | null;
+  readonly cachedSent: boolean;
+  /** The node `executing` named last. */
+  readonly current: string | null;
+  readonly runs: ReadonlyMap<string, NodeRun>;
+  /** Finished by computing; nodes taken from the cache are not among them. */
+  readonly executed: readonly string[];
+  readonly files: KnownFiles;
+  readonly outputs: ReadonlyMap<string, Output>;
+  /** Nodes that say what they show in files that have no name yet. */
+  readonly waiting: ReadonlyMap<string, NodeUi>;
+  /** Nodes with files nobody was told of, and since when. */
+  readonly dirty: ReadonlyMap<string, number>;
+  /** What `executed` said last of each node. */
+  readonly announced: ReadonlyMap<string, NodeOutput | null>;
+  /** A picture that belongs to the next step of its node. */
+  readonly held: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
+  /** What history keeps: start, cached, one end. */
+  readonly messages: readonly HistoryMessage[];
+  readonly outcome: Outcome | null;
+  readonly error: JobError | null;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+};
+
+/** The state of a prompt of which nothing has been said yet. */
+export function initialProgress(prompt: { readonly promptId: string; readonly graph: Graph }): ProgressState {
+  return {
+    ...prompt,
+    phase: 'new',
+    isExact: false,
+    cachedNodes: null,
+    cachedSent: false,
+    current: null,
+    runs: new Map(),
+    executed: [],
+    files: new Map(),
+    outputs: new Map(),
+    waiting: new Map(),
+    dirty: new Map(),
+    announced: new Map(),
+    held: null,
+    messages: [],
+    outcome: null,
+    error: null,
+    startedAtMs: null,
+    endedAtMs: null,
+  };
+}
+
+/** Something of the run was seen: the difference between v1's `preparing` and `executing`. */
+export function hasEvidence(state: ProgressState): boolean {
+  return state.runs.size > 0 || state.outputs.size > 0;
+}

@@ -1,0 +1,164 @@
+import type { NodeOutput, NodeState, V1Message } from '../wire/v1.ts';
+import { displayNode } from './graph.ts';
+import { frameOutput, newestThatFit, shortIds } from './limits.ts';
+import type { Effect, NodeRun, PictureEffect, ProgressState } from './progress-state.ts';
+
+/** One input being worked off: the state as it becomes, and what is to be sent. */
+export type Turn = {
+  readonly state: { -readonly [K in keyof ProgressState]: ProgressState[K] };
+  readonly effects: Effect[];
+  readonly atMs: number;
+};
+
+const FIRST: NodeRun = { value: 0, max: 1, state: 'running', hasReported: false };
+
+/** `execution_start`, once. */
+export function start(turn: Turn): void {
+  const { state, atMs } = turn;
+  if (state.phase !== 'new') return;
+  state.phase = 'started';
+  state.startedAtMs = atMs;
+  sayForHistory(turn, { type: 'execution_start', data: { prompt_id: state.promptId, timestamp: atMs } });
+}
+
+/**
+ * `execution_cached`, once and always second, sent even when it names no node. It waits until the
+ * upstream has told the cached nodes or has shown by anything else that it will not.
+ */
+export function sayCached(turn: Turn): void {
+  start(turn);
+  const { state, atMs } = turn;
+  if (state.cachedSent) return;
+  state.cachedSent = true;
+  const nodes = shortIds(state.cachedNodes ?? []);
+  const data = { nodes, prompt_id: state.promptId, timestamp: atMs };
+  sayForHistory(turn, { type: 'execution_cached', data });
+}
+
+/** v1 announces a node once: first its `progress_state`, then `executing`. */
+export function enter(turn: Turn, nodeId: string): void {
+  const { state } = turn;
+  const display = displayNode(state.graph, nodeId);
+  if (display === undefined || state.runs.has(nodeId)) return;
+  sayCached(turn);
+  setRun(turn, nodeId, FIRST);
+  say(turn, nodesMessage(turn));
+  sayExecuting(turn, nodeId);
+}
+
+/** Makes v1 clients take this node for the one at work. */
+export function sayExecuting(turn: Turn, nodeId: string): void {
+  const { state } = turn;
+  state.current = nodeId;
+  const data = { node: nodeId, display_node: shownId(turn, nodeId), prompt_id: state.promptId };
+  say(turn, { type: 'executing', data });
+}
+
+/** `progress_state` and `progress` of a running node, with the picture that waited for them. */
+export function report(turn: Turn, nodeId: string, step: { readonly value: number; readonly max: number }): void {
+  const { state } = turn;
+  const run = state.runs.get(nodeId);
+  if (run?.state !== 'running') return;
+  const picture = state.held?.picture.nodeId === nodeId ? state.held.picture : undefined;
+  const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
+  const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
+  if (isOlder || (isRepeated && !picture)) return;
+  setRun(turn, nodeId, { ...step, state: 'running', hasReported: true });
+  if (picture) state.held = null;
+  const data = { ...step, prompt_id: state.promptId, node: nodeId };
+  turn.effects.push({
+    kind: 'step',
+    state: nodesMessage(turn),
+    progress: { type: 'progress', data },
+    ...(picture && { picture }),
+  });
+}
+
+/** The node is done: v1 fills its bar, whatever it had told of its steps. */
+export function finish(turn: Turn, nodeId: string): void {
+  const { state } = turn;
+  const run = state.runs.get(nodeId);
+  if (run?.state === 'finished') return;
+  if (run && !state.executed.includes(nodeId)) state.executed = [...state.executed, nodeId];
+  const max = run?.max ?? 1;
+  setRun(turn, nodeId, { value: max, max, state: 'finished', hasReported: run?.hasReported ?? false });
+  say(turn, nodesMessage(turn));
+}
+
+/** `executed` with everything the node shows so far; `null` for a reused node that shows nothing. */
+export function announce(turn: Turn, nodeId: string, output: NodeOutput | null): void {
+  const { state } = turn;
+  sayCached(turn);
+  state.dirty = without(state.dirty, nodeId);
+  state.waiting = without(state.waiting, nodeId);
+  state.announced = new Map(state.announced).set(nodeId, output);
+  const data = {
+    node: nodeId,
+    display_node: shownId(turn, nodeId),
+    output: output && frameOutput(output),
+    prompt_id: state.promptId,
+  };
+  say(turn, { type: 'executed', data });
+}
+
+/** Sends the picture now, or keeps it for the step it belongs to. */
+export function show(turn: Turn, picture: PictureEffect, when: 'now' | 'with-step'): void {
+  releasePicture(turn);
+  if (when === 'now') turn.effects.push({ kind: 'picture', picture });
+  else turn.state.held = { picture, sinceMs: turn.atMs };
+}
+
+/** A picture whose step does not come is sent without it. */
+export function releasePicture(turn: Turn): void {
+  const { state } = turn;
+  if (state.held) turn.effects.push({ kind: 'picture', picture: state.held.picture });
+  state.held = null;
+}
+
+export function say(turn: Turn, message: V1Message): void {
+  turn.effects.push({ kind: 'json', message });
+}
+
+/** Sends it and keeps it: history shows the very payload the sockets got. */
+export function sayForHistory(turn: Turn, message: V1Message): void {
+  say(turn, message);
+  turn.state.messages = [...turn.state.messages, [message.type, message.data]];
+}
+
+/** The id v1 clients find in the graph they sent. */
+export function shownId(turn: Turn, nodeId: string): string {
+  return displayNode(turn.state.graph, nodeId) ?? nodeId;
+}
+
+export function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
+  if (!map.has(key)) return map;
+  const copy = new Map(map);
+  copy.delete(key);
+  return copy;
+}
+
+function setRun(turn: Turn, nodeId: string, run: NodeRun): void {
+  turn.state.runs = new Map(turn.state.runs).set(nodeId, run);
+}
+
+/** `progress_state` lists all nodes that have begun; of a huge graph, the newest. */
+function nodesMessage(turn: Turn): Extract<V1Message, { type: 'progress_state' }> {
+  const { promptId, runs } = turn.state;
+  const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);
+  const nodes = Object.fromEntries(shown.map(([id, run]) => [id, nodeState(turn, id, run)]));
+  return { type: 'progress_state', data: { prompt_id: promptId, nodes } };
+}
+
+function nodeState(turn: Turn, nodeId: string, { value, max, state }: NodeRun): NodeState {
+  const display = shownId(turn, nodeId);
+  return {
+    value,
+    max,
+    state,
+    node_id: nodeId,
+    prompt_id: turn.state.promptId,
+    display_node_id: display,
+    parent_node_id: display === nodeId ? null : display,
+    real_node_id: display,
+  };
+}

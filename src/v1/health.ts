@@ -1,0 +1,15 @@
+import type Koa from 'koa';
+import type { JobApi } from '../wire/jobs.ts';
+import { sendJson } from './errors.ts';
+
+/** `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. */
+export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }): Koa.Middleware {
+  return async (ctx, next) => {
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+    if (ctx.path === '/healthz') return sendJson(ctx, { status: 'ok' });
+    if (ctx.path !== '/readyz') return next();
+    const health = await jobs.health();
+    if (health.ok) return sendJson(ctx, { status: 'ready', upstream: health.value.upstream });
+    sendJson(ctx, { status: 'not ready', reason: health.error.code }, 503);
+  };
+}

@@ -1,0 +1,41 @@
+import type { Json } from '../wire/json.ts';
+import type { Accepted, Acceptor } from './accept.ts';
+import type { Board } from './board.ts';
+import { readJson } from './body.ts';
+import { sendJson } from './errors.ts';
+import type { V1Request, V1Route } from './routes.ts';
+import { type Counter, readSubmission } from './submission.ts';
+
+type Deps = {
+  readonly acceptor: Acceptor;
+  readonly board: Board;
+  readonly counter: Counter;
+  readonly maxBodyBytes: number;
+};
+
+/** `POST /prompt` runs a workflow; `GET /prompt` tells how many are left. */
+export function promptRoutes(deps: Deps): readonly V1Route[] {
+  return [
+    { method: 'POST', path: '/prompt', handle: (request) => submit(deps, request) },
+    {
+      method: 'GET',
+      path: '/prompt',
+      handle: ({ ctx, caller }) =>
+        sendJson(ctx, { exec_info: { queue_remaining: deps.board.count(caller.user) } }),
+    },
+  ];
+}
+
+async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
+  const body = await readJson(ctx, deps.maxBodyBytes);
+  const submission = readSubmission(body, deps.counter);
+  const accepted = await deps.acceptor.accept(caller, submission);
+  // Several clients lose a job for ever when its frames overtake this answer.
+  ctx.res.once('close', accepted.release);
+  ctx.res.once('finish', accepted.release);
+  sendJson(ctx, answer(accepted));
+}
+
+function answer({ promptId, number, nodeErrors }: Accepted): Json {
+  return { prompt_id: promptId, number, node_errors: nodeErrors as unknown as Json };
+}

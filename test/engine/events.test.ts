@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { createFeed } from '../../src/engine/events.ts';
+import type { JobEvent } from '../../src/wire/jobs.ts';
+import { words } from '../support/jobs.ts';
+
+const NEVER = new AbortController().signal;
+
+const preview = (byte: number): JobEvent => ({
+  event: 'preview',
+  data: {
+    node_id: String(byte),
+    content_type: 'image/jpeg',
+    bytes: Uint8Array.of(byte),
+    x_with_step: true,
+  },
+});
+const text = (node_id: string): JobEvent => ({ event: 'x_text', data: { node_id, text: '' } });
+const progress = (nodes_done: number): JobEvent => ({
+  event: 'progress',
+  data: { value: nodes_done / 3, nodes_done, nodes_total: 3 },
+});
+
+async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[]> {
+  const events: JobEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+test('a slow listener loses all previews but the latest, and nothing else', async () => {
+  const feed = createFeed({ status: 'running' });
+  const stream = feed.listen(NEVER);
+  for (const event of [preview(1), text('a'), preview(2), text('b'), preview(3), text('c')])
+    feed.emit(event);
+  feed.end();
+  expect(words(await read(stream))).toEqual([
+    'status running',
+    'x_text a',
+    'x_text b',
+    'preview 3',
+    'x_text c',
+  ]);
+});
+
+test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
+  const feed = createFeed({ status: 'queued' });
+  for (const event of [progress(1), preview(1), preview(2), progress(2), text('a')])
+    feed.emit(event);
+  const stream = feed.listen(NEVER);
+  feed.end();
+  const events = await read(stream);
+  expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
+  expect(events[2]?.data).not.toHaveProperty('x_with_step');
+});
+
+test('a listener that leaves is forgotten, the others go on', async () => {
+  const feed = createFeed({ status: 'queued' });
+  const leaving = feed.listen(NEVER)[Symbol.asyncIterator]();
+  const staying = feed.listen(NEVER);
+  await leaving.return?.();
+  feed.emit(text('a'));
+  feed.end();
+  expect(await leaving.next()).toEqual({ value: undefined, done: true });
+  expect(words(await read(staying))).toEqual(['status queued', 'x_text a']);
+});
+
+test('an aborted listener ends without reading on', async () => {
+  const feed = createFeed({ status: 'queued' });
+  const stop = new AbortController();
+  const stream = feed.listen(stop.signal);
+  feed.emit(text('a'));
+  stop.abort();
+  expect(await read(stream)).toEqual([]);
+});

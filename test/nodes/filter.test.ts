@@ -1,0 +1,160 @@
+import { expect, test } from 'vitest';
+import { convolveApart, convolveDirectly } from '../../src/nodes/filter-convolve.ts';
+import { gaussian, sharpening } from '../../src/nodes/filter-kernel.ts';
+import { FILTER_NODES } from '../../src/nodes/filter.ts';
+import { Cancelled } from '../../src/nodes/node.ts';
+import { toBytes } from '../../src/nodes/tensor.ts';
+import { nodeNamed, picture, runToImage } from '../support/pictures.ts';
+import { fakeContext } from '../support/pixels.ts';
+
+const node = (name: string) => nodeNamed(FILTER_NODES, name);
+
+test('ImageInvert turns alpha like any other channel', async () => {
+  const image = picture({
+    width: 1,
+    height: 1,
+    channels: 4,
+    level: (i) => [0, 1, 0.25, 1][i] ?? 0,
+  });
+  const inverted = await runToImage(node('ImageInvert'), { image });
+  expect([...inverted.data]).toEqual([1, 0, 0.75, 0]);
+});
+
+const BLENDS = [
+  { mode: 'normal', a: 0.25, b: 0.5, full: 0.5 },
+  { mode: 'multiply', a: 0.5, b: 0.5, full: 0.25 },
+  { mode: 'screen', a: 0.5, b: 0.5, full: 0.75 },
+  { mode: 'overlay', a: 0.25, b: 0.5, full: 0.25 },
+  { mode: 'overlay', a: 0.75, b: 0.5, full: 0.75 },
+  { mode: 'soft_light', a: 0.25, b: 0.5, full: 0.25 },
+  { mode: 'soft_light', a: 0.25, b: 1, full: 0.5 },
+  { mode: 'difference', a: 0.75, b: 0.5, full: 0.25 },
+  { mode: 'difference', a: 0.5, b: 0.75, full: 0 },
+];
+
+test.each(BLENDS)('ImageBlend $mode of $a and $b is $full', async ({ mode, a, b, full }) => {
+  const image1 = picture({ width: 1, height: 1, level: () => a });
+  const image2 = picture({ width: 1, height: 1, level: () => b });
+  const inputs = { image1, image2, blend_factor: 1, blend_mode: mode };
+  const blended = await runToImage(node('ImageBlend'), inputs);
+  expect([...blended.data]).toEqual([full, full, full]);
+});
+
+test('ImageBlend uses a single picture for every picture of a batch, on either side', async () => {
+  const one = picture({ width: 2, height: 2, level: () => 1 });
+  const many = picture({ width: 2, height: 2, batch: 3 });
+  const settings = { blend_factor: 0, blend_mode: 'normal' };
+  const first = await runToImage(node('ImageBlend'), { image1: many, image2: one, ...settings });
+  expect(first.data).toEqual(many.data);
+  const second = await runToImage(node('ImageBlend'), { image1: one, image2: many, ...settings });
+  expect(second).toMatchObject({ batch: 3 });
+});
+
+test('ImageBlend drops the alpha of the second picture when the first has none', async () => {
+  const image1 = picture({ width: 2, height: 2 });
+  const image2 = picture({ width: 2, height: 2, channels: 4, level: (i) => (i % 4) / 4 });
+  const inputs = { image1, image2, blend_factor: 1, blend_mode: 'normal' };
+  const blended = await runToImage(node('ImageBlend'), inputs);
+  expect(Array.from(blended.data.subarray(0, 6))).toEqual([0, 0.25, 0.5, 0, 0.25, 0.5]);
+});
+
+test.each([
+  { what: 'batches of 2 and 3', first: { batch: 2 }, second: { batch: 3 } },
+  { what: 'alpha only in the first', first: { channels: 4 }, second: { channels: 3 } },
+])('ImageBlend refuses $what as v1 does', async ({ first, second }) => {
+  const image1 = picture({ width: 2, height: 2, ...first });
+  const image2 = picture({ width: 2, height: 2, ...second });
+  const inputs = { image1, image2, blend_factor: 0.5, blend_mode: 'normal' };
+  await expect(async () => runToImage(node('ImageBlend'), inputs)).rejects.toMatchObject({
+    exceptionType: 'RuntimeError',
+  });
+});
+
+test('ImageBlur refuses a radius that does not fit into the picture, naming both', async () => {
+  const inputs = { image: picture({ width: 9, height: 4 }), blur_radius: 4, sigma: 1 };
+  await expect(async () => runToImage(node('ImageBlur'), inputs)).rejects.toThrow(/4.*9 × 4/);
+});
+
+test('ImageSharpen stays between black and white', async () => {
+  const inputs = { image: picture({ width: 9, height: 9 }), sharpen_radius: 2, sigma: 1, alpha: 5 };
+  const { data } = await runToImage(node('ImageSharpen'), inputs);
+  expect(Math.min(...data)).toBe(0);
+  expect(Math.max(...data)).toBe(1);
+});
+
+const HUNDREDTH_OF_A_LEVEL = 0.01 / 255;
+
+const WIDE = [
+  { radius: 1, sigma: 1, alpha: null },
+  { radius: 9, sigma: 0.3, alpha: null },
+  { radius: 31, sigma: 10, alpha: null },
+  { radius: 9, sigma: 0.3, alpha: 0.1 },
+  { radius: 20, sigma: 1, alpha: 1 },
+];
+
+test.each(WIDE)(
+  'the fast way for wide kernels ($radius, $sigma, $alpha) agrees with the exact one and keeps white',
+  ({ radius, sigma, alpha }) => {
+    const blur = gaussian(radius, sigma);
+    const kernel = alpha === null ? blur : sharpening(blur, alpha);
+    const image = picture({ width: 40, height: 35, batch: 2 });
+    const exact = convolveDirectly(fakeContext({}), image, kernel);
+    const fast = convolveApart(fakeContext({}), image, kernel);
+    const worst = Math.max(...exact.data.map((level, i) => Math.abs(level - (fast.data[i] ?? 9))));
+    expect(worst).toBeLessThan(HUNDREDTH_OF_A_LEVEL);
+    const white = picture({ width: 40, height: 35, level: () => 1 });
+    expect(toBytes(convolveApart(fakeContext({}), white, kernel), 0)).toEqual(
+      toBytes(convolveDirectly(fakeContext({}), white, kernel), 0),
+    );
+  },
+);
+
+const coloursOf = (data: Float32Array): Set<string> =>
+  new Set(Array.from({ length: data.length / 3 }, (_, i) => data.slice(i * 3, i * 3 + 3).join()));
+
+const DITHERS = ['none', 'floyd-steinberg', 'bayer-2', 'bayer-4', 'bayer-8', 'bayer-16'];
+
+test.each(DITHERS)(
+  'ImageQuantize with dither %s uses no more colours than asked',
+  async (dither) => {
+    const image = picture({ width: 40, height: 30 });
+    for (const colors of [1, 2, 7, 64]) {
+      const { data } = await runToImage(node('ImageQuantize'), { image, colors, dither });
+      expect(coloursOf(data).size).toBeLessThanOrEqual(colors);
+    }
+  },
+);
+
+test('ImageQuantize copes with more colours than its table holds', async () => {
+  const level = (i: number): number => {
+    const mixed = Math.imul(i ^ (i >>> 7), 0x9e3779b1);
+    return (Math.imul(mixed ^ (mixed >>> 13), 0x85ebca6b) >>> 24) / 255;
+  };
+  const image = picture({ width: 300, height: 300, level });
+  expect(coloursOf(image.data).size).toBeGreaterThan(65_536);
+  const { data } = await runToImage(node('ImageQuantize'), { image, colors: 8, dither: 'none' });
+  expect(coloursOf(data).size).toBe(8);
+});
+
+test('ImageQuantize leaves a picture with few, well apart colours as it is', async () => {
+  const image = picture({ width: 8, height: 8, level: (i) => (Math.floor(i / 3) % 5) / 5 });
+  const { data } = await runToImage(node('ImageQuantize'), { image, colors: 5, dither: 'none' });
+  expect(data).toEqual(image.data);
+});
+
+test.each([
+  { name: 'ImageBlend', inputs: { blend_factor: 0.5, blend_mode: 'normal' } },
+  { name: 'ImageBlur', inputs: { blur_radius: 1, sigma: 1 } },
+  { name: 'ImageSharpen', inputs: { sharpen_radius: 1, sigma: 1, alpha: 1 } },
+  { name: 'ImageQuantize', inputs: { colors: 4, dither: 'floyd-steinberg' } },
+])('$name stops at once when the job is cancelled', async ({ name, inputs }) => {
+  const image = picture({ width: 5, height: 5 });
+  const context = {
+    ...fakeContext({}),
+    check: () => {
+      throw new Cancelled();
+    },
+  };
+  const given = { image, image1: image, image2: image, ...inputs };
+  await expect(async () => runToImage(node(name), given, context)).rejects.toThrow(Cancelled);
+});

@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest';
+import { Cancelled } from '../../src/nodes/node.ts';
+import { RESAMPLE_METHODS, upscale, upscaleMask } from '../../src/nodes/resample.ts';
+import { SCALE_NODES } from '../../src/nodes/scale.ts';
+import { frameOf } from '../../src/nodes/tensor.ts';
+import { nodeNamed, picture, runToImage } from '../support/pictures.ts';
+import { fakeContext } from '../support/pixels.ts';
+
+const node = (name: string) => nodeNamed(SCALE_NODES, name);
+
+const SIZES = [
+  { name: 'ImageScale', inputs: { width: 8, height: 0 }, from: '6x4', to: '8x5' },
+  { name: 'ImageScale', inputs: { width: 0, height: 1 }, from: '1x9', to: '1x1' },
+  { name: 'ImageScale', inputs: { width: 3, height: 2 }, from: '6x4', to: '3x2' },
+  { name: 'ImageScaleBy', inputs: { scale_by: 0.5 }, from: '5x7', to: '2x4' },
+  { name: 'ImageScaleBy', inputs: { scale_by: 1.1 }, from: '10x20', to: '11x22' },
+  { name: 'ImageScaleToTotalPixels', inputs: { megapixels: 0.01 }, from: '64x16', to: '205x51' },
+  { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '10x20', to: '15x30' },
+  { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '20x5', to: '30x8' },
+  { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '4x4', to: '30x30' },
+];
+
+test.each(SIZES)('$name with $inputs makes $from $to', async ({ name, inputs, from, to }) => {
+  const [width, height] = from.split('x').map(Number) as [number, number];
+  const image = picture({ width, height });
+  const given = { image, upscale_method: 'nearest-exact', crop: 'disabled', ...inputs };
+  const scaled = await runToImage(node(name), given);
+  expect(`${scaled.width}x${scaled.height}`).toBe(to);
+  expect(scaled.data).toHaveLength(scaled.width * scaled.height * 3);
+});
+
+test('ImageScale with width 0 and height 0 passes the picture through untouched', async () => {
+  const image = picture({ width: 3, height: 3 });
+  const inputs = { image, upscale_method: 'lanczos', width: 0, height: 0, crop: 'center' };
+  expect(await runToImage(node('ImageScale'), inputs)).toBe(image);
+});
+
+test('crop center keeps the middle of the longer side', () => {
+  const image = picture({ width: 4, height: 1, channels: 1, level: (i) => i });
+  const options = { width: 2, height: 1, method: 'nearest-exact', crop: 'center' } as const;
+  expect([...upscale(fakeContext({}), image, options).data]).toEqual([1, 2]);
+});
+
+test.each(RESAMPLE_METHODS)('%s leaves a flat picture flat, larger and smaller', (method) => {
+  const image = picture({ width: 20, height: 30, level: () => 1 });
+  for (const [width, height] of [
+    [7, 90],
+    [200, 11],
+  ] as const) {
+    const scaled = upscale(fakeContext({}), image, { width, height, method, crop: 'disabled' });
+    expect(Math.max(...scaled.data.map((level) => Math.abs(level - 1)))).toBeLessThan(1e-6);
+  }
+});
+
+test.each(RESAMPLE_METHODS)('%s scales each picture of a batch as if it were alone', (method) => {
+  const batch = picture({ width: 9, height: 8, batch: 3 });
+  const options = { width: 13, height: 5, method, crop: 'center' } as const;
+  const together = upscale(fakeContext({}), batch, options);
+  for (const index of [0, 1, 2]) {
+    const single = { ...batch, batch: 1, data: frameOf(batch, index) };
+    expect(frameOf(together, index)).toEqual(upscale(fakeContext({}), single, options).data);
+  }
+});
+
+test.each(RESAMPLE_METHODS)('%s stops at once when the job is cancelled', (method) => {
+  const context = {
+    ...fakeContext({}),
+    check: () => {
+      throw new Cancelled();
+    },
+  };
+  const image = picture({ width: 9, height: 8 });
+  const options = { width: 13, height: 5, method, crop: 'disabled' } as const;
+  expect(() => upscale(context, image, options)).toThrow(Cancelled);
+});
+
+test('a mask is scaled as one channel of a picture', () => {
+  const image = picture({ width: 9, height: 8, channels: 1 });
+  const mask = { kind: 'mask', batch: 1, height: 8, width: 9, data: image.data } as const;
+  const options = { width: 5, height: 5, method: 'bilinear', crop: 'disabled' } as const;
+  expect(upscaleMask(fakeContext({}), mask, options)).toEqual({
+    kind: 'mask',
+    batch: 1,
+    height: 5,
+    width: 5,
+    data: upscale(fakeContext({}), image, options).data,
+  });
+});
+
+test('lanczos lets no colour of transparent pixels bleed into visible ones', () => {
+  const redIfHidden = [1, 0, 0, 0, 0, 1, 0, 1];
+  const image = picture({
+    width: 8,
+    height: 1,
+    channels: 4,
+    level: (i) => redIfHidden[i % 8] ?? 0,
+  });
+  const options = { width: 4, height: 1, method: 'lanczos', crop: 'disabled' } as const;
+  const scaled = upscale(fakeContext({}), image, options);
+  expect([0, 4, 8, 12].map((i) => scaled.data[i])).toEqual([0, 0, 0, 0]);
+});
+
+test('a factor that leaves no pixel is an error, not an empty picture', async () => {
+  const inputs = {
+    image: picture({ width: 9, height: 9 }),
+    upscale_method: 'area',
+    scale_by: 0.01,
+  };
+  await expect(async () => runToImage(node('ImageScaleBy'), inputs)).rejects.toMatchObject({
+    exceptionType: 'RuntimeError',
+    message: 'Cannot scale to 0 × 0: both sides must be at least 1',
+  });
+});
+
+test('a method nobody knows is an error that names it', async () => {
+  const inputs = { image: picture({ width: 9, height: 9 }), upscale_method: 'magic', scale_by: 2 };
+  await expect(async () => runToImage(node('ImageScaleBy'), inputs)).rejects.toThrow(/magic/);
+});

@@ -1,0 +1,170 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createSlots } from '../../src/v1/render.ts';
+import { contentTypeOf, dispositionOf } from '../../src/v1/served-as.ts';
+import { type Grant, createViewSigner } from '../../src/v1/signed-url.ts';
+import { type House, multipart, openHouse, place } from '../support/v1-routes.ts';
+
+describe('a file from upload to download', () => {
+  let house: House;
+  beforeEach(async () => {
+    house = await openHouse({ view: 'auto' });
+  });
+  afterEach(() => house.close());
+
+  test('by the names the upload answered, listed newest first', async () => {
+    const names: string[] = [];
+    for (const data of ['one', 'two']) {
+      const answer = await house.ask(
+        '/api/upload/image',
+        multipart({ name: 'image', filename: 'a.txt', data }),
+      );
+      names.push(JSON.parse(answer.body.toString()).name);
+    }
+    expect(names).toEqual(['a.txt', 'a (1).txt']);
+    const listed = await house.ask('/internal/files/input');
+    expect(JSON.parse(listed.body.toString())).toEqual(names.toReversed());
+    const seen = await house.ask('/view?filename=a%20(1).txt%20[input]');
+    expect([seen.body.toString(), seen.headers['content-type']]).toEqual(['two', 'text/plain']);
+  });
+
+  test('with a URL the client left unencoded', async () => {
+    await place(house, 'a b (1).txt', 'x');
+    expect(
+      (await house.ask('/view?type=input&filename=a+b+(1).txt&subfolder=&rand=0.5')).status,
+    ).toBe(200);
+  });
+
+  test('through fetch, which demands the 302 when it follows none and gets the bytes when it does', async () => {
+    await place(house, 'a.txt', 'bytes');
+    const url = `${house.url}/api/view?type=input&filename=a.txt`;
+    const manual = await fetch(url, { redirect: 'manual', headers: { 'X-API-Key': 'k' } });
+    expect(manual.status).toBe(302);
+    const direct = await fetch(String(manual.headers.get('Location')));
+    expect(await direct.text()).toBe('bytes');
+    expect(await (await fetch(url, { headers: { 'X-API-Key': 'k' } })).text()).toBe('bytes');
+  });
+
+  test('is cut off, not ended, when the v2 side breaks in the middle', async () => {
+    await place(house, 'a.txt', 'x'.repeat(100));
+    house.assets.content = async () => ({
+      ok: true,
+      value: {
+        kind: 'bytes',
+        contentType: 'text/plain',
+        totalBytes: 100,
+        stream: Readable.from(
+          (function* () {
+            yield Buffer.from('half');
+            throw new Error('upstream went away');
+          })(),
+        ),
+      },
+    });
+    await expect(house.ask('/view?type=input&filename=a.txt')).rejects.toThrow(
+      /aborted|hang up|reset/i,
+    );
+  });
+
+  test.each(['nope', 'Input', '..'])(
+    '/internal/files/%s is 400 with v1\u2019s words',
+    async (type) => {
+      const answer = await house.ask(`/internal/files/${type}`);
+      expect([answer.status, answer.body.toString()]).toEqual([
+        400,
+        '{"error":"Invalid directory type"}',
+      ]);
+    },
+  );
+});
+
+describe('a signed link', () => {
+  const clock = { now: 1_000_000 };
+  const signer = (secret = 'a') =>
+    createViewSigner({ secret: Buffer.from(secret), lifetimeMs: 60_000, now: () => clock.now });
+  const grants = fc.record<Grant>({
+    user: fc.string({ unit: 'binary-ascii' }),
+    type: fc.constantFrom('input', 'output', 'temp'),
+    subfolder: fc.string(),
+    filename: fc.string({ unit: 'grapheme' }),
+    look: fc.dictionary(fc.constantFrom('preview', 'channel'), fc.string(), {
+      noNullPrototype: true,
+    }),
+  });
+
+  test('grants exactly what was signed', () => {
+    fc.assert(
+      fc.property(grants, (grant) => {
+        expect(signer().verify(new URLSearchParams(signer().sign(grant)))).toEqual(grant);
+      }),
+    );
+  });
+
+  test('grants nothing once any of its values is changed, or under another secret', () => {
+    fc.assert(
+      fc.property(grants, fc.nat(), fc.string(), (grant, pick, value) => {
+        const query = new URLSearchParams(signer().sign(grant));
+        expect(signer('b').verify(query)).toBeUndefined();
+        const keys = [...query.keys()];
+        const key = keys[pick % keys.length] ?? '';
+        fc.pre(query.get(key) !== value);
+        query.set(key, value);
+        expect(signer().verify(query)).toBeUndefined();
+      }),
+    );
+  });
+
+  test('does not let a value flow into its neighbour', () => {
+    const grant: Grant = {
+      user: 'u',
+      type: 'input',
+      subfolder: 'a',
+      filename: 'b&subfolder=c',
+      look: {},
+    };
+    const query = new URLSearchParams(signer().sign(grant));
+    expect(query.get('filename')).toBe('b&subfolder=c');
+    expect(signer().verify(query)).toEqual(grant);
+  });
+});
+
+test('no more pictures are decoded at once than there are slots, and a failure frees its own', async () => {
+  const slots = createSlots(2);
+  let [running, most] = [0, 0];
+  const work = async (index: number): Promise<number> => {
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    if (index % 3 === 0) throw new Error('failed');
+    return index;
+  };
+  const results = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, i) => slots(() => work(i))),
+  );
+  expect(most).toBe(2);
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(13);
+});
+
+test.each([
+  ['a.png', 'image/png'],
+  ['a.JPG', 'image/jpeg'],
+  ['a.webp', 'image/webp'],
+  ['a.mp4', 'video/mp4'],
+  ['a.flac', 'audio/flac'],
+  ['a.glb', 'model/gltf-binary'],
+  ['a.txt', 'text/plain'],
+  ['a.latent', undefined],
+  ['png', undefined],
+])('the extension of %s means %s', (name, type) => expect(contentTypeOf(name)).toBe(type));
+
+test('whatever a file is called, its disposition is one header line that names it', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (name) => {
+      const header = dispositionOf(name);
+      expect(header).toMatch(
+        /^filename="(?:[ !#-[\]-~]|\\.)*"(?:; filename\*=UTF-8''[\w%.~!$&+^`|#-]*)?$/,
+      );
+    }),
+  );
+});
