@@ -63,6 +63,8 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
     headers: request.headers,
     // JavaScript parsers read names as latin1 unless told; v1 clients send UTF-8.
     defParamCharset: 'utf8',
+    // Folders in a file name are v1's business: it keeps some and refuses others.
+    preservePath: true,
     limits: {
       fieldSize: options.maxFieldBytes ?? 64 * 1024,
       fields: options.maxFields ?? 20,
@@ -92,6 +94,8 @@ function createForm(options: MultipartOptions) {
   const limit = (): void => void (overLimit = true);
 
   async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
+    // The parser fails a cut-off part before anybody reads it.
+    stream.on('error', () => {});
     stream.once('limit', limit);
     const spooled = await spoolStream(stream, { dir: options.dir, maxBytes: options.maxFileBytes });
     if (!spooled.ok) stream.resume();

@@ -11,13 +11,11 @@ import {
   type Result,
 } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
+import { checkPlacement, checkUpload } from './asset-checks.ts';
 import type { Blobs } from './blobs.ts';
 import { contentLink, isoTime } from './links.ts';
 import type { Locks } from './locks.ts';
 
-const MIN_EXPIRES_IN_S = 60;
-const MAX_EXPIRES_IN_S = 604_800;
-const MAX_FILE_PATH_CHARS = 1024;
 const READ_CHUNK_BYTES = 2 ** 20;
 
 export type AssetDeps = {
@@ -177,43 +175,6 @@ function showAsset(row: AssetRow, nowMs: number): Asset {
     job_id: row.jobId,
     ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
   };
-}
-
-function checkUpload(upload: AssetUpload): Result<never> | undefined {
-  const { expectedHash, file } = upload;
-  if (expectedHash !== undefined && expectedHash.toLowerCase() !== file.hash) {
-    return refuse(409, 'hash_mismatch', 'the bytes do not have the expected hash');
-  }
-  return checkPlacement(upload);
-}
-
-function checkPlacement(asset: {
-  filePath?: string;
-  expiresInSeconds?: number;
-}): Result<never> | undefined {
-  const { filePath, expiresInSeconds: seconds } = asset;
-  if (filePath !== undefined && !isRelativePath(filePath)) {
-    return refuse(
-      422,
-      'invalid_request',
-      'file_path must be a relative path without special segments',
-    );
-  }
-  if (seconds === undefined) return undefined;
-  if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S)
-    return undefined;
-  const range = `${MIN_EXPIRES_IN_S} to ${MAX_EXPIRES_IN_S}`;
-  return refuse(
-    422,
-    'invalid_request',
-    `expires_in must be a whole number of seconds from ${range}`,
-  );
-}
-
-/** A back-slash is a separator to some systems, so it is refused like the special segments. */
-function isRelativePath(filePath: string): boolean {
-  if (filePath.length > MAX_FILE_PATH_CHARS || /[\\\p{Cc}]/u.test(filePath)) return false;
-  return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
 }
 
 function notFound<T>(): Result<T> {

@@ -90,6 +90,7 @@ const sinc = (x: number): number => (x === 0 ? 1 : Math.sin(x * Math.PI) / (x * 
 
 const resizeWidth = (context: ResampleContext, source: Bytes, width: number): Bytes => {
   const { channels, height } = source;
+  context.reserve(width * height * channels);
   const data = new Uint8ClampedArray(width * height * channels);
   const taps = lanczosTaps(source.width, width);
   for (let y = 0; y < height; y++) {
@@ -118,6 +119,7 @@ const weigh = (line: Uint8Array, { first, weights }: Tap, { channel, channels }:
 
 const resizeHeight = (context: ResampleContext, source: Bytes, height: number): Bytes => {
   const { channels, width } = source;
+  context.reserve(width * height * channels);
   const data = new Uint8ClampedArray(width * height * channels);
   const length = width * channels;
   const sums = new Int32Array(length);

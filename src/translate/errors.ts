@@ -1,23 +1,38 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { V2Error } from '../wire/jobs.ts';
+import type { NodeErrors, PromptRefusal } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
-import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../wire/v1.ts';
+import { type MissingContext, missingFiles, toNodeErrors, unknownClass } from './node-errors.ts';
 
-/** A v1 answer to a v2 refusal. */
+/** A v1 answer to what v2 refused. */
 export type V1Refusal = {
   readonly status: number;
   readonly body: PromptRefusal;
   readonly retryAfterSeconds?: number;
 };
 
-/** v2 error code → v1 status and `error.type` of `POST /prompt`; the contract's order, then others seen. */
-const PROMPT_ERROR: { readonly [code: string]: { readonly status: number; readonly type: string } } = {
+/** The same for every other v1 call. */
+export type PlainRefusal = {
+  readonly status: number;
+  readonly body: { readonly code: string; readonly message: string };
+  readonly retryAfterSeconds?: number;
+};
+
+type Row = { readonly status: number; readonly type: string };
+
+/**
+ * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others seen.
+ * v1 clients read 429 as "subscription not active", so waiting is told as 503.
+ */
+const ROWS = {
   invalid_workflow: { status: 400, type: 'prompt_outputs_failed_validation' },
   workflow_format_ui: { status: 400, type: 'invalid_prompt' },
   missing_asset: { status: 400, type: 'prompt_outputs_failed_validation' },
-  // The v1 caller did nothing wrong: the key is ours.
+  // The upload was damaged between us and v2; the client sent it well.
+  hash_mismatch: { status: 500, type: 'hash_mismatch' },
+  blob_not_found: { status: 404, type: 'not_found' },
+  // The key is ours: the client did nothing wrong, and whether the job exists is unknown.
   idempotency_key_reuse: { status: 500, type: 'outcome_unknown' },
-  // v1 clients read a 429 as "subscription inactive".
   queue_full: { status: 503, type: 'queue_full' },
   insufficient_credits: { status: 402, type: 'insufficient_credits' },
   not_found: { status: 404, type: 'not_found' },
@@ -27,76 +42,136 @@ const PROMPT_ERROR: { readonly [code: string]: { readonly status: number; readon
   deployment_not_ready: { status: 503, type: 'deployment_not_ready' },
   deployment_stopped: { status: 503, type: 'deployment_stopped' },
   upstream_error: { status: 500, type: 'upstream_error' },
+  upstream_unreachable: { status: 503, type: 'upstream_unreachable' },
+  sso_required: { status: 403, type: 'sso_required' },
+  forbidden_origin: { status: 403, type: 'forbidden_origin' },
   payload_too_large: { status: 400, type: 'payload_too_large' },
-};
+  invalid_body: { status: 400, type: 'invalid_prompt' },
+  invalid_request: { status: 400, type: 'invalid_prompt' },
+  metadata_not_supported: { status: 500, type: 'metadata_not_supported' },
+  output_unavailable: { status: 404, type: 'not_found' },
+  too_many_streams: { status: 503, type: 'too_many_streams' },
+} as const satisfies Readonly<Record<string, Row>>;
 
-/** v2 `reason` of a node error → v1's type; an unknown reason is a custom refusal in its own words. */
-const REASON_TYPE: { readonly [reason: string]: string } = {
-  missing_input: 'required_input_missing',
-  required_input_missing: 'required_input_missing',
-  value_not_in_list: 'value_not_in_list',
-  invalid_value: 'invalid_input_type',
-  invalid_type: 'invalid_input_type',
-  type_mismatch: 'return_type_mismatch',
-};
+/** Codes the table has a row for. */
+export type KnownCode = keyof typeof ROWS;
 
-/** What `POST /prompt` answers when v2 refuses the job. */
-export function toPromptRefusal(error: V2Error, graph: Graph): V1Refusal {
-  const row = PROMPT_ERROR[error.code] ?? { status: fallbackStatus(error.status), type: error.code };
+/** v2's generic answer says nothing of its inside, neither do we. */
+const UPSTREAM_FAILED = 'The job service failed. Please try again.';
+
+/** What `POST /prompt` answers when v2 refuses the job. `context` names what only the caller knows. */
+export function toPromptRefusal(
+  error: V2Error,
+  graph: Graph,
+  context: MissingContext = {},
+): V1Refusal {
+  const { status, type } = rowOf(error);
   const details = isJsonObject(error.details) ? error.details : {};
-  const own = isJsonObject(details.error) ? details.error : undefined;
-  const body: PromptRefusal = {
-    error: {
-      type: text(own?.type) ?? row.type,
-      message: text(own?.message) ?? error.message,
-      details: text(own?.details) ?? '',
-      extra_info: isJsonObject(own?.extra_info) ? own.extra_info : {},
-    },
-    node_errors: toNodeErrors(details.node_errors, graph),
+  const node_errors =
+    error.code === 'missing_asset'
+      ? missingFiles(details, graph, context)
+      : toNodeErrors(details.node_errors, graph, context.outputs ?? []);
+  const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph);
+  const own = {
+    type,
+    message: type === 'prompt_outputs_failed_validation' ? VALIDATION_FAILED : messageOf(error),
+    details: ownErrors(node_errors, context.outputs ?? []),
+    extra_info: {},
   };
-  const { retryAfterSeconds } = error;
-  return { status: row.status, body, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
+  return withRetry({ status, body: { error: stated ?? own, node_errors } }, error);
 }
 
-/** Outputs of the graph that no error stands in the way of; a partly good graph runs them. */
+/** What any other v1 call answers. */
+export function toPlainRefusal(error: V2Error): PlainRefusal {
+  const { status, type } = rowOf(error);
+  const code = type === 'invalid_prompt' ? error.code : type;
+  return withRetry({ status, body: { code, message: messageOf(error) } }, error);
+}
+
+/**
+ * Outputs that nothing stands in the way of; v1 runs them and reports the rest. A refusal that
+ * names no node condemns all of them.
+ */
 export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]): readonly string[] {
-  const bad = new Set(Object.values(nodeErrors).flatMap((node) => node.dependent_outputs));
+  const failed = Object.entries(nodeErrors);
+  if (failed.length === 0) return [];
+  const bad = new Set(failed.flatMap(([id, { dependent_outputs }]) => [id, ...dependent_outputs]));
   return outputs.filter((id) => !bad.has(id));
 }
 
-/** v2 knows two shapes: v1's own, passed through, and lists of `{field, reason}`. */
-function toNodeErrors(value: Json | undefined, graph: Graph): NodeErrors {
-  if (!isJsonObject(value)) return {};
-  const entries = Object.entries(value).map(([id, node]) => [id, toNodeError(node, graph[id]?.class_type ?? '')]);
-  return Object.fromEntries(entries) as NodeErrors;
+/** Refusal of a request that v2 has no words for; nothing is dropped in silence. */
+export function untranslatable(what: string, loss: string): V1Refusal {
+  return refusal('untranslatable', `"${what}" cannot be translated: ${loss}`);
 }
 
-function toNodeError(value: Json, classType: string): Json {
-  if (isJsonObject(value) && Array.isArray(value.errors)) return value;
-  const entries = Array.isArray(value) ? value.filter(isJsonObject) : [];
+/** Refuses what is no API-format graph; the original answers 500 to most of it. */
+export function refuseShape(graph: JsonObject): V1Refusal | undefined {
+  if (Array.isArray(graph.nodes) || Array.isArray(graph.links)) {
+    return refusal(
+      'invalid_prompt',
+      'This is a workflow in the UI format. Export it in API format.',
+    );
+  }
+  const bad = Object.entries(graph).find(
+    ([, node]) => !isJsonObject(node) || typeof node.class_type !== 'string',
+  );
+  if (!bad) return undefined;
+  const message = 'Cannot execute because a node is missing the class_type property.';
+  return refusal('invalid_prompt', message, `Node ID '#${bad[0]}'`);
+}
+
+const VALIDATION_FAILED = 'Prompt outputs failed validation';
+
+function refusal(type: string, message: string, details = ''): V1Refusal {
   return {
-    errors: entries.map(toEntry) as unknown as Json,
-    dependent_outputs: [],
-    class_type: classType,
+    status: 400,
+    body: { error: { type, message, details, extra_info: {} }, node_errors: {} },
   };
 }
 
-function toEntry(entry: JsonObject): NodeErrorEntry {
-  const field = text(entry.field) ?? '';
-  const reason = text(entry.reason) ?? 'refused';
-  return {
-    type: REASON_TYPE[reason] ?? 'custom_validation_failed',
-    message: reason,
-    details: field,
-    extra_info: field === '' ? {} : { input_name: field },
-  };
+function rowOf(error: V2Error): Row {
+  const names = /subscription/i.test(error.message);
+  if (error.code === 'forbidden' && names) return { status: 429, type: 'subscription_inactive' };
+  if (isKnown(error.code)) return ROWS[error.code];
+  return { status: statusOf(error.status), type: error.code };
 }
 
-function fallbackStatus(status: number): number {
+function isKnown(code: string): code is KnownCode {
+  return Object.hasOwn(ROWS, code);
+}
+
+/** Status of a refusal with a code nobody has seen. */
+function statusOf(status: number): number {
   if (status === 429) return 503;
-  return status === 422 ? 400 : status;
+  if (status === 409 || status < 400) return 500;
+  return status === 422 || status === 413 ? 400 : status;
 }
 
-function text(value: Json | undefined): string | undefined {
-  return typeof value === 'string' ? value : undefined;
+function messageOf({ code, status, message }: V2Error): string {
+  return code === 'upstream_error' && status >= 500 ? UPSTREAM_FAILED : message;
+}
+
+function nativeError(value: Json | undefined): PromptRefusal['error'] | undefined {
+  if (!isJsonObject(value) || typeof value.type !== 'string') return undefined;
+  return {
+    type: value.type,
+    message: typeof value.message === 'string' ? value.message : '',
+    details: typeof value.details === 'string' ? value.details : '',
+    extra_info: isJsonObject(value.extra_info) ? value.extra_info : {},
+  };
+}
+
+/** v1 joins the errors of the output nodes themselves; a fault further up leaves the text empty. */
+function ownErrors(nodeErrors: NodeErrors, outputs: readonly string[]): string {
+  const own = outputs.flatMap((id) =>
+    Object.hasOwn(nodeErrors, id) ? (nodeErrors[id]?.errors ?? []) : [],
+  );
+  return own.map(({ message, details }) => `${message}: ${details}`).join('\n');
+}
+
+function withRetry<T extends object>(
+  answer: T,
+  { retryAfterSeconds }: V2Error,
+): T & { retryAfterSeconds?: number } {
+  return retryAfterSeconds === undefined ? answer : { ...answer, retryAfterSeconds };
 }

@@ -60,7 +60,8 @@ const ROWS = Object.entries(SIGNS) as [DocumentedException, Signs][];
 const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 
 /** A Python or JavaScript exception class as the last line of a traceback starts with it. */
-const CLASS_LINE = /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
+const CLASS_LINE =
+  /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
 
 /** What `execution_error.exception_type` says of a v2 job error. */
 export function exceptionType(error: JobError): string {
@@ -77,7 +78,10 @@ export function isFinal(code: string): boolean {
 /** v1's traceback: a list of texts that end with a newline. */
 export function tracebackLines(traceback: string | null | undefined): readonly string[] {
   if (!traceback) return [];
-  return traceback.replace(/\n$/, '').split('\n').map((line) => `${line}\n`);
+  return traceback
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => `${line}\n`);
 }
 
 function byCode(code: string): DocumentedException | undefined {

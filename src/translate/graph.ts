@@ -33,7 +33,11 @@ export function pruneTo(graph: Graph, targets: Iterable<string>): Graph {
 }
 
 /** Which of these output nodes fail when that node does. */
-export function dependents(graph: Graph, nodeId: string, outputs: readonly string[]): readonly string[] {
+export function dependents(
+  graph: Graph,
+  nodeId: string,
+  outputs: readonly string[],
+): readonly string[] {
   return outputs.filter((output) => ancestors(graph, [output]).has(nodeId));
 }
 

@@ -32,7 +32,9 @@ export function shortInputs(inputs: { readonly [name: string]: readonly Json[] }
   const entries = Object.entries(inputs).map(
     ([name, values]) => [name, whileFits(values, VALUE_CHARS * 4, sizeOf).map(shortValue)] as const,
   );
-  return Object.fromEntries(whileFits(entries, PART_CHARS, ([name, values]) => sizeOf([name, values])));
+  return Object.fromEntries(
+    whileFits(entries, PART_CHARS, ([name, values]) => sizeOf([name, values])),
+  );
 }
 
 /** What a node shows, with its texts cut only when the whole would break a client's frame limit. */
@@ -59,12 +61,17 @@ function shortValue(value: Json): Json {
 }
 
 function cut(text: string, maxChars: number): string {
-  if (pythonJson(text.slice(0, maxChars)).length <= maxChars && text.length <= maxChars) return text;
+  if (pythonJson(text.slice(0, maxChars)).length <= maxChars && text.length <= maxChars)
+    return text;
   // One character costs at most six when it is escaped.
   return `${text.slice(0, Math.floor(maxChars / 6))}${CUT}`;
 }
 
-function whileFits<T>(items: readonly T[], budget: number, size: (item: T) => number): readonly T[] {
+function whileFits<T>(
+  items: readonly T[],
+  budget: number,
+  size: (item: T) => number,
+): readonly T[] {
   let left = budget;
   const end = items.findIndex((item) => (left -= size(item)) < 0);
   return end < 0 ? items : items.slice(0, end);

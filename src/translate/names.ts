@@ -10,7 +10,8 @@ export function* freeNames(filename: string): Generator<string, never> {
   const counted = COUNTED.exec(filename)?.groups;
   if (counted) yield* continued(counted as { stem: string; count: string; tail: string });
   const dot = filename.lastIndexOf('.');
-  const [stem, extension] = dot > 0 ? [filename.slice(0, dot), filename.slice(dot)] : [filename, ''];
+  const [stem, extension] =
+    dot > 0 ? [filename.slice(0, dot), filename.slice(dot)] : [filename, ''];
   for (let i = 1; ; i++) yield `${stem} (${i})${extension}`;
 }
 

@@ -28,8 +28,12 @@ export function settle(turn: Turn, { job, files }: Extract<Input, { kind: 'settl
   if (neverRan && state.phase === 'new') return endCanceled(turn);
   sayCached(turn);
   releasePicture(turn);
-  tellMissedPictures(turn, job.outputs.filter((output) => output.x_websocket === true));
-  for (const [nodeId, output] of showJob(job, state.files, state.graph)) tellIfNews(turn, nodeId, output);
+  tellMissedPictures(
+    turn,
+    job.outputs.filter((output) => output.x_websocket === true),
+  );
+  for (const [nodeId, output] of showJob(job, state.files, state.graph))
+    tellIfNews(turn, nodeId, output);
   if (job.status === 'succeeded') return endSucceeded(turn);
   if (job.status === 'failed') return endFailed(turn, job.error ?? UNEXPLAINED);
   if (job.status === 'canceled') return endCanceled(turn);
@@ -67,7 +71,10 @@ const UNEXPLAINED: JobError = { code: 'job_failed', message: 'execution failed' 
 function endSucceeded(turn: Turn): void {
   const { state, atMs } = turn;
   for (const [nodeId, run] of state.runs) if (run.state === 'running') finish(turn, nodeId);
-  sayForHistory(turn, { type: 'execution_success', data: { prompt_id: state.promptId, timestamp: atMs } });
+  sayForHistory(turn, {
+    type: 'execution_success',
+    data: { prompt_id: state.promptId, timestamp: atMs },
+  });
   close(turn, 'succeeded');
 }
 
@@ -120,12 +127,16 @@ function literalInputs(turn: Turn, nodeId: string): { readonly [name: string]: r
 
 function tellIfNews(turn: Turn, nodeId: string, output: NodeOutput): void {
   const said = turn.state.announced.get(nodeId);
-  const isSaid = said !== undefined && stringifyJson(said as Json) === stringifyJson(output as Json);
+  const isSaid =
+    said !== undefined && stringifyJson(said as Json) === stringifyJson(output as Json);
   if (!isSaid) announce(turn, nodeId, output);
 }
 
 /** Socket images are results: those the stream lost are sent before the end, on their own node. */
-function tellMissedPictures(turn: Turn, outputs: Extract<Input, { kind: 'settled' }>['job']['outputs']): void {
+function tellMissedPictures(
+  turn: Turn,
+  outputs: Extract<Input, { kind: 'settled' }>['job']['outputs'],
+): void {
   const { state } = turn;
   for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
     state.outputs = new Map(state.outputs).set(output.id, output);

@@ -7,7 +7,11 @@ import type { Outcome } from './status.ts';
 
 /** What the follower of a job tells the reducer, in the order it learns it. */
 export type Input =
-  | { readonly kind: 'event'; readonly event: Exclude<JobEvent, { event: 'output' }>; readonly atMs: number }
+  | {
+      readonly kind: 'event';
+      readonly event: Exclude<JobEvent, { event: 'output' }>;
+      readonly atMs: number;
+    }
   /** An `output` event, with the v1 name its file was given. */
   | {
       readonly kind: 'output';
@@ -16,9 +20,19 @@ export type Input =
       readonly atMs: number;
     }
   /** A poll of a job that has not ended; `files` names every one of its outputs. */
-  | { readonly kind: 'snapshot'; readonly job: Job; readonly files: KnownFiles; readonly atMs: number }
+  | {
+      readonly kind: 'snapshot';
+      readonly job: Job;
+      readonly files: KnownFiles;
+      readonly atMs: number;
+    }
   /** The authoritative read of an ended job. A terminal `status` event is a hint to make it. */
-  | { readonly kind: 'settled'; readonly job: Job; readonly files: KnownFiles; readonly atMs: number }
+  | {
+      readonly kind: 'settled';
+      readonly job: Job;
+      readonly files: KnownFiles;
+      readonly atMs: number;
+    }
   /** The job is gone and nobody can say how it ended. */
   | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
   /** It was taken out of the queue. */
@@ -97,7 +111,10 @@ export type ProgressState = {
 };
 
 /** The state of a prompt of which nothing has been said yet. */
-export function initialProgress(prompt: { readonly promptId: string; readonly graph: Graph }): ProgressState {
+export function initialProgress(prompt: {
+  readonly promptId: string;
+  readonly graph: Graph;
+}): ProgressState {
   return {
     ...prompt,
     phase: 'new',

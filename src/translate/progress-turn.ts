@@ -18,7 +18,10 @@ export function start(turn: Turn): void {
   if (state.phase !== 'new') return;
   state.phase = 'started';
   state.startedAtMs = atMs;
-  sayForHistory(turn, { type: 'execution_start', data: { prompt_id: state.promptId, timestamp: atMs } });
+  sayForHistory(turn, {
+    type: 'execution_start',
+    data: { prompt_id: state.promptId, timestamp: atMs },
+  });
 }
 
 /**
@@ -55,7 +58,11 @@ export function sayExecuting(turn: Turn, nodeId: string): void {
 }
 
 /** `progress_state` and `progress` of a running node, with the picture that waited for them. */
-export function report(turn: Turn, nodeId: string, step: { readonly value: number; readonly max: number }): void {
+export function report(
+  turn: Turn,
+  nodeId: string,
+  step: { readonly value: number; readonly max: number },
+): void {
   const { state } = turn;
   const run = state.runs.get(nodeId);
   if (run?.state !== 'running') return;
@@ -81,7 +88,12 @@ export function finish(turn: Turn, nodeId: string): void {
   if (run?.state === 'finished') return;
   if (run && !state.executed.includes(nodeId)) state.executed = [...state.executed, nodeId];
   const max = run?.max ?? 1;
-  setRun(turn, nodeId, { value: max, max, state: 'finished', hasReported: run?.hasReported ?? false });
+  setRun(turn, nodeId, {
+    value: max,
+    max,
+    state: 'finished',
+    hasReported: run?.hasReported ?? false,
+  });
   say(turn, nodesMessage(turn));
 }
 

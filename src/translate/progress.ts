@@ -2,10 +2,25 @@ import { sniffPreview } from '../wire/frames.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job, type Output, type Progress } from '../wire/v2.ts';
 import { displayNode } from './graph.ts';
-import { finishNode, leaveCurrent, noteOutput, tellDirty, tellWaiting } from './progress-outputs.ts';
+import {
+  finishNode,
+  leaveCurrent,
+  noteOutput,
+  tellDirty,
+  tellWaiting,
+} from './progress-outputs.ts';
 import { endCanceled, endLost, settle } from './progress-end.ts';
 import type { Effect, Input, PictureEffect, ProgressState } from './progress-state.ts';
-import { type Turn, enter, releasePicture, report, sayCached, shownId, show, start } from './progress-turn.ts';
+import {
+  type Turn,
+  enter,
+  releasePicture,
+  report,
+  sayCached,
+  shownId,
+  show,
+  start,
+} from './progress-turn.ts';
 import { showUi } from './outputs.ts';
 
 /** How long a picture waits for its step, and files of a node for more of them. */
@@ -32,7 +47,9 @@ export function step(
 export function idleDueMs(state: ProgressState): number | null {
   if (state.phase === 'ended') return null;
   const held = state.held ? [state.held.sinceMs + PATIENCE_MS.heldPicture] : [];
-  const files = state.isExact ? [] : [...state.dirty].map(([id, sinceMs]) => sinceMs + patienceFor(state, id));
+  const files = state.isExact
+    ? []
+    : [...state.dirty].map(([id, sinceMs]) => sinceMs + patienceFor(state, id));
   const due = Math.min(...held, ...files);
   return Number.isFinite(due) ? due : null;
 }
@@ -71,12 +88,20 @@ function applyEvent(turn: Turn, event: PlainEvent): void {
       return applyNode(turn, event.data);
     case 'x_text':
       sayCached(turn);
-      turn.effects.push({ kind: 'text', nodeId: shownId(turn, event.data.node_id), text: event.data.text });
+      turn.effects.push({
+        kind: 'text',
+        nodeId: shownId(turn, event.data.node_id),
+        text: event.data.text,
+      });
   }
 }
 
 /** A terminal status says nothing yet: v1's last frames need the authoritative read. */
-function applyStatus(turn: Turn, status: Job['status'], cachedNodes: readonly string[] | undefined): void {
+function applyStatus(
+  turn: Turn,
+  status: Job['status'],
+  cachedNodes: readonly string[] | undefined,
+): void {
   if (status === 'running') start(turn);
   if (cachedNodes === undefined) return;
   turn.state.isExact = true;
@@ -87,16 +112,19 @@ function applyStatus(turn: Turn, status: Job['status'], cachedNodes: readonly st
 function applyProgress(turn: Turn, progress: Progress): void {
   if (isStub(progress)) return;
   start(turn);
-  const { current_node: nodeId, step: value, steps: max } = progress;
-  if (nodeId != null) moveTo(turn, nodeId);
+  const nodeId = progress.current_node ?? null;
+  const max = progress.steps ?? 0;
+  const value = progress.step ?? null;
+  if (nodeId !== null) moveTo(turn, nodeId);
   const target = nodeId ?? turn.state.current;
-  if (target == null || value == null || max == null || max <= 0) return;
+  if (target === null || value === null || max <= 0) return;
   report(turn, target, { value: Math.min(Math.max(value, 0), max), max });
 }
 
 /** One self-hosted upstream answers polls with all zeros whatever the job does. */
-function isStub({ value, nodes_total: total, current_node: nodeId, step: at }: Progress): boolean {
-  return value === 0 && total === 0 && nodeId == null && at == null;
+function isStub(progress: Progress): boolean {
+  const says = progress.current_node ?? progress.step ?? null;
+  return progress.value === 0 && progress.nodes_total === 0 && says === null;
 }
 
 /** Derived: the node before is done. Nodes that were left are not gone back to: polls may be stale. */
@@ -155,7 +183,10 @@ function applyOutput(turn: Turn, output: Output & { readonly x_with_step?: boole
   show(turn, picture, output.x_with_step ? 'with-step' : 'now');
 }
 
-function applySnapshot(turn: Turn, { job, files }: Extract<Input, { kind: 'snapshot' | 'settled' }>): void {
+function applySnapshot(
+  turn: Turn,
+  { job, files }: Extract<Input, { kind: 'snapshot' | 'settled' }>,
+): void {
   turn.state.files = new Map([...turn.state.files, ...files]);
   applyStatus(turn, job.status, job.x_cached_nodes);
   for (const output of job.outputs) if (output.x_websocket !== true) noteOutput(turn, output);

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../wire/json.ts';
 
-/** Keys of `extra_data` that hold a credential: the real names, the seed's neutral one, and their like. */
-const SECRET_KEY = /^(api_key|auth_token)(_|$)/;
+/** Keys of `extra_data` that hold a credential: the real names, the neutral one, and their like. */
+const SECRET_KEY = /^(api_?key|auth_?token)(_|$)/i;
 
 /** What v2's closed `extra_data` may carry. */
 export type Secrets = {
@@ -14,8 +14,8 @@ export function secretsOf(extraData: JsonObject): Secrets {
   const key = extraData.api_key_comfy_org ?? extraData.api_key_service_org;
   const token = extraData.auth_token_comfy_org;
   return {
-    ...(typeof key === 'string' ? { api_key_comfy_org: key } : {}),
-    ...(typeof token === 'string' ? { auth_token_comfy_org: token } : {}),
+    ...(typeof key === 'string' && { api_key_comfy_org: key }),
+    ...(typeof token === 'string' && { auth_token_comfy_org: token }),
   };
 }
 

@@ -3,7 +3,8 @@ import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { goodOutputs, toPromptRefusal } from '../translate/errors.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { secretsOf, withoutSecrets } from '../translate/secrets.ts';
-import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
+import { chosenOutputs, extraPngInfo, outputNodes } from '../translate/workflow.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Caller, JobApi, Result, V2Error } from '../wire/jobs.ts';
 import type { Graph, Job } from '../wire/v2.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
@@ -111,14 +112,13 @@ export function createAcceptor(deps: Deps): Acceptor {
   function send(caller: Caller, key: string, plan: Plan, outputs: readonly string[]): Promise<Result<Job>> {
     const { submission, rewritten } = plan;
     const whole = submission.partialTargets === undefined && outputs === plan.outputs;
-    const extraPngInfo = submission.extraData.extra_pnginfo ?? null;
     return jobs.submit(caller, {
       workflow: whole ? rewritten.graph : pruneTo(rewritten.graph, outputs),
       extraData: secretsOf(submission.extraData),
       idempotencyKey: outputs === plan.outputs ? key : `${key}.partial`,
       metadata: { [KEY_LABEL]: key },
       order: submission.number,
-      provenance: { prompt: submission.graph as Json, extraPngInfo },
+      provenance: { prompt: submission.graph as Json, extraPngInfo: extraPngInfo(submission.extraData) },
     });
   }
 
@@ -139,18 +139,11 @@ function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submissi
   throw new V1Error(400, promptRefusal('duplicate_prompt_id', message) as unknown as Json);
 }
 
-/** Output nodes to execute, in the graph's order; classes nobody knows are v2's to refuse. */
+/** The outputs to execute; with targets given that name none of them there is nothing to run. */
 function outputsOf({ graph, partialTargets }: Submission, info: ObjectInfo): readonly string[] {
-  const outputs = Object.keys(graph).filter((id) => isOutput(graph, id, info));
-  if (partialTargets === undefined) return outputs;
-  const chosen = outputs.filter((id) => partialTargets.includes(id));
-  if (chosen.length > 0) return chosen;
+  const chosen = chosenOutputs(outputNodes(graph, info), partialTargets);
+  if (chosen.length > 0 || partialTargets === undefined) return chosen;
   throw new V1Error(400, promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json);
-}
-
-function isOutput(graph: Graph, id: string, info: ObjectInfo): boolean {
-  const name = (graph[id] as JsonObject | null)?.class_type;
-  return typeof name === 'string' && Object.hasOwn(info, name) && info[name]?.output_node === true;
 }
 
 function refused(error: V2Error, graph: Graph): V1Error {

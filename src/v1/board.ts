@@ -1,7 +1,6 @@
 import type { JsonObject } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Graph, JobStatus } from '../wire/v2.ts';
-import type { QueueItem } from '../wire/v1.ts';
 import type { Channel } from './channel.ts';
 
 /** A prompt between its accepted `POST` and its history entry. */
@@ -61,11 +60,6 @@ export function createBoard(): Board {
       return active.length > 0 ? active : all.slice(0, 1);
     },
   };
-}
-
-/** v1's queue tuple; secrets were removed when the prompt was accepted. */
-export function queueItem(prompt: LivePrompt): QueueItem {
-  return [prompt.number, prompt.promptId, prompt.graph, prompt.extraData, prompt.targets];
 }
 
 /** v1's heap order: lower number first, ties by prompt id. */

@@ -1,7 +1,8 @@
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
 import type { JobApi } from '../wire/jobs.ts';
 import type { Logger } from '../telemetry.ts';
-import { type Board, type LivePrompt, queueItem } from './board.ts';
+import { queueItem } from '../translate/history.ts';
+import type { Board, LivePrompt } from './board.ts';
 import { readJson, readText } from './body.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';

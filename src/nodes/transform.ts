@@ -1,0 +1,1 @@
+import type { NodeDef } from './node.ts'; export const TRANSFORM_NODES: readonly NodeDef[] = [];

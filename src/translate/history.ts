@@ -1,0 +1,107 @@
+import type { Json, JsonObject } from '../wire/json.ts';
+import type { HistoryEntry, NodeOutput, QueueItem } from '../wire/v1.ts';
+import type { Graph } from '../wire/v2.ts';
+import { displayNode } from './graph.ts';
+import type { ProgressState } from './progress-state.ts';
+import { historyStatus } from './status.ts';
+
+/** What was submitted, as `/queue` and `/history` show it: secrets are gone already. */
+export type Submitted = {
+  readonly number: number;
+  readonly promptId: string;
+  readonly graph: Graph;
+  readonly extraData: JsonObject;
+  readonly targets: readonly string[];
+};
+
+/** v1's history entry of a prompt that has ended. */
+export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
+  const outputs = [...state.announced].filter(
+    (entry): entry is [string, NodeOutput] => entry[1] !== null,
+  );
+  const outcome = state.outcome ?? 'lost';
+  return {
+    prompt: queueItem(submitted),
+    outputs: Object.fromEntries(outputs),
+    status: {
+      status_str: historyStatus(outcome),
+      completed: outcome === 'succeeded',
+      messages: state.messages,
+    },
+    meta: Object.fromEntries(outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, submitted.graph)])),
+  };
+}
+
+/** v1's 5-tuple. */
+export function queueItem({ number, promptId, graph, extraData, targets }: Submitted): QueueItem {
+  return [number, promptId, graph as Json, extraData, targets];
+}
+
+/** A done prompt as it is stored. */
+export type DoneRow = {
+  readonly promptId: string;
+  readonly createdAtMs: number;
+  readonly entryJson: string | null;
+};
+
+/**
+ * Body of `GET /history`, stitched from the stored texts: clients poll it whole, ten times a second.
+ * An id used again shows its newest run; ids that look like integers keep their place.
+ */
+export function historyText(rows: readonly DoneRow[]): string {
+  const texts = new Map(rows.map(({ promptId, entryJson }) => [promptId, entryJson]));
+  const members = [...texts].flatMap(([id, text]) =>
+    text === null ? [] : [`${JSON.stringify(id)}:${text}`],
+  );
+  return `{${members.join(',')}}`;
+}
+
+/** An item of `GET /api/history_v2`: `prompt` is an object without the graph. */
+export function historyV2Item(row: DoneRow, entry: HistoryEntry): Json {
+  const [priority, promptId, , extraData] = entry.prompt;
+  const { outputs, status, meta } = entry;
+  return {
+    prompt_id: promptId,
+    create_time: row.createdAtMs,
+    ...workflowIdOf(extraData),
+    prompt: { priority, prompt_id: promptId, extra_data: extraData },
+    ...({ outputs, status, meta } as unknown as JsonObject),
+  };
+}
+
+/** The value under the id in `GET /api/history_v2/{id}`. */
+export function historyV2Detail(entry: HistoryEntry): Json {
+  const [priority, promptId, graph, extraData, targets] = entry.prompt;
+  const { outputs, status, meta } = entry;
+  return {
+    prompt: {
+      priority,
+      prompt_id: promptId,
+      prompt: graph,
+      extra_data: extraData,
+      outputs_to_execute: targets,
+    },
+    ...({ outputs, status, meta } as unknown as JsonObject),
+  };
+}
+
+/** `{workflow_id}` when the front end sent its graph along. */
+export function workflowIdOf(extraData: Json): { readonly workflow_id?: string } {
+  const id = at(at(at(extraData, 'extra_pnginfo'), 'workflow'), 'id');
+  return typeof id === 'string' ? { workflow_id: id } : {};
+}
+
+function at(value: Json | undefined, key: string): Json | undefined {
+  const isObject = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
+  return isObject ? (value as JsonObject)[key] : undefined;
+}
+
+function metaOf(nodeId: string, graph: Graph): HistoryEntry['meta'][string] {
+  const display = displayNode(graph, nodeId) ?? nodeId;
+  return {
+    node_id: nodeId,
+    display_node: display,
+    parent_node: display === nodeId ? null : display,
+    real_node_id: display,
+  };
+}

@@ -1,0 +1,107 @@
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
+import type { FileRef, HistoryEntry, StatusWord } from '../wire/v1.ts';
+import { type Submitted, workflowIdOf } from './history.ts';
+import { type ListedStatus, listedStatus } from './status.ts';
+
+/** A prompt as `/api/jobs` and `/api/job/{id}/status` look at it; `entry` once it has ended. */
+export type JobView = {
+  readonly submitted: Submitted;
+  readonly word: StatusWord;
+  readonly createdAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+  readonly entry: HistoryEntry | null;
+};
+
+/** Lists of what a node shows that are facts about files, not files. */
+const NOT_MEDIA = new Set(['animated']);
+
+/** An item of `GET /api/jobs`; what is unknown is left out. */
+export function jobItem(view: JobView): JsonObject {
+  const { submitted } = view;
+  const error = endMessage(view.entry, 'execution_error');
+  return defined({
+    id: submitted.promptId,
+    status: viewStatus(view),
+    priority: submitted.number,
+    create_time: view.createdAtMs,
+    execution_start_time: view.startedAtMs,
+    execution_end_time: view.endedAtMs,
+    ...outputsSummary(view.entry),
+    ...workflowIdOf(submitted.extraData),
+    execution_error: viewStatus(view) === 'failed' ? (error ?? null) : null,
+  });
+}
+
+/** `GET /api/jobs/{id}`: the item, its outputs and the workflow it can be loaded from again. */
+export function jobDetail(view: JobView): JsonObject {
+  const { graph, extraData } = view.submitted;
+  return {
+    ...jobItem(view),
+    update_time: view.endedAtMs ?? view.startedAtMs ?? view.createdAtMs,
+    outputs: (view.entry?.outputs ?? {}) as JsonObject,
+    ...(view.entry && { execution_status: view.entry.status as unknown as Json }),
+    workflow: { prompt: graph as Json, extra_data: extraData },
+  };
+}
+
+/** `GET /api/job/{id}/status`. `error_message` is JSON text of the error record, as the hosted API sends it. */
+export function jobStatus(view: JobView): JsonObject {
+  const error = endMessage(view.entry, 'execution_error');
+  const updatedAt = isoTime(view.endedAtMs ?? view.startedAtMs ?? view.createdAtMs);
+  return {
+    id: view.submitted.promptId,
+    status: view.word,
+    created_at: isoTime(view.createdAtMs),
+    updated_at: updatedAt,
+    last_state_update: updatedAt,
+    assigned_inference: null,
+    error_message: error === undefined ? null : stringifyJson(error),
+  };
+}
+
+/** The status `/api/jobs` filters by. */
+export function viewStatus(view: Pick<JobView, 'word'>): ListedStatus {
+  return listedStatus(view.word);
+}
+
+type Shown = FileRef & { readonly nodeId: string; readonly mediaType: string };
+
+function outputsSummary(entry: HistoryEntry | null): JsonObject {
+  const files = entry ? shownFiles(entry.outputs) : [];
+  // Saved files are worth more than previews of them.
+  const preview = files.find(({ type }) => type === 'output') ?? files[0];
+  return {
+    outputs_count: files.length,
+    ...(entry && { previewable_outputs_count: files.length }),
+    ...(preview && { preview_output: preview }),
+  };
+}
+
+function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
+  return Object.entries(outputs).flatMap(([nodeId, lists]) =>
+    Object.entries(lists)
+      .filter(([mediaType]) => !NOT_MEDIA.has(mediaType))
+      .flatMap(([mediaType, items]) =>
+        items.filter(isFile).map((file) => ({ ...file, nodeId, mediaType })),
+      ),
+  );
+}
+
+function isFile(item: Json): item is FileRef & JsonObject {
+  return isJsonObject(item) && typeof item.filename === 'string';
+}
+
+function endMessage(entry: HistoryEntry | null, type: 'execution_error'): Json | undefined {
+  const message = entry?.status.messages.find(([name]) => name === type);
+  return message?.[1] as unknown as Json | undefined;
+}
+
+function defined(members: { readonly [key: string]: Json | undefined }): JsonObject {
+  const kept = Object.entries(members).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(kept) as JsonObject;
+}
+
+function isoTime(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

@@ -1,0 +1,93 @@
+import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import { historyText, historyV2Detail, historyV2Item } from '../translate/history.ts';
+import { parseJson } from '../wire/json.ts';
+import type { HistoryEntry } from '../wire/v1.ts';
+import { readJson } from './body.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
+import { sendJsonText } from './json-text.ts';
+import { idList, isTruthy, objectBody } from './queue.ts';
+import type { V1Request, V1Route } from './routes.ts';
+
+type Deps = { readonly ledger: Ledger; readonly maxBodyBytes: number };
+
+/** `/history` and the hosted API's `/api/history_v2`. */
+export function historyRoutes(deps: Deps): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/history', handle: (request) => list(deps, request) },
+    { method: 'GET', path: '/history/:id', handle: (request) => one(deps, request) },
+    { method: 'POST', path: '/history', handle: (request) => edit(deps, request) },
+    { method: 'GET', path: '/api/history_v2', handle: (request) => listV2(deps, request) },
+    { method: 'GET', path: '/api/history_v2/:id', handle: (request) => oneV2(deps, request) },
+  ];
+}
+
+/** The entry of a done row; what is stored there came from us. */
+export function entryOf(row: PromptRow): HistoryEntry {
+  return parseJson(row.entryJson ?? 'null') as unknown as HistoryEntry;
+}
+
+/** A done prompt under its v1 id or its v2 id. */
+export async function findDone(
+  { prompts }: Ledger,
+  user: string,
+  id: string,
+): Promise<PromptRow | undefined> {
+  const row = (await prompts.find(user, id)) ?? (await prompts.findByJob(user, id));
+  return row?.state === 'done' ? row : undefined;
+}
+
+/** An integer of the query; the original answers 500 to anything else. */
+export function integerOf(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  if (/^\s*[+-]?\d{1,15}\s*$/.test(text)) return Number(text);
+  throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
+}
+
+async function list({ ledger }: Deps, { ctx, caller, query }: V1Request): Promise<void> {
+  sendJsonText(ctx, historyText(await page(ledger, caller.user, query)));
+}
+
+/** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
+async function one({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
+  const { id = '' } = params;
+  const row = await findDone(ledger, caller.user, id);
+  sendJsonText(ctx, historyText(row ? [{ ...row, promptId: id }] : []));
+}
+
+async function edit({ ledger, maxBodyBytes }: Deps, { ctx, caller }: V1Request): Promise<void> {
+  const body = objectBody(await readJson(ctx, maxBodyBytes));
+  if (isTruthy(body.clear)) await ledger.prompts.clearHistory(caller.user);
+  const ids = idList(body.delete, 'delete');
+  if (ids.length > 0) await ledger.prompts.deleteHistory(caller.user, ids);
+  sendEmpty(ctx);
+}
+
+/** Newest first. */
+async function listV2({ ledger }: Deps, { ctx, caller, query }: V1Request): Promise<void> {
+  const all = (await ledger.prompts.history(caller.user, {})).toReversed();
+  const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
+  const count = integerOf(query, 'max_items') ?? all.length;
+  const rows = all.slice(offset, offset + Math.max(0, count));
+  sendJson(ctx, { history: rows.map((row) => historyV2Item(row, entryOf(row))) });
+}
+
+async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
+  const { id = '' } = params;
+  const row = await findDone(ledger, caller.user, id);
+  if (!row) throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
+  sendJson(ctx, { [id]: historyV2Detail(entryOf(row)) });
+}
+
+function page(
+  ledger: Ledger,
+  user: string,
+  query: URLSearchParams,
+): Promise<readonly PromptRow[]> {
+  const maxItems = integerOf(query, 'max_items');
+  const offset = integerOf(query, 'offset');
+  return ledger.prompts.history(user, {
+    ...(maxItems === undefined ? {} : { maxItems }),
+    ...(offset === undefined ? {} : { offset }),
+  });
+}

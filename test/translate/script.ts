@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs';
+import type { Effect, Input, ProgressState } from '../../src/translate/progress-state.ts';
+import { initialProgress } from '../../src/translate/progress-state.ts';
+import { step } from '../../src/translate/progress.ts';
+import type { Json } from '../../src/wire/json.ts';
+import type { FileRef, V1Message } from '../../src/wire/v1.ts';
+import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/wire/v2.ts';
+
+export const PROMPT_ID = 'prompt-1';
+export const JPEG = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0);
+
+/** What one socket sees: JSON messages, and pictures and texts by their frame type. */
+export type Frame = { readonly type: string; readonly data?: unknown; readonly node?: string };
+
+export type Run = { readonly state: ProgressState; readonly effects: readonly Effect[] };
+
+export function play(graph: Graph, inputs: readonly Input[]): Run {
+  let state = initialProgress({ promptId: PROMPT_ID, graph });
+  const effects: Effect[] = [];
+  for (const input of inputs) {
+    const turn = step(state, input);
+    state = turn.state;
+    effects.push(...turn.effects);
+  }
+  return { state, effects };
+}
+
+/** The frames of a socket, which has or has not negotiated previews with metadata. */
+export function framesOf(
+  effects: readonly Effect[],
+  pictures: 'binary 1' | 'binary 4' = 'binary 1',
+): Frame[] {
+  return effects.flatMap((effect): Frame[] => {
+    switch (effect.kind) {
+      case 'json':
+        return [effect.message];
+      case 'step': {
+        const { state, progress, picture } = effect;
+        const shown = picture ? [{ type: pictures, node: picture.nodeId }] : [];
+        return pictures === 'binary 4' ? [state, ...shown, progress] : [state, progress, ...shown];
+      }
+      case 'picture':
+        return [{ type: pictures, node: effect.picture.nodeId }];
+      case 'text':
+        return [{ type: 'binary 3', node: effect.nodeId, data: effect.text }];
+      case 'end':
+        return [effect.closing];
+    }
+  });
+}
+
+export function messages(effects: readonly Effect[]): V1Message[] {
+  return framesOf(effects).filter((frame): frame is V1Message => !frame.type.startsWith('binary'));
+}
+
+export function typesOf(effects: readonly Effect[]): string[] {
+  return framesOf(effects).map(({ type }) => type);
+}
+
+export function messageOf<T extends V1Message['type']>(effects: readonly Effect[], type: T) {
+  const found = messages(effects).find((message) => message.type === type);
+  return found?.data as Extract<V1Message, { type: T }>['data'] | undefined;
+}
+
+type Recorded = {
+  readonly socket: string;
+  readonly json?: { readonly type: string; readonly data: { readonly prompt_id?: string } };
+  readonly dir?: string;
+  readonly binary_type?: number;
+  readonly meta?: { readonly node_id: string };
+  readonly text_node?: string;
+  readonly text?: string;
+};
+
+/** What socket `a` got of the n-th prompt of a recording, `status` frames left out. */
+export function recordedFrames(scenario: string, nth: number): Frame[] {
+  const text = readFileSync(
+    new URL(`../../fixtures/v1/ws/${scenario}.jsonl`, import.meta.url),
+    'utf8',
+  );
+  const records = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Recorded);
+  const runs: Frame[][] = [];
+  for (const record of records.filter(({ socket, dir }) => socket === 'a' && dir === undefined)) {
+    if (record.json?.type === 'execution_start') runs.push([]);
+    const frame = recordedFrame(record);
+    if (frame && runs.length > 0) runs.at(-1)?.push(frame);
+  }
+  return runs[nth] ?? [];
+}
+
+function recordedFrame({ json, ...record }: Recorded): Frame | undefined {
+  if (json) return json.type === 'status' ? undefined : json;
+  if (record.binary_type === undefined) return undefined;
+  const type = `binary ${record.binary_type}`;
+  if (record.binary_type === 3) return { type, node: record.text_node ?? '', data: record.text };
+  return { type };
+}
+
+/** Frames without what two runs never share: ids, times, the order of sets, frame-less picture nodes. */
+export function comparable(frames: readonly Frame[]): unknown[] {
+  const plain = JSON.parse(JSON.stringify(frames), (key, value: unknown) => {
+    if (key === 'prompt_id') return PROMPT_ID;
+    if (key === 'timestamp') return 0;
+    if (key === 'traceback') return [];
+    const isSet = key === 'executed' || key === 'current_outputs' || key === 'nodes';
+    return isSet && Array.isArray(value) ? value.toSorted() : value;
+  }) as Frame[];
+  return plain.map((frame) => (/^binary [14]$/.test(frame.type) ? { type: frame.type } : frame));
+}
+
+export const status = (value: JobStatus, x_cached_nodes?: readonly string[]): Input => ({
+  kind: 'event',
+  event: { event: 'status', data: { status: value, ...(x_cached_nodes && { x_cached_nodes }) } },
+  atMs: 10,
+});
+
+export const started = (node_id: string): Input => ({
+  kind: 'event',
+  event: { event: 'x_node', data: { node_id, phase: 'started' } },
+  atMs: 20,
+});
+
+export const finished = (node_id: string, ui?: NodeUi | null): Input => ({
+  kind: 'event',
+  event: { event: 'x_node', data: { node_id, phase: 'finished', ...(ui !== undefined && { ui }) } },
+  atMs: 30,
+});
+
+export const progress = (
+  current_node: string | null,
+  at: { step?: number; steps?: number } = {},
+  atMs = 25,
+): Input => ({
+  kind: 'event',
+  event: {
+    event: 'progress',
+    data: { value: 0.5, nodes_done: 1, nodes_total: 3, current_node, ...at },
+  },
+  atMs,
+});
+
+export const preview = (node_id: string, when: 'now' | 'with-step' = 'now', atMs = 25): Input => ({
+  kind: 'event',
+  event: {
+    event: 'preview',
+    data: {
+      node_id,
+      content_type: 'image/jpeg',
+      bytes: JPEG,
+      ...(when === 'with-step' && { x_with_step: true }),
+    },
+  },
+  atMs,
+});
+
+export const text = (node_id: string, content: string): Input => ({
+  kind: 'event',
+  event: { event: 'x_text', data: { node_id, text: content } },
+  atMs: 25,
+});
+
+export const idle = (atMs: number): Input => ({ kind: 'idle', atMs });
+
+export const fileRef = (filename: string, type: FileRef['type'] = 'output'): FileRef => ({
+  filename,
+  subfolder: '',
+  type,
+});
+
+export function outputOf(id: string, node_id: string, more: Partial<Output> = {}): Output {
+  return {
+    node_id,
+    name: `${id}.png`,
+    type: 'image',
+    content_type: 'image/png',
+    size_bytes: 1,
+    id,
+    hash: null,
+    url: `/api/v2/assets/${id}/content`,
+    url_expires_at: '2030-01-01T00:00:00.000Z',
+    ...more,
+  };
+}
+
+export const output = (
+  made: Output & { x_with_step?: boolean },
+  file = fileRef(made.name),
+  atMs = 28,
+): Input => ({
+  kind: 'output',
+  output: made,
+  file,
+  atMs,
+});
+
+export function jobOf(more: Partial<Job> = {}): Job {
+  return {
+    id: 'job-1',
+    status: 'succeeded',
+    created_at: '2026-01-01T00:00:00.000Z',
+    started_at: '2026-01-01T00:00:00.000Z',
+    completed_at: null,
+    expires_at: '2026-01-02T00:00:00.000Z',
+    queue_position: null,
+    progress: null,
+    outputs: [],
+    error: null,
+    urls: { self: '', events: '', cancel: '' },
+    ...more,
+  };
+}
+
+export function filesOf(job: Job): Map<string, FileRef> {
+  return new Map(job.outputs.map(({ id, name }) => [id, fileRef(name)]));
+}
+
+export function settled(more: Partial<Job> = {}, files?: ReadonlyMap<string, FileRef>): Input {
+  const job = jobOf(more);
+  return { kind: 'settled', job, files: files ?? filesOf(job), atMs: 100 };
+}
+
+export function snapshot(more: Partial<Job> = {}, atMs = 50): Input {
+  const job = jobOf({ status: 'running', ...more });
+  return { kind: 'snapshot', job, files: filesOf(job), atMs };
+}
+
+/** A graph of the given classes, each node fed by the one before it. */
+export function chain(...classes: readonly (readonly [id: string, className: string])[]): Graph {
+  const entries = classes.map(([id, class_type], i) => {
+    const before = classes[i - 1];
+    const inputs: { [name: string]: Json } = before ? { image: [before[0], 0] } : {};
+    return [id, { class_type, inputs }] as const;
+  });
+  return Object.fromEntries(entries);
+}
