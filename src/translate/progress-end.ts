@@ -13,8 +13,8 @@ import {
   finish,
   releasePicture,
   sayCached,
-  sayExecuting,
   sayForHistory,
+  show,
   shownId,
 } from './progress-turn.ts';
 import type { Outcome } from './status.ts';
@@ -141,8 +141,7 @@ function tellMissedPictures(
   for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
     state.outputs = new Map(state.outputs).set(output.id, output);
     enter(turn, output.node_id);
-    if (state.current !== output.node_id) sayExecuting(turn, output.node_id);
-    turn.effects.push({ kind: 'picture', picture: missedPicture(turn, output) });
+    show(turn, missedPicture(turn, output), 'now');
   }
 }
 

@@ -52,6 +52,7 @@ export function enter(turn: Turn, nodeId: string): void {
 /** Makes v1 clients take this node for the one at work. */
 export function sayExecuting(turn: Turn, nodeId: string): void {
   const { state } = turn;
+  releasePicture(turn);
   state.current = nodeId;
   const data = { node: nodeId, display_node: shownId(turn, nodeId), prompt_id: state.promptId };
   say(turn, { type: 'executing', data });
@@ -113,9 +114,13 @@ export function announce(turn: Turn, nodeId: string, output: NodeOutput | null):
   say(turn, { type: 'executed', data });
 }
 
-/** Sends the picture now, or keeps it for the step it belongs to. */
+/**
+ * Sends the picture now, or keeps it for the step it belongs to. Type 1 frames carry no id, so a
+ * result first makes its node the one at work.
+ */
 export function show(turn: Turn, picture: PictureEffect, when: 'now' | 'with-step'): void {
   releasePicture(turn);
+  if (picture.essential && turn.state.current !== picture.nodeId) sayExecuting(turn, picture.nodeId);
   if (when === 'now') turn.effects.push({ kind: 'picture', picture });
   else turn.state.held = { picture, sinceMs: turn.atMs };
 }

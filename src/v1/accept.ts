@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
-import { goodOutputs, toPromptRefusal } from '../translate/errors.ts';
+import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { secretsOf, withoutSecrets } from '../translate/secrets.ts';
 import { chosenOutputs, extraPngInfo, outputNodes } from '../translate/workflow.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
-import type { Caller, JobApi, Result, V2Error } from '../wire/jobs.ts';
-import type { Graph, Job } from '../wire/v2.ts';
+import type { Caller, JobApi, Result } from '../wire/jobs.ts';
+import type { Job } from '../wire/v2.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
 import type { Board } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
@@ -97,16 +97,18 @@ export function createAcceptor(deps: Deps): Acceptor {
 
   /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
   async function attempt(caller: Caller, row: PromptRow, plan: Plan): Promise<Attempt> {
-    const { submission, outputs } = plan;
-    const first = await send(caller, row.key, plan, outputs);
-    if (first.ok) return { job: first.value, nodeErrors: {}, targets: outputs };
-    const refusal = toPromptRefusal(first.error, submission.graph);
-    const good = goodOutputs(refusal.body.node_errors, outputs);
-    const partly = refusal.status === 400 && good.length > 0 && good.length < outputs.length;
-    if (!partly) throw refused(first.error, submission.graph);
-    const second = await send(caller, row.key, plan, good);
-    if (!second.ok) throw refused(second.error, submission.graph);
-    return { job: second.value, nodeErrors: refusal.body.node_errors, targets: good };
+    let targets = plan.outputs;
+    let nodeErrors: NodeErrors = {};
+    for (;;) {
+      const sent = await send(caller, row.key, plan, targets);
+      if (sent.ok) return { job: sent.value, nodeErrors, targets };
+      const refusal = toPromptRefusal(sent.error, plan.submission.graph);
+      nodeErrors = { ...nodeErrors, ...refusal.body.node_errors };
+      const good = goodOutputs(refusal.body.node_errors, targets);
+      const partly = refusal.status === 400 && good.length > 0 && good.length < targets.length;
+      if (!partly) throw refused({ ...refusal, body: { ...refusal.body, node_errors: nodeErrors } });
+      targets = good;
+    }
   }
 
   function send(caller: Caller, key: string, plan: Plan, outputs: readonly string[]): Promise<Result<Job>> {
@@ -115,7 +117,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     return jobs.submit(caller, {
       workflow: whole ? rewritten.graph : pruneTo(rewritten.graph, outputs),
       extraData: secretsOf(submission.extraData),
-      idempotencyKey: outputs === plan.outputs ? key : `${key}.partial`,
+      idempotencyKey: outputs === plan.outputs ? key : `${key}.${outputs.length}`,
       metadata: { [KEY_LABEL]: key },
       order: submission.number,
       provenance: { prompt: submission.graph as Json, extraPngInfo: extraPngInfo(submission.extraData) },
@@ -146,8 +148,7 @@ function outputsOf({ graph, partialTargets }: Submission, info: ObjectInfo): rea
   throw new V1Error(400, promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json);
 }
 
-function refused(error: V2Error, graph: Graph): V1Error {
-  const { status, body, retryAfterSeconds } = toPromptRefusal(error, graph);
+function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
   const headers: { [name: string]: string } =
     retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   return new V1Error(status, body as unknown as Json, { headers });

@@ -18,7 +18,7 @@ export function play(graph: Graph, inputs: readonly Input[]): Run {
   let state = initialProgress({ promptId: PROMPT_ID, graph });
   const effects: Effect[] = [];
   for (const input of inputs) {
-    const turn = step(state, input);
+    const turn = step(Object.freeze(state), input);
     state = turn.state;
     effects.push(...turn.effects);
   }

@@ -1,0 +1,93 @@
+import { type Json, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import { pythonFloat } from '../wire/python-json.ts';
+import { pythonRepr, pythonStr, pythonType } from '../wire/python-text.ts';
+
+/** A literal as v1's validation turns it, or the words Python refuses it with. */
+export type Coerced =
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly reason: string };
+
+/** The types v1 converts; any other literal passes as it is. */
+const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
+  INT: toInt,
+  FLOAT: toFloat,
+  STRING: (value) => ({ ok: true, value: pythonStr(value) }),
+  BOOLEAN: (value) => ({ ok: true, value: isTrue(value) }),
+};
+
+/** Applies v1's conversion for a declared type; files by reference are never touched. */
+export function coerce(type: Json, value: Json): Coerced {
+  const plain = isJsonObject(value) && '__value__' in value ? (value['__value__'] ?? null) : value;
+  if (isJsonObject(plain) && plain['__type'] === 'core/ASSET') return { ok: true, value: plain };
+  const convert = typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
+  return convert ? convert(plain) : { ok: true, value: plain };
+}
+
+/** -1, 0 or 1, exact for integers beyond a double. */
+export function compareNumbers(a: Json, b: Json): number {
+  const [left, right] = [exact(a), exact(b)];
+  return left < right ? -1 : Number(left > right);
+}
+
+/** A limit or value as v1 prints it: floats keep their point. */
+export function numberText(type: Json, value: Json): string {
+  return type === 'FLOAT' ? pythonFloat(Number(String(value))) : pythonRepr(value);
+}
+
+function toInt(value: Json): Coerced {
+  if (typeof value === 'boolean') return { ok: true, value: Number(value) };
+  if (typeof value === 'string') return intFromText(value);
+  if (typeof value !== 'number' && !(value instanceof LosslessNumber)) {
+    const found = pythonType(value);
+    return refused(`int() argument must be a string, a bytes-like object or a real number, not '${found}'`);
+  }
+  const text = String(value);
+  if (/^-?\d+$/.test(text)) return { ok: true, value: integer(text) };
+  const number = Number(text);
+  if (Number.isNaN(number)) return refused('cannot convert float NaN to integer');
+  if (!Number.isFinite(number)) return refused('cannot convert float infinity to integer');
+  return { ok: true, value: integer(BigInt(Math.trunc(number)).toString()) };
+}
+
+/** Python takes blanks around and single underscores between digits. */
+function intFromText(text: string): Coerced {
+  const trimmed = text.trim();
+  return /^[+-]?\d+(_\d+)*$/.test(trimmed)
+    ? { ok: true, value: integer(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()) }
+    : refused(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
+}
+
+/** Not-a-number would pass every limit and make `/history` invalid JSON: it is refused. */
+function toFloat(value: Json): Coerced {
+  if (typeof value === 'boolean') return { ok: true, value: Number(value) };
+  if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
+    return refused(`float() argument must be a string or a real number, not '${pythonType(value)}'`);
+  }
+  if (value === null) return refused("float() argument must be a string or a real number, not 'NoneType'");
+  const text = String(value).trim().replace(/(?<=\d)_(?=\d)/g, '');
+  const number = text === '' ? Number.NaN : Number(text);
+  if (Number.isFinite(number)) return { ok: true, value: typeof value === 'string' ? number : value };
+  return refused(`could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`);
+}
+
+/** Python's truth: the text "false" is true. */
+function isTrue(value: Json): boolean {
+  if (typeof value === 'string') return value !== '';
+  if (Array.isArray(value)) return value.length > 0;
+  if (isJsonObject(value)) return Object.keys(value).length > 0;
+  return value !== null && value !== false && Number(String(value)) !== 0;
+}
+
+function integer(text: string): Json {
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : new LosslessNumber(text);
+}
+
+function exact(value: Json): number | bigint {
+  const text = String(value);
+  return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
+}
+
+function refused(reason: string): Coerced {
+  return { ok: false, reason };
+}

@@ -1,0 +1,37 @@
+import { type Json, LosslessNumber } from './json.ts';
+import { pythonFloat } from './python-json.ts';
+
+/** A JSON value as Python's `str()` shows it, which is how v1 writes values into its messages. */
+export function pythonStr(value: Json): string {
+  return typeof value === 'string' ? value : pythonRepr(value);
+}
+
+/** A JSON value as Python's `repr()` shows it: `'text'`, `True`, `None`, `['a', 1]`. */
+export function pythonRepr(value: Json): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'string') return quoted(value);
+  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : pythonFloat(value);
+  if (value instanceof LosslessNumber) return value.toString();
+  if (Array.isArray(value)) return `[${(value as readonly Json[]).map(pythonRepr).join(', ')}]`;
+  const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${pythonRepr(item)}`);
+  return `{${items.join(', ')}}`;
+}
+
+/** Name of the Python type a JSON value becomes. */
+export function pythonType(value: Json): string {
+  if (value === null) return 'NoneType';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'string') return 'str';
+  if (typeof value === 'number' || value instanceof LosslessNumber) {
+    return /^-?\d+$/.test(String(value)) ? 'int' : 'float';
+  }
+  return Array.isArray(value) ? 'list' : 'dict';
+}
+
+/** Single quotes, unless the text has some and no double ones. */
+function quoted(text: string): string {
+  const escaped = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t');
+  if (text.includes("'") && !text.includes('"')) return `"${escaped}"`;
+  return `'${escaped.replaceAll("'", "\\'")}'`;
+}

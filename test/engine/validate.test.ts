@@ -1,0 +1,165 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { validateWorkflow } from '../../src/engine/validate.ts';
+import { ALL_NODES } from '../../src/nodes/library.ts';
+import { type Json, isJsonObject, parseJson, stringifyJson } from '../../src/wire/json.ts';
+import type { Graph } from '../../src/wire/v2.ts';
+
+type Exchange = {
+  note?: string;
+  request: { method: string; body_json?: { prompt?: unknown; partial_execution_targets?: unknown } };
+  response: { status: number; body_json: { error?: unknown; node_errors?: unknown } };
+};
+
+const RECORDED = JSON.parse(
+  readFileSync(new URL('../../fixtures/v1/http/validation-errors.json', import.meta.url), 'utf8'),
+) as { exchanges: Exchange[] };
+
+/** Ours on purpose, or not the validator's business: file lookup, missing bodies, classes we do not have. */
+const ELSEWHERE = /missing file|over 20 entries|unknown class|dependency cycle|UI-format|partial_execution/;
+
+const CASES = RECORDED.exchanges
+  .filter(({ request }) => isJsonObject((request.body_json?.prompt ?? null) as Json))
+  .filter(({ note = '' }) => !ELSEWHERE.test(note));
+
+/** Orders that are the original's accident, texts that name its source lines, and our own tooltips. */
+function comparable(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, item: unknown) => {
+    if (key === 'traceback') return 'lines';
+    if (key === 'errors') return (item as unknown[]).map((e) => JSON.stringify(e)).toSorted();
+    if (isJsonObject(item as Json)) {
+      const entries = Object.entries(item as object).filter(([name]) => name !== 'tooltip');
+      return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+    }
+    return item;
+  });
+}
+
+function judge(graph: unknown) {
+  const parsed = parseJson(JSON.stringify(graph)) as unknown as Graph;
+  return validateWorkflow(parsed, ALL_NODES);
+}
+
+function refusalOf(graph: unknown): { error: Json; node_errors: Json } {
+  const result = judge(graph);
+  if (result.ok) throw new Error('it was accepted');
+  return JSON.parse(stringifyJson(result.error.details)) as { error: Json; node_errors: Json };
+}
+
+describe('v1 validation, as recorded', () => {
+  test('there are recordings to compare with', () => {
+    expect(CASES.length).toBeGreaterThan(20);
+  });
+
+  test.each(CASES.map((exchange) => [exchange.note ?? '', exchange] as const))('%s', (_note, { request, response }) => {
+    const { error, node_errors: nodeErrors } = response.body_json;
+    const result = judge(request.body_json?.prompt);
+    const refused = result.ok ? { node_errors: {} } : refusalOf(request.body_json?.prompt);
+    expect(comparable(refused.node_errors)).toEqual(comparable(nodeErrors));
+    expect(result.ok).toBe(response.status === 200 && Object.keys(nodeErrors as object).length === 0);
+    if (error) expect(comparable(refused)).toMatchObject(comparable({ error }) as object);
+  });
+});
+
+const EMPTY = { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 0 } };
+
+function saving(inputs: object): object {
+  return { '1': { ...EMPTY, inputs: { ...EMPTY.inputs, ...inputs } }, '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } } };
+}
+
+describe('literals', () => {
+  test.each([
+    [{ width: '3' }, { width: 3 }],
+    [{ width: 2.9 }, { width: 2 }],
+    [{ width: true }, { width: 1 }],
+    [{ width: ' 1_6 ' }, { width: 16 }],
+    [{ width: { __value__: 5 } }, { width: 5 }],
+  ])('%j becomes %j', (given, coerced) => {
+    const result = judge(saving(given));
+    expect(result.ok && result.value.workflow['1']?.inputs).toMatchObject(coerced);
+  });
+
+  test('a text becomes true, whatever it says; a number becomes text', () => {
+    const graph = {
+      '1': { class_type: 'PrimitiveBoolean', inputs: { value: 'false' } },
+      '2': { class_type: 'PrimitiveString', inputs: { value: 5 } },
+      '3': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+      '4': { class_type: 'PreviewAny', inputs: { source: ['2', 0] } },
+    };
+    const result = judge(graph);
+    expect(result.ok && result.value.workflow).toMatchObject({ '1': { inputs: { value: true } }, '2': { inputs: { value: '5' } } });
+  });
+
+  test.each(['9223372036854775807', '-9223372036854775807', '0'])('INT %s keeps every digit', (digits) => {
+    const graph = parseJson(
+      `{"1":{"class_type":"PrimitiveInt","inputs":{"value":${digits}}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}`,
+    ) as unknown as Graph;
+    const result = validateWorkflow(graph, ALL_NODES);
+    expect(result.ok && stringifyJson(result.value.workflow as Json)).toContain(`"value":${digits}`);
+  });
+
+  test('INT one beyond its limit is refused exactly', () => {
+    const graph = parseJson(
+      '{"1":{"class_type":"PrimitiveInt","inputs":{"value":9223372036854775808}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}',
+    ) as unknown as Graph;
+    const result = validateWorkflow(graph, ALL_NODES);
+    expect(result.ok).toBe(false);
+    expect(!result.ok && stringifyJson(result.error.details)).toContain('Value 9223372036854775808 bigger than max of 9223372036854775807');
+  });
+
+  test.each(['nan', 'inf', '1e999', ''])('FLOAT %j is refused: it would make history invalid JSON', (text) => {
+    const graph = { '1': { class_type: 'PrimitiveFloat', inputs: { value: text } }, '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } } };
+    expect(refusalOf(graph).node_errors).toMatchObject({ '1': { errors: [{ type: 'invalid_input_type' }] } });
+  });
+});
+
+describe('graphs', () => {
+  test('an unknown class is named, with a way out, in v1 words', () => {
+    const { error } = refusalOf({ '1': { class_type: 'KSampler', inputs: {} } });
+    expect(error).toMatchObject({ type: 'invalid_prompt', details: "Node ID '#1'" });
+    expect((error as { message: string }).message).toMatch(/^Cannot execute because node KSampler does not exist\..*remote/);
+  });
+
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('the class name %s is unknown like any other', (name) => {
+    expect(refusalOf({ '1': { class_type: name, inputs: {} } }).error).toMatchObject({ type: 'invalid_prompt' });
+  });
+
+  test('a UI-format graph is refused with the advice to export in API format', () => {
+    const result = judge({ nodes: [], links: [], version: 0.4 });
+    expect(result).toMatchObject({ ok: false, error: { status: 422, code: 'workflow_format_ui', message: expect.stringMatching(/API format/) } });
+  });
+
+  test('a cycle is refused and named', () => {
+    const graph = {
+      '1': { class_type: 'ImageInvert', inputs: { image: ['2', 0] } },
+      '2': { class_type: 'ImageInvert', inputs: { image: ['1', 0] } },
+      '3': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
+    };
+    expect(refusalOf(graph)).toMatchObject({
+      error: { type: 'prompt_outputs_failed_validation', details: 'Dependency cycle: 2 -> 1 -> 2' },
+      node_errors: {},
+    });
+  });
+
+  test('slot -1 counts from the end', () => {
+    const graph = { ...saving({}), '2': { class_type: 'SaveImage', inputs: { images: ['1', -1], filename_prefix: 'x' } } };
+    expect(judge(graph).ok).toBe(true);
+  });
+
+  test('an error tells only the outputs that fail because of it', () => {
+    const graph = {
+      '1': EMPTY,
+      '2': { class_type: 'ImageInvert', inputs: {} },
+      '3': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'a' } },
+      '4': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'b' } },
+    };
+    expect(refusalOf(graph).node_errors).toMatchObject({ '2': { dependent_outputs: ['4'] } });
+  });
+
+  test('a chain of 20 000 nodes is judged, not a stack overflow', () => {
+    const graph: { [id: string]: unknown } = { '0': EMPTY };
+    for (let i = 1; i <= 20_000; i++) graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
+    graph.end = { class_type: 'SaveImage', inputs: { images: ['20000', 0], filename_prefix: 'x' } };
+    expect(judge(graph).ok).toBe(true);
+  });
+});

@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest';
+import {
+  goodOutputs,
+  refuseShape,
+  toPlainRefusal,
+  toPromptRefusal,
+  untranslatable,
+} from '../../src/translate/errors.ts';
+import type { Json, JsonObject } from '../../src/wire/json.ts';
+import type { V2Error } from '../../src/wire/jobs.ts';
+import { chain } from './script.ts';
+
+const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);
+const refusal = (
+  code: string,
+  status = 422,
+  details: Json = null,
+  more: Partial<V2Error> = {},
+): V2Error => ({
+  code,
+  status,
+  message: `says ${code}`,
+  details,
+  ...more,
+});
+
+describe('POST /prompt refused by v2', () => {
+  test.each([
+    ['invalid_workflow', 422, 400, 'prompt_outputs_failed_validation'],
+    ['workflow_format_ui', 422, 400, 'invalid_prompt'],
+    ['missing_asset', 422, 400, 'prompt_outputs_failed_validation'],
+    ['hash_mismatch', 409, 500, 'hash_mismatch'],
+    ['blob_not_found', 404, 404, 'not_found'],
+    ['idempotency_key_reuse', 422, 500, 'outcome_unknown'],
+    ['queue_full', 429, 503, 'queue_full'],
+    ['insufficient_credits', 402, 402, 'insufficient_credits'],
+    ['not_found', 404, 404, 'not_found'],
+    ['unauthorized', 401, 401, 'unauthorized'],
+    ['forbidden', 403, 403, 'forbidden'],
+    ['rate_limited', 429, 503, 'rate_limited'],
+    ['deployment_not_ready', 429, 503, 'deployment_not_ready'],
+    ['deployment_stopped', 422, 503, 'deployment_stopped'],
+    ['upstream_error', 500, 500, 'upstream_error'],
+    ['upstream_unreachable', 502, 503, 'upstream_unreachable'],
+    ['sso_required', 403, 403, 'sso_required'],
+    ['payload_too_large', 413, 400, 'payload_too_large'],
+    ['invalid_request', 422, 400, 'invalid_prompt'],
+    ['a_new_one', 422, 400, 'a_new_one'],
+    ['a_new_one', 429, 503, 'a_new_one'],
+    ['a_new_one', 418, 418, 'a_new_one'],
+    ['constructor', 500, 500, 'constructor'],
+  ])('%s (%i) is %i %s', (code, v2Status, status, type) => {
+    const answer = toPromptRefusal(refusal(code, v2Status), GRAPH);
+    expect(answer.status).toBe(status);
+    expect(answer.body.error.type).toBe(type);
+    expect(answer.body.node_errors).toEqual({});
+    expect(toPlainRefusal(refusal(code, v2Status)).status).toBe(status);
+  });
+
+  test('429 is never passed on, except for what it means to v1 clients', () => {
+    const about = refusal('forbidden', 403, null, { message: 'your subscription has ended' });
+    expect(toPromptRefusal(about, GRAPH)).toMatchObject({
+      status: 429,
+      body: { error: { type: 'subscription_inactive' } },
+    });
+  });
+
+  test('Retry-After is handed on', () => {
+    const busy = refusal('queue_full', 429, null, { retryAfterSeconds: 7 });
+    expect(toPromptRefusal(busy, GRAPH).retryAfterSeconds).toBe(7);
+    expect(toPlainRefusal(busy).retryAfterSeconds).toBe(7);
+    expect(toPromptRefusal(refusal('queue_full', 429), GRAPH)).not.toHaveProperty(
+      'retryAfterSeconds',
+    );
+  });
+
+  test('errors in v1 shape pass through unchanged', () => {
+    const error = {
+      type: 'invalid_prompt',
+      message: 'no',
+      details: "Node ID '#1'",
+      extra_info: { a: 1 },
+    };
+    const node_errors = {
+      '1': {
+        errors: [{ type: 't', message: 'm', details: 'd', extra_info: {} }],
+        dependent_outputs: ['2'],
+        class_type: 'X',
+      },
+    };
+    const answer = toPromptRefusal(refusal('invalid_workflow', 422, { error, node_errors }), GRAPH);
+    expect(answer.body).toEqual({ error, node_errors });
+  });
+
+  test("details are the output nodes' own errors, one a line", () => {
+    const own = {
+      type: 't',
+      message: 'Required input is missing',
+      details: 'images',
+      extra_info: {},
+    };
+    const node_errors = {
+      '1': { errors: [own], dependent_outputs: ['2'], class_type: 'EmptyImage' },
+      '2': { errors: [own, own], dependent_outputs: ['2'], class_type: 'SaveImage' },
+    };
+    const answer = toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH, {
+      outputs: ['2'],
+    });
+    expect(answer.body.error).toEqual({
+      type: 'prompt_outputs_failed_validation',
+      message: 'Prompt outputs failed validation',
+      details: 'Required input is missing: images\nRequired input is missing: images',
+      extra_info: {},
+    });
+  });
+
+  test.each([
+    ['missing_input', 'required_input_missing', 'width'],
+    ['value_not_in_list', 'value_not_in_list', 'width'],
+    ['invalid_type', 'invalid_input_type', 'width'],
+    ['type_mismatch', 'return_type_mismatch', 'width'],
+    ['is too shiny', 'custom_validation_failed', 'width - is too shiny'],
+    ['toString', 'custom_validation_failed', 'width - toString'],
+  ])('a {field, reason} list with the reason %s is %s', (reason, type, details) => {
+    const node_errors: JsonObject = { '1': [{ field: 'width', reason }] };
+    const answer = toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH, {
+      outputs: ['2'],
+    });
+    expect(answer.body.node_errors).toMatchObject({
+      '1': {
+        errors: [{ type, details, extra_info: { input_name: 'width' } }],
+        dependent_outputs: ['2'],
+        class_type: 'EmptyImage',
+      },
+    });
+  });
+
+  test('an unknown class refuses the whole prompt by name', () => {
+    const node_errors: JsonObject = { '1': [{ field: 'class_type', reason: 'unknown_class' }] };
+    expect(
+      toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH).body.error,
+    ).toEqual({
+      type: 'invalid_prompt',
+      message: 'Cannot execute because node EmptyImage does not exist.',
+      details: "Node ID '#1'",
+      extra_info: {},
+    });
+  });
+
+  test.each([
+    [{ missing_ids: ['b'] }, ['2']],
+    [null, ['1', '2']],
+    [{ missing_ids: ['c'] }, []],
+  ])('a missing asset (%j) is an invalid file of the inputs that named it', (details, nodes) => {
+    const placed = [
+      { nodeId: '1', input: 'image', value: 'x.png', assetId: 'a' },
+      { nodeId: '2', input: 'image', value: 'y.png', assetId: 'b' },
+    ];
+    const { node_errors } = toPromptRefusal(refusal('missing_asset', 422, details), GRAPH, {
+      placed,
+      outputs: ['2'],
+    }).body;
+    expect(Object.keys(node_errors)).toEqual(nodes);
+    const said = Object.values(node_errors).flatMap(({ errors }) =>
+      errors.map((entry) => entry.details),
+    );
+    expect(said).toEqual(
+      nodes.map((id) => `image - Invalid image file: ${id === '1' ? 'x.png' : 'y.png'}`),
+    );
+  });
+
+  test('nonsense in details does no harm', () => {
+    const odd = {
+      error: 5,
+      node_errors: { '1': 'x', '2': [5, null, {}], __proto__: [] },
+    } as unknown as Json;
+    expect(toPromptRefusal(refusal('invalid_workflow', 422, odd), GRAPH).body.error.type).toBe(
+      'prompt_outputs_failed_validation',
+    );
+  });
+});
+
+describe('other v1 calls refused by v2', () => {
+  test('answer code and message', () => {
+    expect(toPlainRefusal(refusal('not_found', 404)).body).toEqual({
+      code: 'not_found',
+      message: 'says not_found',
+    });
+    expect(toPlainRefusal(refusal('invalid_request')).body.code).toBe('invalid_request');
+  });
+
+  test('say nothing of the inside of the upstream', () => {
+    const leaky = refusal('upstream_error', 500, null, { message: 'db 10.0.0.3 refused' });
+    expect(toPlainRefusal(leaky).body.message).not.toContain('10.0.0.3');
+    expect(toPromptRefusal(leaky, GRAPH).body.error.message).not.toContain('10.0.0.3');
+  });
+});
+
+describe('a partly good prompt', () => {
+  const failing = (...dependent_outputs: string[]) => ({
+    errors: [],
+    dependent_outputs,
+    class_type: 'X',
+  });
+
+  test.each([
+    [{ '1': failing('b') }, ['a']],
+    [{ '1': failing('a', 'b') }, []],
+    [{ a: failing() }, ['b']],
+    [{ '1': failing() }, ['a', 'b']],
+    [{}, []],
+  ])('%j leaves %j', (nodeErrors, good) => {
+    expect(goodOutputs(nodeErrors, ['a', 'b'])).toEqual(good);
+  });
+});
+
+describe('what is no API-format graph', () => {
+  test.each<[string, JsonObject, string]>([
+    [
+      'a UI-format graph',
+      { nodes: [], links: [], version: 0.4 },
+      'This is a workflow in the UI format. Export it in API format.',
+    ],
+    [
+      'a node without class_type',
+      { '7': { inputs: {} } },
+      'Cannot execute because a node is missing the class_type property.',
+    ],
+    [
+      'a node that is a list',
+      { '7': [] },
+      'Cannot execute because a node is missing the class_type property.',
+    ],
+  ])('%s is an invalid_prompt', (_, graph, message) => {
+    expect(refuseShape(graph)).toMatchObject({
+      status: 400,
+      body: { error: { type: 'invalid_prompt', message } },
+    });
+  });
+
+  test('a graph is not refused', () => {
+    expect(refuseShape({ '1': { class_type: 'X', inputs: {} } })).toBeUndefined();
+  });
+
+  test('what cannot be translated is refused by name', () => {
+    expect(untranslatable('x', 'it would lose y').body.error).toMatchObject({
+      type: 'untranslatable',
+      message: '"x" cannot be translated: it would lose y',
+    });
+  });
+});

@@ -1,0 +1,214 @@
+import fc from 'fast-check';
+import type { Input } from '../../src/translate/progress-state.ts';
+import type { Graph, Job, NodeUi, Output, Progress } from '../../src/wire/v2.ts';
+import {
+  chain,
+  fileRef,
+  filesOf,
+  finished,
+  jobOf,
+  output,
+  outputOf,
+  preview,
+  progress,
+  started,
+  status,
+} from './script.ts';
+
+type NodeSpec = {
+  readonly steps: number;
+  readonly outputs: number;
+  readonly previews: boolean;
+  readonly isCached: boolean;
+  readonly isSocketOnly: boolean;
+};
+
+export type Ending = 'succeeded' | 'failed' | 'canceled' | 'expired' | 'lost';
+
+/** A run as its upstream lived it, and as it reached us. */
+export type LegalRun = {
+  readonly graph: Graph;
+  readonly inputs: readonly Input[];
+  readonly job: Job;
+  readonly ending: Ending;
+  readonly upstream: 'exact' | 'derived';
+};
+
+/** An input, and what a poll would have read right after it. */
+type Moment = { readonly input: Input; readonly job: Job };
+
+const node: fc.Arbitrary<NodeSpec> = fc.record({
+  steps: fc.nat(3),
+  outputs: fc.nat(2),
+  previews: fc.boolean(),
+  isCached: fc.boolean(),
+  isSocketOnly: fc.boolean(),
+});
+
+/** What may happen to an event on its way: all of this is legal. */
+const FATES = [
+  'keep',
+  'keep',
+  'keep',
+  'drop',
+  'twice',
+  'poll',
+  'late poll',
+  'stale poll',
+  'idle',
+  'ghost',
+] as const;
+
+/** Runs with gaps, duplicates, polls in place of a stream, stale polls and pictures of unknown nodes. */
+export const legalRuns: fc.Arbitrary<LegalRun> = fc
+  .record({
+    nodes: fc.array(node, { minLength: 1, maxLength: 5 }),
+    upstream: fc.constantFrom('exact' as const, 'derived' as const),
+    ending: fc.constantFrom<Ending[]>('succeeded', 'failed', 'canceled', 'expired', 'lost'),
+    until: fc.nat(60),
+    fates: fc.array(fc.constantFrom(...FATES), { minLength: 80, maxLength: 80 }),
+    isPollOnly: fc.boolean(),
+  })
+  .map(({ nodes, upstream, ending, until, fates, isPollOnly }) => {
+    const graph = chain(...nodes.map((_, i) => [String(i + 1), `Class${i + 1}`] as const));
+    const all = upstream === 'exact' ? exactMoments(nodes) : derivedMoments(nodes);
+    const moments = ending === 'succeeded' ? all : all.slice(0, until);
+    const last = moments.at(-1)?.job ?? jobOf({ status: 'queued', started_at: null });
+    const job = endOf(last, ending);
+    const seen = isPollOnly ? moments.map((moment) => poll(moment.job)) : deliver(moments, fates);
+    const afterwards = [...all.slice(-3).map(({ input }) => input), ending_(job, ending)];
+    return {
+      graph,
+      inputs: clocked([...seen, ending_(job, ending), ...afterwards]),
+      job,
+      ending,
+      upstream,
+    };
+  });
+
+function exactMoments(nodes: readonly NodeSpec[]): Moment[] {
+  const cached = nodes.flatMap((spec, i) => (spec.isCached ? [String(i + 1)] : []));
+  const log = createLog({ x_cached_nodes: cached, x_ui: {} });
+  log.add(status('queued'));
+  log.add(status('running'));
+  log.add(status('running', cached));
+  for (const [i, spec] of nodes.entries()) {
+    const id = String(i + 1);
+    if (!spec.isCached) log.add(started(id), { progress: progressOf(id) });
+    if (!spec.isCached) addSteps(log, id, spec);
+    const made = spec.isSocketOnly && spec.isCached ? [] : makeOutputs(log, id, spec);
+    const listed = made.filter(({ x_websocket }) => !x_websocket);
+    const ui: NodeUi = { images: listed.map((item) => ({ x_asset: item.id })) };
+    const shown = listed.length > 0 ? ui : spec.isCached ? null : undefined;
+    log.add(finished(id, shown), shown ? { x_ui: { ...log.job().x_ui, [id]: shown } } : {});
+  }
+  return log.moments;
+}
+
+function derivedMoments(nodes: readonly NodeSpec[]): Moment[] {
+  const log = createLog({});
+  log.add(status('queued'));
+  log.add(status('running'));
+  for (const [i, spec] of nodes.entries()) {
+    const id = String(i + 1);
+    log.add(progress(id), { progress: progressOf(id) });
+    addSteps(log, id, spec);
+    makeOutputs(log, id, { ...spec, isSocketOnly: false });
+  }
+  return log.moments;
+}
+
+function addSteps(log: Log, id: string, spec: NodeSpec): void {
+  for (let at = 1; at <= spec.steps; at++) {
+    if (spec.previews) log.add(preview(id, at % 2 === 0 ? 'now' : 'with-step'));
+    log.add(progress(id, { step: at, steps: spec.steps }), {
+      progress: progressOf(id, at, spec.steps),
+    });
+  }
+}
+
+function makeOutputs(log: Log, id: string, spec: NodeSpec): Output[] {
+  const made = Array.from({ length: spec.outputs }, (_, i) =>
+    outputOf(`${id}-${i}`, id, spec.isSocketOnly ? { x_websocket: true } : {}),
+  );
+  for (const item of made) {
+    log.add(output({ ...item, x_with_step: spec.isSocketOnly }, fileRef(item.name)), {
+      outputs: [...log.job().outputs, item],
+    });
+  }
+  return made;
+}
+
+type Log = {
+  add(input: Input, change?: Partial<Job>): void;
+  job(): Job;
+  readonly moments: Moment[];
+};
+
+function createLog(more: Partial<Job>): Log {
+  let job = jobOf({ status: 'running', ...more });
+  const moments: Moment[] = [];
+  return {
+    moments,
+    job: () => job,
+    add(input, change = {}) {
+      job = { ...job, ...change };
+      moments.push({ input, job });
+    },
+  };
+}
+
+function progressOf(current_node: string, step?: number, steps?: number): Progress {
+  return {
+    value: 0.5,
+    nodes_done: 0,
+    nodes_total: 5,
+    current_node,
+    step: step ?? null,
+    steps: steps ?? null,
+  };
+}
+
+function deliver(moments: readonly Moment[], fates: readonly (typeof FATES)[number][]): Input[] {
+  return moments.flatMap(({ input, job }, i): Input[] => {
+    switch (fates[i % fates.length] ?? 'keep') {
+      case 'keep':
+        return [input];
+      case 'drop':
+        return [];
+      case 'twice':
+        return [input, input];
+      case 'poll':
+        return [poll(job)];
+      case 'late poll':
+        return [input, poll(job)];
+      case 'stale poll':
+        return [input, poll(moments[Math.max(0, i - 4)]?.job ?? job)];
+      case 'idle':
+        return [input, { kind: 'idle', atMs: 1 }];
+      case 'ghost':
+        return [preview('ghost'), progress('ghost', { step: 1, steps: 2 }), input];
+    }
+  });
+}
+
+function poll(job: Job): Input {
+  return { kind: 'snapshot', job, files: filesOf(job), atMs: 0 };
+}
+
+function endOf(job: Job, ending: Ending): Job {
+  if (ending === 'lost') return job;
+  const error =
+    ending === 'failed' ? { code: 'node_execution_error', message: 'no', node_id: '1' } : null;
+  return { ...job, status: ending, error, completed_at: '2026-01-01T00:00:09.000Z' };
+}
+
+function ending_(job: Job, ending: Ending): Input {
+  if (ending === 'lost') return { kind: 'lost', reason: 'nobody knows', atMs: 0 };
+  return { kind: 'settled', job, files: filesOf(job), atMs: 0 };
+}
+
+/** Time moves on by uneven steps, so that `idle` sometimes comes early and sometimes late. */
+function clocked(inputs: readonly Input[]): Input[] {
+  return inputs.map((input, i) => ({ ...input, atMs: 1000 + i * 137 }));
+}

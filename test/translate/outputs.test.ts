@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import { showJob, showUi } from '../../src/translate/outputs.ts';
+import { chain, fileRef, outputOf } from './script.ts';
+
+const GRAPH = chain(['1', 'Make'], ['2', 'Save']);
+
+describe('executed.output from v2 outputs', () => {
+  test.each([
+    ['image/png', 'image', 'images'],
+    ['video/mp4', 'image', 'video'],
+    ['video/webm', 'video', 'video'],
+    ['audio/flac', 'audio', 'audio'],
+    ['application/octet-stream', 'latent', 'latents'],
+    ['model/gltf-binary', 'file', '3d'],
+    ['application/zip', 'file', 'files'],
+    ['text/plain', 'text', 'files'],
+    ['constructor/x', 'file', 'files'],
+  ] as const)('%s of the type %s is listed under %s', (content_type, type, key) => {
+    const made = outputOf('a', '2', { content_type, type });
+    const shown = showJob({ outputs: [made] }, new Map([['a', fileRef('a.bin')]]), GRAPH);
+    expect(Object.fromEntries(shown)).toEqual({ '2': { [key]: [fileRef('a.bin')] } });
+  });
+
+  test('a text that was read is listed as text', () => {
+    const made = outputOf('a', '2', { content_type: 'text/plain', type: 'text' });
+    const shown = showJob(
+      { outputs: [made] },
+      new Map([['a', { ...fileRef('a.txt'), text: 'hello' }]]),
+      GRAPH,
+    );
+    expect(shown.get('2')).toEqual({ text: ['hello'] });
+  });
+
+  test('files keep their order and their own lists', () => {
+    const outputs = [
+      outputOf('b', '2'),
+      outputOf('a', '2'),
+      outputOf('v', '2', { content_type: 'video/mp4' }),
+    ];
+    const files = new Map(outputs.map(({ id }) => [id, fileRef(id)]));
+    expect(showJob({ outputs }, files, GRAPH).get('2')).toEqual({
+      images: [fileRef('b'), fileRef('a')],
+      video: [fileRef('v')],
+    });
+  });
+
+  test('images for the socket only are not listed', () => {
+    const outputs = [outputOf('a', '2', { x_websocket: true })];
+    expect(showJob({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).size).toBe(0);
+  });
+
+  test('an output without a known node belongs to the only node nobody reads from', () => {
+    const outputs = [outputOf('a', '')];
+    expect([...showJob({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).keys()]).toEqual(['2']);
+  });
+
+  test('what a node says of itself wins over its files', () => {
+    const outputs = [outputOf('a', '2')];
+    const x_ui = { '2': { images: [{ x_asset: 'a' }], animated: [true] } };
+    expect(showJob({ outputs, x_ui }, new Map([['a', fileRef('a')]]), GRAPH).get('2')).toEqual({
+      images: [fileRef('a')],
+      animated: [true],
+    });
+  });
+});
+
+describe('executed.output from what a node says', () => {
+  test('only items that name an asset are replaced, their other members are kept', () => {
+    const ui = { images: [{ x_asset: 'a', format: 'png' }, 'x_asset'], text: ['t', 5, null] };
+    expect(showUi(ui, new Map([['a', fileRef('a.png')]]))).toEqual({
+      images: [{ ...fileRef('a.png'), format: 'png' }, 'x_asset'],
+      text: ['t', 5, null],
+    });
+  });
+
+  test('it waits for files that have no name yet', () => {
+    expect(showUi({ images: [{ x_asset: 'a' }] }, new Map())).toBeUndefined();
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import {
+  endWord,
+  historyStatus,
+  listedStatus,
+  liveWord,
+  statusWord,
+} from '../../src/translate/status.ts';
+import type { StatusWord } from '../../src/wire/v1.ts';
+
+describe('GET /api/job/{id}/status', () => {
+  test.each([
+    ['nothing known of the job yet', {}, 'submitted', 'pending'],
+    ['queued', { status: 'queued' }, 'queued_waiting', 'pending'],
+    ['running, nothing seen', { status: 'running' }, 'preparing', 'in_progress'],
+    [
+      'running, a node was seen',
+      { status: 'running', hasEvidence: true },
+      'executing',
+      'in_progress',
+    ],
+    [
+      'queued, cancel asked',
+      { status: 'queued', cancelAsked: true },
+      'cancel_requested',
+      'cancelled',
+    ],
+    [
+      'running, cancel asked',
+      { status: 'running', hasEvidence: true, cancelAsked: true },
+      'cancel_requested',
+      'cancelled',
+    ],
+    ['canceling', { status: 'canceling' }, 'cancel_requested', 'cancelled'],
+    ['canceled', { status: 'canceled' }, 'cancelled', 'cancelled'],
+    [
+      'succeeded though cancel was asked',
+      { status: 'succeeded', cancelAsked: true },
+      'success',
+      'completed',
+    ],
+    ['failed', { status: 'failed' }, 'error', 'failed'],
+    ['expired', { status: 'expired' }, 'lost', 'failed'],
+  ] as const)('%s', (_, facts, word, listed) => {
+    expect(liveWord(facts)).toBe(word);
+    expect(listedStatus(word)).toBe(listed);
+  });
+
+  test.each<[string, string, StatusWord]>([
+    ['failed', 'node_execution_error', 'error'],
+    ['failed', 'timeout', 'error'],
+    ['failed', 'out_of_memory', 'error'],
+    ['failed', 'a code nobody knows', 'error'],
+    ['failed', 'invalid_workflow', 'non_retryable_error'],
+    ['failed', 'missing_asset', 'non_retryable_error'],
+    ['failed', 'missing_model', 'non_retryable_error'],
+    ['failed', 'insufficient_credits', 'non_retryable_error'],
+    ['failed', 'subscription_inactive', 'non_retryable_error'],
+    ['failed', 'content_policy', 'non_retryable_error'],
+    ['lost', 'lost', 'lost'],
+  ])('%s with the code %s ends as %s', (outcome, code, word) => {
+    expect(endWord(outcome as 'failed', code)).toBe(word);
+  });
+
+  test('an ended prompt keeps the word of its end', () => {
+    const end = { outcome: 'succeeded', error: null } as const;
+    expect(statusWord(end, { status: 'running', cancelAsked: true })).toBe('success');
+    expect(statusWord({ outcome: null, error: null }, { status: 'running' })).toBe('preparing');
+  });
+});
+
+describe('history', () => {
+  test.each([
+    ['succeeded', 'success'],
+    ['failed', 'error'],
+    ['canceled', 'error'],
+    ['lost', 'error'],
+  ] as const)('%s is %s', (outcome, word) => {
+    expect(historyStatus(outcome)).toBe(word);
+  });
+});

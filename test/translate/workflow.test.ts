@@ -1,0 +1,208 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { LosslessNumber } from '../../src/wire/json.ts';
+import { parseJson, stringifyJson, type Json } from '../../src/wire/json.ts';
+import { secretsOf, withoutSecrets } from '../../src/translate/secrets.ts';
+import {
+  adoptCoerced,
+  chosenOutputs,
+  extraPngInfo,
+  fileKey,
+  fileMentions,
+  foundMentions,
+  outputNodes,
+  parseFileName,
+  withAssets,
+} from '../../src/translate/workflow.ts';
+import { pruneTo } from '../../src/translate/graph.ts';
+import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
+import type { Graph } from '../../src/wire/v2.ts';
+
+const info = (inputs: { [name: string]: Json }, output_node = false): ClassInfo =>
+  ({ input: { required: inputs }, output_node }) as unknown as ClassInfo;
+
+const CLASSES: ObjectInfo = {
+  LoadImage: info({ image: [['a.png'], { image_upload: true }] }),
+  LoadVideo: info({ file: ['COMBO', { options: [], video_upload: true }] }),
+  LoadAudio: info({ audio: [[], { audio_upload: true }] }),
+  Load3D: info({ model_file: [[], { file_upload: true }], width: ['INT', {}] }),
+  Text: info({
+    text: ['STRING', { multiline: true }],
+    image: [['a.png'], { image_upload: false }],
+  }),
+  SaveImage: info({ images: ['IMAGE'], filename_prefix: ['STRING', {}] }, true),
+};
+
+const one = (class_type: string, inputs: { [name: string]: Json }): Graph => ({
+  '1': { class_type, inputs },
+});
+
+describe('file names in inputs', () => {
+  test.each([
+    ['x.png', 'input', '', 'x.png'],
+    ['sub/x.png', 'input', 'sub', 'x.png'],
+    ['a/b/x.png', 'input', 'a/b', 'x.png'],
+    ['x.png [output]', 'output', '', 'x.png'],
+    ['clipspace/m.png [input]', 'input', 'clipspace', 'm.png'],
+    ['x.png [temp]', 'temp', '', 'x.png'],
+    ['x.png [other]', 'input', '', 'x.png [other]'],
+    ['x.png[output]', 'input', '', 'x.png[output]'],
+    ['a [input].png', 'input', '', 'a [input].png'],
+    ['/x.png', 'input', '', 'x.png'],
+  ])('%s', (value, type, subfolder, filename) => {
+    expect(parseFileName(value)).toEqual({ type, subfolder, filename });
+  });
+
+  test.each([
+    ['LoadImage', 'image'],
+    ['LoadVideo', 'file'],
+    ['LoadAudio', 'audio'],
+    ['Load3D', 'model_file'],
+  ])('%s.%s names a file', (className, input) => {
+    const found = fileMentions(one(className, { [input]: 'x.bin', other: 'x.bin' }), CLASSES);
+    expect(found).toEqual([
+      { nodeId: '1', input, value: 'x.bin', type: 'input', subfolder: '', filename: 'x.bin' },
+    ]);
+  });
+
+  test.each([
+    ['LoadImage', 'image'],
+    ['LoadImageMask', 'image'],
+    ['LoadImageOutput', 'image'],
+    ['LoadAudio', 'audio'],
+    ['LoadVideo', 'file'],
+    ['Load3D', 'model_file'],
+    ['VHS_LoadVideo', 'video'],
+  ])('%s.%s names a file even when no class list describes it', (className, input) => {
+    expect(fileMentions(one(className, { [input]: 'x.bin' }), {})).toHaveLength(1);
+  });
+
+  test.each<[string, Graph]>([
+    ['free text, even when it equals a file name', one('Text', { text: 'a.png' })],
+    ['an input whose flag is off', one('Text', { image: 'a.png' })],
+    ['filename_prefix', one('SaveImage', { filename_prefix: 'a.png' })],
+    ['a link', one('LoadImage', { image: ['2', 0] })],
+    ['an empty name', one('LoadImage', { image: '' })],
+    ['a class nobody knows', one('constructor', { image: 'a.png' })],
+    [
+      'nodes that are none',
+      { '1': null, '2': 'x', '3': { class_type: 'LoadImage' } } as unknown as Graph,
+    ],
+  ])('%s is no file name', (_, graph) => {
+    expect(fileMentions(graph, CLASSES)).toEqual([]);
+  });
+
+  test('every upload-flagged input of the recorded class list is found', () => {
+    const text = readFileSync(new URL('../../fixtures/object_info.json', import.meta.url), 'utf8');
+    const classes = parseJson(text) as unknown as ObjectInfo;
+    const graph = one('LoadImage', { image: 'x.png' });
+    expect(fileMentions(graph, classes)).toHaveLength(1);
+  });
+});
+
+describe('the v2 workflow of a v1 prompt', () => {
+  const seed = new LosslessNumber('18446744073709551615');
+  const graph: Graph = {
+    '10': {
+      class_type: 'LoadImage',
+      inputs: { image: 'x.png [output]' },
+      _meta: { title: 'x.png' },
+    },
+    '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed } },
+    t: { class_type: 'Text', inputs: { text: 'x.png [output]' } },
+  };
+  const mentions = fileMentions(graph, CLASSES);
+  const found = new Map([['output//x.png', { id: 'asset-1', hash: 'blake3:00' }]]);
+
+  test('names that were found become core/ASSET, everything else stays', () => {
+    expect(withAssets(graph, mentions, found)).toEqual({
+      ...graph,
+      '10': {
+        ...graph['10'],
+        inputs: { image: { __type: 'core/ASSET', info: { id: 'asset-1', hash: 'blake3:00' } } },
+      },
+    });
+    expect(stringifyJson(withAssets(graph, mentions, found) as Json)).toContain(
+      '18446744073709551615',
+    );
+  });
+
+  test('history shows coerced literals and the names the client wrote', () => {
+    const coerced: Graph = {
+      '10': { class_type: 'LoadImage', inputs: { image: 'resolved.png' } },
+      '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7, added: 1 } },
+    };
+    expect(adoptCoerced(graph, coerced, foundMentions(mentions, found))).toEqual({
+      ...graph,
+      '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7 } },
+    });
+  });
+
+  test('the original is not changed', () => {
+    const before = stringifyJson(graph as Json);
+    withAssets(graph, mentions, found);
+    adoptCoerced(graph, {}, mentions);
+    expect(stringifyJson(graph as Json)).toBe(before);
+  });
+
+  test('a file has one key however it is written', () => {
+    expect(fileKey(parseFileName('sub/x.png [input]'))).toBe(fileKey(parseFileName('sub/x.png')));
+  });
+});
+
+describe('outputs to execute', () => {
+  const graph: Graph = {
+    a: { class_type: 'LoadImage', inputs: { image: 'x' } },
+    b: { class_type: 'SaveImage', inputs: { images: ['a', 0] } },
+    c: { class_type: 'SaveImage', inputs: { images: ['d', 0] } },
+    d: { class_type: 'LoadImage', inputs: { image: 'y' } },
+  };
+
+  test('are the output nodes of the graph', () => {
+    expect(outputNodes(graph, CLASSES)).toEqual(['b', 'c']);
+  });
+
+  test.each([
+    [undefined, ['b', 'c']],
+    [null, ['b', 'c']],
+    [['c'], ['c']],
+    [['c', 'a'], ['c']],
+    [['a'], []],
+    [[], []],
+  ])('partial_execution_targets %j leaves %j', (targets, chosen) => {
+    expect(chosenOutputs(['b', 'c'], targets)).toEqual(chosen);
+  });
+
+  test('a graph is cut down to what its targets need', () => {
+    expect(Object.keys(pruneTo(graph, ['c']))).toEqual(['c', 'd']);
+    expect(
+      pruneTo({ x: { class_type: 'A', inputs: { i: ['x', 0], j: ['toString', 0] } } }, ['x']),
+    ).toHaveProperty('x');
+  });
+});
+
+describe('extra_data', () => {
+  const extra = {
+    api_key_comfy_org: 'k',
+    auth_token_comfy_org: 't',
+    api_key_service_org: 's',
+    API_KEY_other: 'o',
+    extra_pnginfo: { workflow: { id: 'w' } },
+    client_id: 'c',
+  };
+
+  test('its secrets are forwarded and never kept', () => {
+    expect(secretsOf(extra)).toEqual({ api_key_comfy_org: 'k', auth_token_comfy_org: 't' });
+    expect(secretsOf({ api_key_service_org: 's' })).toEqual({ api_key_comfy_org: 's' });
+    expect(secretsOf({ api_key_comfy_org: 5 })).toEqual({});
+    expect(withoutSecrets(extra)).toEqual({
+      extra_pnginfo: { workflow: { id: 'w' } },
+      client_id: 'c',
+    });
+  });
+
+  test('extra_pnginfo is what saved files carry', () => {
+    expect(extraPngInfo(extra)).toEqual({ workflow: { id: 'w' } });
+    expect(extraPngInfo({})).toBeNull();
+  });
+});
