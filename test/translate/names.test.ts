@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freeName, freeNames } from '../../src/translate/names.ts';
+import { freeNames } from '../../src/translate/names.ts';
 
 describe('a name that is taken', () => {
   test.each([
@@ -19,11 +19,5 @@ describe('a name that is taken', () => {
   ])('%s', (desired, expected) => {
     const names = freeNames(desired);
     expect(expected.map(() => names.next().value)).toEqual(expected);
-  });
-
-  test('the first free name is taken', () => {
-    const taken = new Set(['ComfyUI_00001_.png', 'ComfyUI_00002_.png']);
-    expect(freeName('ComfyUI_00001_.png', (name) => taken.has(name))).toBe('ComfyUI_00003_.png');
-    expect(freeName('new.png', (name) => taken.has(name))).toBe('new.png');
   });
 });
