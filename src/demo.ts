@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Presets, SingleBar } from 'cli-progress';
@@ -42,7 +44,7 @@ for (const { method, url, v2 } of server.answered) {
 
 /** A real server process on a free port; its log tells which v2 calls it made. */
 async function start(args: readonly string[]): Promise<Started> {
-  const dataDir = fileURLToPath(new URL('data/', OUT));
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
   const main = fileURLToPath(new URL('main.js', import.meta.url));
   const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -65,9 +67,11 @@ async function start(args: readonly string[]): Promise<Started> {
     url,
     answered,
     async stop() {
-      if (child.exitCode !== null) return;
-      child.kill('SIGTERM');
-      await once(child, 'exit');
+      if (child.exitCode === null) {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+      await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
@@ -84,10 +88,11 @@ async function upload(url: string): Promise<string> {
 /** Posts the prompt and follows it to v1's last word, `executing` with node null. */
 async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`);
-  const frames = listen(socket);
+  const workflow = await readFile(WORKFLOW, 'utf8');
+  const frames = listen(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
   // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
-  const body = `{"client_id":"${CLIENT_ID}","prompt":${await readFile(WORKFLOW, 'utf8')}}`;
+  const body = `{"client_id":"${CLIENT_ID}","prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body });
   if (response.status !== 200) throw new Error(`POST /prompt answered ${response.status}: ${await response.text()}`);
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
@@ -103,37 +108,46 @@ async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | u
   return { files, preview: frames.preview() };
 }
 
+type Workflow = { [id: string]: { class_type: string } };
 type Message = { type: string; data: { node?: string | null; value?: number; max?: number; exception_message?: string } };
 
-function listen(socket: WebSocket): { done: Promise<void>; preview(): Buffer | undefined } {
-  const bar = new SingleBar(
-    { format: '  node {node} {bar} {value}/{total}', noTTYOutput: true, notTTYSchedule: 1000, hideCursor: true },
-    Presets.shades_classic,
-  );
+function listen(socket: WebSocket, workflow: Workflow): { done: Promise<void>; preview(): Buffer | undefined } {
+  const progress = createProgress(workflow);
   let preview: Buffer | undefined;
   const done = new Promise<void>((resolve, reject) => {
     socket.on('error', reject);
     socket.on('message', (bytes: Buffer, isBinary) => {
       if (isBinary) return void (preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
       const message = JSON.parse(bytes.toString()) as Message;
-      show(bar, message);
+      progress(message);
       if (message.type === 'executing' && message.data.node === null) resolve();
     });
   });
   return { done, preview: () => preview };
 }
 
-function show(bar: SingleBar, { type, data }: Message): void {
-  if (type === 'executing') {
-    bar.stop();
-    if (data.node) bar.start(1, 0, { node: data.node });
-  } else if (type === 'progress') {
-    bar.setTotal(data.max ?? 1);
-    bar.update(data.value ?? 0);
-  } else if (type === 'execution_error') {
-    bar.stop();
-    console.error(data.exception_message);
-  }
+/** One bar for the whole run; a node counts for one, a node with steps moves it step by step. */
+function createProgress(workflow: Workflow): (message: Message) => void {
+  const total = Object.keys(workflow).length;
+  const bar = new SingleBar(
+    { format: '  {bar} {percentage}%  {label}', noTTYOutput: true, notTTYSchedule: 500, hideCursor: true },
+    Presets.shades_classic,
+  );
+  let started = 0;
+  bar.start(total, 0, { label: 'queued' });
+  return ({ type, data }) => {
+    if (type === 'executing' && data.node) {
+      bar.update(started++, { label: workflow[data.node]?.class_type });
+    } else if (type === 'progress') {
+      const label = `${workflow[data.node ?? '']?.class_type} ${data.value}/${data.max}`;
+      bar.update(started - 1 + (data.value ?? 0) / (data.max ?? 1), { label });
+    } else if (type === 'execution_success') {
+      bar.update(total, { label: 'done' });
+    } else if (type === 'executing') {
+      bar.stop();
+    }
+    if (type === 'execution_error') console.error(`\n${data.exception_message}`);
+  };
 }
 
 async function download(url: string, file: FileRef): Promise<void> {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { openDataDir } from './data-dir.ts';
-import { createEngine } from './engine/engine.ts';
+import { type EngineDeps, createEngine } from './engine/engine.ts';
 import { createV2Routes } from './engine/http.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
@@ -41,8 +41,15 @@ const DECODERS = 2;
 const SWEEP_MS = 60_000;
 const CACHE_BYTES = 1024 ** 3;
 
+/** The node classes a server runs: by name here, as a module for its worker threads. */
+export type Library = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
+
 /** Builds the house from its parts and opens the door. */
-export async function startServer(config: Config, log: Logger): Promise<Running> {
+export async function startServer(
+  config: Config,
+  log: Logger,
+  library: Library = { nodes: ALL_NODES },
+): Promise<Running> {
   const now = Date.now;
   const version = packageVersion();
   const dir = openDataDir(config.dataDir);
@@ -50,7 +57,7 @@ export async function startServer(config: Config, log: Logger): Promise<Running>
   const engine = await createEngine({
     ledger,
     dataDir: dir.root,
-    nodes: ALL_NODES,
+    ...library,
     log,
     clock: now,
     limits: {
@@ -65,7 +72,7 @@ export async function startServer(config: Config, log: Logger): Promise<Running>
       cacheBytes: CACHE_BYTES,
     },
   });
-  const info = objectInfo([...ALL_NODES.values()]);
+  const info = objectInfo([...library.nodes.values()]);
   const trace = createTrace();
   const jobs = trace.watch(engine);
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { constants, mkdirSync, rmSync } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { Readable, Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { constants, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { Readable, Writable, finished as whenFinished } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { createHash } from 'blake3';
 import type { SpooledFile } from './wire/jobs.ts';
 
@@ -17,35 +17,48 @@ export type SpoolRefusal = {
 export type Spooled = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
 /** The one place that knows how BLAKE3 is computed; an accelerator goes behind it. */
-export type Hasher = { update(chunk: Uint8Array): void; digest(): string };
+export type Hasher = {
+  update(chunk: Uint8Array): void;
+  digest(): string;
+  /** Frees what an unfinished hash holds outside the garbage collector's reach. */
+  discard(): void;
+};
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
+/** Read ahead while the disk is busy, and written in one go. */
+const BUFFER_BYTES = 1024 * 1024;
+const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 export function createHasher(): Hasher {
   const hash = createHash();
   return {
     update: (chunk) => void hash.update(chunk),
     digest: () => `blake3:${hash.digest('hex')}`,
+    discard: () => hash.dispose(),
   };
 }
 
-/** Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave nothing. */
+/**
+ * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave
+ * nothing. A refused source is left open and paused: whoever owns it drains or closes it. Throws
+ * when the disk fails in another way than being full.
+ */
 export async function spoolStream(
   source: Readable,
   options: { readonly dir: string; readonly maxBytes: number },
 ): Promise<Spooled> {
   const path = join(options.dir, randomUUID());
-  const handle = await open(path, WRITE_NEW, 0o600);
+  const hasher = createHasher();
   try {
-    const value = await writeAll(source, { handle, path, maxBytes: options.maxBytes });
-    await handle.sync();
-    await handle.close();
-    return { ok: true, value };
+    const file = createSink({ path, hasher, maxBytes: options.maxBytes });
+    await pour(source, file.sink);
+    return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
-    await handle.close().catch(() => {});
     await rm(path, { force: true });
     return refusalOf(error, options.maxBytes);
+  } finally {
+    hasher.discard();
   }
 }
 
@@ -61,17 +74,26 @@ export async function spoolBytes(
 }
 
 /** Moves a spooled file to its place for good: on disk, under its name, before this resolves. */
-export async function adoptFile(path: string, target: string): Promise<void> {
-  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  await rename(path, target);
-  const folder = await open(dirname(target), constants.O_RDONLY);
-  await folder.sync().finally(() => folder.close());
+export async function adoptFile(file: Pick<SpooledFile, 'path'>, target: string): Promise<void> {
+  const folder = dirname(resolve(target));
+  const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+  await sync(file.path);
+  await rename(file.path, target);
+  // A new folder is only there for good once the one above it knows.
+  const top = made === undefined ? folder : dirname(resolve(made));
+  for (let at = folder; at.length >= top.length; at = dirname(at)) {
+    await sync(at);
+    if (at === top) break;
+  }
 }
 
-/** Empties the spool at start: what a killed process left there belongs to nobody. */
+/**
+ * Empties the spool at start: what a killed process left there belongs to nobody. Only whoever
+ * holds the ledger may do it, else it takes the uploads of the process that does.
+ */
 export function wipeSpool(dir: string): void {
-  rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true, force: true });
 }
 
 /** What the v1 server says when a body is over the limit. */
@@ -79,32 +101,77 @@ export function tooLargeText(maxBytes: number): string {
   return `Maximum request body size ${maxBytes} exceeded.`;
 }
 
+/** The sender went away before the end. */
+export class CutOff extends Error {
+  override readonly name = 'CutOff';
+}
+
+/**
+ * Like `pipeline`, but a sink that fails leaves its source alive: destroying a request would
+ * close the connection its refusal has to go out on.
+ */
+export async function pour(source: Readable, sink: Writable): Promise<void> {
+  whenFinished(source, { writable: false }, (cause) => {
+    if (cause) sink.destroy(new CutOff('the source ended early', { cause }));
+  });
+  source.pipe(sink);
+  await finished(sink);
+}
+
 class TooLarge extends Error {}
 
-async function writeAll(
-  source: Readable,
-  { handle, path, maxBytes }: { handle: FileHandle; path: string; maxBytes: number },
-): Promise<SpooledFile> {
-  const hasher = createHasher();
+type SinkOptions = { readonly path: string; readonly hasher: Hasher; readonly maxBytes: number };
+
+function createSink({ path, hasher, maxBytes }: SinkOptions) {
+  let handle: FileHandle | undefined;
   let sizeBytes = 0;
+  async function take(chunks: readonly Buffer[]): Promise<void> {
+    for (const chunk of chunks) sizeBytes += chunk.length;
+    if (sizeBytes > maxBytes) throw new TooLarge();
+    for (const chunk of chunks) hasher.update(chunk);
+    // Not `write`: that one may write less than it was given, on a disk that is almost full.
+    await handle?.writeFile(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  }
   const sink = new Writable({
-    highWaterMark: 1024 * 1024,
-    write(chunk: Buffer, _encoding, done) {
-      sizeBytes += chunk.length;
-      if (sizeBytes > maxBytes) return done(new TooLarge());
-      hasher.update(chunk);
-      handle.write(chunk).then(() => done(), done);
-    },
+    highWaterMark: BUFFER_BYTES,
+    construct: (done) =>
+      settle(
+        openNew(path).then((opened) => void (handle = opened)),
+        done,
+      ),
+    write: (chunk: Buffer, _encoding, done) => settle(take([chunk]), done),
+    writev: (chunks, done) => settle(take(chunks.map(({ chunk }) => chunk as Buffer)), done),
+    final: (done) => settle(handle?.sync(), done),
+    destroy: (error, done) => settle(handle?.close(), (failed) => done(error ?? failed)),
   });
-  await pipeline(source, sink);
-  return { path, sizeBytes, hash: hasher.digest() };
+  return { sink, sizeBytes: () => sizeBytes };
+}
+
+function settle(work: Promise<void> | undefined, done: (error?: Error | null) => void): void {
+  Promise.resolve(work).then(() => done(null), done);
+}
+
+async function openNew(path: string): Promise<FileHandle> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return open(path, WRITE_NEW, 0o600);
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
 }
 
 function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
   if (error instanceof TooLarge) return { ok: false, status: 413, message: tooLargeText(maxBytes) };
-  const { code } = error as NodeJS.ErrnoException;
-  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG';
-  return full
-    ? { ok: false, status: 507, message: 'There is no room left to keep this file.' }
-    : { ok: false, status: 400, message: 'The upload was cut off.' };
+  if (error instanceof CutOff) {
+    return { ok: false, status: 400, message: 'The upload was cut off.' };
+  }
+  if (NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '')) {
+    return { ok: false, status: 507, message: 'There is no room left to keep this file.' };
+  }
+  throw new Error('the upload could not be stored', { cause: error });
 }

@@ -1,13 +1,13 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { AssetRow, AssetStore } from './ledger.ts';
 import type { Writer } from './sqlite-writer.ts';
+import type { Database } from './sqlite.ts';
 
 const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS contentType,
   file_path AS filePath, tags_json AS tagsJson, created_at_ms AS createdAtMs,
   expires_at_ms AS expiresAtMs, job_id AS jobId`;
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
-export function assetStore(db: DatabaseSyncInstance, writer: Writer): AssetStore {
+export function assetStore(db: Database, writer: Writer): AssetStore {
   const sql = statements(db);
   const row = (found: unknown) => found as AssetRow | undefined;
   const rows = (found: unknown[]) => found as AssetRow[];
@@ -18,7 +18,9 @@ export function assetStore(db: DatabaseSyncInstance, writer: Writer): AssetStore
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
     ofJob: async (jobId) => rows(sql.ofJob.all(jobId)),
     outputPaths: async (user, prefix) =>
-      (sql.paths.all(user, prefix, successor(prefix)) as { filePath: string }[]).map((r) => r.filePath),
+      (sql.paths.all(user, prefix, successor(prefix)) as { filePath: string }[]).map(
+        (r) => r.filePath,
+      ),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     oldest: async (limit) => rows(sql.oldest.all(limit)),
     remove: (id) => writer.write(() => void sql.remove.run(id)),
@@ -32,7 +34,7 @@ function successor(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
-function statements(db: DatabaseSyncInstance) {
+function statements(db: Database) {
   return {
     insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
       tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,

@@ -1,6 +1,6 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { FileRow, FileStore, SettingStore } from './ledger.ts';
 import type { Writer } from './sqlite-writer.ts';
+import type { Database } from './sqlite.ts';
 
 const COLUMNS = `user, type, subfolder, filename, asset_id AS assetId, hash,
   size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs`;
@@ -9,7 +9,7 @@ const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, co
   :contentType, :modifiedAtMs)`;
 
 /** v1 file names and the assets behind them. */
-export function fileStore(db: DatabaseSyncInstance, writer: Writer): FileStore {
+export function fileStore(db: Database, writer: Writer): FileStore {
   const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
   const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
   const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);
@@ -32,7 +32,7 @@ export function fileStore(db: DatabaseSyncInstance, writer: Writer): FileStore {
 }
 
 /** Front end settings, one row for each. */
-export function settingStore(db: DatabaseSyncInstance, writer: Writer): SettingStore {
+export function settingStore(db: Database, writer: Writer): SettingStore {
   const all = db.prepare('SELECT id, value_json AS valueJson FROM settings WHERE user = ?');
   const put = db.prepare('INSERT OR REPLACE INTO settings (user, id, value_json) VALUES (?, ?, ?)');
   return {

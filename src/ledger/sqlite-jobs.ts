@@ -1,6 +1,6 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { JobRow, JobStore, KeyStore } from './ledger.ts';
 import type { Writer } from './sqlite-writer.ts';
+import type { Database } from './sqlite.ts';
 
 /** Property of a row → its column, in the order the schema has them. */
 const COLUMN = {
@@ -24,15 +24,18 @@ const NAMES = Object.keys(COLUMN) as (keyof JobRow)[];
 const COLUMNS = NAMES.map((name) => `${COLUMN[name]} AS "${name}"`).join(', ');
 
 /** The jobs of the embedded engine. */
-export function jobStore(db: DatabaseSyncInstance, writer: Writer): JobStore {
+export function jobStore(db: Database, writer: Writer): JobStore {
   const sql = statements(db);
+  const update = createUpdate(db);
   const rows = (found: unknown[]) => found as JobRow[];
   return {
     insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
-    update: (id, patch) => writer.write(() => update(db, id, patch)),
+    update: (id, patch) => writer.write(() => update(id, patch)),
     get: async (id) => sql.get.get(id) as JobRow | undefined,
     list: async (user, { limit, before }) =>
-      rows(before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit)),
+      rows(
+        before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit),
+      ),
     unfinished: async () => rows(sql.unfinished.all()),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     remove: (id) => writer.write(() => void sql.remove.run(id)),
@@ -40,7 +43,7 @@ export function jobStore(db: DatabaseSyncInstance, writer: Writer): JobStore {
 }
 
 /** Single-use idempotency keys. */
-export function keyStore(db: DatabaseSyncInstance, writer: Writer): KeyStore {
+export function keyStore(db: Database, writer: Writer): KeyStore {
   const claim = db.prepare(
     'INSERT OR IGNORE INTO keys (user, key, claimed_at_ms) VALUES (:user, :key, :claimedAtMs)',
   );
@@ -55,15 +58,21 @@ export function keyStore(db: DatabaseSyncInstance, writer: Writer): KeyStore {
   };
 }
 
-function update(db: DatabaseSyncInstance, id: string, patch: Partial<JobRow>): void {
-  const given = NAMES.filter((name) => patch[name] !== undefined);
-  if (given.length === 0) return;
-  const assignments = given.map((name) => `${COLUMN[name]} = ?`).join(', ');
-  const values = given.map((name) => patch[name] as string | number | null);
-  db.prepare(`UPDATE jobs SET ${assignments} WHERE id = ?`).run(...values, id);
+/** The engine changes few combinations of columns: each gets its statement once. */
+function createUpdate(db: Database) {
+  const prepared = new Map<string, ReturnType<Database['prepare']>>();
+  return (id: string, patch: Partial<JobRow>): void => {
+    const given = NAMES.filter((name) => patch[name] !== undefined);
+    if (given.length === 0) return;
+    const assignments = given.map((name) => `${COLUMN[name]} = ?`).join(', ');
+    const statement =
+      prepared.get(assignments) ?? db.prepare(`UPDATE jobs SET ${assignments} WHERE id = ?`);
+    prepared.set(assignments, statement);
+    statement.run(...given.map((name) => patch[name] as string | number | null), id);
+  };
 }
 
-function statements(db: DatabaseSyncInstance) {
+function statements(db: Database) {
   const values = NAMES.map((name) => `:${name}`).join(', ');
   return {
     insert: db.prepare(`INSERT INTO jobs (${Object.values(COLUMN).join(', ')}) VALUES (${values})`),

@@ -1,6 +1,6 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { PromptRow, PromptStore } from './ledger.ts';
 import type { Writer } from './sqlite-writer.ts';
+import type { Database } from './sqlite.ts';
 
 const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, client_id AS clientId,
   created_at_ms AS createdAtMs, graph_json AS graphJson, extra_data_json AS extraDataJson,
@@ -8,7 +8,7 @@ const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, clie
   started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
 
 /** The prompts of v1, live and done. */
-export function promptStore(db: DatabaseSyncInstance, writer: Writer): PromptStore {
+export function promptStore(db: Database, writer: Writer): PromptStore {
   const sql = statements(db);
   const rows = (found: unknown[]) => found as PromptRow[];
   return {
@@ -29,12 +29,16 @@ export function promptStore(db: DatabaseSyncInstance, writer: Writer): PromptSto
     deleteHistory: (user, promptIds) =>
       writer.write(() => promptIds.forEach((id) => sql.deleteDone.run(user, id))),
     clearHistory: (user) => writer.write(() => void sql.clearDone.run(user)),
-    pruneHistory: (limit) => writer.write(() => void sql.prune.run(limit)),
+    pruneHistory: (limit) =>
+      writer.write(() => {
+        const crowded = sql.crowded.all(limit) as { user: string }[];
+        for (const { user } of crowded) sql.prune.run({ user, limit });
+      }),
     highestNumber: async () => (sql.highest.get() as { highest: number }).highest,
   };
 }
 
-function statements(db: DatabaseSyncInstance) {
+function statements(db: Database) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   return {
     insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
@@ -49,9 +53,10 @@ function statements(db: DatabaseSyncInstance) {
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
         WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
-    live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE state <> 'done' ORDER BY created_at_ms, rowid`),
-    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE state <> 'done' AND user = ?
-      ORDER BY created_at_ms, rowid`),
+    live: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live
+      WHERE state <> 'done' ORDER BY rowid`),
+    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live
+      WHERE state <> 'done' AND user = ? ORDER BY rowid`),
     find: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
       ORDER BY rowid DESC LIMIT 1`),
     findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),
@@ -59,9 +64,11 @@ function statements(db: DatabaseSyncInstance) {
     page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
-    prune: db.prepare(`DELETE FROM prompts WHERE state = 'done' AND key IN (SELECT key FROM (
-      SELECT key, row_number() OVER (PARTITION BY user ORDER BY done_seq DESC) AS place
-      FROM prompts WHERE state = 'done') WHERE place > ?)`),
+    crowded: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
+      GROUP BY user HAVING count(*) > ?`),
+    prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=
+      (SELECT done_seq FROM prompts WHERE user = :user AND state = 'done'
+        ORDER BY done_seq DESC LIMIT 1 OFFSET :limit)`),
     highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts`),
   };
 }

@@ -52,4 +52,11 @@ export const MIGRATIONS: readonly string[] = [
     user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
   ) STRICT;
   `,
+  // In order of insertion, not by the clock: it may be set back while prompts and jobs are waiting.
+  `
+  DROP INDEX jobs_by_user;
+  CREATE INDEX jobs_by_user ON jobs (user);
+  DROP INDEX prompts_live;
+  CREATE INDEX prompts_live ON prompts (user) WHERE state <> 'done';
+  `,
 ];

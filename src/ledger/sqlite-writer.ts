@@ -1,4 +1,4 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { Database } from './sqlite.ts';
 
 /** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
 export type Writer = {
@@ -8,10 +8,11 @@ export type Writer = {
   flush(): void;
 };
 
-type Pending = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
+type Waiting = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
 
-export function createWriter(db: DatabaseSyncInstance): Writer {
-  let pending: Pending[] = [];
+/** Puts all writes of one open database through shared transactions. */
+export function createWriter(db: Database): Writer {
+  let batch: Waiting[] = [];
   let timer: NodeJS.Immediate | undefined;
 
   function begin(): void {
@@ -20,50 +21,62 @@ export function createWriter(db: DatabaseSyncInstance): Writer {
     timer = setImmediate(flush);
   }
 
-  function flush(): void {
-    if (timer === undefined) return;
+  function takeBatch(): Waiting[] {
     clearImmediate(timer);
     timer = undefined;
-    const batch = pending;
-    pending = [];
+    const taken = batch;
+    batch = [];
+    return taken;
+  }
+
+  function flush(): void {
+    if (timer === undefined) return;
+    const waiting = takeBatch();
     try {
       db.exec('COMMIT');
     } catch (cause) {
-      abandon(batch, cause);
-      return;
+      rollBack(db);
+      return rejectAll(waiting, cause);
     }
-    for (const { settle } of batch) settle();
+    for (const { settle } of waiting) settle();
   }
 
-  /** A full disk ends the whole transaction: everyone who waits for it must hear. */
-  function abandon(batch: readonly Pending[], cause: unknown): void {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    for (const { reject } of batch) reject(new Error('the ledger could not be written', { cause }));
+  /** A refused row costs its writer only; a full disk ends the transaction and with it everyone's. */
+  function undo(cause: unknown): void {
+    if (!db.isOpen) return;
+    if (db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
+    else rejectAll(takeBatch(), cause);
   }
 
   return {
-    write(apply) {
-      return new Promise((resolve, reject) => {
+    flush,
+    write: (apply) =>
+      new Promise((resolve, reject) => {
         try {
           begin();
           db.exec('SAVEPOINT one');
           const value = apply();
           db.exec('RELEASE one');
-          pending.push({ settle: () => resolve(value), reject });
+          batch.push({ settle: () => resolve(value), reject });
         } catch (cause) {
-          reject(new Error('the ledger could not be written', { cause }));
-          if (db.isTransaction) {
-            db.exec('ROLLBACK TO one; RELEASE one');
-            return;
-          }
-          if (timer !== undefined) clearImmediate(timer);
-          timer = undefined;
-          const lost = pending;
-          pending = [];
-          abandon(lost, cause);
+          rejectAll([{ settle: () => {}, reject }], cause);
+          undo(cause);
         }
-      });
-    },
-    flush,
+      }),
   };
+}
+
+/** Also when SQLite already did; what is pending is lost either way, and its writers are told. */
+function rollBack(db: Database): void {
+  try {
+    if (db.isTransaction) db.exec('ROLLBACK');
+  } catch {
+    // The next BEGIN says what is wrong.
+  }
+}
+
+function rejectAll(waiting: readonly Waiting[], cause: unknown): void {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const error = new Error(`the ledger could not be written: ${reason}`, { cause });
+  for (const { reject } of waiting) reject(error);
 }

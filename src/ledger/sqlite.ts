@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
@@ -10,17 +10,45 @@ import { promptStore } from './sqlite-prompts.ts';
 import { MIGRATIONS } from './sqlite-schema.ts';
 import { createWriter } from './sqlite-writer.ts';
 
+/** An open SQLite database, whichever package it comes from. */
+export type Database = DatabaseSyncInstance;
+
+const IN_MEMORY = ':memory:';
+/** How long a write waits for a person's backup or shell that holds the file. */
+const BUSY_TIMEOUT_MS = 1000;
+const SQLITE_BUSY = 5;
+/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+const DAMAGED: readonly unknown[] = [11, 26];
+
 /**
  * Opens the ledger in one SQLite file, one process at a time. Throws with a sentence a person can
  * act on when the file is in use, damaged, or from a newer version; it is never recreated silently.
  */
 export function openSqliteLedger(options: { readonly path: string }): Ledger {
   const { path } = options;
-  const onDisk = path !== ':memory:';
-  if (onDisk) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const release = onDisk ? lock(path) : () => {};
-  const db = open(path, release);
-  if (onDisk) chmodSync(path, 0o600);
+  const opened: Database[] = [];
+  const closeAll = (): void => opened.splice(0).forEach((db) => db.close());
+  try {
+    if (path !== IN_MEMORY) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      opened.push(lock(path));
+      createPrivate(path);
+    }
+    const db = new DatabaseSync(path, {
+      timeout: BUSY_TIMEOUT_MS,
+      enableForeignKeyConstraints: false,
+    });
+    // The lock goes last: until then nobody else may touch the file.
+    opened.unshift(db);
+    prepare(db);
+    return ledgerOver(db, closeAll);
+  } catch (cause) {
+    closeAll();
+    throw new Error(`the ledger ${path} ${complaint(cause)}`, { cause });
+  }
+}
+
+function ledgerOver(db: Database, closeAll: () => void): Ledger {
   const writer = createWriter(db);
   return {
     prompts: promptStore(db, writer),
@@ -30,52 +58,73 @@ export function openSqliteLedger(options: { readonly path: string }): Ledger {
     keys: keyStore(db, writer),
     settings: settingStore(db, writer),
     async close() {
-      if (!db.isOpen) return;
       writer.flush();
-      db.close();
-      release();
+      closeAll();
     },
   };
 }
 
+class InUse extends Error {}
+
 /** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
-function lock(path: string): () => void {
-  const guard = new DatabaseSync(`${path}.lock`);
+function lock(path: string): Database {
+  const lockPath = `${path}.lock`;
+  createPrivate(lockPath);
+  const guard = new DatabaseSync(lockPath);
   try {
     guard.exec('BEGIN EXCLUSIVE');
+    return guard;
   } catch (cause) {
     guard.close();
-    throw new Error(`${path} is in use by another Holdover: stop it, or use another --data-dir`, { cause });
+    const taken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
+    throw taken ? new InUse('the lock is taken', { cause }) : cause;
   }
-  return () => {
-    guard.exec('ROLLBACK');
-    guard.close();
-  };
 }
 
-function open(path: string, release: () => void): DatabaseSyncInstance {
-  let db: DatabaseSyncInstance | undefined;
+/**
+ * Before SQLite does it with wider permissions, which its -wal file would inherit. An existing file
+ * is never opened here: closing it would drop the locks this process holds on it.
+ */
+function createPrivate(path: string): void {
   try {
-    db = new DatabaseSync(path);
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    migrate(db, path);
-    return db;
-  } catch (cause) {
-    db?.close();
-    release();
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`the ledger ${path} cannot be opened: ${reason}`, { cause });
+    writeFileSync(path, '', { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    chmodSync(path, 0o600);
   }
+}
+
+function prepare(db: Database): void {
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  const { quick_check: verdict } = db.prepare('PRAGMA quick_check(1)').get() as {
+    quick_check: string;
+  };
+  if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
+  migrate(db);
 }
 
 /** Brings the schema forward in one transaction, so that a kill in between leaves the old one. */
-function migrate(db: DatabaseSyncInstance, path: string): void {
-  db.exec('BEGIN IMMEDIATE');
-  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number };
+function migrate(db: Database): void {
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
+    user_version: number;
+  };
   if (version > MIGRATIONS.length) {
-    throw new Error(`${path} was written by a newer version (schema ${version})`);
+    throw new Error(`it was written by a newer Holdover (schema ${version})`);
   }
+  if (version === MIGRATIONS.length) return;
+  db.exec('BEGIN IMMEDIATE');
   for (const step of MIGRATIONS.slice(version)) db.exec(step);
   db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
   db.exec('COMMIT');
+}
+
+/** What follows "the ledger <path>" in the sentence a person reads. */
+function complaint(cause: unknown): string {
+  if (cause instanceof InUse) {
+    return 'is in use by another Holdover: stop it, or use another --data-dir';
+  }
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const { errcode } = cause as { errcode?: unknown };
+  if (!DAMAGED.includes(errcode)) return `cannot be opened: ${reason}`;
+  return `is damaged (${reason}): put a copy back, or move it away to start without history`;
 }

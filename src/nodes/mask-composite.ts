@@ -9,14 +9,14 @@ type Operation = (destination: number, source: number) => number;
 /** What v1's rounding (half to even) makes of a level before the logical operations. */
 const isSet = (level: number): boolean => Math.abs(level) > 0.5;
 
-const OPERATIONS: { readonly [name: string]: Operation } = {
-  multiply: (destination, source) => destination * source,
-  add: (destination, source) => destination + source,
-  subtract: (destination, source) => destination - source,
-  and: (destination, source) => Number(isSet(destination) && isSet(source)),
-  or: (destination, source) => Number(isSet(destination) || isSet(source)),
-  xor: (destination, source) => Number(isSet(destination) !== isSet(source)),
-};
+const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
+  ['multiply', (destination, source) => destination * source],
+  ['add', (destination, source) => destination + source],
+  ['subtract', (destination, source) => destination - source],
+  ['and', (destination, source) => Number(isSet(destination) && isSet(source))],
+  ['or', (destination, source) => Number(isSet(destination) || isSet(source))],
+  ['xor', (destination, source) => Number(isSet(destination) !== isSet(source))],
+]);
 
 const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 
@@ -33,7 +33,7 @@ export const maskComposite: NodeDef = {
     source: ['MASK'],
     x: OFFSET,
     y: OFFSET,
-    operation: [Object.keys(OPERATIONS)],
+    operation: [[...OPERATIONS.keys()]],
   },
   outputs: [{ type: 'MASK' }],
   run: (inputs, context) => {
@@ -41,7 +41,8 @@ export const maskComposite: NodeDef = {
     const source = maskInput(inputs, 'source');
     const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
     // A word that only a link can bring changes nothing, as in v1.
-    const operation = OPERATIONS[stringInput(inputs, 'operation')] ?? ((level: number) => level);
+    const operation =
+      OPERATIONS.get(stringInput(inputs, 'operation')) ?? ((level: number) => level);
     fittingBatches(destination, source);
     combine(context, destination, { source, at, operation });
     clip(destination.data);

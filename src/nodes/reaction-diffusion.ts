@@ -9,7 +9,7 @@ import { splitMix64 } from './reaction-random.ts';
 import { floatInput, intInput, newImage } from './tensor.ts';
 
 /** Time steps of the simulation in one step of the node; even, so that a step ends in the field it began with. */
-const TURNS_PER_STEP = 24;
+const TURNS_PER_STEP = 16;
 
 /** Previews in a run, however many steps it has. */
 const PREVIEWS = 20;

@@ -1,3 +1,4 @@
+import { NodeFailure } from './node.ts';
 import type { ImageValue, NodeContext, NodeDef } from './node.ts';
 import { place } from './region.ts';
 import { upscale } from './resample.ts';
@@ -12,15 +13,21 @@ import {
   stringInput,
 } from './tensor.ts';
 
-const COLOURS: { readonly [name: string]: readonly [number, number, number] } = {
-  white: [1, 1, 1],
-  black: [0, 0, 0],
-  red: [1, 0, 0],
-  green: [0, 1, 0],
-  blue: [0, 0, 1],
-};
+type Colour = readonly [number, number, number];
 
-const BLACK = [0, 0, 0] as const;
+const COLOURS: ReadonlyMap<string, Colour> = new Map([
+  ['white', [1, 1, 1]],
+  ['black', [0, 0, 0]],
+  ['red', [1, 0, 0]],
+  ['green', [0, 1, 0]],
+  ['blue', [0, 0, 1]],
+]);
+
+const colourOf = (name: string): Colour => {
+  const colour = COLOURS.get(name);
+  if (colour) return colour;
+  throw new NodeFailure('KeyError', `There is no spacing colour ${name}`);
+};
 
 type Pair = readonly [ImageValue, ImageValue];
 
@@ -39,7 +46,7 @@ export const imageStitch: NodeDef = {
     direction: [['right', 'down', 'left', 'up'], { default: 'right' }],
     match_image_size: ['BOOLEAN', { default: true }],
     spacing_width: ['INT', { default: 0, min: 0, max: 1024, step: 2 }],
-    spacing_color: [Object.keys(COLOURS), { default: 'white' }],
+    spacing_color: [[...COLOURS.keys()], { default: 'white' }],
   },
   optional: { image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
@@ -49,12 +56,15 @@ export const imageStitch: NodeDef = {
     if (!second) return { outputs: [first] };
     const direction = stringInput(inputs, 'direction');
     const along = direction === 'left' || direction === 'right' ? 'width' : 'height';
-    const colour = COLOURS[stringInput(inputs, 'spacing_color')] ?? BLACK;
+    const colour = colourOf(stringInput(inputs, 'spacing_color'));
     const pair = sameBatch(context, [first, second]);
-    const level = boolInput(inputs, 'match_image_size')
+    const level: Pair = boolInput(inputs, 'match_image_size')
       ? matchSize(context, pair, along)
-      : pair.map((image) => padAcross(context, image, { pair, along, colour }));
-    const [one, two] = sameChannels(context, level as unknown as Pair);
+      : [
+          padAcross(context, pair[0], { pair, along, colour }),
+          padAcross(context, pair[1], { pair, along, colour }),
+        ];
+    const [one, two] = sameChannels(context, level);
     // v1 makes an odd gap even.
     const gap = Math.max(0, Math.ceil(intInput(inputs, 'spacing_width') / 2) * 2);
     const ordered: Pair = direction === 'left' || direction === 'up' ? [two, one] : [one, two];
@@ -89,7 +99,7 @@ const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pa
 type Padding = {
   readonly pair: Pair;
   readonly along: Axis;
-  readonly colour: readonly [number, number, number];
+  readonly colour: Colour;
 };
 
 /** The smaller picture goes to the middle; the borders are white for a white gap and black for all others. */
@@ -117,7 +127,7 @@ const sameChannels = (context: NodeContext, [first, second]: Pair): Pair => {
 type Joint = {
   readonly along: Axis;
   readonly gap: number;
-  readonly colour: readonly [number, number, number];
+  readonly colour: Colour;
 };
 
 const join = (
@@ -138,7 +148,7 @@ const join = (
 };
 
 /** Opaque, where there is alpha. */
-const paint = (context: NodeContext, image: ImageValue, colour: readonly number[]): void => {
+const paint = (context: NodeContext, image: ImageValue, colour: Colour): void => {
   const pixel = Float32Array.from({ length: image.channels }, (_, c) => colour[c] ?? 1);
   const row = new Float32Array(image.width * image.channels);
   for (let x = 0; x < image.width; x++) row.set(pixel, x * image.channels);

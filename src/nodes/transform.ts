@@ -50,24 +50,41 @@ const lying = ({ width, height }: Sides, walk: Walk): Sides & Walk => ({
   ...walk,
 });
 
-const FLIPS: { readonly [method: string]: Route } = {
-  'x-axis: vertically': ({ width, height }) =>
-    upright({ width, height }, { origin: (height - 1) * width, perColumn: 1, perRow: -width }),
-  'y-axis: horizontally': ({ width, height }) =>
-    upright({ width, height }, { origin: width - 1, perColumn: -1, perRow: width }),
-};
+const FLIPS: ReadonlyMap<string, Route> = new Map([
+  [
+    'x-axis: vertically',
+    ({ width, height }) =>
+      upright({ width, height }, { origin: (height - 1) * width, perColumn: 1, perRow: -width }),
+  ],
+  [
+    'y-axis: horizontally',
+    ({ width, height }) =>
+      upright({ width, height }, { origin: width - 1, perColumn: -1, perRow: width }),
+  ],
+]);
 
 /** Clockwise. */
-const ROTATIONS: { readonly [rotation: string]: Route } = {
-  none: ({ width, height }) =>
-    upright({ width, height }, { origin: 0, perColumn: 1, perRow: width }),
-  '90 degrees': ({ width, height }) =>
-    lying({ width, height }, { origin: (height - 1) * width, perColumn: -width, perRow: 1 }),
-  '180 degrees': ({ width, height }) =>
-    upright({ width, height }, { origin: height * width - 1, perColumn: -1, perRow: -width }),
-  '270 degrees': ({ width, height }) =>
-    lying({ width, height }, { origin: width - 1, perColumn: width, perRow: -1 }),
-};
+const ROTATIONS: ReadonlyMap<string, Route> = new Map([
+  [
+    'none',
+    ({ width, height }) => upright({ width, height }, { origin: 0, perColumn: 1, perRow: width }),
+  ],
+  [
+    '90 degrees',
+    ({ width, height }) =>
+      lying({ width, height }, { origin: (height - 1) * width, perColumn: -width, perRow: 1 }),
+  ],
+  [
+    '180 degrees',
+    ({ width, height }) =>
+      upright({ width, height }, { origin: height * width - 1, perColumn: -1, perRow: -width }),
+  ],
+  [
+    '270 degrees',
+    ({ width, height }) =>
+      lying({ width, height }, { origin: width - 1, perColumn: width, perRow: -1 }),
+  ],
+]);
 
 /** Words that only a link can bring leave the picture as it is, as in v1. */
 const rearrange = (context: NodeContext, image: ImageValue, route?: Route): ImageValue => {
@@ -104,9 +121,9 @@ const imageFlip: NodeDef = {
   ...COMMON,
   name: 'ImageFlip',
   displayName: 'ImageFlip',
-  required: { image: ['IMAGE'], flip_method: [Object.keys(FLIPS)] },
+  required: { image: ['IMAGE'], flip_method: [[...FLIPS.keys()]] },
   run: (inputs, context) => {
-    const route = FLIPS[stringInput(inputs, 'flip_method')];
+    const route = FLIPS.get(stringInput(inputs, 'flip_method'));
     return { outputs: [rearrange(context, imageInput(inputs, 'image'), route)] };
   },
 };
@@ -115,9 +132,9 @@ const imageRotate: NodeDef = {
   ...COMMON,
   name: 'ImageRotate',
   displayName: 'ImageRotate',
-  required: { image: ['IMAGE'], rotation: [Object.keys(ROTATIONS)] },
+  required: { image: ['IMAGE'], rotation: [[...ROTATIONS.keys()]] },
   run: (inputs, context) => {
-    const route = ROTATIONS[stringInput(inputs, 'rotation')];
+    const route = ROTATIONS.get(stringInput(inputs, 'rotation'));
     return { outputs: [rearrange(context, imageInput(inputs, 'image'), route)] };
   },
 };

@@ -4,7 +4,7 @@ import { type Json, LosslessNumber } from '../wire/json.ts';
 const PART_CHARS = 64 * 1024;
 const LIST_CHARS = 128 * 1024;
 const STATE_CHARS = 512 * 1024;
-const VALUE_CHARS = 8 * 1024;
+const VALUE_CHARS = 16 * 1024;
 const OUTPUT_CHARS = 768 * 1024;
 const CUT = '… (shortened)';
 

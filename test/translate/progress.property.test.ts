@@ -10,7 +10,7 @@ import { PROMPT_ID, type Frame, filesOf, framesOf, messages, play, typesOf } fro
 const ENDS = ['execution_success', 'execution_error', 'execution_interrupted'];
 const RUNS = { numRuns: 600 };
 
-/** Checks a promise on every run; `seen` makes sure the promise was put to the test at all. */
+/** Checks a promise on every run. */
 function always(promise: (run: LegalRun, effects: readonly Effect[]) => void): void {
   fc.assert(
     fc.property(legalRuns, (run) => promise(run, play(run.graph, run.inputs).effects)),

@@ -106,7 +106,9 @@ export function comparable(frames: readonly Frame[]): unknown[] {
     if (key === 'timestamp') return 0;
     if (key === 'traceback') return [];
     const isSet = key === 'executed' || key === 'current_outputs' || key === 'nodes';
-    return isSet && Array.isArray(value) ? value.toSorted() : value;
+    return isSet && Array.isArray(value)
+      ? value.map(String).toSorted((a, b) => a.localeCompare(b))
+      : value;
   }) as Frame[];
   return plain.map((frame) => (/^binary [14]$/.test(frame.type) ? { type: frame.type } : frame));
 }
