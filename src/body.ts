@@ -27,7 +27,10 @@ export async function readBodyText(
 }
 
 /** Not `for await`: leaving that loop early destroys the socket, and the answer with it. */
-function collect(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | (BodyText & { ok: false })> {
+function collect(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Uint8Array | (BodyText & { ok: false })> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -37,7 +40,8 @@ function collect(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
       request.removeAllListeners('data').pause();
       resolve(tooLarge(maxBytes));
     });
-    const cutOff = (): void => resolve({ ok: false, status: 400, message: 'The body was cut off.' });
+    const cutOff = (): void =>
+      resolve({ ok: false, status: 400, message: 'The body was cut off.' });
     request.once('end', () => resolve(Buffer.concat(chunks, size)));
     request.once('error', cutOff);
     request.once('close', cutOff);

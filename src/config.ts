@@ -67,19 +67,31 @@ const OPTIONS: readonly Option[] = [
   setting('--port <PORT>', 'port to bind; 0 picks a free one')
     .default(8188)
     .argParser(integer({ min: 0, max: 65535 })),
-  setting('--upstream <URL>', 'what runs the jobs: "embedded", or the address of a v2 service').default('embedded'),
+  setting(
+    '--upstream <URL>',
+    'what runs the jobs: "embedded", or the address of a v2 service',
+  ).default('embedded'),
   setting('--data-dir <DIR>', 'where everything is kept').default('./data'),
   setting('--max-upload-size <MB>', 'largest request body')
     .default(100)
     .argParser(decimal({ min: 0.001, max: 1_000_000 })),
-  setting('--enable-cors-header [ORIGIN]', 'allow this origin instead of checking origins; bare: *'),
+  setting(
+    '--enable-cors-header [ORIGIN]',
+    'allow this origin instead of checking origins; bare: *',
+  ),
   setting('--log-level <LEVEL>', 'how much to log').choices(LOG_LEVELS).default('info'),
-  setting('--local-token <TOKEN>', 'only callers presenting this token are served; better set in the environment'),
+  setting(
+    '--local-token <TOKEN>',
+    'only callers presenting this token are served; better set in the environment',
+  ),
   setting('--allow-insecure-bind', 'bind beyond loopback without a token'),
   setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
     .choices(VIEW_MODES)
     .default('auto'),
-  setting('--preview-method <METHOD>', 'previews to all sockets, to those that negotiated them, or to none')
+  setting(
+    '--preview-method <METHOD>',
+    'previews to all sockets, to those that negotiated them, or to none',
+  )
     .choices(PREVIEW_METHODS)
     .default('auto'),
   setting('--concurrency <N>', 'jobs the embedded engine runs in parallel')
@@ -131,7 +143,8 @@ export function parseConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Pa
       if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
       return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
     }
-    if (error instanceof Refused) return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
+    if (error instanceof Refused)
+      return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
     throw error;
   }
 }

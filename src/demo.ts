@@ -39,7 +39,9 @@ try {
 console.log('\nWhat each v1 call became in v2:');
 for (const { method, url, v2 } of server.answered) {
   const path = url.split('?', 1)[0] ?? url;
-  console.log(`  ${`${method} ${path}`.padEnd(22)} → ${v2.join(', ') || '(answered by Holdover itself)'}`);
+  console.log(
+    `  ${`${method} ${path}`.padEnd(22)} → ${v2.join(', ') || '(answered by Holdover itself)'}`,
+  );
 }
 
 /** A real server process on a free port; its log tells which v2 calls it made. */
@@ -78,7 +80,11 @@ async function start(args: readonly string[]): Promise<Started> {
 
 async function upload(url: string): Promise<string> {
   const form = new FormData();
-  form.append('image', new Blob([await readFile(IMAGE)], { type: 'image/jpeg' }), 'evening-hills.jpg');
+  form.append(
+    'image',
+    new Blob([await readFile(IMAGE)], { type: 'image/jpeg' }),
+    'evening-hills.jpg',
+  );
   form.append('overwrite', 'true');
   const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form });
   if (!response.ok) throw new Error(`upload answered ${response.status}`);
@@ -87,31 +93,42 @@ async function upload(url: string): Promise<string> {
 
 /** Posts the prompt and follows it to v1's last word, `executing` with node null. */
 async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
-  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`);
   const workflow = await readFile(WORKFLOW, 'utf8');
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`);
   const frames = listen(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
   // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
   const body = `{"client_id":"${CLIENT_ID}","prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body });
-  if (response.status !== 200) throw new Error(`POST /prompt answered ${response.status}: ${await response.text()}`);
+  if (response.status !== 200)
+    throw new Error(`POST /prompt answered ${response.status}: ${await response.text()}`);
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
   console.log(`Prompt ${promptId} accepted\n`);
   await frames.done;
   socket.close();
   const history = (await (await fetch(`${url}/history/${promptId}`)).json()) as {
-    [id: string]: { outputs: { [node: string]: { images?: FileRef[] } }; status: { status_str: string } };
+    [id: string]: {
+      outputs: { [node: string]: { images?: FileRef[] } };
+      status: { status_str: string };
+    };
   };
   const entry = history[promptId];
-  if (entry?.status.status_str !== 'success') throw new Error(`the run failed: ${JSON.stringify(entry?.status)}`);
+  if (entry?.status.status_str !== 'success')
+    throw new Error(`the run failed: ${JSON.stringify(entry?.status)}`);
   const files = Object.values(entry.outputs).flatMap(({ images = [] }) => images);
   return { files, preview: frames.preview() };
 }
 
 type Workflow = { [id: string]: { class_type: string } };
-type Message = { type: string; data: { node?: string | null; value?: number; max?: number; exception_message?: string } };
+type Message = {
+  type: string;
+  data: { node?: string | null; value?: number; max?: number; exception_message?: string };
+};
 
-function listen(socket: WebSocket, workflow: Workflow): { done: Promise<void>; preview(): Buffer | undefined } {
+function listen(
+  socket: WebSocket,
+  workflow: Workflow,
+): { done: Promise<void>; preview(): Buffer | undefined } {
   const progress = createProgress(workflow);
   let preview: Buffer | undefined;
   const done = new Promise<void>((resolve, reject) => {
@@ -130,12 +147,17 @@ function listen(socket: WebSocket, workflow: Workflow): { done: Promise<void>; p
 function createProgress(workflow: Workflow): (message: Message) => void {
   const total = Object.keys(workflow).length;
   const bar = new SingleBar(
-    { format: '  {bar} {percentage}%  {label}', noTTYOutput: true, notTTYSchedule: 500, hideCursor: true },
+    {
+      format: '  {bar} {percentage}%  {label}',
+      noTTYOutput: true,
+      notTTYSchedule: 500,
+      hideCursor: true,
+    },
     Presets.shades_classic,
   );
   let started = 0;
-  bar.start(total, 0, { label: 'queued' });
   return ({ type, data }) => {
+    if (type === 'execution_start') bar.start(total, 0, { label: 'started' });
     if (type === 'executing' && data.node) {
       bar.update(started++, { label: workflow[data.node]?.class_type });
     } else if (type === 'progress') {

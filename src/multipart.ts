@@ -51,7 +51,10 @@ export async function receiveMultipart(
   try {
     await pipeline(request, limited(options.maxFileBytes), parser, { end: true });
   } catch (error) {
-    refusal = error instanceof OverLimit ? tooLarge(options) : malformed('The multipart body is malformed.');
+    refusal =
+      error instanceof OverLimit
+        ? tooLarge(options)
+        : malformed('The multipart body is malformed.');
   }
   return form.finish(refusal, options);
 }
@@ -112,13 +115,19 @@ function createForm(options: MultipartOptions) {
         if (info.valueTruncated || info.nameTruncated) limit();
         if (name !== undefined) fields.set(name, [...(fields.get(name) ?? []), value]);
       });
-      for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const) parser.on(event, limit);
+      for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
+        parser.on(event, limit);
     },
     async finish(refusal: SpoolRefusal | undefined, limits: MultipartOptions): Promise<Received> {
       const settled = await Promise.all(files);
       const failed = settled.find((file) => !file.ok);
-      const cause = refusal ?? (overLimit ? tooLarge(limits) : undefined) ?? (failed?.ok === false ? failed : undefined);
-      const spooled = settled.flatMap((file) => (file.ok ? [{ ...file.part, file: file.value }] : []));
+      const cause =
+        refusal ??
+        (overLimit ? tooLarge(limits) : undefined) ??
+        (failed?.ok === false ? failed : undefined);
+      const spooled = settled.flatMap((file) =>
+        file.ok ? [{ ...file.part, file: file.value }] : [],
+      );
       if (cause === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
       return { ok: false, status: cause.status, message: cause.message };
@@ -126,7 +135,10 @@ function createForm(options: MultipartOptions) {
   };
 }
 
-function refusedByHeaders({ headers }: IncomingMessage, maxBytes: number): SpoolRefusal | undefined {
+function refusedByHeaders(
+  { headers }: IncomingMessage,
+  maxBytes: number,
+): SpoolRefusal | undefined {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') {
     return { ok: false, status: 415, message: `Content-Encoding ${encoding} is not taken.` };

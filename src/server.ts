@@ -76,7 +76,10 @@ export async function startServer(
   const trace = createTrace();
   const jobs = trace.watch(engine);
 
-  const guard = createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin });
+  const guard = createGuard({
+    loopbackOnly: isLoopback(config.listen),
+    corsOrigin: config.corsOrigin,
+  });
   const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
   const board = createBoard();
@@ -86,7 +89,15 @@ export async function startServer(
     previewMethod: config.previewMethod,
     now,
   });
-  const follower = createFollower({ jobs, ledger, board, hub, log, now, historyLimit: config.historyLimit });
+  const follower = createFollower({
+    jobs,
+    ledger,
+    board,
+    hub,
+    log,
+    now,
+    historyLimit: config.historyLimit,
+  });
   const rewriter = createRewriter({ files: ledger.files, objectInfo: async () => info });
   const counter = createCounter(Math.floor((await ledger.prompts.highestNumber()) + 1));
   const acceptor = createAcceptor({
@@ -190,7 +201,9 @@ function listen(server: Server, config: Config): Promise<number> {
       const reason = inUse ? 'the port is in use' : cause.message;
       reject(new Error(`cannot listen on ${config.listen}:${config.port}: ${reason}`, { cause }));
     });
-    server.listen(config.port, config.listen, () => resolve((server.address() as AddressInfo).port));
+    server.listen(config.port, config.listen, () =>
+      resolve((server.address() as AddressInfo).port),
+    );
   });
 }
 

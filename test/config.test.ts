@@ -94,6 +94,9 @@ describe('flags', () => {
   });
 
   test('--version prints the version and exits 0', () => {
-    expect(exitOf(['--version'])).toMatchObject({ code: 0, text: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    expect(exitOf(['--version'])).toMatchObject({
+      code: 0,
+      text: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    });
   });
 });

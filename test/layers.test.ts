@@ -67,7 +67,8 @@ describe('the folder list is the architecture', () => {
 
   test('translate and wire do no I/O and know no clock or randomness', () => {
     const pure = FILES.filter(({ name }) => ['translate', 'wire'].includes(roomOf(name)));
-    const impure = /from 'node:(?!stream')|\bDate\.now\(|new Date\(\)|Math\.random\(|setTimeout\(|\bfetch\(/;
+    const impure =
+      /from 'node:(?!stream')|\bDate\.now\(|new Date\(\)|Math\.random\(|setTimeout\(|\bfetch\(/;
     expect(pure.filter(({ text }) => impure.test(text)).map(({ name }) => name)).toEqual([]);
   });
 

@@ -19,7 +19,8 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
 export function coerce(type: Json, value: Json): Coerced {
   const plain = isJsonObject(value) && '__value__' in value ? (value['__value__'] ?? null) : value;
   if (isJsonObject(plain) && plain['__type'] === 'core/ASSET') return { ok: true, value: plain };
-  const convert = typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
+  const convert =
+    typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
   return convert ? convert(plain) : { ok: true, value: plain };
 }
 
@@ -39,7 +40,9 @@ function toInt(value: Json): Coerced {
   if (typeof value === 'string') return intFromText(value);
   if (typeof value !== 'number' && !(value instanceof LosslessNumber)) {
     const found = pythonType(value);
-    return refused(`int() argument must be a string, a bytes-like object or a real number, not '${found}'`);
+    return refused(
+      `int() argument must be a string, a bytes-like object or a real number, not '${found}'`,
+    );
   }
   const text = String(value);
   if (/^-?\d+$/.test(text)) return { ok: true, value: integer(text) };
@@ -53,7 +56,10 @@ function toInt(value: Json): Coerced {
 function intFromText(text: string): Coerced {
   const trimmed = text.trim();
   return /^[+-]?\d+(_\d+)*$/.test(trimmed)
-    ? { ok: true, value: integer(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()) }
+    ? {
+        ok: true,
+        value: integer(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()),
+      }
     : refused(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
 }
 
@@ -61,13 +67,21 @@ function intFromText(text: string): Coerced {
 function toFloat(value: Json): Coerced {
   if (typeof value === 'boolean') return { ok: true, value: Number(value) };
   if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
-    return refused(`float() argument must be a string or a real number, not '${pythonType(value)}'`);
+    return refused(
+      `float() argument must be a string or a real number, not '${pythonType(value)}'`,
+    );
   }
-  if (value === null) return refused("float() argument must be a string or a real number, not 'NoneType'");
-  const text = String(value).trim().replace(/(?<=\d)_(?=\d)/g, '');
+  if (value === null)
+    return refused("float() argument must be a string or a real number, not 'NoneType'");
+  const text = String(value)
+    .trim()
+    .replace(/(?<=\d)_(?=\d)/g, '');
   const number = text === '' ? Number.NaN : Number(text);
-  if (Number.isFinite(number)) return { ok: true, value: typeof value === 'string' ? number : value };
-  return refused(`could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`);
+  if (Number.isFinite(number))
+    return { ok: true, value: typeof value === 'string' ? number : value };
+  return refused(
+    `could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`,
+  );
 }
 
 /** Python's truth: the text "false" is true. */

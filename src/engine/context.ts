@@ -27,6 +27,8 @@ export type ContextDeps = {
   readonly meter: MemoryMeter;
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
+  /** Declared types of what is linked to the node's inputs. */
+  readonly inputTypes: { readonly [input: string]: string };
   readonly ask: Ask;
   readonly post: (message: FromWorker) => void;
 };
@@ -56,6 +58,7 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
     saved,
     promptText: deps.promptText,
     extraPngInfo: deps.extraPngInfo,
+    inputTypes: deps.inputTypes,
     check,
     progress(step, steps) {
       check();

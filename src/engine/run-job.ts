@@ -10,7 +10,7 @@ import { type Ask, type ContextDeps, createCallContext } from './context.ts';
 import { execute, NodeCallError } from './executor.ts';
 import { jobError, toJobError } from './failure.ts';
 import { createMemoryMeter } from './memory.ts';
-import { type Plan, planRun } from './plan.ts';
+import { type Plan, type PlannedNode, planRun } from './plan.ts';
 import type { FromWorker, ReadableFile, RunEnd, RunOrder } from './protocol.ts';
 import { describeInputs } from './values.ts';
 
@@ -52,7 +52,7 @@ async function executePlan(
 ): Promise<void> {
   const meter = createMemoryMeter(order.memoryLimitBytes);
   const extraPngInfo = order.extraPngInfoJson === null ? null : parseJson(order.extraPngInfoJson);
-  const context: ContextDeps = {
+  const context: Omit<ContextDeps, 'inputTypes'> = {
     ...deps,
     meter,
     files: order.files,
@@ -68,8 +68,17 @@ async function executePlan(
     meter,
     targets: new Set(order.targets),
     post: deps.post,
-    contextFor: (node) => createCallContext(node.id, context),
+    contextFor: (node) =>
+      createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
   });
+}
+
+function inputTypes(node: PlannedNode, plan: Plan): { readonly [input: string]: string } {
+  const types = [...node.links].map(([input, { from, slot }]) => [
+    input,
+    plan.get(from)?.def.outputs.at(slot)?.type ?? '*',
+  ]);
+  return Object.fromEntries(types) as { [input: string]: string };
 }
 
 /** Results whose files are gone are computed anew. */

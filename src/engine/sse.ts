@@ -1,76 +1,94 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type Koa from 'koa';
-import { type Caller, type JobEvent, type Result, ok, refuse } from '../wire/jobs.ts';
+import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
+import { IS_TERMINAL } from '../wire/v2.ts';
+import { type Backlog, createBacklog } from './sse-backlog.ts';
 
-/** Event streams of all callers, so many of each. */
-export type Streams = {
-  /** Answers with the stream, or with the refusal to send instead. */
-  open(
-    ctx: Koa.Context,
-    caller: Caller,
-    subscribe: (signal: AbortSignal) => Promise<Result<AsyncIterable<JobEvent>>>,
-  ): Promise<Result<null>>;
+/** A comment: tells proxies and readers that the stream lives. */
+const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** A reader that takes nothing for so many heartbeats is gone. */
+const STALLED_HEARTBEATS = 4;
+
+export type StreamOptions = {
+  readonly heartbeatMs: number;
+  /** Ends when the reader goes away. */
+  readonly signal: AbortSignal;
 };
 
-const RETRY_AFTER_S = 5;
-
-export function createStreams(options: { readonly cap: number; readonly heartbeatMs: number }): Streams {
-  const open = new Map<string, number>();
-  return {
-    async open(ctx, { user }, subscribe) {
-      const count = open.get(user) ?? 0;
-      if (count >= options.cap) {
-        const more = { retryAfterSeconds: RETRY_AFTER_S };
-        return refuse(429, 'too_many_streams', `At most ${options.cap} event streams at a time.`, more);
-      }
-      const abort = new AbortController();
-      ctx.res.once('close', () => abort.abort());
-      const events = await subscribe(abort.signal);
-      if (!events.ok) return events;
-      open.set(user, (open.get(user) ?? 0) + 1);
-      // The stream outlives this handler; koa must not answer for it.
-      ctx.respond = false;
-      void pump(ctx.res, events.value, options.heartbeatMs).finally(() => {
-        abort.abort();
-        open.set(user, (open.get(user) ?? 1) - 1);
-        if (open.get(user) === 0) open.delete(user);
-      });
-      return ok(null);
-    },
-  };
+/**
+ * Writes a job's events until its terminal status, its end, or the reader's leaving. A slow reader
+ * gets the newest preview only; one that takes nothing at all is cut off and reads the job instead.
+ */
+export async function streamEvents(
+  response: ServerResponse,
+  events: AsyncIterable<JobEvent>,
+  options: StreamOptions,
+): Promise<void> {
+  const backlog = createBacklog();
+  response.write(KEEP_ALIVE);
+  const heart = setInterval(() => {
+    if (!response.writableNeedDrain && !options.signal.aborted) response.write(KEEP_ALIVE);
+  }, options.heartbeatMs);
+  const [filled, written] = await Promise.allSettled([
+    fill(backlog, events, response),
+    write(response, backlog, options),
+  ]);
+  clearInterval(heart);
+  response.end();
+  for (const part of [filled, written]) if (part.status === 'rejected') throw part.reason;
 }
 
-/** Ends after the terminal status; a slow reader is waited for, the feed drops only unread previews. */
-async function pump(response: ServerResponse, events: AsyncIterable<JobEvent>, heartbeatMs: number): Promise<void> {
-  response.writeHead(200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': 'no-cache, no-transform',
-    'X-Accel-Buffering': 'no',
-  });
-  // At once, so that proxies pass the headers on.
-  response.write(': keepalive\n\n');
-  const heartbeat = setInterval(() => response.write(': keepalive\n\n'), heartbeatMs);
-  const gone = once(response, 'close').catch(() => {});
+/** The bytes of one event. */
+export function eventText(event: JobEvent): string {
+  const data = event.event === 'preview' ? previewData(event.data) : event.data;
+  return `event: ${event.event}\ndata: ${stringifyJson(data as Json)}\n\n`;
+}
+
+async function fill(
+  backlog: Backlog,
+  events: AsyncIterable<JobEvent>,
+  response: ServerResponse,
+): Promise<void> {
   try {
     for await (const event of events) {
-      if (response.destroyed) return;
-      if (!response.write(eventText(event))) await Promise.race([once(response, 'drain').catch(() => {}), gone]);
+      if (!backlog.push(event)) return void response.destroy();
+      if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
     }
   } finally {
-    clearInterval(heartbeat);
-    response.end();
+    backlog.end();
   }
 }
 
-/** `event:` and one line of JSON; pictures travel as base64. */
-export function eventText({ event, data }: JobEvent): string {
-  return `event: ${event}\ndata: ${stringifyJson(wireData({ event, data } as JobEvent))}\n\n`;
+async function write(
+  response: ServerResponse,
+  backlog: Backlog,
+  options: StreamOptions,
+): Promise<void> {
+  for await (const event of backlog) {
+    if (options.signal.aborted) return;
+    if (!response.write(eventText(event))) await drained(response, options);
+  }
 }
 
-function wireData(event: JobEvent): Json {
-  if (event.event !== 'preview') return event.data as unknown as Json;
-  const { bytes, ...rest } = event.data;
-  return { ...rest, data_base64: Buffer.from(bytes).toString('base64') };
+async function drained(
+  response: ServerResponse,
+  { heartbeatMs, signal }: StreamOptions,
+): Promise<void> {
+  if (signal.aborted) return;
+  const stalled = setTimeout(() => response.destroy(), STALLED_HEARTBEATS * heartbeatMs);
+  try {
+    await once(response, 'drain', { signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    clearTimeout(stalled);
+  }
+}
+
+function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Json {
+  const { bytes, ...rest } = data;
+  const { buffer, byteOffset, byteLength } = bytes;
+  return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { type Caller, ok, refuse, type Result, type SubmitRequest } from '../wire/jobs.ts';
-import type { Json } from '../wire/json.ts';
+import { isJsonObject, type Json, stringifyJson } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
 import { type LiveJob, newJob, toRow } from './live.ts';
 import { closure } from './plan.ts';
@@ -69,7 +69,7 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
     expiresAtMs: nowMs + deps.retentionMs,
     workflow: accepted.workflow,
     targets: accepted.targets,
-    provenance: request.provenance ?? null,
+    provenance: coercedProvenance(request, accepted.workflow),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });
@@ -81,6 +81,24 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
   }
   if (key !== undefined) await deps.ledger.keys.attach(user, key, job.id);
   return ok(job);
+}
+
+/** Saved files carry the prompt as validation coerced it, the names of files as the client wrote them. */
+function coercedProvenance(
+  { provenance, workflow: submitted }: SubmitRequest,
+  coerced: Graph,
+): SubmitRequest['provenance'] | null {
+  if (!provenance || !isJsonObject(provenance.prompt)) return provenance ?? null;
+  const nodes = Object.entries(provenance.prompt).map(([id, node]): [string, Json] => {
+    const [before, after] = [submitted[id]?.inputs ?? {}, coerced[id]?.inputs ?? {}];
+    if (!isJsonObject(node) || !isJsonObject(node['inputs'])) return [id, node];
+    const inputs = Object.entries(node['inputs']).map(([name, value]) => {
+      const isSame = stringifyJson(before[name] ?? null) === stringifyJson(value);
+      return [name, isSame ? (after[name] ?? value) : value];
+    });
+    return [id, { ...node, inputs: Object.fromEntries(inputs) as Json }];
+  });
+  return { ...provenance, prompt: Object.fromEntries(nodes) };
 }
 
 function refuseFiles(

@@ -18,7 +18,9 @@ export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
   if (isUiFormat(workflow)) return refuseFormat();
   const unfit = unfitNode(workflow, nodes);
   if (unfit) return refuseWhole('invalid_prompt', unfit.message, `Node ID '#${unfit.id}'`);
-  const outputs = Object.keys(workflow).filter((id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode);
+  const outputs = Object.keys(workflow).filter(
+    (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
+  );
   if (outputs.length === 0) return refuseWhole('prompt_no_outputs', 'Prompt has no outputs', '');
   const survey = surveyGraph(workflow, outputs, nodes);
   if (survey.failing.size > 0) return refuseOutputs(workflow, survey);
@@ -101,7 +103,8 @@ function refuseOutputs(workflow: Graph, survey: Survey): Result<never> {
   }
   const own = [...survey.failing].flatMap((id) => nodeErrors[id]?.errors ?? []);
   const details = own.map((error) => `${error.message}: ${error.details}`);
-  if (survey.cycle.length > 0) details.push(`Dependency cycle: ${[...survey.cycle, survey.cycle[0]].join(' -> ')}`);
+  if (survey.cycle.length > 0)
+    details.push(`Dependency cycle: ${[...survey.cycle, survey.cycle[0]].join(' -> ')}`);
   return refuseWhole(
     'prompt_outputs_failed_validation',
     'Prompt outputs failed validation',
@@ -120,7 +123,9 @@ function errorsOf(id: string, survey: Survey): readonly NodeErrorEntry[] {
     const info = { exception_type: type, traceback };
     return [entry('exception_during_validation', 'Exception when validating node', message, info)];
   }
-  const met = [...survey.verdicts.values()].flatMap(({ links }) => links).find(({ link }) => link[0] === id);
+  const met = [...survey.verdicts.values()]
+    .flatMap(({ links }) => links)
+    .find(({ link }) => link[0] === id);
   const info = {
     ...(met ? { input_name: met.input, input_config: configOf(met.spec) } : {}),
     exception_message: message,
@@ -128,7 +133,14 @@ function errorsOf(id: string, survey: Survey): readonly NodeErrorEntry[] {
     traceback,
     ...(met ? { linked_node: met.link as unknown as Json } : {}),
   };
-  return [entry('exception_during_inner_validation', 'Exception when validating inner node', message, info)];
+  return [
+    entry(
+      'exception_during_inner_validation',
+      'Exception when validating inner node',
+      message,
+      info,
+    ),
+  ];
 }
 
 function withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): Graph {
@@ -160,7 +172,8 @@ function isUiFormat(workflow: Graph): boolean {
 }
 
 function refuseFormat(): Result<never> {
-  const message = 'This is the editor\u2019s own workflow format: export the workflow in API format.';
+  const message =
+    'This is the editor\u2019s own workflow format: export the workflow in API format.';
   return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
 }
 

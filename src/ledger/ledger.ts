@@ -59,7 +59,10 @@ export interface PromptStore {
   find(user: string, promptId: string): Promise<PromptRow | undefined>;
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
   /** Done rows in completion order. `maxItems` without `offset` gives the newest, still oldest first. */
-  history(user: string, page: { maxItems?: number; offset?: number }): Promise<readonly PromptRow[]>;
+  history(
+    user: string,
+    page: { maxItems?: number; offset?: number },
+  ): Promise<readonly PromptRow[]>;
   deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
   clearHistory(user: string): Promise<void>;
   /** Keeps the newest `limit` done rows of each user. */

@@ -1,4 +1,4 @@
-import type { NodeContext, NodeDef } from './node.ts';
+import type { MaskValue, NodeContext, NodeDef } from './node.ts';
 import { boolInput, frameOf, intInput, maskInput, newMask } from './tensor.ts';
 
 /** Widening or narrowing what a mask covers, pixel by pixel. */
@@ -23,9 +23,10 @@ export const growMask: NodeDef = {
     // Narrowing is widening of the negative.
     const sign = expand < 0 ? -1 : 1;
     for (let i = 0; i < mask.data.length; i++) grown.data[i] = sign * (mask.data[i] as number);
+    const growth = { steps: Math.abs(expand), corners, ...scratch(context, mask) } as const;
     for (let i = 0; i < mask.batch; i++) {
       const sheet = { levels: frameOf(grown, i), width: mask.width, height: mask.height };
-      widen(context, sheet, { steps: Math.abs(expand), corners });
+      widen(context, sheet, growth);
     }
     for (let i = 0; i < grown.data.length; i++) grown.data[i] = sign * (grown.data[i] as number);
     return { outputs: [grown] };
@@ -34,13 +35,22 @@ export const growMask: NodeDef = {
 
 type Sheet = { readonly levels: Float32Array; readonly width: number; readonly height: number };
 
-type Growth = { readonly steps: number; readonly corners: 'tapered' | 'square' };
+type Scratch = { readonly next: Float32Array; readonly across: Float32Array };
+
+const scratch = (context: NodeContext, mask: MaskValue): Scratch => ({
+  next: newMask(context, { ...mask, batch: 1 }).data,
+  across: newMask(context, { ...mask, batch: 1 }).data,
+});
+
+type Growth = Scratch & { readonly steps: number; readonly corners: 'tapered' | 'square' };
 
 /** Every step each pixel takes the highest level among its neighbours: four if tapered, else eight. */
-const widen = (context: NodeContext, sheet: Sheet, { steps, corners }: Growth): void => {
+const widen = (
+  context: NodeContext,
+  sheet: Sheet,
+  { steps, corners, next, across }: Growth,
+): void => {
   const { width, height, levels } = sheet;
-  const next = newMask(context, { batch: 1, width, height }).data;
-  const across = newMask(context, { batch: 1, width, height }).data;
   for (let step = 0; step < steps; step++) {
     const beside = { levels: across, width, height };
     spreadAcross(context, sheet, beside);

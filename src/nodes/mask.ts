@@ -63,9 +63,10 @@ const maskToImage: NodeDef = {
   run: (inputs, context) => {
     const mask = maskInput(inputs, 'mask');
     const image = newImage(context, { ...mask, channels: 3 });
-    for (let i = 0, to = 0; i < mask.data.length; i++, to += 3) {
+    for (let i = 0, to = 0; i < mask.data.length; i++) {
       if (i % mask.width === 0) context.check();
-      image.data.fill(mask.data[i] as number, to, to + 3);
+      const level = mask.data[i] as number;
+      for (let c = 0; c < 3; c++) image.data[to++] = level;
     }
     return { outputs: [image] };
   },

@@ -30,7 +30,9 @@ export type Inputs = { readonly [name: string]: Value };
  * v1's own input declaration: `[type]` or `[type, options]`; a legacy combo has its options in
  * place of the type. Written exactly as `/object_info` shows it.
  */
-export type InputSpec = readonly [string | readonly string[]] | readonly [string | readonly string[], JsonObject];
+export type InputSpec =
+  | readonly [string | readonly string[]]
+  | readonly [string | readonly string[], JsonObject];
 
 export type OutputSpec = {
   readonly type: string;
@@ -70,7 +72,10 @@ export type NodeContext = {
   /** Commits a file as an output of this node, in call order; answers the item for `ui`: `{x_asset: id}`. */
   save(file: SavedFile): Promise<JsonObject>;
   /** Next free counter for `<prefix>_<5 digits>_` names in that folder of this user. */
-  nextCounter(folder: { readonly temp: boolean; readonly subfolder: string }, prefix: string): Promise<number>;
+  nextCounter(
+    folder: { readonly temp: boolean; readonly subfolder: string },
+    prefix: string,
+  ): Promise<number>;
   /** The whole prompt as saved files carry it, JSON text, `is_changed` entries included; null when switched off. */
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;

@@ -25,7 +25,7 @@ export function settle(turn: Turn, { job, files }: Extract<Input, { kind: 'settl
   state.files = new Map([...state.files, ...files]);
   if (job.x_cached_nodes && !state.cachedNodes) state.cachedNodes = job.x_cached_nodes;
   const neverRan = job.status === 'canceled' && job.started_at === null && job.outputs.length === 0;
-  if (neverRan && state.phase === 'new') return endCanceled(turn);
+  if (neverRan) return endCanceled(turn);
   sayCached(turn);
   releasePicture(turn);
   tellMissedPictures(

@@ -193,8 +193,7 @@ function applySnapshot(
   if (job.outputs.length > 0) start(turn);
   tellWaiting(turn);
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
-    const isNews = turn.state.isExact && !turn.state.announced.has(nodeId);
-    if (isNews && showUi(ui, turn.state.files)) finishNode(turn, nodeId, ui);
+    if (showUi(ui, turn.state.files)) finishNode(turn, nodeId, ui);
   }
   if (job.progress) applyProgress(turn, job.progress);
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
-import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
+import { type V1Refusal, goodOutputs, refuseShape, toPromptRefusal } from '../translate/errors.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { secretsOf, withoutSecrets } from '../translate/secrets.ts';
 import { chosenOutputs, extraPngInfo, outputNodes } from '../translate/workflow.ts';
-import { type Json, stringifyJson } from '../wire/json.ts';
+import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Caller, JobApi, Result } from '../wire/jobs.ts';
 import type { Job } from '../wire/v2.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
@@ -52,6 +52,8 @@ export function createAcceptor(deps: Deps): Acceptor {
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
     refuseTwin(board, caller, submission);
+    const misshapen = refuseShape(submission.graph as JsonObject);
+    if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo());
     const rewritten = await deps.rewriter.rewrite(caller.user, submission.graph);
     const row = rowOf(caller, submission, now());
@@ -102,16 +104,24 @@ export function createAcceptor(deps: Deps): Acceptor {
     for (;;) {
       const sent = await send(caller, row.key, plan, targets);
       if (sent.ok) return { job: sent.value, nodeErrors, targets };
-      const refusal = toPromptRefusal(sent.error, plan.submission.graph);
+      const { placed } = plan.rewritten;
+      const context = { outputs: targets, placed };
+      const refusal = toPromptRefusal(sent.error, plan.submission.graph, context);
       nodeErrors = { ...nodeErrors, ...refusal.body.node_errors };
       const good = goodOutputs(refusal.body.node_errors, targets);
       const partly = refusal.status === 400 && good.length > 0 && good.length < targets.length;
-      if (!partly) throw refused({ ...refusal, body: { ...refusal.body, node_errors: nodeErrors } });
+      if (!partly)
+        throw refused({ ...refusal, body: { ...refusal.body, node_errors: nodeErrors } });
       targets = good;
     }
   }
 
-  function send(caller: Caller, key: string, plan: Plan, outputs: readonly string[]): Promise<Result<Job>> {
+  function send(
+    caller: Caller,
+    key: string,
+    plan: Plan,
+    outputs: readonly string[],
+  ): Promise<Result<Job>> {
     const { submission, rewritten } = plan;
     const whole = submission.partialTargets === undefined && outputs === plan.outputs;
     return jobs.submit(caller, {
@@ -120,7 +130,10 @@ export function createAcceptor(deps: Deps): Acceptor {
       idempotencyKey: outputs === plan.outputs ? key : `${key}.${outputs.length}`,
       metadata: { [KEY_LABEL]: key },
       order: submission.number,
-      provenance: { prompt: submission.graph as Json, extraPngInfo: extraPngInfo(submission.extraData) },
+      provenance: {
+        prompt: submission.graph as Json,
+        extraPngInfo: extraPngInfo(submission.extraData),
+      },
     });
   }
 
@@ -145,7 +158,10 @@ function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submissi
 function outputsOf({ graph, partialTargets }: Submission, info: ObjectInfo): readonly string[] {
   const chosen = chosenOutputs(outputNodes(graph, info), partialTargets);
   if (chosen.length > 0 || partialTargets === undefined) return chosen;
-  throw new V1Error(400, promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json);
+  throw new V1Error(
+    400,
+    promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json,
+  );
 }
 
 function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {

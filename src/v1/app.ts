@@ -41,14 +41,20 @@ export function createApp(deps: Deps): Koa {
 function routerOf(routes: readonly V1Route[]): Router {
   const router = new Router({ strict: true, sensitive: true });
   for (const route of routes) {
-    const twins = route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
+    const twins =
+      route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
     for (const prefix of twins) {
       const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
       router.register(prefix + route.path, methods, async (ctx) => {
         ctx.state.apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
         const caller = ctx.state.caller as Caller;
         const query = new URLSearchParams(ctx.querystring);
-        await route.handle({ ctx: ctx as unknown as Koa.Context, caller, params: ctx.params, query });
+        await route.handle({
+          ctx: ctx as unknown as Koa.Context,
+          caller,
+          params: ctx.params,
+          query,
+        });
       });
     }
   }
@@ -78,7 +84,11 @@ function renderErrors(log: Logger): Koa.Middleware {
     } catch (error) {
       if (!(error instanceof V1Error)) {
         log.error({ id: ctx.state.requestId as string, err: error }, 'request failed');
-        return sendJson(ctx, plainError('internal_error', 'The server could not serve this call.'), 500);
+        return sendJson(
+          ctx,
+          plainError('internal_error', 'The server could not serve this call.'),
+          500,
+        );
       }
       ctx.set(error.headers);
       if (error.body === undefined) sendEmpty(ctx, error.status);
@@ -102,9 +112,15 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
     if (corsOrigin !== undefined) {
       ctx.set('Access-Control-Allow-Origin', corsOrigin);
       ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
-      ctx.set('Access-Control-Allow-Headers', 'Content-Type, Authorization, X-API-Key, Comfy-User, Range');
+      ctx.set(
+        'Access-Control-Allow-Headers',
+        'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
+      );
       ctx.set('Access-Control-Allow-Credentials', 'true');
-      ctx.set('Access-Control-Expose-Headers', 'Content-Range, Accept-Ranges, X-Request-Id, Location');
+      ctx.set(
+        'Access-Control-Expose-Headers',
+        'Content-Range, Accept-Ranges, X-Request-Id, Location',
+      );
     }
     await next();
   };
@@ -120,7 +136,10 @@ function authenticate(identify: Identify): Koa.Middleware {
   return async (ctx, next) => {
     const caller = identify(ctx.req);
     if (caller === undefined) {
-      const body = plainError('unauthorized', 'A valid key is needed: X-API-Key, or Authorization: Bearer.');
+      const body = plainError(
+        'unauthorized',
+        'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+      );
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
     ctx.state.caller = caller;
@@ -146,14 +165,17 @@ const cacheHeaders: Koa.Middleware = async (ctx, next) => {
 function nobodyHome(router: Router): Koa.Middleware {
   return (ctx) => {
     const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-    const known = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods));
+    const known = new Set(
+      router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
+    );
     const internal = /^\/(internal)?\//.test(ctx.path);
     if (reads && internal && known.size === 0) return sendText(ctx, 404, '404: Not Found');
     if (reads && (!internal || known.size === 0)) {
       sendEmpty(ctx, 404);
       return ctx.set('Content-Type', 'application/octet-stream');
     }
-    if (!internal && (known.size === 0 || known.has('POST'))) for (const method of ['GET', 'HEAD']) known.add(method);
+    if (!internal && (known.size === 0 || known.has('POST')))
+      for (const method of ['GET', 'HEAD']) known.add(method);
     ctx.set('Allow', [...known].toSorted().join(','));
     sendText(ctx, 405, '405: Method Not Allowed');
   };

@@ -52,7 +52,8 @@ export function createBoard(): Board {
     of,
     count: (user) => users.get(user)?.size ?? 0,
     // The newest one: v1 lets a client use an id again while the first is live.
-    find: (user, promptId) => [...(users.get(user) ?? [])].findLast((p) => p.promptId === promptId || p.jobId === promptId),
+    find: (user, promptId) =>
+      [...(users.get(user) ?? [])].findLast((p) => p.promptId === promptId || p.jobId === promptId),
     running(user) {
       const all = of(user);
       const active = all.filter((prompt) => prompt.status !== 'queued');

@@ -4,7 +4,11 @@ import { type Json, parseJson } from '../wire/json.ts';
 import { V1Error, plainError } from './errors.ts';
 
 /** What kind of refusal a status of the body reader is, in a word. */
-const CODES = { 400: 'invalid_json', 413: 'payload_too_large', 415: 'unsupported_encoding' } as const;
+const CODES = {
+  400: 'invalid_json',
+  413: 'payload_too_large',
+  415: 'unsupported_encoding',
+} as const;
 
 /** Reads a body as JSON whatever its content type says; v1 clients label it as anything. */
 export async function readJson(ctx: Koa.Context, maxBytes: number): Promise<Json> {

@@ -19,12 +19,21 @@ export type Picture = {
 /** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
 export type Frame =
   | { readonly kind: 'json'; readonly message: V1Message }
-  | { readonly kind: 'step'; readonly state: V1Message; readonly progress: V1Message; readonly picture?: Picture }
+  | {
+      readonly kind: 'step';
+      readonly state: V1Message;
+      readonly progress: V1Message;
+      readonly picture?: Picture;
+    }
   | { readonly kind: 'picture'; readonly picture: Picture }
   | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
 
 /** Where a prompt's frames go: its own client id, or every socket of its user when it named none. */
-export type Address = { readonly user: string; readonly clientId: string | null; readonly promptId: string };
+export type Address = {
+  readonly user: string;
+  readonly clientId: string | null;
+  readonly promptId: string;
+};
 
 export type PreviewMethod = 'auto' | 'negotiated' | 'none';
 
@@ -75,14 +84,19 @@ export function createChannel(
 
   function keep(frame: Frame): void {
     const picture = frame.kind === 'picture' || frame.kind === 'step' ? frame.picture : undefined;
-    if (frame.kind === 'step' && unreceived.length >= REPLAY_FRAMES && unreceived.at(-1)?.kind === 'step') {
+    if (
+      frame.kind === 'step' &&
+      unreceived.length >= REPLAY_FRAMES &&
+      unreceived.at(-1)?.kind === 'step'
+    ) {
       unreceived.pop();
     }
     if (picture === undefined) return void unreceived.push(frame);
     unreceivedBytes += picture.bytes.length;
     const worth = picture.essential && unreceivedBytes <= REPLAY_PICTURE_BYTES;
     if (worth) unreceived.push(frame);
-    else if (frame.kind === 'step') unreceived.push({ kind: 'step', state: frame.state, progress: frame.progress });
+    else if (frame.kind === 'step')
+      unreceived.push({ kind: 'step', state: frame.state, progress: frame.progress });
   }
 
   function write(session: Session, frame: Frame): void {
@@ -99,7 +113,10 @@ export function createChannel(
   }
 
   /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
-  function writeStep(session: Session, { state, progress, picture }: Frame & { kind: 'step' }): void {
+  function writeStep(
+    session: Session,
+    { state, progress, picture }: Frame & { kind: 'step' },
+  ): void {
     session.sendText(encodeMessage(state));
     if (picture && session.wantsMetadata()) writePicture(session, picture);
     session.sendText(encodeMessage(progress));
@@ -109,7 +126,9 @@ export function createChannel(
   function writePicture(session: Session, picture: Picture): void {
     const wanted = deps.previewMethod === 'auto' || session.wantsMetadata();
     if (!picture.essential && (deps.previewMethod === 'none' || !wanted)) return;
-    const frame = session.wantsMetadata() ? metadataFrame(picture) : previewFrame(picture.bytes, picture.mime);
+    const frame = session.wantsMetadata()
+      ? metadataFrame(picture)
+      : previewFrame(picture.bytes, picture.mime);
     if (picture.essential) session.sendBinary(frame);
     else session.sendPreview(promptId, frame);
   }

@@ -51,7 +51,12 @@ export function createFollower(deps: FollowerDeps): Follower {
       const { user } = caller;
       const { clientId, promptId } = given;
       const channel = hub.channel({ user, clientId, promptId });
-      const fresh = { status: 'queued', hasEvidence: false, cancelAsked: false, startedAtMs: null } as const;
+      const fresh = {
+        status: 'queued',
+        hasEvidence: false,
+        cancelAsked: false,
+        startedAtMs: null,
+      } as const;
       const prompt: LivePrompt = { ...given, ...fresh, caller, channel };
       board.add(prompt);
       feeds.set(prompt, jobs.events(caller, prompt.jobId, stop.signal));
@@ -62,7 +67,8 @@ export function createFollower(deps: FollowerDeps): Follower {
       if (!feed || !feeds.delete(prompt)) return;
       const task = followToEnd(deps, prompt, { feed, signal: stop.signal })
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) log.error({ err: error, promptId: prompt.promptId }, 'following failed');
+          if (!stop.signal.aborted)
+            log.error({ err: error, promptId: prompt.promptId }, 'following failed');
         })
         .finally(() => tasks.delete(task));
       tasks.add(task);
@@ -153,7 +159,8 @@ function createListener(deps: FollowerDeps, prompt: LivePrompt): Listener {
       let next = events.next();
       for (;;) {
         const dueMs = idleDueMs(state);
-        const winner = dueMs === null ? await next : await Promise.race([next, idle(dueMs - now())]);
+        const winner =
+          dueMs === null ? await next : await Promise.race([next, idle(dueMs - now())]);
         if (winner === undefined) await take({ kind: 'idle', atMs: now() });
         else if (winner.done) return;
         else {

@@ -75,15 +75,12 @@ async function listV2({ ledger }: Deps, { ctx, caller, query }: V1Request): Prom
 async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
-  if (!row) throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
+  if (!row)
+    throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
   sendJson(ctx, { [id]: historyV2Detail(entryOf(row)) });
 }
 
-function page(
-  ledger: Ledger,
-  user: string,
-  query: URLSearchParams,
-): Promise<readonly PromptRow[]> {
+function page(ledger: Ledger, user: string, query: URLSearchParams): Promise<readonly PromptRow[]> {
   const maxItems = integerOf(query, 'max_items');
   const offset = integerOf(query, 'offset');
   return ledger.prompts.history(user, {

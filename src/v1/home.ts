@@ -1,7 +1,10 @@
 import type Koa from 'koa';
 
 /** `GET /`: v1 clients probe it for a 200; a person learns what this is and how to point a client here. */
-export function homePage(facts: { readonly version: string; readonly upstream: string }): Koa.Middleware {
+export function homePage(facts: {
+  readonly version: string;
+  readonly upstream: string;
+}): Koa.Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/' || (ctx.method !== 'GET' && ctx.method !== 'HEAD')) return next();
     ctx.set('Cache-Control', 'no-cache');
@@ -40,6 +43,11 @@ curl ${origin}/queue</pre>
 }
 
 function escapeHtml(text: string): string {
-  const entities: { [char: string]: string } = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+  const entities: { [char: string]: string } = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+  };
   return text.replace(/[&<>"]/g, (char) => entities[char] ?? char);
 }

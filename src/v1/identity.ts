@@ -23,7 +23,9 @@ export function createIdentify(options: {
       return keys.some((key) => sameSecret(key, localToken)) ? { user: LOCAL_USER } : undefined;
     }
     const [key] = keys;
-    return key === undefined ? { user: LOCAL_USER } : { user: userOf(secret, key), credential: key };
+    return key === undefined
+      ? { user: LOCAL_USER }
+      : { user: userOf(secret, key), credential: key };
   };
 }
 

@@ -21,7 +21,13 @@ type Deps = {
   readonly maxBodyBytes: number;
 };
 
-const LISTED = ['pending', 'in_progress', 'completed', 'failed', 'cancelled'] as const satisfies ListedStatus[];
+const LISTED = [
+  'pending',
+  'in_progress',
+  'completed',
+  'failed',
+  'cancelled',
+] as const satisfies ListedStatus[];
 
 /** Both vocabularies: local servers sort by one pair of words, hosted ones by the other. */
 const SORT_KEYS: { readonly [name: string]: (view: JobView) => number } = {
@@ -59,7 +65,12 @@ async function list(deps: Deps, { ctx, caller, query }: V1Request): Promise<void
   const shown = views.slice(offset, offset + limit);
   sendJson(ctx, {
     jobs: shown.map(jobItem),
-    pagination: { offset, limit, total: views.length, has_more: offset + shown.length < views.length },
+    pagination: {
+      offset,
+      limit,
+      total: views.length,
+      has_more: offset + shown.length < views.length,
+    },
   });
 }
 
@@ -139,7 +150,9 @@ function byQuery(query: URLSearchParams): (a: JobView, b: JobView) => number {
 }
 
 function durationMs(view: JobView): number {
-  return view.startedAtMs === null || view.endedAtMs === null ? 0 : view.endedAtMs - view.startedAtMs;
+  return view.startedAtMs === null || view.endedAtMs === null
+    ? 0
+    : view.endedAtMs - view.startedAtMs;
 }
 
 function badRequest(message: string): V1Error {

@@ -36,7 +36,8 @@ export async function cancelPrompts(
     prompts.map(async (prompt) => {
       prompt.cancelAsked = true;
       const result = await jobs.cancel(prompt.caller, prompt.jobId);
-      if (!result.ok) log.warn({ jobId: prompt.jobId, code: result.error.code }, 'cancel was refused');
+      if (!result.ok)
+        log.warn({ jobId: prompt.jobId, code: result.error.code }, 'cancel was refused');
     }),
   );
 }
@@ -45,7 +46,10 @@ export async function cancelPrompts(
 export function idList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > MAX_IDS) {
-    throw new V1Error(400, plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`));
+    throw new V1Error(
+      400,
+      plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
+    );
   }
   return value.map(String);
 }

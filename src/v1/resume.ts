@@ -22,7 +22,10 @@ export async function resumePrompts(deps: Deps): Promise<void> {
 
 async function resume(deps: Deps, row: PromptRow): Promise<void> {
   if (row.jobId !== null) return follow(deps, row, row.jobId);
-  const found = await deps.jobs.list({ user: row.user }, { metadata: { [KEY_LABEL]: row.key }, limit: 1 });
+  const found = await deps.jobs.list(
+    { user: row.user },
+    { metadata: { [KEY_LABEL]: row.key }, limit: 1 },
+  );
   const job = found.ok ? found.value.jobs[0] : undefined;
   // No client was told of it, so nobody waits for it.
   if (job === undefined) return deps.ledger.prompts.remove(row.key);

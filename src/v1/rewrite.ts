@@ -14,6 +14,8 @@ import type { ObjectInfo } from '../wire/v1.ts';
 export type Rewritten = {
   /** With `core/ASSET` where the client named files of its own. */
   readonly graph: Graph;
+  /** Which asset stands for which name. */
+  readonly placed: readonly { nodeId: string; input: string; value: string; assetId: string }[];
   /** The graph v1 shows: literals as v2 coerced them, files as the client named them. */
   restore(coerced: Graph | undefined): Graph;
 };
@@ -36,6 +38,10 @@ export function createRewriter(deps: {
       const rewritten = foundMentions(mentions, found);
       return {
         graph: withAssets(graph, rewritten, found),
+        placed: rewritten.map((mention) => ({
+          ...mention,
+          assetId: found.get(fileKey(mention))?.id ?? '',
+        })),
         restore: (coerced) => adoptCoerced(graph, coerced ?? {}, rewritten),
       };
     },

@@ -1,5 +1,11 @@
 import { type RawData, WebSocket } from 'ws';
-import { type Json, type JsonObject, isJsonObject, parseJson, stringifyJson } from '../wire/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  parseJson,
+  stringifyJson,
+} from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */

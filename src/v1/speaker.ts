@@ -35,7 +35,10 @@ export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
       try {
         return await write();
       } catch (error) {
-        log.error({ err: error, promptId: prompt.promptId }, 'history could not be written, trying again');
+        log.error(
+          { err: error, promptId: prompt.promptId },
+          'history could not be written, trying again',
+        );
         await delay(REWRITE_MS);
       }
     }
@@ -45,7 +48,9 @@ export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
     const { nodeId, displayNodeId, essential } = effect;
     const bytes = 'bytes' in effect ? effect.bytes : await fetchBytes(effect.assetId);
     const mime = bytes && sniffPreview(bytes);
-    return bytes === undefined || mime === undefined ? undefined : { nodeId, displayNodeId, essential, mime, bytes };
+    return bytes === undefined || mime === undefined
+      ? undefined
+      : { nodeId, displayNodeId, essential, mime, bytes };
   }
 
   async function fetchBytes(assetId: string): Promise<Buffer | undefined> {

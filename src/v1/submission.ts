@@ -51,7 +51,8 @@ function priority(body: JsonObject, counter: Counter): number {
 
 function numberOf(value: Json | undefined): number {
   const text = typeof value === 'string' ? value.trim() : value;
-  const number = typeof text === 'object' && !(text instanceof LosslessNumber) ? Number.NaN : Number(text);
+  const number =
+    typeof text === 'object' && !(text instanceof LosslessNumber) ? Number.NaN : Number(text);
   if (text === '' || !Number.isFinite(number)) {
     throw refused('invalid_prompt', '"number" must be a finite number.');
   }
@@ -62,7 +63,10 @@ function numberOf(value: Json | undefined): number {
 function promptIdOf(value: Json | undefined): string {
   const id = pythonText(value);
   if (id === undefined || id.length > MAX_ID_CHARS || /[\p{Cc}/\\]/u.test(id)) {
-    throw refused('invalid_prompt_id', `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`);
+    throw refused(
+      'invalid_prompt_id',
+      `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`,
+    );
   }
   return id;
 }
@@ -72,7 +76,10 @@ function clientIdOf(value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
   const id = pythonText(value);
   if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || /\p{Cc}/u.test(id)) {
-    throw refused('invalid_client_id', `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`);
+    throw refused(
+      'invalid_client_id',
+      `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`,
+    );
   }
   return id;
 }
@@ -87,14 +94,21 @@ function extraDataOf(value: Json | undefined): JsonObject {
 function graphOf(value: Json | undefined): Graph {
   if (isJsonObject(value)) return value as Graph;
   if (value === '' || (Array.isArray(value) && value.length === 0)) {
-    throw new V1Error(400, promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json);
+    throw new V1Error(
+      400,
+      promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json,
+    );
   }
-  throw refused('invalid_prompt', '"prompt" must be an object: node id to node, as exported in API format.');
+  throw refused(
+    'invalid_prompt',
+    '"prompt" must be an object: node id to node, as exported in API format.',
+  );
 }
 
 function targetsOf(value: Json | undefined): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
+  if (!Array.isArray(value))
+    throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
   return value.map(String);
 }
 

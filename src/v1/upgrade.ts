@@ -41,7 +41,9 @@ export function createUpgrade(
   };
 }
 
-type Verdict = { readonly status: number } | { readonly user: string; readonly clientId: string | null };
+type Verdict =
+  | { readonly status: number }
+  | { readonly user: string; readonly clientId: string | null };
 
 function judge({ hub, guard, identify, ...limits }: Deps, request: IncomingMessage): Verdict {
   const [path, query = ''] = (request.url ?? '').split('?', 2);
@@ -53,7 +55,8 @@ function judge({ hub, guard, identify, ...limits }: Deps, request: IncomingMessa
   if (caller === undefined) return { status: 401 };
   const clientId = new URLSearchParams(query).get('clientId');
   if (clientId !== null && !isUsable(clientId)) return { status: 400 };
-  const full = hub.count() >= limits.maxSockets || hub.count(caller.user) >= limits.maxSocketsPerUser;
+  const full =
+    hub.count() >= limits.maxSockets || hub.count(caller.user) >= limits.maxSocketsPerUser;
   return full ? { status: 503 } : { user: caller.user, clientId };
 }
 

@@ -69,7 +69,10 @@ export type JobEvent =
         readonly ui?: NodeUi | null;
       };
     }
-  | { readonly event: 'x_text'; readonly data: { readonly node_id: string; readonly text: string } };
+  | {
+      readonly event: 'x_text';
+      readonly data: { readonly node_id: string; readonly text: string };
+    };
 
 /** A file on local disk, hashed while it was written. The receiver takes it over (renames or deletes it). */
 export type SpooledFile = {
@@ -116,15 +119,29 @@ export type JobListQuery = {
 export interface JobApi {
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
-  workflow(caller: Caller, jobId: string): Promise<Result<{ workflow: Graph; format: 'api' | 'save' }>>;
+  workflow(
+    caller: Caller,
+    jobId: string,
+  ): Promise<Result<{ workflow: Graph; format: 'api' | 'save' }>>;
   /** Live events until a terminal status or until `signal` aborts. */
-  events(caller: Caller, jobId: string, signal: AbortSignal): Promise<Result<AsyncIterable<JobEvent>>>;
+  events(
+    caller: Caller,
+    jobId: string,
+    signal: AbortSignal,
+  ): Promise<Result<AsyncIterable<JobEvent>>>;
   cancel(caller: Caller, jobId: string): Promise<Result<Job>>;
-  list(caller: Caller, query: JobListQuery): Promise<Result<{ jobs: readonly Job[]; next_cursor?: string }>>;
+  list(
+    caller: Caller,
+    query: JobListQuery,
+  ): Promise<Result<{ jobs: readonly Job[]; next_cursor?: string }>>;
   createAsset(caller: Caller, upload: AssetUpload): Promise<Result<Asset>>;
   assetFromHash(
     caller: Caller,
-    request: Omit<AssetUpload, 'file' | 'contentType' | 'expectedHash'> & { readonly hash: string },
+    request: Omit<AssetUpload, 'file' | 'contentType' | 'expectedHash' | 'filePath'> & {
+      readonly hash: string;
+      /** Left out, the path the bytes are known by. */
+      readonly filePath?: string;
+    },
   ): Promise<Result<Asset>>;
   hasBlob(caller: Caller, hash: string): Promise<Result<boolean>>;
   asset(caller: Caller, assetId: string): Promise<Result<Asset>>;

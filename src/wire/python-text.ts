@@ -11,7 +11,8 @@ export function pythonRepr(value: Json): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'string') return quoted(value);
-  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : pythonFloat(value);
+  if (typeof value === 'number')
+    return Number.isInteger(value) ? String(value) : pythonFloat(value);
   if (value instanceof LosslessNumber) return value.toString();
   if (Array.isArray(value)) return `[${(value as readonly Json[]).map(pythonRepr).join(', ')}]`;
   const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${pythonRepr(item)}`);
@@ -31,7 +32,11 @@ export function pythonType(value: Json): string {
 
 /** Single quotes, unless the text has some and no double ones. */
 function quoted(text: string): string {
-  const escaped = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t');
+  const escaped = text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r')
+    .replaceAll('\t', '\\t');
   if (text.includes("'") && !text.includes('"')) return `"${escaped}"`;
   return `'${escaped.replaceAll("'", "\\'")}'`;
 }

@@ -101,7 +101,10 @@ export type V1Message =
       };
     }
   | { readonly type: 'feature_flags'; readonly data: JsonObject }
-  | { readonly type: 'notification'; readonly data: { readonly value: string; readonly id?: string } }
+  | {
+      readonly type: 'notification';
+      readonly data: { readonly value: string; readonly id?: string };
+    }
   | { readonly type: 'logs'; readonly data: JsonObject };
 
 /** `[number, prompt_id, prompt, extra_data, outputs_to_execute]` */

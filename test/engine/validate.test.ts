@@ -7,7 +7,10 @@ import type { Graph } from '../../src/wire/v2.ts';
 
 type Exchange = {
   note?: string;
-  request: { method: string; body_json?: { prompt?: unknown; partial_execution_targets?: unknown } };
+  request: {
+    method: string;
+    body_json?: { prompt?: unknown; partial_execution_targets?: unknown };
+  };
   response: { status: number; body_json: { error?: unknown; node_errors?: unknown } };
 };
 
@@ -16,7 +19,8 @@ const RECORDED = JSON.parse(
 ) as { exchanges: Exchange[] };
 
 /** Ours on purpose, or not the validator's business: file lookup, missing bodies, classes we do not have. */
-const ELSEWHERE = /missing file|over 20 entries|unknown class|dependency cycle|UI-format|partial_execution/;
+const ELSEWHERE =
+  /missing file|over 20 entries|unknown class|dependency cycle|UI-format|partial_execution/;
 
 const CASES = RECORDED.exchanges
   .filter(({ request }) => isJsonObject((request.body_json?.prompt ?? null) as Json))
@@ -51,20 +55,31 @@ describe('v1 validation, as recorded', () => {
     expect(CASES.length).toBeGreaterThan(20);
   });
 
-  test.each(CASES.map((exchange) => [exchange.note ?? '', exchange] as const))('%s', (_note, { request, response }) => {
-    const { error, node_errors: nodeErrors } = response.body_json;
-    const result = judge(request.body_json?.prompt);
-    const refused = result.ok ? { node_errors: {} } : refusalOf(request.body_json?.prompt);
-    expect(comparable(refused.node_errors)).toEqual(comparable(nodeErrors));
-    expect(result.ok).toBe(response.status === 200 && Object.keys(nodeErrors as object).length === 0);
-    if (error) expect(comparable(refused)).toMatchObject(comparable({ error }) as object);
-  });
+  test.each(CASES.map((exchange) => [exchange.note ?? '', exchange] as const))(
+    '%s',
+    (_note, { request, response }) => {
+      const { error, node_errors: nodeErrors } = response.body_json;
+      const result = judge(request.body_json?.prompt);
+      const refused = result.ok ? { node_errors: {} } : refusalOf(request.body_json?.prompt);
+      expect(comparable(refused.node_errors)).toEqual(comparable(nodeErrors));
+      expect(result.ok).toBe(
+        response.status === 200 && Object.keys(nodeErrors as object).length === 0,
+      );
+      if (error) expect(comparable(refused)).toMatchObject(comparable({ error }) as object);
+    },
+  );
 });
 
-const EMPTY = { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 0 } };
+const EMPTY = {
+  class_type: 'EmptyImage',
+  inputs: { width: 16, height: 16, batch_size: 1, color: 0 },
+};
 
 function saving(inputs: object): object {
-  return { '1': { ...EMPTY, inputs: { ...EMPTY.inputs, ...inputs } }, '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } } };
+  return {
+    '1': { ...EMPTY, inputs: { ...EMPTY.inputs, ...inputs } },
+    '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
+  };
 }
 
 describe('literals', () => {
@@ -87,16 +102,24 @@ describe('literals', () => {
       '4': { class_type: 'PreviewAny', inputs: { source: ['2', 0] } },
     };
     const result = judge(graph);
-    expect(result.ok && result.value.workflow).toMatchObject({ '1': { inputs: { value: true } }, '2': { inputs: { value: '5' } } });
+    expect(result.ok && result.value.workflow).toMatchObject({
+      '1': { inputs: { value: true } },
+      '2': { inputs: { value: '5' } },
+    });
   });
 
-  test.each(['9223372036854775807', '-9223372036854775807', '0'])('INT %s keeps every digit', (digits) => {
-    const graph = parseJson(
-      `{"1":{"class_type":"PrimitiveInt","inputs":{"value":${digits}}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}`,
-    ) as unknown as Graph;
-    const result = validateWorkflow(graph, ALL_NODES);
-    expect(result.ok && stringifyJson(result.value.workflow as Json)).toContain(`"value":${digits}`);
-  });
+  test.each(['9223372036854775807', '-9223372036854775807', '0'])(
+    'INT %s keeps every digit',
+    (digits) => {
+      const graph = parseJson(
+        `{"1":{"class_type":"PrimitiveInt","inputs":{"value":${digits}}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}`,
+      ) as unknown as Graph;
+      const result = validateWorkflow(graph, ALL_NODES);
+      expect(result.ok && stringifyJson(result.value.workflow as Json)).toContain(
+        `"value":${digits}`,
+      );
+    },
+  );
 
   test('INT one beyond its limit is refused exactly', () => {
     const graph = parseJson(
@@ -104,29 +127,53 @@ describe('literals', () => {
     ) as unknown as Graph;
     const result = validateWorkflow(graph, ALL_NODES);
     expect(result.ok).toBe(false);
-    expect(!result.ok && stringifyJson(result.error.details)).toContain('Value 9223372036854775808 bigger than max of 9223372036854775807');
+    expect(!result.ok && stringifyJson(result.error.details)).toContain(
+      'Value 9223372036854775808 bigger than max of 9223372036854775807',
+    );
   });
 
-  test.each(['nan', 'inf', '1e999', ''])('FLOAT %j is refused: it would make history invalid JSON', (text) => {
-    const graph = { '1': { class_type: 'PrimitiveFloat', inputs: { value: text } }, '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } } };
-    expect(refusalOf(graph).node_errors).toMatchObject({ '1': { errors: [{ type: 'invalid_input_type' }] } });
-  });
+  test.each(['nan', 'inf', '1e999', ''])(
+    'FLOAT %j is refused: it would make history invalid JSON',
+    (text) => {
+      const graph = {
+        '1': { class_type: 'PrimitiveFloat', inputs: { value: text } },
+        '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+      };
+      expect(refusalOf(graph).node_errors).toMatchObject({
+        '1': { errors: [{ type: 'invalid_input_type' }] },
+      });
+    },
+  );
 });
 
 describe('graphs', () => {
   test('an unknown class is named, with a way out, in v1 words', () => {
     const { error } = refusalOf({ '1': { class_type: 'KSampler', inputs: {} } });
     expect(error).toMatchObject({ type: 'invalid_prompt', details: "Node ID '#1'" });
-    expect((error as { message: string }).message).toMatch(/^Cannot execute because node KSampler does not exist\..*remote/);
+    expect((error as { message: string }).message).toMatch(
+      /^Cannot execute because node KSampler does not exist\..*remote/,
+    );
   });
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('the class name %s is unknown like any other', (name) => {
-    expect(refusalOf({ '1': { class_type: name, inputs: {} } }).error).toMatchObject({ type: 'invalid_prompt' });
-  });
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'the class name %s is unknown like any other',
+    (name) => {
+      expect(refusalOf({ '1': { class_type: name, inputs: {} } }).error).toMatchObject({
+        type: 'invalid_prompt',
+      });
+    },
+  );
 
   test('a UI-format graph is refused with the advice to export in API format', () => {
     const result = judge({ nodes: [], links: [], version: 0.4 });
-    expect(result).toMatchObject({ ok: false, error: { status: 422, code: 'workflow_format_ui', message: expect.stringMatching(/API format/) } });
+    expect(result).toMatchObject({
+      ok: false,
+      error: {
+        status: 422,
+        code: 'workflow_format_ui',
+        message: expect.stringMatching(/API format/),
+      },
+    });
   });
 
   test('a cycle is refused and named', () => {
@@ -142,7 +189,10 @@ describe('graphs', () => {
   });
 
   test('slot -1 counts from the end', () => {
-    const graph = { ...saving({}), '2': { class_type: 'SaveImage', inputs: { images: ['1', -1], filename_prefix: 'x' } } };
+    const graph = {
+      ...saving({}),
+      '2': { class_type: 'SaveImage', inputs: { images: ['1', -1], filename_prefix: 'x' } },
+    };
     expect(judge(graph).ok).toBe(true);
   });
 
@@ -158,7 +208,8 @@ describe('graphs', () => {
 
   test('a chain of 20 000 nodes is judged, not a stack overflow', () => {
     const graph: { [id: string]: unknown } = { '0': EMPTY };
-    for (let i = 1; i <= 20_000; i++) graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
+    for (let i = 1; i <= 20_000; i++)
+      graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
     graph.end = { class_type: 'SaveImage', inputs: { images: ['20000', 0], filename_prefix: 'x' } };
     expect(judge(graph).ok).toBe(true);
   });

@@ -18,9 +18,12 @@ const TOLERANCES: { readonly [nameOfCase: string]: Tolerance } = {
 
 const toleranceOf = (row: PixelCase): Tolerance => TOLERANCES[row.case] ?? EXACT;
 
+/** Ours differs on purpose: the original makes every 16-bit grey pixel white (load.test.ts, docs/differences.md). */
+const MENDED = new Set(['load_gray16_png']);
+
 const nodes = [...ALL_NODES.values()];
 
-test.each(casesFor(nodes, [...ALL_NODES.keys()]))(
+test.each(casesFor(nodes, [...ALL_NODES.keys()]).filter((row) => !MENDED.has(row.case)))(
   '$case: the saved pixels are those of the original server',
   async (row) => {
     const tolerance = toleranceOf(row);

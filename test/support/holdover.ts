@@ -26,10 +26,21 @@ export type Holdover = {
 
 /** Starts the built server as a user would; `dataDir` given: on what an earlier one stored. */
 export async function startHoldover(
-  options: { args?: readonly string[]; env?: NodeJS.ProcessEnv; dataDir?: string; port?: number } = {},
+  options: {
+    args?: readonly string[];
+    env?: NodeJS.ProcessEnv;
+    dataDir?: string;
+    port?: number;
+  } = {},
 ): Promise<Holdover> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'holdover-test-')));
-  const args = ['--port', String(options.port ?? 0), '--data-dir', dataDir, ...(options.args ?? [])];
+  const args = [
+    '--port',
+    String(options.port ?? 0),
+    '--data-dir',
+    dataDir,
+    ...(options.args ?? []),
+  ];
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info', ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -22,11 +22,18 @@ export type Recorder = {
 
 export async function connect(
   wsUrl: string,
-  options: { clientId?: string | null; headers?: Record<string, string>; query?: string; path?: string } = {},
+  options: {
+    clientId?: string | null;
+    headers?: Record<string, string>;
+    query?: string;
+    path?: string;
+  } = {},
 ): Promise<Recorder> {
   const { clientId = 'test-client', headers = {}, query = '', path = '/ws' } = options;
   const id = clientId === null ? '' : `clientId=${encodeURIComponent(clientId)}`;
-  const socket = new WebSocket(`${wsUrl}${path}?${[id, query].filter(Boolean).join('&')}`, { headers });
+  const socket = new WebSocket(`${wsUrl}${path}?${[id, query].filter(Boolean).join('&')}`, {
+    headers,
+  });
   const frames: Received[] = [];
   const waiters = new Set<() => void>();
   socket.on('message', (data: Buffer, isBinary) => {
@@ -60,10 +67,21 @@ export async function connect(
     frames,
     until,
     async untilDone(promptId, timeoutMs) {
-      await until((f) => f.kind === 'text' && f.type === 'executing' && f.data.node === null && f.data.prompt_id === promptId, timeoutMs);
+      await until(
+        (f) =>
+          f.kind === 'text' &&
+          f.type === 'executing' &&
+          f.data.node === null &&
+          f.data.prompt_id === promptId,
+        timeoutMs,
+      );
     },
     outline: (promptId) =>
-      outline(frames.filter((f) => promptId === undefined || f.kind === 'binary' || f.data.prompt_id === promptId)),
+      outline(
+        frames.filter(
+          (f) => promptId === undefined || f.kind === 'binary' || f.data.prompt_id === promptId,
+        ),
+      ),
     send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     async close() {
       if (socket.readyState === WebSocket.CLOSED) return;
@@ -101,7 +119,8 @@ function outline(frames: readonly Received[]): string[] {
   return frames.map((frame) => {
     if (frame.kind === 'binary') return `binary:${frame.bytes.readUInt32BE(0)}`;
     if (frame.type === 'status') return `status:${frame.data.status.exec_info.queue_remaining}`;
-    if (frame.type === 'executing' || frame.type === 'executed') return `${frame.type}:${frame.data.node}`;
+    if (frame.type === 'executing' || frame.type === 'executed')
+      return `${frame.type}:${frame.data.node}`;
     if (frame.type === 'progress') return `progress:${frame.data.value}/${frame.data.max}`;
     return frame.type;
   });

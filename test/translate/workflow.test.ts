@@ -92,12 +92,16 @@ describe('file names in inputs', () => {
     expect(fileMentions(graph, CLASSES)).toEqual([]);
   });
 
-  test('every upload-flagged input of the recorded class list is found', () => {
-    const text = readFileSync(new URL('../../fixtures/object_info.json', import.meta.url), 'utf8');
-    const classes = parseJson(text) as unknown as ObjectInfo;
-    const graph = one('LoadImage', { image: 'x.png' });
-    expect(fileMentions(graph, classes)).toHaveLength(1);
-  });
+  test.each(['LoadImage', 'LoadImageMask', 'LoadImageOutput'])(
+    '%s.image names a file by the recorded class list',
+    (className) => {
+      const url = new URL('../../fixtures/object_info.json', import.meta.url);
+      const classes = parseJson(readFileSync(url, 'utf8')) as unknown as ObjectInfo;
+      const graph = one(className, { image: 'x.png', channel: 'alpha' });
+      expect(classes).toHaveProperty(className);
+      expect(fileMentions(graph, classes).map(({ input }) => input)).toEqual(['image']);
+    },
+  );
 });
 
 describe('the v2 workflow of a v1 prompt', () => {

@@ -1,0 +1,47 @@
+import type Koa from 'koa';
+import { readBodyText } from '../body.ts';
+import { type Result, ok, refuse } from '../wire/jobs.ts';
+import { type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
+import { badRequest } from './http-reply.ts';
+
+/** The v2 code of a body that could not be taken. */
+const BODY_CODES = {
+  400: 'invalid_request',
+  413: 'payload_too_large',
+  415: 'unsupported_media_type',
+  507: 'insufficient_storage',
+} as const;
+
+const MAX_KEY_CHARS = 255;
+
+/** Reads a JSON object whatever the content type says, numbers to the digit. */
+export async function readObject(ctx: Koa.Context, maxBytes: number): Promise<Result<JsonObject>> {
+  const text = await readBodyText(ctx.req, { maxBytes });
+  if (!text.ok) return refuseBody(text);
+  try {
+    const body = parseJson(text.value);
+    return isJsonObject(body) ? ok(body) : badRequest('The body must be a JSON object.');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'unreadable';
+    return badRequest(`The body is not JSON: ${reason.slice(0, 200)}`);
+  }
+}
+
+/** A refused body in v2's words. */
+export function refuseBody<T>({
+  status,
+  message,
+}: {
+  readonly status: keyof typeof BODY_CODES;
+  readonly message: string;
+}): Result<T> {
+  return refuse(status, BODY_CODES[status], message);
+}
+
+/** The `Idempotency-Key` header, when there is one. */
+export function readIdempotencyKey(ctx: Koa.Context): Result<string | undefined> {
+  const key = ctx.req.headers['idempotency-key'];
+  if (key === undefined) return ok(undefined);
+  if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) return ok(key);
+  return badRequest(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
+}

@@ -1,0 +1,139 @@
+import type Koa from 'koa';
+import { type Caller, type Result, type V2Error, ok, refuse } from '../wire/jobs.ts';
+import type { Json } from '../wire/json.ts';
+import { readIdempotencyKey, readObject } from './http-body.ts';
+import { createLinks } from './http-links.ts';
+import { listed, readListQuery } from './http-list.ts';
+import type { Handler, Reply, V2Deps } from './http-reply.ts';
+import { readSubmission } from './http-submit.ts';
+import { streamEvents } from './sse.ts';
+
+const DEFAULT_STREAM_CAP = 64;
+const DEFAULT_HEARTBEAT_MS = 15_000;
+const STREAM_RETRY_S = 5;
+
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  // Proxies that compress or buffer would hold events back.
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no',
+};
+
+/** The job half of the contract, by operation. */
+export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperation]: Handler } {
+  const { jobs, maxUploadBytes } = deps;
+  const links = createLinks(deps.baseUrl);
+  return {
+    async submit({ ctx, caller }) {
+      const key = readIdempotencyKey(ctx);
+      if (!key.ok) return key;
+      const body = await readObject(ctx, maxUploadBytes);
+      if (!body.ok) return body;
+      const request = readSubmission(body.value, key.value);
+      if (!request.ok) return request;
+      return reply(await jobs.submit(caller, request.value), links.job, 201);
+    },
+    async list({ ctx, caller }) {
+      const query = readListQuery(ctx.querystring);
+      if (!query.ok) return query;
+      const page = await jobs.list(caller, query.value);
+      return reply(page, (value) => ({
+        ...value,
+        jobs: value.jobs.map((job) => listed(links.job(job))),
+      }));
+    },
+    get: async ({ caller, params }) => reply(await jobs.get(caller, idOf(params)), links.job),
+    workflow: async ({ caller, params }) => reply(await jobs.workflow(caller, idOf(params)), same),
+    cancel: async ({ caller, params }) => reply(await jobs.cancel(caller, idOf(params)), links.job),
+    /** Nothing here captures logs: a job that exists has none. */
+    async logs({ caller, params }) {
+      const job = await jobs.get(caller, idOf(params));
+      return job.ok ? ok({ status: 204 }) : job;
+    },
+    events: createEventsHandler(deps),
+  };
+}
+
+type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
+
+function createEventsHandler(deps: V2Deps): Handler {
+  const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
+  const links = createLinks(deps.baseUrl);
+  const open = new Map<string, number>();
+  return async ({ ctx, caller, params }) => {
+    if (ctx.method === 'HEAD') {
+      const job = await jobs.get(caller, idOf(params));
+      return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
+    }
+    const release = takeStream(open, caller, streamCap);
+    if (!release) return tooManyStreams(streamCap);
+    const signal = leaving(ctx);
+    try {
+      const events = await jobs.events(caller, idOf(params), signal);
+      if (!events.ok) return events;
+      startStream(ctx);
+      await streamEvents(ctx.res, linked(events.value, links.event), { heartbeatMs, signal });
+      return ok('sent');
+    } finally {
+      release();
+    }
+  };
+}
+
+/** One more stream of this caller, or nothing when he has his share; call it when the stream is over. */
+function takeStream(
+  open: Map<string, number>,
+  { user }: Caller,
+  cap: number,
+): (() => void) | undefined {
+  const held = open.get(user) ?? 0;
+  if (held >= cap) return undefined;
+  open.set(user, held + 1);
+  return () => {
+    const left = (open.get(user) ?? 1) - 1;
+    if (left > 0) open.set(user, left);
+    else open.delete(user);
+  };
+}
+
+function tooManyStreams(cap: number): Result<never> {
+  const message = `At most ${cap} event streams may be open at a time; poll the job meanwhile.`;
+  return refuse(429, 'too_many_streams', message, { retryAfterSeconds: STREAM_RETRY_S });
+}
+
+/** Aborts when the caller goes away. */
+function leaving({ res }: Koa.Context): AbortSignal {
+  const controller = new AbortController();
+  if (res.destroyed) controller.abort();
+  res.once('close', () => controller.abort());
+  // Writing to a socket that has just gone is no news.
+  res.on('error', () => {});
+  return controller.signal;
+}
+
+function startStream(ctx: Koa.Context): void {
+  ctx.respond = false;
+  ctx.status = 200;
+  ctx.set(STREAM_HEADERS);
+  ctx.res.flushHeaders();
+}
+
+async function* linked<T>(events: AsyncIterable<T>, link: (event: T) => T): AsyncGenerator<T> {
+  for await (const event of events) yield link(event);
+}
+
+function reply<T>(
+  answer: Result<T>,
+  show: (value: T) => unknown,
+  status = 200,
+): { ok: false; error: V2Error } | Result<Reply> {
+  return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
+}
+
+function same<T>(value: T): T {
+  return value;
+}
+
+function idOf({ id = '' }: { readonly [name: string]: string }): string {
+  return id;
+}

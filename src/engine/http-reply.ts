@@ -1,0 +1,82 @@
+import type { Readable } from 'node:stream';
+import type Koa from 'koa';
+import type { Logger } from '../telemetry.ts';
+import { type Caller, type JobApi, type Result, type V2Error, refuse } from '../wire/jobs.ts';
+import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
+
+/** What the v2 routes need of the house. */
+export type V2Deps = {
+  readonly jobs: JobApi;
+  /** Who calls; `undefined` is a 401. */
+  readonly identify: (ctx: Koa.Context) => Caller | undefined;
+  readonly spoolDir: string;
+  /** Largest request body, JSON or multipart. */
+  readonly maxUploadBytes: number;
+  /** Event streams one caller may hold open. */
+  readonly streamCap?: number;
+  readonly heartbeatMs?: number;
+  /** Where callers reach us, without a trailing slash; makes links absolute. Left out, they are host-relative. */
+  readonly baseUrl?: string;
+  readonly log?: Pick<Logger, 'error'>;
+};
+
+/** One authenticated call. */
+export type V2Request = {
+  readonly ctx: Koa.Context;
+  readonly caller: Caller;
+  readonly params: { readonly [name: string]: string };
+};
+
+/** What a handler answers with; `sent` when it has written the response itself. */
+export type Reply =
+  | {
+      readonly status: number;
+      readonly headers?: { readonly [name: string]: string };
+      readonly json?: Json;
+      readonly stream?: Readable;
+    }
+  | 'sent';
+
+export type Handler = (request: V2Request) => Promise<Result<Reply>>;
+
+/** Refuses a request that is not what the contract says. */
+export function badRequest<T>(message: string): Result<T> {
+  return refuse(400, 'invalid_request', message);
+}
+
+/** Refuses a field whose value is not what the contract says. */
+export function badField<T>(message: string): Result<T> {
+  return refuse(422, 'invalid_request', message);
+}
+
+/** Writes a handler's answer. */
+export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void {
+  ctx.status = reply.status;
+  if (reply.json !== undefined) {
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
+    ctx.set('Cache-Control', 'no-store');
+    ctx.body = stringifyJson(reply.json);
+  } else if (reply.stream) ctx.body = reply.stream;
+  else sendNothing(ctx, reply.status);
+  // After the body: Koa drops a length it did not count itself.
+  ctx.set({ ...reply.headers });
+}
+
+/** Writes the error envelope; `details` is null when there is nothing to say. */
+export function sendError(ctx: Koa.Context, error: V2Error): void {
+  const { code, message, details } = error;
+  const isEmpty = isJsonObject(details) && Object.keys(details).length === 0;
+  const headers: { [name: string]: string } = {};
+  if (error.retryAfterSeconds !== undefined)
+    headers['Retry-After'] = String(error.retryAfterSeconds);
+  if (error.status === 401) headers['WWW-Authenticate'] = 'Bearer';
+  // The rest of a refused body is not read.
+  if (error.status === 413) headers['Connection'] = 'close';
+  const json = { error: { code, message, details: isEmpty ? null : details } };
+  sendReply(ctx, { status: error.status, headers, json });
+}
+
+function sendNothing(ctx: Koa.Context, status: number): void {
+  ctx.body = status === 204 || status === 304 ? null : Buffer.alloc(0);
+  ctx.remove('Content-Type');
+}

@@ -1,0 +1,86 @@
+import { rm } from 'node:fs/promises';
+import type { Form } from '../multipart.ts';
+import { type AssetUpload, type JobApi, type Result, ok } from '../wire/jobs.ts';
+import type { Json, JsonObject } from '../wire/json.ts';
+import { badField } from './http-reply.ts';
+
+const HASH = /^blake3:[0-9a-f]{64}$/;
+const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(\s*;[\x20-\x7e]{0,128})?$/;
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/** Reads the form of `POST /assets`; a refused file does not stay on disk. */
+export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
+  const upload = uploadOf(form);
+  if (!upload.ok) await Promise.all(form.files.map(({ file }) => rm(file.path, { force: true })));
+  return upload;
+}
+
+/** Reads the body of `POST /assets/from-hash`. */
+export function readFromHash(body: JsonObject): Result<FromHash> {
+  const { hash, file_path: filePath, tags, expires_in: expiresIn } = body;
+  if (typeof hash !== 'string' || !HASH.test(hash))
+    return badField('"hash" must be blake3:<64 hex digits>.');
+  if (!isOptional(filePath, isText)) return badField('"file_path" must be a string.');
+  if (!isOptional(tags, isTexts)) return badField('"tags" must be a list of strings.');
+  if (!isOptional(expiresIn, isNumber))
+    return badField('"expires_in" must be a number of seconds.');
+  return ok({
+    hash,
+    ...(filePath != null && { filePath }),
+    ...(tags != null && { tags }),
+    ...(expiresIn != null && { expiresInSeconds: expiresIn }),
+  });
+}
+
+function uploadOf({ fields, files }: Form): Result<AssetUpload> {
+  const [file] = files;
+  if (!file || files.length > 1 || file.field !== 'file')
+    return badField('Send exactly one file, in the field "file".');
+  const contentType = soleField(fields, 'content_type');
+  if (contentType === undefined || !MEDIA_TYPE.test(contentType))
+    return badField('"content_type" must be a media type.');
+  const filePath = soleField(fields, 'file_path');
+  if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
+  const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
+  if (expectedHash !== undefined && !HASH.test(expectedHash)) {
+    return badField('"expected_hash" must be blake3:<64 hex digits>.');
+  }
+  const expiresIn = soleField(fields, 'expires_in');
+  if (expiresIn !== undefined && !/^\d{1,9}$/.test(expiresIn)) {
+    return badField('"expires_in" must be a whole number of seconds.');
+  }
+  const tags = fields.get('tags');
+  return ok({
+    file: file.file,
+    contentType,
+    filePath,
+    ...(tags && { tags }),
+    ...(expectedHash !== undefined && { expectedHash }),
+    ...(expiresIn !== undefined && { expiresInSeconds: Number(expiresIn) }),
+  });
+}
+
+/** Of a field sent twice the last one counts. */
+function soleField(fields: Form['fields'], name: string): string | undefined {
+  return fields.get(name)?.at(-1);
+}
+
+function isOptional<T extends Json>(
+  value: Json | undefined,
+  is: (value: Json) => value is T,
+): value is T | null | undefined {
+  return value === undefined || value === null || is(value);
+}
+
+function isText(value: Json): value is string {
+  return typeof value === 'string';
+}
+
+function isNumber(value: Json): value is number {
+  return typeof value === 'number';
+}
+
+function isTexts(value: Json): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}

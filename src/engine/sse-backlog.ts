@@ -1,0 +1,44 @@
+import type { JobEvent } from '../wire/jobs.ts';
+
+/** More unread events than any reader catches up with. */
+const MAX_WAITING = 10_000;
+
+/** What a reader has not taken yet. */
+export type Backlog = AsyncIterable<JobEvent> & {
+  /** False when the reader is hopelessly behind. */
+  push(event: JobEvent): boolean;
+  /** No more events; what waits is still read. */
+  end(): void;
+};
+
+/** Keeps every event in order, but of the previews only the newest. */
+export function createBacklog(): Backlog {
+  const waiting: JobEvent[] = [];
+  let ended = false;
+  let wake: () => void = () => {};
+  return {
+    push(event) {
+      if (event.event === 'preview') dropPreview(waiting);
+      waiting.push(event);
+      wake();
+      return waiting.length <= MAX_WAITING;
+    },
+    end() {
+      ended = true;
+      wake();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        const event = waiting.shift();
+        if (event) yield event;
+        else if (ended) return;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    },
+  };
+}
+
+function dropPreview(waiting: JobEvent[]): void {
+  const index = waiting.findIndex((event) => event.event === 'preview');
+  if (index >= 0) waiting.splice(index, 1);
+}

@@ -1,0 +1,120 @@
+import { ComfyUIClient } from 'comfy-ui-client';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NO_PICTURE, interrupt, lookOf, pngOf, untilRunning } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { endless, flat, growing, loading } from '../support/workflows.ts';
+
+// comfy-ui-client 0.1.2: waits for `executing` with node null, then reads the history at once.
+
+let house: Holdover;
+let client: ComfyUIClient;
+
+beforeAll(async () => {
+  house = await startHoldover();
+  client = new ComfyUIClient(`127.0.0.1:${house.port}`, 'comfy-ui-client');
+  await client.connect();
+});
+afterAll(async () => {
+  await client.disconnect();
+  await house.dispose();
+});
+
+const blobLook = async (blob: Blob): Promise<string> => lookOf(await blob.arrayBuffer());
+
+test('getImages runs a workflow with previews and answers its pictures, not its previews', async () => {
+  const images = await client.getImages(growing({ prefix: 'cuc' }) as never);
+  expect(Object.keys(images)).toEqual(['9']);
+  expect(images['9']!.map(({ image }) => image)).toEqual([
+    { filename: 'cuc_00001_.png', subfolder: '', type: 'output' },
+  ]);
+  expect(await blobLook(images['9']![0]!.blob)).toBe('png 64x64');
+});
+
+test('getImages answers the same files again when everything is cached', async () => {
+  const graph = growing({ prefix: 'cuc-cached', seed: 8 });
+  const first = await client.getImages(graph as never);
+  const second = await client.getImages(graph as never);
+  expect(second['9']![0]!.image).toEqual(first['9']![0]!.image);
+  const bytes = async (run: typeof first) => Buffer.from(await run['9']![0]!.blob.arrayBuffer());
+  expect((await bytes(second)).equals(await bytes(first))).toBe(true);
+});
+
+test('getImages ends without pictures when the workflow fails, and the history says why', async () => {
+  await client.uploadImage(NO_PICTURE, 'cuc-corrupt.png');
+  expect(await client.getImages(loading('cuc-corrupt.png') as never)).toEqual({});
+  const entries = Object.values(await client.getHistory()) as any[];
+  const { status } = entries.at(-1);
+  expect(status.status_str).toBe('error');
+  expect(status.messages.at(-1)[0]).toBe('execution_error');
+  expect(status.messages.at(-1)[1]).toMatchObject({ node_id: '3', node_type: 'LoadImage' });
+});
+
+test('getImages ends without pictures when the workflow is interrupted', async () => {
+  const running = client.getImages(endless() as never);
+  const promptId = await untilRunning(house.url);
+  // Its own `interrupt` parses the empty answer and throws, as it does against the original.
+  await expect(client.interrupt()).rejects.toThrow('JSON');
+  expect(await running).toEqual({});
+  const { status } = (await client.getHistory(promptId))[promptId] as any;
+  expect(status.messages.at(-1)[0]).toBe('execution_interrupted');
+});
+
+test('queuePrompt throws v1’s error object when the workflow is refused', async () => {
+  const graph = { '1': { class_type: 'KSampler', inputs: {} } };
+  await expect(client.queuePrompt(graph)).rejects.toThrow(/"error":.*KSampler.*"node_errors"/s);
+});
+
+test('queuePrompt, getQueue, getPrompt and getHistory agree about one prompt', async () => {
+  const { prompt_id: id, number, node_errors } = await client.queuePrompt(endless() as never);
+  expect({ number: Number.isInteger(number), node_errors }).toEqual({
+    number: true,
+    node_errors: {},
+  });
+  const { queue_running: running, queue_pending: pending } = await client.getQueue();
+  expect((running as any[]).map((item) => item[1])).toEqual([id]);
+  expect(pending).toEqual([]);
+  expect(await client.getPrompt()).toEqual({ exec_info: { queue_remaining: 1 } });
+  expect(await client.getHistory(id)).toEqual({});
+  await interrupt(house.url);
+});
+
+test('saveImages writes what was generated', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'cuc-'));
+  const images = await client.getImages(flat({ prefix: 'cuc-saved', color: 0xff0000 }) as never);
+  await client.saveImages(images, directory);
+  expect(await lookOf(await readFile(join(directory, 'cuc-saved_00001_.png')))).toBe('png 20x12');
+  await rm(directory, { recursive: true });
+});
+
+test('uploadImage, uploadMask and getImage keep what they are given', async () => {
+  const bytes = await pngOf();
+  const uploaded = await client.uploadImage(bytes, 'cuc-in.png', true);
+  expect(uploaded).toEqual({ name: 'cuc-in.png', subfolder: '', type: 'input' });
+  const seen = await client.getImage('cuc-in.png', '', 'input');
+  expect(seen.type).toBe('image/png');
+  expect(Buffer.from(await seen.arrayBuffer()).equals(bytes)).toBe(true);
+  const original = { filename: 'cuc-in.png', subfolder: '', type: 'input' };
+  const mask = await client.uploadMask(await pngOf(), 'cuc-mask.png', original);
+  expect(mask).toMatchObject({ name: 'cuc-mask.png', type: 'input' });
+  expect(await blobLook(await client.getImage(mask.name, mask.subfolder, mask.type))).toBe(
+    'png 30x20',
+  );
+});
+
+test('editHistory forgets a prompt, although the client chokes on the empty answer', async () => {
+  await client.getImages(flat({ prefix: 'cuc-forgotten', color: 0x00ff00 }) as never);
+  const id = Object.keys(await client.getHistory()).at(-1)!;
+  await expect(client.editHistory({ delete: [id] })).rejects.toThrow('JSON');
+  expect(await client.getHistory(id)).toEqual({});
+});
+
+test('getEmbeddings, getExtensions, getSystemStats and getObjectInfo answer in v1’s shapes', async () => {
+  expect(await client.getEmbeddings()).toEqual([]);
+  expect(await client.getExtensions()).toEqual([]);
+  expect((await client.getSystemStats()).devices).toHaveLength(1);
+  expect(Object.keys(await client.getObjectInfo('SaveImage'))).toEqual(['SaveImage']);
+  expect(Object.keys(await client.getObjectInfo())).toContain('ReactionDiffusion');
+});

@@ -1,0 +1,494 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { AssetRow, FileRow, JobRow, Ledger, PromptRow } from '../src/ledger/ledger.ts';
+
+/** A prompt as `POST /prompt` accepts it, before its v2 job exists. */
+export function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
+  return {
+    key,
+    user: 'ann',
+    promptId: `p-${key}`,
+    jobId: null,
+    number: 0,
+    clientId: null,
+    createdAtMs: 1000,
+    graphJson: '{}',
+    extraDataJson: '{}',
+    targetsJson: '[]',
+    state: 'submitting',
+    entryJson: null,
+    statusWord: null,
+    startedAtMs: null,
+    endedAtMs: null,
+    ...more,
+  };
+}
+
+const OUTCOME = {
+  entryJson: '{"status":{}}',
+  statusWord: 'success',
+  startedAtMs: 1100,
+  endedAtMs: 1200,
+};
+
+/** Accepts prompts and finishes them in the order given. */
+export async function finished(
+  ledger: Ledger,
+  keys: readonly string[],
+  user = 'ann',
+): Promise<void> {
+  for (const key of keys) await ledger.prompts.insert(prompt(key, { user }));
+  for (const key of keys) await ledger.prompts.finish(key, OUTCOME);
+}
+
+function file(filename: string, more: Partial<FileRow> = {}): FileRow {
+  return {
+    user: 'ann',
+    type: 'input',
+    subfolder: '',
+    filename,
+    assetId: `asset-of-${filename}`,
+    hash: null,
+    sizeBytes: 3,
+    contentType: 'image/png',
+    modifiedAtMs: 1000,
+    ...more,
+  };
+}
+
+function job(id: string, more: Partial<JobRow> = {}): JobRow {
+  return {
+    id,
+    user: 'ann',
+    status: 'queued',
+    order: 0,
+    createdAtMs: 1000,
+    startedAtMs: null,
+    completedAtMs: null,
+    expiresAtMs: 9000,
+    workflowJson: '{}',
+    provenanceJson: null,
+    metadataJson: null,
+    outputsJson: '[]',
+    errorJson: null,
+    extrasJson: null,
+    ...more,
+  };
+}
+
+function asset(id: string, more: Partial<AssetRow> = {}): AssetRow {
+  return {
+    id,
+    user: 'ann',
+    hash: `blake3:${id}`,
+    sizeBytes: 10,
+    contentType: 'image/png',
+    filePath: `${id}.png`,
+    tagsJson: null,
+    createdAtMs: 1000,
+    expiresAtMs: null,
+    jobId: null,
+    ...more,
+  };
+}
+
+function keysOf(rows: readonly PromptRow[]): string[] {
+  return rows.map(({ key }) => key);
+}
+
+function idsOf(rows: readonly { readonly id: string }[]): string[] {
+  return rows.map(({ id }) => id);
+}
+
+function namesOf(rows: readonly FileRow[]): string[] {
+  return rows.map(({ filename }) => filename);
+}
+
+/** What every ledger promises, whatever it is stored in. */
+export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>): void {
+  describe(`the ${name} ledger`, () => {
+    let ledger: Ledger;
+    beforeEach(async () => {
+      ledger = await open();
+    });
+    afterEach(() => ledger.close());
+
+    describe('prompts', () => {
+      test('a prompt is live from its acceptance until it is done', async () => {
+        await ledger.prompts.insert(prompt('a'));
+        expect(await ledger.prompts.live('ann')).toEqual([prompt('a')]);
+        const patch = {
+          promptId: 'told',
+          jobId: 'j1',
+          graphJson: '{"1":{}}',
+          targetsJson: '["1"]',
+        };
+        await ledger.prompts.attach('a', patch);
+        expect(await ledger.prompts.live('ann')).toEqual([
+          prompt('a', { ...patch, state: 'live' }),
+        ]);
+        await ledger.prompts.finish('a', OUTCOME);
+        expect(await ledger.prompts.live('ann')).toEqual([]);
+        const done = prompt('a', { ...patch, ...OUTCOME, state: 'done' });
+        expect(await ledger.prompts.history('ann', {})).toEqual([done]);
+        expect(await ledger.prompts.findByJob('ann', 'j1')).toEqual(done);
+      });
+
+      test('live prompts come in the order of acceptance, even when the clock was set back', async () => {
+        await ledger.prompts.insert(prompt('first', { createdAtMs: 2000 }));
+        await ledger.prompts.insert(prompt('second', { createdAtMs: 1000, user: 'bob' }));
+        await ledger.prompts.insert(prompt('third', { createdAtMs: 3000 }));
+        expect(keysOf(await ledger.prompts.live())).toEqual(['first', 'second', 'third']);
+        expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['first', 'third']);
+      });
+
+      test('a refused submission leaves nothing', async () => {
+        await ledger.prompts.insert(prompt('a'));
+        await ledger.prompts.remove('a');
+        expect(await ledger.prompts.live()).toEqual([]);
+        expect(await ledger.prompts.find('ann', 'p-a')).toBeUndefined();
+      });
+
+      test('of two prompts with one id the newest is found', async () => {
+        await ledger.prompts.insert(prompt('old', { promptId: 'same' }));
+        await ledger.prompts.insert(prompt('new', { promptId: 'same' }));
+        expect((await ledger.prompts.find('ann', 'same'))?.key).toBe('new');
+      });
+
+      test('nobody finds the prompt of another user', async () => {
+        await ledger.prompts.insert(prompt('a', { jobId: 'j1' }));
+        await ledger.prompts.finish('a', OUTCOME);
+        expect(await ledger.prompts.find('bob', 'p-a')).toBeUndefined();
+        expect(await ledger.prompts.findByJob('bob', 'j1')).toBeUndefined();
+        expect(await ledger.prompts.history('bob', {})).toEqual([]);
+      });
+
+      test('a number may be a fraction or below zero', async () => {
+        await ledger.prompts.insert(prompt('a', { number: -0.5 }));
+        expect((await ledger.prompts.find('ann', 'p-a'))?.number).toBe(-0.5);
+      });
+
+      test('the highest number counts without its sign, and is -1 before the first prompt', async () => {
+        expect(await ledger.prompts.highestNumber()).toBe(-1);
+        await ledger.prompts.insert(prompt('a', { number: 3 }));
+        await ledger.prompts.insert(prompt('b', { number: -7 }));
+        expect(await ledger.prompts.highestNumber()).toBe(7);
+      });
+
+      test('JSON texts come back to the letter', async () => {
+        const graphJson = '{"seed": 18446744073709551615, "x": 5.0, "t": "é🦊\\u0000\\ud800"}';
+        await ledger.prompts.insert(prompt('a', { graphJson }));
+        expect((await ledger.prompts.find('ann', 'p-a'))?.graphJson).toBe(graphJson);
+      });
+
+      test('a key is accepted once', async () => {
+        await ledger.prompts.insert(prompt('a'));
+        await expect(ledger.prompts.insert(prompt('a', { user: 'bob' }))).rejects.toThrow(
+          'could not be written',
+        );
+        expect(await ledger.prompts.live()).toEqual([prompt('a')]);
+      });
+    });
+
+    describe('history', () => {
+      test.each([
+        [{}, ['a', 'b', 'c', 'd', 'e']],
+        [{ maxItems: 2 }, ['d', 'e']],
+        [{ maxItems: 9 }, ['a', 'b', 'c', 'd', 'e']],
+        [{ maxItems: 2, offset: 1 }, ['b', 'c']],
+        [{ maxItems: 2, offset: 0 }, ['a', 'b']],
+        [{ maxItems: 9, offset: 4 }, ['e']],
+        [{ offset: 3 }, ['d', 'e']],
+        [{ offset: 5 }, []],
+        [{ offset: -2 }, ['a', 'b', 'c', 'd', 'e']],
+        [{ maxItems: 2, offset: -1 }, ['d', 'e']],
+        [{ maxItems: 0 }, []],
+        [{ maxItems: -1 }, []],
+        [{ maxItems: 0, offset: 1 }, []],
+        [{ maxItems: -3, offset: 1 }, []],
+      ])('%j of five done prompts is %j, oldest first', async (page, expected) => {
+        await finished(ledger, ['a', 'b', 'c', 'd', 'e']);
+        await ledger.prompts.insert(prompt('live'));
+        expect(keysOf(await ledger.prompts.history('ann', page))).toEqual(expected);
+      });
+
+      test('is in the order of completion, not of acceptance', async () => {
+        await ledger.prompts.insert(prompt('a'));
+        await ledger.prompts.insert(prompt('b'));
+        await ledger.prompts.finish('b', { ...OUTCOME, endedAtMs: 3000 });
+        await ledger.prompts.finish('a', { ...OUTCOME, endedAtMs: 2000 });
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['b', 'a']);
+      });
+
+      test('keeps its order when entries are deleted in between', async () => {
+        await finished(ledger, ['a', 'b', 'c']);
+        await ledger.prompts.deleteHistory('ann', ['p-c', 'p-a']);
+        await finished(ledger, ['d']);
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['b', 'd']);
+      });
+
+      test('deleting touches neither live prompts nor those of others', async () => {
+        await finished(ledger, ['a']);
+        await finished(ledger, ['b'], 'bob');
+        await ledger.prompts.insert(prompt('live'));
+        await ledger.prompts.deleteHistory('ann', ['p-a', 'p-b', 'p-live', 'unknown']);
+        expect(await ledger.prompts.history('ann', {})).toEqual([]);
+        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['b']);
+        expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['live']);
+      });
+
+      test('clearing empties the history of that user only', async () => {
+        await finished(ledger, ['a', 'b']);
+        await finished(ledger, ['c'], 'bob');
+        await ledger.prompts.insert(prompt('live'));
+        await ledger.prompts.clearHistory('ann');
+        expect(await ledger.prompts.history('ann', {})).toEqual([]);
+        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['c']);
+        expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
+      });
+
+      test.each([
+        [2, ['b', 'c'], ['x', 'y']],
+        [1, ['c'], ['y']],
+        [0, [], []],
+        [3, ['a', 'b', 'c'], ['x', 'y']],
+      ])('pruning to %i keeps the newest of each user', async (limit, ofAnn, ofBob) => {
+        await finished(ledger, ['a', 'b', 'c']);
+        await finished(ledger, ['x', 'y'], 'bob');
+        await ledger.prompts.insert(prompt('live'));
+        await ledger.prompts.pruneHistory(limit);
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(ofAnn);
+        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(ofBob);
+        expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
+      });
+    });
+
+    describe('files', () => {
+      test('a name belongs to a user, a type and a subfolder', async () => {
+        const places = [
+          file('x.png'),
+          file('x.png', { user: 'bob', assetId: '2' }),
+          file('x.png', { type: 'output', assetId: '3' }),
+          file('x.png', { subfolder: 'sub', assetId: '4' }),
+          file('X.png', { assetId: '5' }),
+        ];
+        for (const row of places) await ledger.files.put(row);
+        for (const row of places) expect(await ledger.files.get(row.user, row)).toEqual(row);
+      });
+
+      test('put replaces what had the name', async () => {
+        await ledger.files.put(file('x.png'));
+        await ledger.files.put(file('x.png', { assetId: 'new', hash: 'blake3:1' }));
+        expect(await ledger.files.list('ann', 'input')).toEqual([
+          file('x.png', { assetId: 'new', hash: 'blake3:1' }),
+        ]);
+      });
+
+      test('of many claims of one name at once a single one wins', async () => {
+        const claims = ['1', '2', '3'].map((assetId) =>
+          ledger.files.claim(file('x.png', { assetId })),
+        );
+        expect(await Promise.all(claims)).toEqual([true, false, false]);
+        expect((await ledger.files.get('ann', file('x.png')))?.assetId).toBe('1');
+      });
+
+      test('the list of a type is newest first', async () => {
+        await ledger.files.put(file('b.png', { modifiedAtMs: 2000 }));
+        await ledger.files.put(file('a.png', { modifiedAtMs: 1000 }));
+        await ledger.files.put(file('c.png', { modifiedAtMs: 3000 }));
+        await ledger.files.put(file('d.png', { type: 'temp' }));
+        expect(namesOf(await ledger.files.list('ann', 'input'))).toEqual([
+          'c.png',
+          'b.png',
+          'a.png',
+        ]);
+      });
+
+      test('a name is found by its asset, for its user only', async () => {
+        await ledger.files.put(file('x.png', { assetId: 'a1' }));
+        expect((await ledger.files.byAsset('ann', 'a1'))?.filename).toBe('x.png');
+        expect(await ledger.files.byAsset('bob', 'a1')).toBeUndefined();
+      });
+
+      test('a removed name is free again', async () => {
+        await ledger.files.put(file('x.png'));
+        await ledger.files.remove('ann', file('x.png'));
+        expect(await ledger.files.get('ann', file('x.png'))).toBeUndefined();
+        expect(await ledger.files.claim(file('x.png'))).toBe(true);
+      });
+    });
+
+    describe('jobs', () => {
+      test('a job comes back as it was stored, and as it was changed', async () => {
+        const stored = job('j1', { order: -0.5, metadataJson: '{"a":"b"}' });
+        await ledger.jobs.insert(stored);
+        expect(await ledger.jobs.get('j1')).toEqual(stored);
+        const patch = { status: 'running', startedAtMs: 1500, metadataJson: null };
+        await ledger.jobs.update('j1', patch);
+        await ledger.jobs.update('j1', {});
+        expect(await ledger.jobs.get('j1')).toEqual({ ...stored, ...patch });
+      });
+
+      test('are listed newest first, page by page, of one user', async () => {
+        for (const id of ['j1', 'j2', 'j3', 'j4']) await ledger.jobs.insert(job(id));
+        await ledger.jobs.insert(job('other', { user: 'bob' }));
+        expect(idsOf(await ledger.jobs.list('ann', { limit: 2 }))).toEqual(['j4', 'j3']);
+        expect(idsOf(await ledger.jobs.list('ann', { limit: 9, before: 'j3' }))).toEqual([
+          'j2',
+          'j1',
+        ]);
+        expect(await ledger.jobs.list('ann', { limit: 9, before: 'j1' })).toEqual([]);
+      });
+
+      test('the unfinished come by order, then by age', async () => {
+        await ledger.jobs.insert(job('late', { order: 5 }));
+        await ledger.jobs.insert(job('early', { order: -5, status: 'running' }));
+        await ledger.jobs.insert(job('tie', { order: 5, status: 'canceling' }));
+        await ledger.jobs.insert(job('done', { status: 'succeeded' }));
+        expect(idsOf(await ledger.jobs.unfinished())).toEqual(['early', 'late', 'tie']);
+      });
+
+      test('expire once terminal and past their time', async () => {
+        await ledger.jobs.insert(job('due', { status: 'succeeded', expiresAtMs: 2000 }));
+        await ledger.jobs.insert(job('kept', { status: 'failed', expiresAtMs: 2001 }));
+        await ledger.jobs.insert(job('live', { status: 'running', expiresAtMs: 1000 }));
+        expect(idsOf(await ledger.jobs.expiredBy(2000))).toEqual(['due']);
+        await ledger.jobs.remove('due');
+        expect(await ledger.jobs.get('due')).toBeUndefined();
+      });
+    });
+
+    describe('assets', () => {
+      test('are found by id, by hash and by the newest of a path, for their user', async () => {
+        const [old, fresh] = [
+          asset('a1', { filePath: 'x.png' }),
+          asset('a2', { filePath: 'x.png' }),
+        ];
+        await ledger.assets.insert(old);
+        await ledger.assets.insert(fresh);
+        expect(await ledger.assets.get('a1')).toEqual(old);
+        expect(await ledger.assets.byHash('ann', 'blake3:a1')).toEqual(old);
+        expect(await ledger.assets.byHash('bob', 'blake3:a1')).toBeUndefined();
+        expect(await ledger.assets.byFilePath('ann', 'x.png')).toEqual(fresh);
+        expect(await ledger.assets.byFilePath('bob', 'x.png')).toBeUndefined();
+      });
+
+      test('output paths are those of jobs that start with the prefix, to the letter', async () => {
+        const paths = ['out_1.png', 'out_2.png', 'out%.png', 'Out_3.png', 'ou.png', 'out🦊.png'];
+        for (const filePath of paths)
+          await ledger.assets.insert(asset(filePath, { filePath, jobId: 'j' }));
+        await ledger.assets.insert(asset('upload', { filePath: 'out_9.png' }));
+        await ledger.assets.insert(
+          asset('bob', { filePath: 'out_8.png', jobId: 'j', user: 'bob' }),
+        );
+        const found = await ledger.assets.outputPaths('ann', 'out');
+        expect(found.toSorted()).toEqual(
+          ['out_1.png', 'out_2.png', 'out%.png', 'out🦊.png'].toSorted(),
+        );
+        expect(await ledger.assets.outputPaths('ann', 'out_')).toHaveLength(2);
+      });
+
+      test('the outputs of a job come in the order they were saved', async () => {
+        for (const id of ['z', 'a', 'm']) await ledger.assets.insert(asset(id, { jobId: 'j1' }));
+        await ledger.assets.insert(asset('b', { jobId: 'j2' }));
+        expect(idsOf(await ledger.assets.ofJob('j1'))).toEqual(['z', 'a', 'm']);
+      });
+
+      test('the oldest come first, the expired only when they can expire', async () => {
+        await ledger.assets.insert(asset('new', { createdAtMs: 3000, expiresAtMs: 4000 }));
+        await ledger.assets.insert(asset('old', { createdAtMs: 1000 }));
+        await ledger.assets.insert(asset('mid', { createdAtMs: 2000, expiresAtMs: 4001 }));
+        expect(idsOf(await ledger.assets.oldest(2))).toEqual(['old', 'mid']);
+        expect(idsOf(await ledger.assets.expiredBy(4000))).toEqual(['new']);
+      });
+
+      test('bytes that records share count once, until the last record goes', async () => {
+        expect(await ledger.assets.totalBytes()).toBe(0);
+        await ledger.assets.insert(asset('a', { hash: 'h1', sizeBytes: 10 }));
+        await ledger.assets.insert(asset('b', { hash: 'h1', sizeBytes: 10, user: 'bob' }));
+        await ledger.assets.insert(asset('c', { hash: 'h2', sizeBytes: 5 }));
+        expect(await ledger.assets.totalBytes()).toBe(15);
+        expect(await ledger.assets.countByHash('h1')).toBe(2);
+        await ledger.assets.remove('a');
+        expect(await ledger.assets.totalBytes()).toBe(15);
+        await ledger.assets.remove('b');
+        expect(await ledger.assets.countByHash('h1')).toBe(0);
+        expect(await ledger.assets.totalBytes()).toBe(5);
+      });
+    });
+
+    describe('keys and settings', () => {
+      test('an idempotency key is claimed once by each user, until it is released', async () => {
+        const claim = (user: string) => ledger.keys.claim({ user, key: 'k', claimedAtMs: 1000 });
+        expect(await Promise.all([claim('ann'), claim('ann'), claim('bob')])).toEqual([
+          true,
+          false,
+          true,
+        ]);
+        await ledger.keys.attach('ann', 'k', 'j1');
+        expect(await claim('ann')).toBe(false);
+        await ledger.keys.release('ann', 'k');
+        expect(await claim('ann')).toBe(true);
+        expect(await claim('bob')).toBe(false);
+      });
+
+      test('keys older than the given time are forgotten', async () => {
+        await ledger.keys.claim({ user: 'ann', key: 'old', claimedAtMs: 999 });
+        await ledger.keys.claim({ user: 'ann', key: 'new', claimedAtMs: 1000 });
+        await ledger.keys.expire(1000);
+        expect(await ledger.keys.claim({ user: 'ann', key: 'old', claimedAtMs: 2000 })).toBe(true);
+        expect(await ledger.keys.claim({ user: 'ann', key: 'new', claimedAtMs: 2000 })).toBe(false);
+      });
+
+      test('settings merge one by one, for each user', async () => {
+        await ledger.settings.merge('ann', { a: '1', b: '{"x":1}' });
+        await ledger.settings.merge('ann', { b: 'null', ['__proto__']: '2' });
+        await ledger.settings.merge('bob', { a: '3' });
+        expect(Object.entries(await ledger.settings.all('ann')).toSorted()).toEqual([
+          ['__proto__', '2'],
+          ['a', '1'],
+          ['b', 'null'],
+        ]);
+        expect(await ledger.settings.all('bob')).toEqual({ a: '3' });
+        expect(await ledger.settings.all('eve')).toEqual({});
+      });
+    });
+
+    describe('writes', () => {
+      test('a read sees the writes before it, awaited or not', async () => {
+        const writing = ledger.prompts.insert(prompt('a'));
+        const finishing = ledger.prompts.finish('a', OUTCOME);
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['a']);
+        await Promise.all([writing, finishing]);
+      });
+
+      test('one that fails takes no other of its batch with it', async () => {
+        const results = await Promise.allSettled([
+          ledger.prompts.insert(prompt('a')),
+          ledger.prompts.insert(prompt('a')),
+          ledger.prompts.insert(prompt('b', { number: Number.NaN })),
+          ledger.prompts.insert(prompt('c')),
+        ]);
+        expect(results.map(({ status }) => status)).toEqual([
+          'fulfilled',
+          'rejected',
+          'rejected',
+          'fulfilled',
+        ]);
+        expect(keysOf(await ledger.prompts.live())).toEqual(['a', 'c']);
+      });
+
+      test('a rejection carries what the store said as its cause', async () => {
+        const failed = ledger.prompts.insert(prompt('b', { number: Number.NaN }));
+        await expect(failed).rejects.toMatchObject({
+          cause: expect.objectContaining({ message: expect.stringContaining('prompts.number') }),
+        });
+      });
+
+      test('are refused after closing, which may be done twice', async () => {
+        await ledger.close();
+        await ledger.close();
+        await expect(ledger.prompts.insert(prompt('a'))).rejects.toThrow('could not be written');
+      });
+    });
+  });
+}

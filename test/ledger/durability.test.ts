@@ -1,0 +1,81 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
+
+const WRITER = fileURLToPath(new URL('./writer.mjs', import.meta.url));
+const LIMITED = 'ulimit -f 2048; exec "$0" "$@"';
+
+let dir: string;
+let path: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'holdover-durable-'));
+  path = join(dir, 'holdover.db');
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+function startWriter(task: string, prefix = ''): ChildProcess {
+  return spawn(process.execPath, [WRITER, task, path, prefix], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+/** Kills the process with SIGKILL once it said `lines` things; gives all it said. */
+async function killAfter(child: ChildProcess, lines: number): Promise<string[]> {
+  const said: string[] = [];
+  const closed = once(child, 'close');
+  for await (const line of createInterface({ input: child.stdout ?? process.stdin })) {
+    said.push(line);
+    if (said.length === lines) child.kill('SIGKILL');
+  }
+  expect(await closed).toEqual([null, 'SIGKILL']);
+  return said;
+}
+
+test('what was acknowledged before a kill -9 is there afterwards, five times over', async () => {
+  const acknowledged: string[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    const lines = 1 + Math.floor(Math.random() * 600);
+    acknowledged.push(...(await killAfter(startWriter('insert', `r${round}`), lines)));
+    const ledger = openSqliteLedger({ path });
+    const done = (await ledger.prompts.history('ann', {})).map(({ key }) => key);
+    const live = (await ledger.prompts.live()).map(({ key }) => key);
+    await ledger.close();
+    const present = new Set([
+      ...done.map((key) => `finished ${key}`),
+      ...[...done, ...live].map((key) => `inserted ${key}`),
+    ]);
+    expect(acknowledged.filter((line) => !present.has(line))).toEqual([]);
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(5);
+}, 30_000);
+
+test('another process is refused the file, until its holder is gone, however it went', async () => {
+  const holder = startWriter('hold');
+  const [line] = (await once(
+    createInterface({ input: holder.stdout ?? process.stdin }),
+    'line',
+  )) as [string];
+  expect(line).toBe('holding');
+  expect(() => openSqliteLedger({ path })).toThrow('is in use by another Holdover');
+  holder.kill('SIGKILL');
+  await once(holder, 'close');
+  const ledger = openSqliteLedger({ path });
+  expect((await ledger.prompts.live()).map(({ key }) => key)).toEqual(['held']);
+  await ledger.close();
+}, 30_000);
+
+test('without room a write is refused with its cause, and the ledger goes on', async () => {
+  const command = ['-c', LIMITED, process.execPath, WRITER, 'overfill', path];
+  const { stdout } = await promisify(execFile)('sh', command);
+  const { report, live } = JSON.parse(stdout) as { report: string[]; live: string[] };
+  const refused = expect.stringMatching(/^the ledger could not be written: .+; cause: true$/);
+  expect(report).toEqual(['stored', refused, refused, 'stored']);
+  expect(live).toEqual(['before', 'after']);
+}, 30_000);

@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { ledgerSuite, prompt } from '../ledger.suite.ts';
+
+ledgerSuite('memory', createMemoryLedger);
+
+test('two memory ledgers share nothing', async () => {
+  const [one, other] = [createMemoryLedger(), createMemoryLedger()];
+  await one.prompts.insert(prompt('a'));
+  expect(await other.prompts.live()).toEqual([]);
+  await Promise.all([one.close(), other.close()]);
+});

@@ -1,0 +1,250 @@
+import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
+import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
+import { finished, ledgerSuite, prompt } from '../ledger.suite.ts';
+
+let dir: string;
+let path: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'holdover-ledger-'));
+  path = join(dir, 'data', 'holdover.db');
+});
+afterEach(() => rm(dir, { recursive: true, force: true }));
+
+ledgerSuite('sqlite', () => openSqliteLedger({ path }));
+
+/** Opens, works and closes again. */
+async function using<T>(work: (ledger: Ledger) => Promise<T>): Promise<T> {
+  const ledger = openSqliteLedger({ path });
+  try {
+    return await work(ledger);
+  } finally {
+    await ledger.close();
+  }
+}
+
+/** Looks into, or tampers with, a file that no ledger has open. */
+function withDatabase<T>(work: (db: InstanceType<typeof DatabaseSync>) => T): T {
+  const db = new DatabaseSync(path);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+function versionOf(db: InstanceType<typeof DatabaseSync>): unknown {
+  return (db.prepare('PRAGMA user_version').get() as { user_version: unknown }).user_version;
+}
+
+describe('reopening', () => {
+  test('finds everything as it was left', async () => {
+    await using(async (ledger) => {
+      await finished(ledger, ['a', 'b']);
+      await ledger.prompts.insert(prompt('live', { number: -0.5 }));
+      await ledger.settings.merge('ann', { theme: '"dark"' });
+    });
+    await using(async (ledger) => {
+      const history = await ledger.prompts.history('ann', {});
+      expect(history.map(({ key }) => key)).toEqual(['a', 'b']);
+      expect(await ledger.prompts.live()).toEqual([prompt('live', { number: -0.5 })]);
+      expect(await ledger.settings.all('ann')).toEqual({ theme: '"dark"' });
+    });
+  });
+
+  test('closing commits what nobody waited for', async () => {
+    const ledger = openSqliteLedger({ path });
+    const written = ledger.prompts.insert(prompt('a'));
+    await ledger.close();
+    await written;
+    await using(async (again) => expect(await again.prompts.live()).toHaveLength(1));
+  });
+
+  test('the folder is the owner’s alone, and so is every file in it', async () => {
+    await using(async (ledger) => {
+      await ledger.prompts.insert(prompt('a'));
+      expect((await stat(join(dir, 'data'))).mode & 0o777).toBe(0o700);
+      for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}.lock`]) {
+        expect((await stat(file)).mode & 0o777, file).toBe(0o600);
+      }
+    });
+  });
+});
+
+describe('a file in use', () => {
+  test('is refused to a second opener in a sentence that says what to do', async () => {
+    await using(async (ledger) => {
+      expect(() => openSqliteLedger({ path })).toThrow(
+        `the ledger ${path} is in use by another Holdover: stop it, or use another --data-dir`,
+      );
+      await ledger.prompts.insert(prompt('a'));
+      expect(await ledger.prompts.live()).toHaveLength(1);
+    });
+  });
+
+  test('stays refused however often it is tried, and is free once closed', async () => {
+    const ledger = openSqliteLedger({ path });
+    for (let i = 0; i < 3; i += 1) expect(() => openSqliteLedger({ path })).toThrow('is in use');
+    await ledger.close();
+    await using(async (again) => expect(await again.prompts.live()).toEqual([]));
+  });
+});
+
+describe('migration', () => {
+  async function writeVersion(version: number): Promise<void> {
+    await mkdir(join(dir, 'data'));
+    withDatabase((db) => {
+      for (const step of MIGRATIONS.slice(0, version)) db.exec(step);
+      db.exec(`PRAGMA user_version = ${version}`);
+    });
+  }
+
+  test.each(MIGRATIONS.map((_step, version) => version))(
+    'brings version %i forward',
+    async (version) => {
+      await writeVersion(version);
+      await using((ledger) => finished(ledger, ['a']));
+      expect(withDatabase(versionOf)).toBe(MIGRATIONS.length);
+    },
+  );
+
+  test('keeps what version 1 stored', async () => {
+    await writeVersion(1);
+    withDatabase((db) =>
+      db.exec(`INSERT INTO prompts (key, user, prompt_id, number, created_at_ms, graph_json,
+        extra_data_json, targets_json, state) VALUES ('a', 'ann', 'p-a', 0, 1000, '{}', '{}', '[]',
+        'submitting')`),
+    );
+    await using(async (ledger) => expect(await ledger.prompts.live()).toEqual([prompt('a')]));
+  });
+
+  test('that fails leaves the old version whole', async () => {
+    await writeVersion(1);
+    withDatabase((db) => db.exec('DROP INDEX prompts_live'));
+    const before = withDatabase((db) => db.prepare('SELECT name FROM sqlite_schema').all());
+    expect(() => openSqliteLedger({ path })).toThrow(`the ledger ${path} cannot be opened`);
+    expect(withDatabase(versionOf)).toBe(1);
+    expect(withDatabase((db) => db.prepare('SELECT name FROM sqlite_schema').all())).toEqual(
+      before,
+    );
+  });
+
+  test('of a file from the future is refused', async () => {
+    await writeVersion(MIGRATIONS.length);
+    withDatabase((db) => db.exec('PRAGMA user_version = 99'));
+    expect(() => openSqliteLedger({ path })).toThrow('written by a newer Holdover (schema 99)');
+    expect(withDatabase(versionOf)).toBe(99);
+  });
+});
+
+describe('a damaged file', () => {
+  const damages: [string, () => Promise<void>][] = [
+    [
+      'garbage',
+      () => writeFile(path, 'this is no database, but long enough to be taken for one'.repeat(99)),
+    ],
+    [
+      'cut short',
+      async () => truncate(path, Math.floor((await stat(path)).size / 4096 / 2) * 4096),
+    ],
+    [
+      'overwritten in the middle',
+      async () => {
+        const bytes = await readFile(path);
+        await writeFile(path, bytes.fill(0x5a, 4096, 8 * 4096));
+      },
+    ],
+  ];
+
+  test.each(damages)('that is %s is refused by name and left as it is', async (_how, damage) => {
+    await using(async (ledger) => {
+      const graphJson = JSON.stringify('y'.repeat(2000));
+      const keys = Array.from({ length: 50 }, (_, i) => `k${i}`);
+      await Promise.all(keys.map((key) => ledger.prompts.insert(prompt(key, { graphJson }))));
+    });
+    await damage();
+    const before = await readFile(path);
+    for (let i = 0; i < 2; i += 1) {
+      expect(() => openSqliteLedger({ path })).toThrow(`the ledger ${path} is damaged`);
+    }
+    expect((await readFile(path)).equals(before)).toBe(true);
+  });
+
+  test('a folder that cannot be made is named', async () => {
+    await writeFile(join(dir, 'data'), 'a file where the folder should be');
+    expect(() => openSqliteLedger({ path })).toThrow(`the ledger ${path} cannot be opened`);
+  });
+});
+
+describe('group commit', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  test('sixty-four writers of one turn share one transaction', async () => {
+    await using(async (ledger) => {
+      const exec = vi.spyOn(DatabaseSync.prototype, 'exec');
+      const writers = Array.from({ length: 64 }, (_, i) => ledger.prompts.insert(prompt(`k${i}`)));
+      await Promise.all(writers);
+      const commits = exec.mock.calls.filter(([sql]) => sql === 'COMMIT');
+      expect(commits).toHaveLength(1);
+      expect(await ledger.prompts.live()).toHaveLength(64);
+    });
+  });
+
+  test('a write is acknowledged when others can see it, and not before', async () => {
+    await using(async (ledger) => {
+      const count = () =>
+        withDatabase(
+          (db) => (db.prepare('SELECT count(*) AS n FROM prompts').get() as { n: number }).n,
+        );
+      const writing = ledger.prompts.insert(prompt('a'));
+      expect(count()).toBe(0);
+      await writing;
+      expect(count()).toBe(1);
+    });
+  });
+
+  test('a commit that fails is told to each of its writers, and the next one works', async () => {
+    await using(async (ledger) => {
+      const real = DatabaseSync.prototype.exec;
+      const cause = new Error('database or disk is full');
+      vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (
+        this: InstanceType<typeof DatabaseSync>,
+        sql: string,
+      ) {
+        if (sql === 'COMMIT') throw cause;
+        return real.call(this, sql);
+      });
+      const results = await Promise.allSettled(
+        ['a', 'b'].map((key) => ledger.prompts.insert(prompt(key))),
+      );
+      vi.restoreAllMocks();
+      expect(results).toEqual([
+        { status: 'rejected', reason: expect.objectContaining({ cause }) },
+        { status: 'rejected', reason: expect.objectContaining({ cause }) },
+      ]);
+      expect(await ledger.prompts.live()).toEqual([]);
+      await ledger.prompts.insert(prompt('a'));
+      expect(await ledger.prompts.live()).toEqual([prompt('a')]);
+    });
+  });
+});
+
+test('pages are read from an index, never by sorting or scanning a table', async () => {
+  const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
+  await using(async () => {});
+  const paged = prepare.mock.calls
+    .map(([sql]) => sql)
+    .filter((sql) => /^SELECT[^]*LIMIT/.test(sql));
+  vi.restoreAllMocks();
+  expect(paged.length).toBeGreaterThan(5);
+  const plans = withDatabase((db) =>
+    paged.flatMap((sql) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]),
+  );
+  const slow = /TEMP B-TREE|^SCAN \w+$/;
+  expect(plans.map(({ detail }) => detail).filter((detail) => slow.test(detail))).toEqual([]);
+});

@@ -1,0 +1,132 @@
+import sharp from 'sharp';
+import { expect, test } from 'vitest';
+import { Cancelled, OutOfMemory } from '../../src/nodes/node.ts';
+import type { Inputs, NodeContext } from '../../src/nodes/node.ts';
+import { objectInfo } from '../../src/nodes/object-info.ts';
+import { GENERATOR_NODES } from '../../src/nodes/reaction-diffusion.ts';
+import { splitMix64 } from '../../src/nodes/reaction-random.ts';
+import { stringifyJson } from '../../src/wire/json.ts';
+import type { Json } from '../../src/wire/json.ts';
+import { nodeNamed, runToImage } from '../support/pictures.ts';
+import { fakeContext } from '../support/pixels.ts';
+
+const node = nodeNamed(GENERATOR_NODES, 'ReactionDiffusion');
+
+const grown = (inputs: Inputs, context: Partial<NodeContext> = {}) => {
+  const given = { width: 64, height: 64, seed: 0, steps: 2, feed: 0.055, kill: 0.062, ...inputs };
+  return runToImage(node, given, { ...fakeContext({}), ...context });
+};
+
+test('the same seed gives the same picture, of the size that was asked for', async () => {
+  const [one, other] = [await grown({ seed: 7, width: 72 }), await grown({ seed: 7, width: 72 })];
+  expect(one).toMatchObject({ batch: 1, width: 72, height: 64, channels: 3 });
+  expect(one.data).toEqual(other.data);
+  expect(Math.min(...one.data)).toBeGreaterThanOrEqual(0);
+  expect(Math.max(...one.data)).toBeLessThanOrEqual(1);
+});
+
+test.each([
+  { one: 0, other: 1 },
+  { one: 18446744073709551614n, other: 18446744073709551615n },
+  { one: 9007199254740992n, other: 9007199254740993n },
+])('seeds $one and $other give different pictures', async ({ one, other }) => {
+  expect((await grown({ seed: one })).data).not.toEqual((await grown({ seed: other })).data);
+});
+
+test('a seed is the same as number and as bigint', async () => {
+  expect((await grown({ seed: 42 })).data).toEqual((await grown({ seed: 42n })).data);
+});
+
+test('the generator of random numbers is SplitMix64', () => {
+  const published = [6457827717110365317n, 3203168211198807973n, 9817491932198370423n];
+  const random = splitMix64(1234567n);
+  expect(published.map(() => random())).toEqual(
+    published.map((word) => Number(word >> 11n) / 2 ** 53),
+  );
+});
+
+test.each([
+  { setting: 'feed', inputs: { feed: 0.03 } },
+  { setting: 'kill', inputs: { kill: 0.05 } },
+  { setting: 'steps', inputs: { steps: 3 } },
+])('$setting changes the picture', async ({ inputs }) => {
+  expect((await grown(inputs)).data).not.toEqual((await grown({})).data);
+});
+
+test('rates far out of range do not make the picture run away', async () => {
+  const { data } = await grown({ feed: 1e9, kill: -1e9 });
+  expect(data.every((level) => level >= 0 && level <= 1)).toBe(true);
+});
+
+/** What a run tells, in order: `v` for a preview, else the step. */
+const told = async (steps: number): Promise<readonly string[]> => {
+  const events: string[] = [];
+  const progress = (step: number, of: number) => void events.push(`${step}/${of}`);
+  await grown({ steps }, { progress, preview: () => void events.push('v') });
+  return events;
+};
+
+test('every step is reported, each with a picture while there are few', async () => {
+  expect(await told(3)).toEqual(['v', '1/3', 'v', '2/3', 'v', '3/3']);
+});
+
+test('of many steps every nth has a picture, and the last one always', async () => {
+  const events = await told(43);
+  expect(events.filter((event) => event !== 'v')).toHaveLength(43);
+  const withPicture = events.filter((_, i) => events[i - 1] === 'v');
+  expect(withPicture).toEqual([
+    ...Array.from({ length: 14 }, (_, i) => `${i * 3 + 3}/43`),
+    '43/43',
+  ]);
+});
+
+test.each([
+  { width: 64, height: 128, size: '256x512' },
+  { width: 640, height: 64, size: '512x51' },
+])('the preview of $width×$height is a JPEG of $size', async ({ width, height, size }) => {
+  const sizes: string[] = [];
+  const pictures: Uint8Array[] = [];
+  const preview = (bytes: Uint8Array, contentType: string) => {
+    pictures.push(bytes);
+    sizes.push(contentType);
+  };
+  await grown({ width, height, steps: 1 }, { preview });
+  const { format, ...sides } = await sharp(pictures[0]).metadata();
+  expect([sizes, format]).toEqual([['image/jpeg'], 'jpeg']);
+  expect(`${sides.width}x${sides.height}`).toBe(size);
+});
+
+test('other work of the thread gets its turn between steps, and cancelling ends the run', async () => {
+  const steps: number[] = [];
+  let stopped = false;
+  const cancel = new Promise<void>((resolve) => {
+    setImmediate(() => {
+      stopped = true;
+      resolve();
+    });
+  });
+  const check = () => {
+    if (stopped) throw new Cancelled();
+  };
+  const run = grown({ steps: 10000 }, { check, progress: (step) => void steps.push(step) });
+  await expect(run).rejects.toThrow(Cancelled);
+  await cancel;
+  expect(steps.length).toBeLessThan(10);
+});
+
+test('the memory is asked for before it is taken', async () => {
+  const reserve = (): never => {
+    throw new OutOfMemory();
+  };
+  await expect(grown({ width: 2048, height: 2048 }, { reserve })).rejects.toThrow(OutOfMemory);
+});
+
+test.each(['width', 'height', 'steps'])('%s of 0 is refused', async (name) => {
+  await expect(grown({ [name]: 0 })).rejects.toThrow(`${name} must be at least 1, not 0`);
+});
+
+test('the definition lists the whole range of seeds', () => {
+  expect(stringifyJson(objectInfo([node]) as Json)).toContain(
+    '"seed":["INT",{"default":0,"min":0,"max":18446744073709551615,"control_after_generate":true}]',
+  );
+});

@@ -1,0 +1,229 @@
+import sharp from 'sharp';
+import { type Json, isJsonObject, parseJson } from '../../src/wire/json.ts';
+import { gistOf, isTick } from './golden-gist.ts';
+import type { Answer } from './golden-http.ts';
+import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normal.ts';
+import type { Replayed } from './golden-replay.ts';
+import { type GoldenExchange, type Scenario, isReceived } from './golden-scenario.ts';
+import type { Frame } from './golden-socket.ts';
+import { recordedFile } from './recordings.ts';
+
+/** What of a recording is chance, so that it is not compared. */
+export type Loosely = {
+  /** `status` frames that other calls cause may come anywhere. */
+  readonly floatingStatus?: true;
+  /** How many steps an interrupted node managed is up to the clock. */
+  readonly anyTicks?: true;
+};
+
+/** Every way in which our server differed, by what it differed in; empty when it did not. */
+export type Differences = { readonly [where: string]: readonly string[] };
+
+/** Headers that mean the same whoever sends them. */
+const HEADERS = [
+  'content-type',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-range',
+  'access-control-allow-origin',
+  'access-control-allow-methods',
+  'access-control-allow-headers',
+  'access-control-allow-credentials',
+] as const;
+
+/** Sockets and exchanges of a scenario compared with what our server did. */
+export async function differencesOf(
+  scenario: Scenario,
+  replayed: Replayed,
+  loosely: Loosely = {},
+): Promise<Differences> {
+  const found: { [where: string]: readonly string[] } = {};
+  for (const [label, { frames }] of replayed.sockets) {
+    const recorded = scenario.records.filter(
+      (record) => record.socket === label && isReceived(record),
+    );
+    const mine = frames.map((frame) => asRecorded(frame, replayed));
+    found[`socket ${label}`] = compareFrames(
+      recorded.map(recordedFrame),
+      mine.map(ownFrame),
+      loosely,
+    );
+  }
+  for (const [index, exchange] of scenario.exchanges.entries()) {
+    const answer = replayed.answers[index];
+    const { method, path } = exchange.request;
+    const where = `${index} ${method} ${path}`;
+    found[where] = answer ? await compareExchange(exchange, answer, replayed) : ['no answer'];
+  }
+  return Object.fromEntries(
+    Object.entries(found).filter(([, differences]) => differences.length > 0),
+  );
+}
+
+function asRecorded(frame: Frame, replayed: Replayed): Frame {
+  if (typeof frame === 'string') return replayed.asRecorded(frame);
+  if (frame.readUInt32BE(0) !== 4) return frame;
+  const end = 8 + frame.readUInt32BE(4);
+  const about = Buffer.from(replayed.asRecorded(frame.subarray(8, end).toString()));
+  const head = Buffer.from(frame.subarray(0, 8));
+  head.writeUInt32BE(about.length, 4);
+  return Buffer.concat([head, about, frame.subarray(end)]);
+}
+
+type Named = { readonly gist: string; readonly frame: Json };
+
+/** Frame by frame in order; a minus was recorded and is missing, a plus is ours alone. */
+export function compareFrames(
+  recorded: readonly Json[],
+  mine: readonly Json[],
+  { floatingStatus, anyTicks }: Loosely,
+): string[] {
+  const named = (frames: readonly Json[]): Named[] => {
+    const rename = createTempNames();
+    return frames
+      .map((frame) => parseJson(rename(JSON.stringify(frame))))
+      .map((frame) => ({ gist: gistOf(frame), frame: numbersOf(frame) }))
+      .filter(({ gist }) => anyTicks === undefined || !isTick(gist));
+  };
+  const [theirs, ours] = [named(recorded), named(mine)];
+  if (floatingStatus === undefined) return align(theirs, ours);
+  const isStatus = ({ gist }: Named): boolean => gist.startsWith('S(');
+  return [
+    ...align(theirs.filter(isStatus), ours.filter(isStatus)),
+    ...align(
+      theirs.filter((one) => !isStatus(one)),
+      ours.filter((one) => !isStatus(one)),
+    ),
+  ];
+}
+
+/** Their unbounded counterpart, minted ids, are not compared. */
+function numbersOf(frame: Json): Json {
+  const sid = (frame as { data?: { sid?: string } }).data?.sid;
+  if (sid === undefined || !/^[0-9a-f]{32}$/.test(sid)) return frame;
+  return parseJson(JSON.stringify(frame).replace(sid, '<32 hex>'));
+}
+
+/** The longest common run of gists, then the contents of what lies side by side. */
+function align(theirs: readonly Named[], ours: readonly Named[]): string[] {
+  const lengths = theirs.map(() => new Array<number>(ours.length + 1).fill(0));
+  lengths.push(new Array<number>(ours.length + 1).fill(0));
+  const at = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
+  for (let i = theirs.length - 1; i >= 0; i--) {
+    for (let j = ours.length - 1; j >= 0; j--) {
+      const same = theirs[i]?.gist === ours[j]?.gist;
+      (lengths[i] as number[])[j] = same
+        ? at(i + 1, j + 1) + 1
+        : Math.max(at(i + 1, j), at(i, j + 1));
+    }
+  }
+  const found: string[] = [];
+  let [i, j] = [0, 0];
+  while (i < theirs.length || j < ours.length) {
+    const [left, right] = [theirs[i], ours[j]];
+    if (left && right && left.gist === right.gist) {
+      const differing = compareJson(left.frame, right.frame, '');
+      const reordered =
+        differing.length === 0 && JSON.stringify(left.frame) !== JSON.stringify(right.frame);
+      found.push(
+        ...differing.map((text) => `${left.gist}: ${text}`),
+        ...(reordered ? [`${left.gist}: key order`] : []),
+      );
+      i++;
+      j++;
+    } else if (right && (!left || at(i, j + 1) >= at(i + 1, j))) {
+      found.push(`+ ${right.gist}`);
+      j++;
+    } else {
+      found.push(`- ${left?.gist}`);
+      i++;
+    }
+  }
+  return found;
+}
+
+async function compareExchange(
+  exchange: GoldenExchange,
+  answer: Answer,
+  replayed: Replayed,
+): Promise<string[]> {
+  const { response } = exchange;
+  const status = answer.status === response.status ? [] : [`status ${answer.status}`];
+  const isEmptyHandler = response.headers['Content-Length'] === '0';
+  const length = answer.headers['content-length'];
+  return [
+    ...status,
+    ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
+    ...(isEmptyHandler && length !== '0' ? [`content-length ${length}`] : []),
+    ...(await compareBody(exchange, answer, replayed)),
+  ];
+}
+
+function compareHeader(
+  name: (typeof HEADERS)[number],
+  recorded: GoldenExchange['response']['headers'],
+  { headers }: Answer,
+): string[] {
+  const theirs = Object.entries(recorded).find(([key]) => key.toLowerCase() === name)?.[1];
+  const mine = headers[name];
+  return theirs === mine ? [] : [`${name}: ${mine ?? 'none'}`];
+}
+
+async function compareBody(
+  { response, answerJson }: GoldenExchange,
+  { body, headers }: Answer,
+  replayed: Replayed,
+): Promise<string[]> {
+  const text = replayed.asRecorded(body.toString());
+  const isJson = headers['content-type']?.startsWith('application/json') === true;
+  if (response.body_empty) return body.length === 0 ? [] : [`body ${gistOfBody(text, isJson)}`];
+  if (answerJson !== undefined) {
+    if (!isJson) return [`body ${gistOfBody(text, isJson)}`];
+    const [theirs, ours] = [createTempNames(), createTempNames()];
+    const recorded = parseJson(theirs(JSON.stringify(normalJson(answerJson))));
+    return compareJson(recorded, parseJson(ours(JSON.stringify(normalJson(parseJson(text))))), '');
+  }
+  if (response.body_text !== undefined)
+    return text === response.body_text ? [] : [`body ${gistOfBody(text, isJson)}`];
+  if (response.body_file !== undefined)
+    return comparePicture(recordedFile(response.body_file), body);
+  return [];
+}
+
+/** Decoders and encoders differ; the pixels of what is lossless do not. */
+async function comparePicture(recorded: Buffer, mine: Buffer): Promise<string[]> {
+  const [theirs, ours] = await Promise.all(
+    [recorded, mine].map((bytes) =>
+      sharp(bytes).ensureAlpha().raw().toBuffer({ resolveWithObject: true }),
+    ),
+  );
+  return theirs?.data.equals(ours?.data ?? Buffer.alloc(0)) ? [] : ['pixels'];
+}
+
+function gistOfBody(text: string, isJson: boolean): string {
+  if (!isJson) return JSON.stringify(text.slice(0, 80));
+  const { error } = parseJson(text) as { error?: { type?: string } };
+  return error?.type === undefined ? text.slice(0, 120) : `error ${error.type}`;
+}
+
+/** Leaves in which two values differ, with what ours holds. */
+export function compareJson(
+  theirs: Json | undefined,
+  ours: Json | undefined,
+  path: string,
+): string[] {
+  if (isJsonObject(theirs) && isJsonObject(ours)) {
+    const keys = [...new Set([...Object.keys(theirs), ...Object.keys(ours)])];
+    return keys.flatMap((key) =>
+      compareJson(theirs[key], ours[key], path === '' ? key : `${path}.${key}`),
+    );
+  }
+  if (Array.isArray(theirs) && Array.isArray(ours) && theirs.length === ours.length) {
+    return theirs.flatMap((item: Json, index) =>
+      compareJson(item, ours[index] as Json, `${path}[${index}]`),
+    );
+  }
+  if (JSON.stringify(theirs) === JSON.stringify(ours)) return [];
+  return [`${path} ${ours === undefined ? 'absent' : JSON.stringify(ours).slice(0, 160)}`];
+}

@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { parseConfig } from '../../src/config.ts';
+import { startServer } from '../../src/server.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { ALL_NODES } from './golden-nodes.mjs';
+
+/** A whole server that also knows the recorder's test nodes; every scenario starts from zero. */
+export type GoldenHouse = { readonly port: number; close(): Promise<void> };
+
+export async function openGoldenHouse(
+  args: readonly string[],
+  inputs: ReadonlyMap<string, Buffer>,
+): Promise<GoldenHouse> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-golden-'));
+  const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], {});
+  if (parsed.kind === 'exit') throw new Error(parsed.text);
+  const nodesModule = new URL('./golden-nodes.mjs', import.meta.url).href;
+  const server = await startServer(parsed.config, silentLogger(), {
+    nodes: ALL_NODES,
+    nodesModule,
+  });
+  const black = { width: 8, height: 8, channels: 3, background: 'black' } as const;
+  const example = await sharp({ create: black }).png().toBuffer();
+  for (const [name, bytes] of new Map([['example.png', example], ...inputs])) {
+    await placeInput(server.port, name, bytes);
+  }
+  return {
+    port: server.port,
+    async close() {
+      await server.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function placeInput(port: number, name: string, bytes: Buffer): Promise<void> {
+  const form = new FormData();
+  form.set('image', new File([new Uint8Array(bytes)], name));
+  const response = await fetch(`http://127.0.0.1:${port}/upload/image`, {
+    method: 'POST',
+    body: form,
+  });
+  if (!response.ok) throw new Error(`${name} was not taken: ${response.status}`);
+}

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { WebSocket } from 'ws';
+import { type WsRecord } from './golden-scenario.ts';
+
+/** A frame as it came: text, or the bytes of a binary one. */
+export type Frame = string | Buffer;
+
+/** One of our sockets, recording. */
+export type GoldenSocket = {
+  readonly frames: Frame[];
+  /** Set once the server has closed it. */
+  closeCode(): number | undefined;
+  send(record: WsRecord): void;
+  close(): Promise<void>;
+  /** Everything sent before this call has arrived when it resolves. */
+  settle(): Promise<void>;
+  /** Resolves at the next frame or after `timeoutMs`. */
+  news(timeoutMs: number): Promise<void>;
+};
+
+export async function openGoldenSocket(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<GoldenSocket> {
+  const socket = new WebSocket(url, { headers });
+  const frames: Frame[] = [];
+  let code: number | undefined;
+  socket.on('message', (data: Buffer, isBinary) => frames.push(isBinary ? data : data.toString()));
+  socket.on('close', (closed) => (code = closed));
+  socket.on('error', () => {});
+  await once(socket, 'open');
+  return {
+    frames,
+    closeCode: () => code,
+    send: (record) => sendRecorded(socket, record),
+    async close() {
+      if (socket.readyState === WebSocket.CLOSED) return;
+      socket.close();
+      await once(socket, 'close');
+    },
+    async settle() {
+      if (socket.readyState !== WebSocket.OPEN) return;
+      socket.ping();
+      await once(socket, 'pong');
+    },
+    news: (timeoutMs) =>
+      new Promise((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer);
+          socket.off('message', done);
+          socket.off('close', done);
+          resolve();
+        };
+        const timer = setTimeout(done, timeoutMs);
+        socket.on('message', done);
+        socket.on('close', done);
+      }),
+  };
+}
+
+/** Oversized and binary frames are recorded as a note with their size. */
+function sendRecorded(socket: WebSocket, { json, text, note }: WsRecord): void {
+  const size = Number(/of (\d+) bytes/.exec(note ?? '')?.[1] ?? 0);
+  if (json !== undefined) socket.send(JSON.stringify(json));
+  else if (text !== undefined) socket.send(text);
+  else if (note === 'ping') socket.ping();
+  else if (note?.startsWith('binary')) socket.send(Buffer.alloc(size, 1));
+  else socket.send('x'.repeat(size));
+}
