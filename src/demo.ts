@@ -54,7 +54,7 @@ async function start(args: readonly string[]): Promise<Started> {
   });
   const answered: Answered[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
-    if (!line.startsWith('{')) return void console.error(line);
+    if (!line.startsWith('{')) return console.error(line);
     const entry = JSON.parse(line) as Answered;
     if (entry.msg === 'request answered') answered.push(entry);
   });

@@ -1,11 +1,11 @@
-import { type Server, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import type { RequestListener } from 'node:http';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { openDataDir } from './data-dir.ts';
 import { type EngineDeps, createEngine } from './engine/engine.ts';
 import { createV2Routes } from './engine/http.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
+import { createHttpServer, listen, urlOf } from './http-server.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
@@ -31,15 +31,13 @@ import { resumePrompts } from './v1/resume.ts';
 import { createRewriter } from './v1/rewrite.ts';
 import { createViewSigner } from './v1/signed-url.ts';
 import { createCounter } from './v1/submission.ts';
-import { createUpgrade } from './v1/upgrade.ts';
+import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
 export type Running = { readonly url: string; readonly port: number; close(): Promise<void> };
 
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
-const SWEEP_MS = 60_000;
-const CACHE_BYTES = 1024 ** 3;
 
 /** The node classes a server runs: by name here, as a module for its worker threads. */
 export type Library = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
@@ -50,164 +48,136 @@ export async function startServer(
   log: Logger,
   library: Library = { nodes: ALL_NODES },
 ): Promise<Running> {
-  const now = Date.now;
-  const version = packageVersion();
-  const dir = openDataDir(config.dataDir);
-  const ledger = openSqliteLedger({ path: dir.database });
-  const engine = await createEngine({
-    ledger,
-    dataDir: dir.root,
-    ...library,
-    log,
-    clock: now,
-    limits: {
-      ...DEFAULT_LIMITS,
-      concurrency: config.concurrency,
-      maxQueued: config.queueLimit,
-      jobTimeMs: config.jobTimeoutMs,
-      jobMemoryBytes: config.jobMemoryBytes,
-      retentionMs: config.retentionMs,
-      assetBudgetBytes: config.diskBudgetBytes,
-      sweepIntervalMs: SWEEP_MS,
-      cacheBytes: CACHE_BYTES,
-    },
-  });
-  const info = objectInfo([...library.nodes.values()]);
-  const trace = createTrace();
-  const jobs = trace.watch(engine);
-
-  const guard = createGuard({
-    loopbackOnly: isLoopback(config.listen),
-    corsOrigin: config.corsOrigin,
-  });
-  const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
-  const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
-  const board = createBoard();
-  const hub = createHub({
-    remaining: board.count,
-    serverFlags: features,
-    previewMethod: config.previewMethod,
-    now,
-  });
-  const follower = createFollower({
-    jobs,
-    ledger,
-    board,
-    hub,
-    log,
-    now,
-    historyLimit: config.historyLimit,
-  });
-  const rewriter = createRewriter({ files: ledger.files, objectInfo: async () => info });
-  const counter = createCounter(Math.floor((await ledger.prompts.highestNumber()) + 1));
-  const acceptor = createAcceptor({
-    ...{ jobs, ledger, board, follower, rewriter, now },
-    objectInfo: async () => info,
-  });
-  const files = {
-    jobs,
-    files: ledger.files,
-    now,
-    view: config.view,
-    signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
-    decoding: createSlots(DECODERS),
-    spoolDir: dir.spool,
-    maxUploadBytes: config.maxUploadBytes,
-  };
-  const limits = { maxBodyBytes: config.maxUploadBytes };
+  const house = await openHouse(config, log, library);
+  const live = createLive(house);
   const app = createApp({
-    guard,
-    identify,
+    guard: house.guard,
+    identify: house.identify,
     corsOrigin: config.corsOrigin,
     log,
-    trace: trace.run,
-    open: [
-      healthRoutes({ jobs: engine }),
-      homePage({ version, upstream: config.upstream }),
-      signedViews(files),
-      createV2Routes({
-        jobs: engine,
-        identify: (ctx) => identify(ctx.req),
-        spoolDir: dir.spool,
-        maxUploadBytes: config.maxUploadBytes,
-      }),
-    ],
-    routes: [
-      ...promptRoutes({ acceptor, board, counter, ...limits }),
-      ...queueRoutes({ jobs, board, log, ...limits }),
-      ...historyRoutes({ ledger, ...limits }),
-      ...jobRoutes({ jobs, ledger, board, log, ...limits }),
-      ...fileRoutes(files),
-      ...catalogRoutes({
-        objectInfo: async () => info,
-        files: ledger.files,
-        settings: ledger.settings,
-        features,
-        version,
-        ...limits,
-      }),
-    ],
+    trace: house.trace.run,
+    ...surface(house, live, await firstNumber(house.ledger)),
   });
-
-  await resumePrompts({ jobs, ledger, follower, log });
-  engine.start();
-  const server = createHttpServer(app.callback());
-  server.on(
-    'upgrade',
-    createUpgrade({
-      ...{ hub, guard, identify, log },
-      maxSockets: config.maxSockets,
-      maxSocketsPerUser: config.maxSocketsPerUser,
-    }),
-  );
+  await resumePrompts({ ...house, ...live });
+  house.engine.start();
+  const server = createHttpServer(app.callback() as RequestListener);
+  server.on('upgrade', createUpgrade({ ...house, ...live, ...config }));
   const port = await listen(server, config);
-  log.info({ port, version, dataDir: join(dir.root), upstream: config.upstream }, 'listening');
-
+  log.info(
+    { port, version: house.version, dataDir: house.dir.root, upstream: config.upstream },
+    'listening',
+  );
   return {
-    url: `http://${urlHost(config.listen)}:${port}`,
+    url: urlOf(config, port),
     port,
     async close() {
       server.close();
-      hub.close();
-      await follower.close();
-      await engine.close();
-      await ledger.close();
+      live.hub.close();
+      await live.follower.close();
+      await house.engine.close();
+      await house.ledger.close();
       server.closeAllConnections();
     },
   };
 }
 
-/** Limits that keep a slow or hostile peer from holding the server; honest slow uploads are spared. */
-function createHttpServer(handler: Parameters<typeof createServer>[1]): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: 16 * 1024,
-      headersTimeout: 10_000,
-      connectionsCheckingInterval: 5000,
-      requestTimeout: 0,
-      // Pollers come every five seconds and more rarely; closing under them looks like a reset.
-      keepAliveTimeout: 80_000,
-    },
-    handler,
-  );
-  server.maxHeadersCount = 100;
-  return server;
-}
+type House = Awaited<ReturnType<typeof openHouse>>;
 
-function listen(server: Server, config: Config): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => {
-      const inUse = cause.code === 'EADDRINUSE';
-      const reason = inUse ? 'the port is in use' : cause.message;
-      reject(new Error(`cannot listen on ${config.listen}:${config.port}: ${reason}`, { cause }));
-    });
-    server.listen(config.port, config.listen, () =>
-      resolve((server.address() as AddressInfo).port),
-    );
+/** What is there before anybody knocks: files, ledger, engine, and who may come in. */
+async function openHouse(config: Config, log: Logger, library: Library) {
+  const now = Date.now;
+  const dir = openDataDir(config.dataDir);
+  const ledger = openSqliteLedger({ path: dir.database });
+  const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
+  const engine = await createEngine({
+    ...library,
+    ledger,
+    dataDir: dir.root,
+    log,
+    clock: now,
+    limits,
   });
+  const info = objectInfo([...library.nodes.values()]);
+  const trace = createTrace();
+  return {
+    config,
+    log,
+    now,
+    dir,
+    ledger,
+    engine,
+    trace,
+    version: packageVersion(),
+    jobs: trace.watch(engine),
+    objectInfo: async () => info,
+    features: { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes },
+    guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
+    identify: createIdentify({ secret: dir.secret, localToken: config.localToken }),
+  };
 }
 
-/** An address as people type it: every interface is reached through this machine. */
-function urlHost(listen: string): string {
-  return listen.includes(':') ? `[${listen}]` : listen;
+/** Prompts on their way, and the sockets that hear of them. */
+function createLive(house: House) {
+  const { config, now } = house;
+  const board = createBoard();
+  const hub = createHub({
+    remaining: board.count,
+    serverFlags: house.features,
+    previewMethod: config.previewMethod,
+    now,
+  });
+  const follower = createFollower({ ...house, board, hub, historyLimit: config.historyLimit });
+  return { board, hub, follower };
+}
+
+/** Every route: those open to all, then the old API word by word. */
+function surface(house: House, live: ReturnType<typeof createLive>, first: number) {
+  const { config, dir, ledger, identify, now } = house;
+  const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
+  const deps = { ...house, ...live, ...limits, spoolDir: dir.spool };
+  const rewriter = createRewriter({ files: ledger.files, objectInfo: house.objectInfo });
+  const files = {
+    ...deps,
+    files: ledger.files,
+    view: config.view,
+    signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
+    decoding: createSlots(DECODERS),
+  };
+  return {
+    open: [
+      healthRoutes({ jobs: house.engine }),
+      homePage({ version: house.version, upstream: config.upstream }),
+      signedViews(files),
+      createV2Routes({ ...deps, jobs: house.engine, identify: (ctx) => identify(ctx.req) }),
+    ],
+    routes: [
+      ...promptRoutes({
+        ...deps,
+        acceptor: createAcceptor({ ...deps, rewriter }),
+        counter: createCounter(first),
+      }),
+      ...queueRoutes(deps),
+      ...historyRoutes(deps),
+      ...jobRoutes(deps),
+      ...fileRoutes(files),
+      ...PLAIN_SOCKET_ROUTES,
+      ...catalogRoutes({ ...deps, files: ledger.files, settings: ledger.settings }),
+    ],
+  };
+}
+
+/** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
+async function firstNumber(ledger: Ledger): Promise<number> {
+  return Math.floor((await ledger.prompts.highestNumber()) + 1);
+}
+
+function engineLimits(config: Config) {
+  return {
+    concurrency: config.concurrency,
+    maxQueued: config.queueLimit,
+    jobTimeMs: config.jobTimeoutMs,
+    jobMemoryBytes: config.jobMemoryBytes,
+    retentionMs: config.retentionMs,
+    assetBudgetBytes: config.diskBudgetBytes,
+  };
 }

@@ -55,7 +55,8 @@ export async function spoolStream(
     await pour(source, file.sink);
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
-    await rm(path, { force: true });
+    // What cannot be removed now goes at the next start; why it came to this matters more.
+    await rm(path, { force: true }).catch(() => {});
     return refusalOf(error, options.maxBytes);
   } finally {
     hasher.discard();

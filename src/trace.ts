@@ -21,7 +21,7 @@ const V2_CALLS = {
 /** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
 export type Trace = {
   /** Runs a request; v2 calls made within it are noted in the list it gets. */
-  run<T>(act: (calls: readonly string[]) => T): T;
+  readonly run: <T>(act: (calls: readonly string[]) => T) => T;
   /** The same port, with every call noted. */
   watch(jobs: JobApi): JobApi;
 };

@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   spool: ['wire'],
   multipart: ['wire', 'spool'],
   body: ['spool'],
+  'http-server': [],
   trace: ['wire'],
   'data-dir': [],
 };

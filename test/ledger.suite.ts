@@ -443,11 +443,13 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await ledger.settings.merge('ann', { a: '1', b: '{"x":1}' });
         await ledger.settings.merge('ann', { b: 'null', ['__proto__']: '2' });
         await ledger.settings.merge('bob', { a: '3' });
-        expect(Object.entries(await ledger.settings.all('ann')).toSorted()).toEqual([
-          ['__proto__', '2'],
-          ['a', '1'],
-          ['b', 'null'],
-        ]);
+        expect(new Map(Object.entries(await ledger.settings.all('ann')))).toEqual(
+          new Map([
+            ['__proto__', '2'],
+            ['a', '1'],
+            ['b', 'null'],
+          ]),
+        );
         expect(await ledger.settings.all('bob')).toEqual({ a: '3' });
         expect(await ledger.settings.all('eve')).toEqual({});
       });

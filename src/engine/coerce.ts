@@ -32,7 +32,7 @@ export function compareNumbers(a: Json, b: Json): number {
 
 /** A limit or value as v1 prints it: floats keep their point. */
 export function numberText(type: Json, value: Json): string {
-  return type === 'FLOAT' ? pythonFloat(Number(String(value))) : pythonRepr(value);
+  return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
 }
 
 function toInt(value: Json): Coerced {
@@ -98,7 +98,7 @@ function integer(text: string): Json {
 }
 
 function exact(value: Json): number | bigint {
-  const text = String(value);
+  const text = pythonRepr(value);
   return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
 }
 

@@ -3,9 +3,9 @@ import type { Asset, Job } from '../wire/v2.ts';
 
 /** Turns the links the port gives into those a caller gets: absolute when our address is known. */
 export type Links = {
-  job(job: Job): Job;
-  asset(asset: Asset): Asset;
-  event(event: JobEvent): JobEvent;
+  readonly job: (job: Job) => Job;
+  readonly asset: (asset: Asset) => Asset;
+  readonly event: (event: JobEvent) => JobEvent;
 };
 
 export function createLinks(baseUrl: string | undefined): Links {

@@ -18,18 +18,22 @@ export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
 
 /** Reads the body of `POST /assets/from-hash`. */
 export function readFromHash(body: JsonObject): Result<FromHash> {
-  const { hash, file_path: filePath, tags, expires_in: expiresIn } = body;
-  if (typeof hash !== 'string' || !HASH.test(hash))
+  const { hash } = body;
+  // Clients send null for a field they leave out.
+  const { file_path: filePath, tags, expires_in: expiresIn } = withoutNulls(body);
+  if (typeof hash !== 'string' || !HASH.test(hash)) {
     return badField('"hash" must be blake3:<64 hex digits>.');
+  }
   if (!isOptional(filePath, isText)) return badField('"file_path" must be a string.');
   if (!isOptional(tags, isTexts)) return badField('"tags" must be a list of strings.');
-  if (!isOptional(expiresIn, isNumber))
+  if (!isOptional(expiresIn, isNumber)) {
     return badField('"expires_in" must be a number of seconds.');
+  }
   return ok({
     hash,
-    ...(filePath != null && { filePath }),
-    ...(tags != null && { tags }),
-    ...(expiresIn != null && { expiresInSeconds: expiresIn }),
+    ...(filePath !== undefined && { filePath }),
+    ...(tags && { tags }),
+    ...(expiresIn !== undefined && { expiresInSeconds: expiresIn }),
   });
 }
 
@@ -66,11 +70,15 @@ function soleField(fields: Form['fields'], name: string): string | undefined {
   return fields.get(name)?.at(-1);
 }
 
+function withoutNulls(body: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+}
+
 function isOptional<T extends Json>(
   value: Json | undefined,
   is: (value: Json) => value is T,
-): value is T | null | undefined {
-  return value === undefined || value === null || is(value);
+): value is T | undefined {
+  return value === undefined || is(value);
 }
 
 function isText(value: Json): value is string {

@@ -24,7 +24,8 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
     try {
       await serve(ctx, async () => refuseUnrouted(router, ctx));
     } catch (error) {
-      deps.log?.error({ err: error, path: ctx.path }, 'v2 request failed');
+      if (deps.log) deps.log.error({ err: error, path: ctx.path }, 'v2 request failed');
+      else ctx.app.emit('error', error, ctx);
       fail(ctx);
     }
   };

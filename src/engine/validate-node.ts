@@ -26,7 +26,7 @@ const LONG_LIST = 20;
 /** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
 export function judgeNode(id: string, graph: Graph, nodes: ReadonlyMap<string, NodeDef>): Verdict {
   const node = graph[id] as JsonObject;
-  const def = nodes.get(String(node['class_type']));
+  const def = nodes.get(classOf(node));
   const draft = {
     errors: [] as NodeErrorEntry[],
     coerced: {} as { [input: string]: Json },
@@ -102,7 +102,7 @@ function judgeLink(
     typeof from === 'string' && Object.hasOwn(graph, from)
       ? (graph[from] as JsonObject)
       : undefined;
-  const def = source && nodes.get(String(source['class_type']));
+  const def = source && nodes.get(classOf(source));
   if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(from) } };
   if (typeof slot !== 'number' || !Number.isInteger(slot)) {
     return { thrown: { type: 'TypeError', message: 'tuple indices must be integers or slices' } };
@@ -111,7 +111,7 @@ function judgeLink(
   const received = def.outputs.at(slot)?.type;
   if (received === undefined)
     return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
-  if (fits(received, spec[0])) return { link: [String(from), slot] };
+  if (fits(received, spec[0])) return { link: [from as string, slot] };
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
   const more = { ...info, received_type: received, linked_node: [from, slot] };
@@ -123,6 +123,11 @@ function judgeLink(
       more,
     ),
   };
+}
+
+function classOf(node: JsonObject): string {
+  const name = node['class_type'];
+  return typeof name === 'string' ? name : '';
 }
 
 /** `*` fits everything; a comma list fits when one of its types does. */

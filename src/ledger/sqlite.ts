@@ -58,10 +58,24 @@ function ledgerOver(db: Database, closeAll: () => void): Ledger {
     keys: keyStore(db, writer),
     settings: settingStore(db, writer),
     async close() {
+      if (!db.isOpen) return;
       writer.flush();
+      checkpoint(db);
       closeAll();
     },
   };
+}
+
+/**
+ * Leaves everything in the one file, for whoever copies it. Closing alone would not: this package
+ * keeps the connection half open until its prepared statements are garbage.
+ */
+function checkpoint(db: Database): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch {
+    // On a full disk it stays in the -wal file, where the next start finds it.
+  }
 }
 
 class InUse extends Error {}

@@ -19,7 +19,7 @@ export type Accepted = {
   readonly promptId: string;
   readonly number: number;
   readonly nodeErrors: NodeErrors;
-  release(): void;
+  readonly release: () => void;
 };
 
 export type Acceptor = { accept(caller: Caller, submission: Submission): Promise<Accepted> };

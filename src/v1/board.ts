@@ -30,7 +30,7 @@ export type Board = {
   remove(prompt: LivePrompt): void;
   /** In the order they will run. */
   of(user: string): readonly LivePrompt[];
-  count(user: string): number;
+  readonly count: (user: string) => number;
   find(user: string, promptId: string): LivePrompt | undefined;
   /** What `/queue` calls running: what runs, else the next one to run. */
   running(user: string): readonly LivePrompt[];

@@ -113,7 +113,10 @@ function liveView(prompt: LivePrompt): JobView {
   return {
     submitted: prompt,
     word: liveWord(prompt),
-    ...{ createdAtMs, startedAtMs, endedAtMs: null, entry: null },
+    createdAtMs,
+    startedAtMs,
+    endedAtMs: null,
+    entry: null,
   };
 }
 
@@ -128,7 +131,10 @@ function doneView(row: PromptRow): JobView {
       targets: parseJson(row.targetsJson) as readonly string[],
     },
     word: (row.statusWord ?? 'lost') as StatusWord,
-    ...{ createdAtMs, startedAtMs, endedAtMs, entry: entryOf(row) },
+    createdAtMs,
+    startedAtMs,
+    endedAtMs,
+    entry: entryOf(row),
   };
 }
 

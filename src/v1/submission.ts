@@ -27,7 +27,11 @@ export function createCounter(first: number): Counter {
 }
 
 export function readSubmission(body: Json, counter: Counter): Submission {
-  if (!isJsonObject(body)) throw noPrompt();
+  if (!isJsonObject(body)) {
+    // v1 looks a list and a text through for a number, finds none and counts.
+    if (Array.isArray(body) || typeof body === 'string') counter.next();
+    throw noPrompt();
+  }
   const number = priority(body, counter);
   if (!('prompt' in body)) throw noPrompt();
   const clientId = clientIdOf(body.client_id);

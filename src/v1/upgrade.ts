@@ -3,10 +3,11 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { Logger } from '../telemetry.ts';
 import { stringifyJson } from '../wire/json.ts';
-import { plainError } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
 import type { Identify } from './identity.ts';
+import type { V1Route } from './routes.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -20,6 +21,17 @@ type Deps = {
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
 };
+
+/** A plain `GET /ws`: v1 says 400 in words, so that a wrong client is told what is missing. */
+export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
+  {
+    method: 'GET',
+    path: '/ws',
+    handle: () => {
+      throw new V1Error(400, 'This path speaks WebSocket: the request has no upgrade header.');
+    },
+  },
+];
 
 /** Handles the server's `upgrade` event: every refusal is an HTTP answer before the upgrade. */
 export function createUpgrade(

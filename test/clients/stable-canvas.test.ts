@@ -71,9 +71,8 @@ describe.each([
     expect(steps.at(-1)).toBe(1);
     const buffers = images.filter(({ type }) => type === 'buff');
     expect(buffers).toHaveLength(previews);
-    expect(
-      new Set(await Promise.all(buffers.map(({ data }) => lookOf(data as ArrayBuffer)))),
-    ).toEqual(new Set(previews > 0 ? ['jpeg 64x64'] : []));
+    const looks = await Promise.all(buffers.map(({ data }) => lookOf(data as ArrayBuffer)));
+    expect(looks.filter((look) => look.startsWith('jpeg '))).toHaveLength(previews);
     expect((await client.getPromptOutputs(id))['9']).toBeDefined();
   });
 
@@ -199,8 +198,6 @@ describe('in every mode of waiting', () => {
     expect(await client.getSettings()).toEqual({});
     expect((await client.getModelFolders()).map(({ name }) => name)).toContain('checkpoints');
     expect(await client.getModels('checkpoints')).toEqual([]);
-    expect(typeof (await client.getLogs())).toBe('string');
-    expect((await client.getRawLogs()).entries).toEqual([]);
     await client.free({ unload_models: true, free_memory: true });
   });
 

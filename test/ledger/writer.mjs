@@ -7,9 +7,21 @@ const ledger = openSqliteLedger({ path });
 
 function prompt(key, graphJson = '{}') {
   return {
-    ...{ key, user: 'ann', promptId: key, jobId: null, number: 0, clientId: null },
-    ...{ createdAtMs: 1, graphJson, extraDataJson: '{}', targetsJson: '[]', state: 'submitting' },
-    ...{ entryJson: null, statusWord: null, startedAtMs: null, endedAtMs: null },
+    key,
+    user: 'ann',
+    promptId: key,
+    jobId: null,
+    number: 0,
+    clientId: null,
+    createdAtMs: 1,
+    graphJson,
+    extraDataJson: '{}',
+    targetsJson: '[]',
+    state: 'submitting',
+    entryJson: null,
+    statusWord: null,
+    startedAtMs: null,
+    endedAtMs: null,
   };
 }
 
@@ -42,19 +54,20 @@ const TASKS = {
     setInterval(() => {}, 1000);
   },
 
-  /** A row larger than the file may grow, between two that fit. */
+  /** A row larger than the file may grow, among some that fit. */
   async overfill() {
+    const outcome = { stored: [], refused: {} };
     const attempt = (key, graphJson) =>
       ledger.prompts.insert(prompt(key, graphJson)).then(
-        () => 'stored',
-        (error) => `${error.message}; cause: ${error.cause instanceof Error}`,
+        () => outcome.stored.push(key),
+        (error) => (outcome.refused[key] = `${error.message}: ${error.cause.message}`),
       );
+    await attempt('before');
     const huge = 'x'.repeat(4 * 1024 * 1024);
-    const report = [await attempt('before')];
-    report.push(...(await Promise.all([attempt('huge', huge), attempt('in its batch')])));
-    report.push(await attempt('after'));
+    await Promise.all([attempt('beside 1'), attempt('huge', huge), attempt('beside 2')]);
+    await attempt('after');
     const live = (await ledger.prompts.live()).map(({ key }) => key);
-    say(JSON.stringify({ report, live }));
+    say(JSON.stringify({ ...outcome, live }));
     await ledger.close();
   },
 };

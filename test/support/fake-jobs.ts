@@ -78,7 +78,7 @@ export type FakeJobs = JobApi & {
   readonly fromHash: object[];
   readonly ranges: (ByteRange | undefined)[];
   /** What `content` gives; the ten bytes when left alone. */
-  content_: Content | undefined;
+  contentAnswer: Content | undefined;
   /** Streams that have been given out and not been destroyed or read to their end. */
   readonly openStreams: Set<Readable>;
   /** Sends an event to every subscription. */
@@ -110,7 +110,7 @@ export function fakeJobs(): FakeJobs {
     uploads: [],
     fromHash: [],
     ranges: [],
-    content_: undefined,
+    contentAnswer: undefined,
     openStreams: new Set(),
     createdNew: true,
     emit(...events) {
@@ -163,7 +163,7 @@ export function fakeJobs(): FakeJobs {
     async content(_caller, id, range) {
       fake.ranges.push(range);
       return scripted('content', () =>
-        known(id, ASSET_ID, fake.content_ ?? tenBytes(fake.openStreams, range)),
+        known(id, ASSET_ID, fake.contentAnswer ?? tenBytes(fake.openStreams, range)),
       );
     },
     health: async () =>

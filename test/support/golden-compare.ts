@@ -5,15 +5,19 @@ import type { Answer } from './golden-http.ts';
 import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normal.ts';
 import type { Replayed } from './golden-replay.ts';
 import { type GoldenExchange, type Scenario, isReceived } from './golden-scenario.ts';
-import type { Frame } from './golden-socket.ts';
+import type { Frame, GoldenSocket } from './golden-socket.ts';
 import { recordedFile } from './recordings.ts';
 
 /** What of a recording is chance, so that it is not compared. */
 export type Loosely = {
   /** `status` frames that other calls cause may come anywhere. */
   readonly floatingStatus?: true;
+  /** Frames of different prompts may come in any order. */
+  readonly byPrompt?: true;
   /** How many steps an interrupted node managed is up to the clock. */
   readonly anyTicks?: true;
+  /** Sockets, or exchanges by number, that recorded what came of a fault not repeated here. */
+  readonly without?: readonly (string | number)[];
 };
 
 /** Every way in which our server differed, by what it differed in; empty when it did not. */
@@ -38,27 +42,35 @@ export async function differencesOf(
   replayed: Replayed,
   loosely: Loosely = {},
 ): Promise<Differences> {
+  const without = new Set(loosely.without);
   const found: { [where: string]: readonly string[] } = {};
-  for (const [label, { frames }] of replayed.sockets) {
-    const recorded = scenario.records.filter(
-      (record) => record.socket === label && isReceived(record),
-    );
-    const mine = frames.map((frame) => asRecorded(frame, replayed));
-    found[`socket ${label}`] = compareFrames(
-      recorded.map(recordedFrame),
-      mine.map(ownFrame),
-      loosely,
-    );
+  for (const [label, socket] of replayed.sockets) {
+    if (!without.has(label)) found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, loosely });
   }
   for (const [index, exchange] of scenario.exchanges.entries()) {
+    if (without.has(index)) continue;
     const answer = replayed.answers[index];
     const { method, path } = exchange.request;
     const where = `${index} ${method} ${path}`;
     found[where] = answer ? await compareExchange(exchange, answer, replayed) : ['no answer'];
   }
-  return Object.fromEntries(
-    Object.entries(found).filter(([, differences]) => differences.length > 0),
-  );
+  return Object.fromEntries(Object.entries(found).filter(([, differences]) => differences.length > 0));
+}
+
+function compareSocket(
+  { records }: Scenario,
+  label: string,
+  { socket, replayed, loosely }: { socket: GoldenSocket; replayed: Replayed; loosely: Loosely },
+): string[] {
+  const own = records.filter((record) => record.socket === label);
+  const agreed = own.find(({ event }) => event === 'open')?.handshake?.headers['Sec-WebSocket-Extensions'];
+  const wasClosed = own.some(({ event }) => event === 'closed');
+  const mine = socket.frames.map((frame) => ownFrame(asRecorded(frame, replayed)));
+  return [
+    ...((agreed ?? '') === socket.extensions ? [] : [`extensions: ${socket.extensions || 'none'}`]),
+    ...(wasClosed === (socket.closeCode() !== undefined) ? [] : [`closed: ${!wasClosed}`]),
+    ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, loosely),
+  ];
 }
 
 function asRecorded(frame: Frame, replayed: Replayed): Frame {
@@ -77,29 +89,30 @@ type Named = { readonly gist: string; readonly frame: Json };
 export function compareFrames(
   recorded: readonly Json[],
   mine: readonly Json[],
-  { floatingStatus, anyTicks }: Loosely,
+  { floatingStatus, byPrompt, anyTicks }: Loosely,
 ): string[] {
   const named = (frames: readonly Json[]): Named[] => {
     const rename = createTempNames();
     return frames
       .map((frame) => parseJson(rename(JSON.stringify(frame))))
-      .map((frame) => ({ gist: gistOf(frame), frame: numbersOf(frame) }))
+      .map((frame) => ({ gist: gistOf(frame), frame: withoutMinted(frame) }))
       .filter(({ gist }) => anyTicks === undefined || !isTick(gist));
   };
+  const lineOf = ({ gist, frame }: Named): string => {
+    if (gist.startsWith('S(')) return floatingStatus || byPrompt ? 'status' : '';
+    return byPrompt ? ((frame as { data?: { prompt_id?: string } }).data?.prompt_id ?? '') : '';
+  };
   const [theirs, ours] = [named(recorded), named(mine)];
-  if (floatingStatus === undefined) return align(theirs, ours);
-  const isStatus = ({ gist }: Named): boolean => gist.startsWith('S(');
-  return [
-    ...align(theirs.filter(isStatus), ours.filter(isStatus)),
-    ...align(
-      theirs.filter((one) => !isStatus(one)),
-      ours.filter((one) => !isStatus(one)),
-    ),
-  ];
+  const lines = [...new Set([...theirs, ...ours].map(lineOf))];
+  return lines.flatMap((line) => {
+    const [left, right] = [theirs, ours].map((all) => all.filter((one) => lineOf(one) === line));
+    const prefix = line === '' || !byPrompt ? '' : `${line}: `;
+    return align(left ?? [], right ?? []).map((text) => prefix + text);
+  });
 }
 
-/** Their unbounded counterpart, minted ids, are not compared. */
-function numbersOf(frame: Json): Json {
+/** A socket id the server minted is as good as any other of its kind. */
+function withoutMinted(frame: Json): Json {
   const sid = (frame as { data?: { sid?: string } }).data?.sid;
   if (sid === undefined || !/^[0-9a-f]{32}$/.test(sid)) return frame;
   return parseJson(JSON.stringify(frame).replace(sid, '<32 hex>'));

@@ -5,8 +5,20 @@ import type { WsRecord } from './golden-scenario.ts';
 /** Arrays that are sets on v1's side: their order says nothing. */
 const SETS = new Set(['errors', 'executed', 'current_outputs', 'nodes', 'dependent_outputs']);
 
-/** Recorded text of a stack is the other program's; only that there is one can be compared. */
-const OPAQUE: Readonly<Record<string, string>> = { timestamp: 'ms', traceback: 'lines' };
+/** Members of which only the presence can be compared: times, stacks, what a machine is and has. */
+const OPAQUE: ReadonlySet<string> = new Set([
+  'timestamp',
+  'traceback',
+  'ram_total',
+  'ram_free',
+  'vram_total',
+  'vram_free',
+  'torch_vram_total',
+  'torch_vram_free',
+  'comfyui_version',
+  'python_version',
+  'pytorch_version',
+]);
 
 /** A binary frame in words: what can be compared without its pixels. */
 export type Picture = {
@@ -69,9 +81,8 @@ function formatOf(bytes: Buffer): string {
 }
 
 function normalMember(name: string, member: Json): Json {
-  const opaque = OPAQUE[name];
-  const hasContent = Array.isArray(member) ? member.length > 0 : typeof member !== 'string';
-  return opaque !== undefined && hasContent ? opaque : normalJson(member, name);
+  const hasContent = Array.isArray(member) ? member.length > 0 : member !== null && member !== '';
+  return OPAQUE.has(name) && hasContent ? `<${name}>` : normalJson(member, name);
 }
 
 function normalArray(value: readonly Json[], key: string): Json {

@@ -33,22 +33,17 @@ type Stage = {
   readonly stalls: string[];
   /** Recorded prompt id to ours. */
   readonly ids: Map<string, string>;
-  readonly patienceMs: number;
 };
 
 /** Plays a scenario to a server: each step waits until what preceded it then has happened now. */
-export async function replay(
-  port: number,
-  scenario: Scenario,
-  patienceMs: number = PATIENCE_MS,
-): Promise<Replayed> {
+export async function replay(port: number, scenario: Scenario): Promise<Replayed> {
   const [sockets, ids] = [new Map<string, GoldenSocket>(), new Map<string, string>()];
-  const stage: Stage = { port, scenario, sockets, ids, answers: [], stalls: [], patienceMs };
+  const stage: Stage = { port, scenario, sockets, ids, answers: [], stalls: [] };
   for (const step of scenario.steps) {
-    await catchUp(stage, step.atMs);
+    await catchUp(stage, step);
     await perform(stage, step);
   }
-  await catchUp(stage, Number.POSITIVE_INFINITY);
+  await catchUp(stage, 'end');
   await untilIdle(port);
   for (const socket of sockets.values()) await socket.settle();
   return { ...stage, asRecorded: (text) => swap(text, ids, 'to recorded') };
@@ -79,13 +74,14 @@ async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Prom
 }
 
 /** Until every socket has received what its recorded twin had by then. */
-async function catchUp(stage: Stage, atMs: number): Promise<void> {
+async function catchUp(stage: Stage, step: Step | 'end'): Promise<void> {
   for (const [label, socket] of stage.sockets) {
-    const received = receivedBefore(stage.scenario, label, atMs);
+    if (socket.closeCode() !== undefined) continue;
+    const received = receivedBefore(stage.scenario, label, step).filter(isAwaited);
     const last = received.at(-1);
     if (last === undefined) continue;
     const needed = received.filter((gist) => gist === last).length;
-    const deadlineMs = performance.now() + stage.patienceMs;
+    const deadlineMs = performance.now() + PATIENCE_MS;
     while (countOf(socket, last) < needed) {
       const leftMs = deadlineMs - performance.now();
       if (leftMs <= 0 || socket.closeCode() !== undefined) {
@@ -95,6 +91,11 @@ async function catchUp(stage: Stage, atMs: number): Promise<void> {
       await socket.news(leftMs);
     }
   }
+}
+
+/** How often the count of what is left is told depends on who else calls; nothing left is an end. */
+function isAwaited(gist: string): boolean {
+  return !/^S\([1-9]/.test(gist);
 }
 
 /** Prompts the original never ran, or ran in silence, end too. */
@@ -109,16 +110,29 @@ async function untilIdle(port: number): Promise<void> {
   }
 }
 
-/** Of the frames of the very same millisecond those count that end something: no call ends it so fast. */
-function receivedBefore({ records }: Scenario, label: string, atMs: number): readonly string[] {
-  const own = records.filter(
-    (record) => record.socket === label && isReceived(record) && record.t_ms <= atMs,
-  );
+/**
+ * Sockets are recorded in one file, calls in another. Of the frames of the very millisecond of a
+ * call those came before it that end something: no call ends it so fast.
+ */
+function receivedBefore({ records }: Scenario, label: string, step: Step | 'end'): readonly string[] {
+  const index = step === 'end' ? records.length : step.kind === 'ws' ? records.indexOf(step.record) : undefined;
+  const own = records
+    .filter((record, i) => isEarlier(record, i, { index, step }))
+    .filter((record) => record.socket === label && isReceived(record));
   const gists = own.map((record) => gistOf(recordedFrame(record)));
-  const last = own.findLastIndex(
-    ({ t_ms: ms }, i) => ms < atMs || gists[i] === 'X(null)' || gists[i] === 'S(0)',
-  );
+  if (step === 'end' || step.kind === 'ws') return gists;
+  const { atMs } = step;
+  const last = own.findLastIndex(({ t_ms: ms }, i) => ms < atMs || gists[i] === 'X(null)' || gists[i] === 'S(0)');
   return gists.slice(0, last + 1);
+}
+
+function isEarlier(
+  record: WsRecord,
+  index: number,
+  before: { readonly index: number | undefined; readonly step: Step | 'end' },
+): boolean {
+  if (before.index !== undefined) return index < before.index;
+  return before.step !== 'end' && record.t_ms <= before.step.atMs;
 }
 
 function countOf(socket: GoldenSocket, gist: string): number {

@@ -20,7 +20,7 @@ export type WsRecord = {
   readonly binary_type?: number;
   readonly binary_hex_head?: string;
   readonly text_node?: string;
-  readonly code?: number;
+  readonly handshake?: { readonly headers: Readonly<Record<string, string>> };
 };
 
 /** What the recorder did, in the order it did it. */

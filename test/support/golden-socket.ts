@@ -8,7 +8,9 @@ export type Frame = string | Buffer;
 /** One of our sockets, recording. */
 export type GoldenSocket = {
   readonly frames: Frame[];
-  /** Set once the server has closed it. */
+  /** What the handshake agreed on beside the protocol itself. */
+  readonly extensions: string;
+  /** Set once it is closed. */
   closeCode(): number | undefined;
   send(record: WsRecord): void;
   close(): Promise<void>;
@@ -31,6 +33,7 @@ export async function openGoldenSocket(
   await once(socket, 'open');
   return {
     frames,
+    extensions: socket.extensions,
     closeCode: () => code,
     send: (record) => sendRecorded(socket, record),
     async close() {
@@ -41,7 +44,7 @@ export async function openGoldenSocket(
     async settle() {
       if (socket.readyState !== WebSocket.OPEN) return;
       socket.ping();
-      await once(socket, 'pong');
+      await Promise.race([once(socket, 'pong'), once(socket, 'close')]);
     },
     news: (timeoutMs) =>
       new Promise((resolve) => {

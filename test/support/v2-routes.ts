@@ -22,7 +22,7 @@ export type V2Answer = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  json(): any;
+  json(): unknown;
 };
 
 export type AskOptions = {
@@ -107,7 +107,10 @@ async function send(
   const { method = 'GET', body, user = 'anna' } = options;
   const headers = {
     ...(user !== '' && { 'X-User': user }),
-    ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),
+    ...(body !== undefined &&
+      !options.headers?.['Transfer-Encoding'] && {
+        'Content-Length': String(Buffer.byteLength(body)),
+      }),
     ...options.headers,
   };
   const outgoing = request({ port, host: '127.0.0.1', path, method, headers });
@@ -119,7 +122,7 @@ async function send(
   return response;
 }
 
-export type ReadEvent = { readonly event: string; readonly data: any };
+export type ReadEvent = { readonly event: string; readonly data: unknown };
 
 /** A reader of one event stream. */
 export type EventReader = {

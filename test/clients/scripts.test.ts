@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  NO_PICTURE,
+  interrupt,
+  lookOf,
+  pngText,
+  untilRunning,
+  uploadInput,
+} from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type ScriptRun, hasPython, runScript } from '../support/run-script.ts';
+import { endless, growing, loading, streaming } from '../support/workflows.ts';
+
+// Programs of our own in the two styles people copy from documentation, each in a process of its own.
+
+const KEY = 'hosted-user-key';
+
+let house: Holdover;
+
+beforeAll(async () => {
+  house = await startHoldover();
+  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' }, { 'X-API-Key': KEY });
+});
+afterAll(() => house.dispose());
+
+const hosted = (graph: object | string, ...after: string[]): Promise<ScriptRun> =>
+  runScript('hosted-style.mjs', graph, { before: [house.url, KEY], after });
+const local = (script: string, graph: object | string): Promise<ScriptRun> =>
+  runScript(script, graph, { before: [`127.0.0.1:${house.port}`] });
+
+describe('hosted style: submit, then connect with a random client id', () => {
+  test.each([
+    { style: 'listening', flags: [] },
+    { style: 'connecting only when everything is over', flags: ['--wait-before-connecting'] },
+    { style: 'polling', flags: ['--poll'] },
+  ])('$style: a workflow with previews ends with its file', async ({ style, flags }) => {
+    const prefix = `hosted-${style.slice(0, 4)}`;
+    const run = await hosted(growing({ prefix, seed: style.length }), ...flags);
+    expect(run.stderr).toBe('');
+    expect(run.told.outputs).toEqual({
+      '9': { images: [{ filename: `${prefix}_00001_.png`, subfolder: '', type: 'output' }] },
+    });
+    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+  });
+
+  test.each([[[]], [['--wait-before-connecting']]])(
+    'the whole run is heard although nobody listened at its start %j',
+    async (flags) => {
+      const run = await hosted(growing({ prefix: 'whole', seed: 50 + flags.length }), ...flags);
+      expect(run.told.nodes).toEqual(['1', '9']);
+      expect(run.told.progress).toBeGreaterThan(0);
+    },
+  );
+
+  test.each([[[]], [['--poll']]])('a cached rerun ends with the same file %j', async (flags) => {
+    const graph = growing({ prefix: 'hosted-cached', seed: 60 });
+    const first = await hosted(graph, ...flags);
+    const second = await hosted(graph, ...flags);
+    expect(second.told.outputs).toEqual(first.told.outputs);
+    expect(second.files[0]!.equals(first.files[0]!)).toBe(true);
+  });
+
+  test.each([
+    [[], /cannot identify image file/],
+    [['--poll'], /ended as (error|non_retryable_error)/],
+  ])('a failing workflow ends with the reason %j', async (flags, reason) => {
+    const run = await hosted(loading('corrupt.png'), ...flags);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toMatch(reason);
+  });
+
+  test('a refused workflow ends with the reason', async () => {
+    const run = await hosted({ '1': { class_type: 'KSampler', inputs: {} } });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toMatch(/submit: 400 .*KSampler/s);
+  });
+
+  test('polling ends as cancelled when the workflow is interrupted', async () => {
+    const running = hosted(endless(), '--poll');
+    await untilRunning(house.url, { 'X-API-Key': KEY });
+    await interrupt(house.url, { 'X-API-Key': KEY });
+    expect(await running).toMatchObject({ code: 1, stderr: 'ended as cancelled\n' });
+  });
+});
+
+const SCRIPTS = ['local-style.mjs', ...(hasPython() ? ['local_style.py'] : [])];
+
+test.skipIf(hasPython())('local_style.py needs a python3 on this machine', () => {});
+
+describe.each(SCRIPTS)('local style, %s: connect, then submit under an id of its own', (script) => {
+  test('a workflow with previews ends with its file', async () => {
+    const run = await local(script, growing({ prefix: script, seed: 70 }));
+    expect(run.stderr).toBe('');
+    expect(run.told.outputs['9'].images).toEqual([
+      { filename: `${script}_00001_.png`, subfolder: '', type: 'output' },
+    ]);
+    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+  });
+
+  test('a cached rerun ends with the same file', async () => {
+    const graph = growing({ prefix: `${script}-cached`, seed: 71 });
+    const first = await local(script, graph);
+    const second = await local(script, graph);
+    expect(second.told.outputs).toEqual(first.told.outputs);
+    expect(second.files[0]!.equals(first.files[0]!)).toBe(true);
+  });
+
+  test('a failing workflow ends without files, and its history says why', async () => {
+    const { told } = await local(script, loading('corrupt.png'));
+    expect(told.saved).toEqual([]);
+    expect(told.status.status_str).toBe('error');
+    expect(told.status.messages.at(-1)).toMatchObject(['execution_error', { prompt_id: told.promptId }]);
+  });
+
+  test('an interrupted workflow ends without files, and its history says so', async () => {
+    const running = local(script, endless());
+    const id = await untilRunning(house.url);
+    await interrupt(house.url);
+    const { told } = await running;
+    expect(told.promptId).toBe(id);
+    expect(told.saved).toEqual([]);
+    expect(told.status.messages.at(-1)[0]).toBe('execution_interrupted');
+  });
+
+  test('the largest seed reaches the picture’s own record to the digit', async () => {
+    const text = JSON.stringify(growing({ seed: 72, prefix: `${script}-seed` }));
+    const run = await local(script, text.replace('"seed":72', '"seed":18446744073709551615'));
+    expect(pngText(run.files[0]!, 'prompt')).toContain('"seed": 18446744073709551615');
+  });
+});
+
+describe('socket images: bytes while save_image_websocket_node executes', () => {
+  test.each(['first', 'cached'])('the %s run delivers one PNG after eight bytes', async () => {
+    const run = await local('socket-images.mjs', streaming());
+    expect(run.stderr).toBe('');
+    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 24x16']);
+  });
+
+  test('previews of an earlier node are not taken for results', async () => {
+    const { '1': grower } = growing({ seed: 80 });
+    const run = await local('socket-images.mjs', { ...streaming(), '1': grower });
+    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+  });
+
+  test.each([
+    ['failing', async () => {}, { ...loading('corrupt.png') }],
+    ['interrupted', async () => void (await untilRunning(house.url).then(() => interrupt(house.url))), endless()],
+  ])('a run that is %s ends without pictures', async (_how, act, graph) => {
+    const running = local('socket-images.mjs', graph);
+    await act();
+    expect((await running).told.saved).toEqual([]);
+  });
+});

@@ -1,0 +1,183 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { JobEvent } from '../../src/wire/jobs.ts';
+import { ASSET_ID, type FakeJobs, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
+import { type EventReader, type V2House, openV2 } from '../support/v2-routes.ts';
+
+const EVENTS = `/api/v2/jobs/${JOB_ID}/events`;
+
+let house: V2House<FakeJobs>;
+beforeEach(async () => void (house = await openV2()));
+afterEach(() => house.close());
+
+function preview(step: number, bytes = Buffer.from([step])): JobEvent {
+  return {
+    event: 'preview',
+    data: { node_id: '3', content_type: 'image/jpeg', bytes, x_with_step: true },
+  };
+}
+
+function progress(step: number): JobEvent {
+  return { event: 'progress', data: { value: 0, nodes_done: 0, nodes_total: 1, step } };
+}
+
+async function statusOf(reader: Promise<EventReader>): Promise<number> {
+  return (await reader).status;
+}
+
+describe('GET events', () => {
+  test('says at once that it is alive, in headers proxies understand', async () => {
+    const reader = await house.listen(EVENTS);
+    expect(reader.status).toBe(200);
+    expect(reader.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    expect(await reader.comment()).toBe('keep-alive');
+    reader.leave();
+  });
+
+  test('sends every event in order and ends after the terminal status', async () => {
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit(
+      STATUS.queued,
+      STATUS.running,
+      progress(1),
+      preview(1),
+      { event: 'output', data: OUTPUT },
+      STATUS.succeeded,
+    );
+    expect(await reader.rest()).toEqual([
+      { event: 'status', data: { status: 'queued', queue_position: 0 } },
+      { event: 'status', data: { status: 'running' } },
+      { event: 'progress', data: { value: 0, nodes_done: 0, nodes_total: 1, step: 1 } },
+      {
+        event: 'preview',
+        data: { node_id: '3', content_type: 'image/jpeg', x_with_step: true, data_base64: 'AQ==' },
+      },
+      { event: 'output', data: OUTPUT },
+      { event: 'status', data: { status: 'succeeded' } },
+    ]);
+    await house.jobs.listeners(0);
+  });
+
+  test('sends what a node shows, line breaks and all', async () => {
+    const reader = await house.listen(EVENTS);
+    const shown: JobEvent[] = [
+      {
+        event: 'x_node',
+        data: { node_id: '1', phase: 'finished', ui: { text: ['a\nb\r\n\u2028'] } },
+      },
+      { event: 'x_text', data: { node_id: '1', text: 'data: x\n\nevent: y' } },
+    ];
+    house.jobs.emit(...shown, STATUS.succeeded);
+    expect((await reader.rest()).slice(0, 2)).toEqual(shown);
+  });
+
+  test('keeps an idle stream alive', async () => {
+    await house.close();
+    house = await openV2({ heartbeatMs: 5 });
+    const reader = await house.listen(EVENTS);
+    while (reader.comments.length < 3) await reader.comment();
+    expect(reader.comments).toEqual(expect.arrayContaining(['keep-alive']));
+    reader.leave();
+  });
+
+  test('ends when the source ends, so that the reader asks for the job', async () => {
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit(STATUS.running);
+    house.jobs.hangUp();
+    expect(await reader.rest()).toEqual([STATUS.running]);
+  });
+
+  test('sends what it has when the source breaks, and ends', async () => {
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit(STATUS.running);
+    house.jobs.hangUp(new Error('lost'));
+    await expect(reader.rest()).resolves.toEqual([STATUS.running]);
+    await expect.poll(() => house.failures.length).toBe(1);
+  });
+
+  test('ends the subscription of a reader that goes away', async () => {
+    const reader = await house.listen(EVENTS);
+    await house.jobs.listeners(1);
+    reader.leave();
+    await house.jobs.listeners(0);
+    expect(house.failures).toEqual([]);
+  });
+
+  test('links of outputs are absolute where our address is known', async () => {
+    await house.close();
+    house = await openV2({ baseUrl: 'https://h.example' });
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit({ event: 'output', data: OUTPUT });
+    const url = `https://h.example/api/v2/assets/${ASSET_ID}/content`;
+    expect(await reader.next()).toMatchObject({ event: 'output', data: { url } });
+    reader.leave();
+  });
+});
+
+describe('the stream cap', () => {
+  test('refuses a stream too many with 429 and Retry-After, per caller', async () => {
+    const open = [await house.listen(EVENTS), await house.listen(EVENTS)];
+    const refused = await house.ask(EVENTS);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5']);
+    expect(refused.json()).toMatchObject({ error: { code: 'too_many_streams' } });
+    const other = await house.listen(EVENTS, { user: 'ben' });
+    expect(other.status).toBe(200);
+    for (const reader of [...open, other]) reader.leave();
+  });
+
+  test('counts streams that are over no more', async () => {
+    const first = await house.listen(EVENTS);
+    const second = await house.listen(EVENTS);
+    house.jobs.emit(STATUS.succeeded);
+    await Promise.all([first.rest(), second.rest()]);
+    await expect.poll(() => statusOf(house.listen(EVENTS))).toBe(200);
+  });
+
+  test('counts no stream of a job that does not exist', async () => {
+    for (let i = 0; i < 3; i++) expect((await house.ask('/api/v2/jobs/x/events')).status).toBe(404);
+  });
+});
+
+describe('a slow reader', () => {
+  const COUNT = 400;
+
+  test('misses previews but the newest, and nothing else', async () => {
+    const reader = await house.listen(EVENTS);
+    const picture = Buffer.alloc(256 * 1024, 7);
+    for (let step = 1; step <= COUNT; step++) {
+      house.jobs.emit(
+        preview(step, Buffer.concat([Buffer.from([step % 256]), picture])),
+        progress(step),
+      );
+    }
+    house.jobs.emit(STATUS.succeeded);
+    const events = await reader.rest();
+    const steps = events
+      .filter(({ event }) => event === 'progress')
+      .map(({ data }) => (data as { step: number }).step);
+    const pictures = events
+      .filter(({ event }) => event === 'preview')
+      .map(({ data }) => data as { data_base64: string });
+    expect(steps).toEqual(Array.from({ length: COUNT }, (_, i) => i + 1));
+    expect(pictures.length).toBeLessThan(COUNT / 2);
+    expect(Buffer.from(pictures.at(-1)?.data_base64 ?? '', 'base64')[0]).toBe(COUNT % 256);
+    expect(events.at(-1)).toEqual(STATUS.succeeded);
+  });
+
+  test('that takes nothing at all is cut off', async () => {
+    await house.close();
+    house = await openV2({ heartbeatMs: 10 });
+    const reader = await house.listen(EVENTS);
+    // More than the kernel's buffers on both sides hold.
+    const node = {
+      event: 'x_text',
+      data: { node_id: '1', text: 'x'.repeat(1024 * 1024) },
+    } as const;
+    for (let i = 0; i < 64; i++) house.jobs.emit(node);
+    await house.jobs.listeners(0);
+    await expect(reader.rest()).rejects.toThrow();
+  });
+});

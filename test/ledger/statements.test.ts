@@ -1,0 +1,112 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { assetStore } from '../../src/ledger/sqlite-assets.ts';
+import { fileStore } from '../../src/ledger/sqlite-files.ts';
+import { jobStore } from '../../src/ledger/sqlite-jobs.ts';
+import { promptStore } from '../../src/ledger/sqlite-prompts.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
+import { createWriter } from '../../src/ledger/sqlite-writer.ts';
+import type { Database } from '../../src/ledger/sqlite.ts';
+import { prompt } from '../ledger.suite.ts';
+
+let db: Database;
+let executed: string[];
+let prepared: string[];
+let failOn: string | undefined;
+
+/** A database in memory that notes what it is told, and fails when asked to. */
+function noting(): Database {
+  return {
+    get isOpen() {
+      return db.isOpen;
+    },
+    get isTransaction() {
+      return db.isTransaction;
+    },
+    exec(sql: string) {
+      executed.push(sql);
+      if (sql === failOn) throw new Error('database or disk is full');
+      db.exec(sql);
+    },
+    prepare(sql: string) {
+      prepared.push(sql);
+      return db.prepare(sql);
+    },
+  } as unknown as Database;
+}
+
+function openPrompts() {
+  const noted = noting();
+  return promptStore(noted, createWriter(noted));
+}
+
+beforeEach(() => {
+  [executed, prepared, failOn] = [[], [], undefined];
+  db = new DatabaseSync(':memory:');
+  for (const step of MIGRATIONS) db.exec(step);
+});
+
+describe('group commit', () => {
+  test('sixty-four writers of one turn share one transaction', async () => {
+    const prompts = openPrompts();
+    await Promise.all(Array.from({ length: 64 }, (_, i) => prompts.insert(prompt(`k${i}`))));
+    expect(executed.filter((sql) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
+    expect(executed.filter((sql) => sql === 'COMMIT')).toHaveLength(1);
+    expect(await prompts.live()).toHaveLength(64);
+  });
+
+  test('no write is acknowledged before its commit', async () => {
+    const prompts = openPrompts();
+    const seen = prompts.insert(prompt('a')).then(() => executed.at(-1));
+    expect(executed).not.toContain('COMMIT');
+    expect(await seen).toBe('COMMIT');
+  });
+
+  test.each(['COMMIT', 'BEGIN IMMEDIATE', 'SAVEPOINT one'])(
+    'when %s fails its writers are told why, and the next write works',
+    async (sql) => {
+      const prompts = openPrompts();
+      failOn = sql;
+      const results = await Promise.allSettled(
+        ['a', 'b'].map((key) => prompts.insert(prompt(key))),
+      );
+      const cause = expect.objectContaining({ message: 'database or disk is full' });
+      const told = { status: 'rejected', reason: expect.objectContaining({ cause }) };
+      expect(results).toEqual([told, told]);
+      failOn = undefined;
+      expect(await prompts.live()).toEqual([]);
+      await prompts.insert(prompt('c'));
+      expect(await prompts.live()).toEqual([prompt('c')]);
+    },
+  );
+
+  test('when the store ends the transaction itself, all of its writers are told', async () => {
+    const prompts = openPrompts();
+    const writer = createWriter(db);
+    const early = writer.write(() => 'early');
+    const fatal = writer.write(() => {
+      db.exec('ROLLBACK');
+      throw new Error('disk I/O error');
+    });
+    const results = await Promise.allSettled([early, fatal]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await prompts.insert(prompt('a'));
+    expect(await prompts.live()).toEqual([prompt('a')]);
+  });
+});
+
+test('pages and look-ups are read from an index, never by sorting or scanning a table', () => {
+  const noted = noting();
+  const writer = createWriter(noted);
+  for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer);
+  const reads = prepared.filter((sql) => /^SELECT[^]*(LIMIT|= \?)/.test(sql));
+  expect(reads.length).toBeGreaterThan(15);
+  const slow = reads.flatMap((sql) => {
+    const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
+    return plan.filter(({ detail }) => /TEMP B-TREE|^SCAN \w+$/.test(detail)).map(() => sql);
+  });
+  // The list of all of a user's files, and the few live prompts, are sorted.
+  expect(
+    slow.filter((sql) => !/FROM files[^]*type = \?/.test(sql) && !/'done' AND/.test(sql)),
+  ).toEqual([]);
+});

@@ -1,0 +1,265 @@
+import { once } from 'node:events';
+import { constants, existsSync } from 'node:fs';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { adoptFile, createHasher, pour, spoolBytes, spoolStream, wipeSpool } from '../src/spool.ts';
+
+let root: string;
+let dir: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'holdover-spool-'));
+  dir = join(root, 'spool');
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await rm(root, { recursive: true, force: true });
+});
+
+async function left(): Promise<string[]> {
+  return readdir(dir).catch(() => []);
+}
+
+/** Every open file has this prototype; nothing exports it. */
+async function fileHandles(): Promise<Awaited<ReturnType<typeof open>>> {
+  const handle = await open(root, constants.O_RDONLY);
+  await handle.close();
+  return Object.getPrototypeOf(handle);
+}
+
+function failing(code: string): Error {
+  return Object.assign(new Error(`${code}: as the disk would say`), { code });
+}
+
+describe('the hash', () => {
+  // From the BLAKE3 test vectors: inputs are 0, 1, … 250, 0, 1, ….
+  test.each([
+    [0, 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'],
+    [1, '2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213'],
+    [1024, '42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7'],
+    [102400, 'bc3e3d41a1146b069abffad3c0d44860cf664390afce4d9661f7902e7943e085'],
+  ])('of the vector of %i bytes is as published, however it is cut', (length, hex) => {
+    const bytes = Uint8Array.from({ length }, (_, i) => i % 251);
+    const [whole, cut] = [createHasher(), createHasher()];
+    whole.update(bytes);
+    for (let at = 0; at < length; at += 700) cut.update(bytes.subarray(at, at + 700));
+    expect([whole.digest(), cut.digest()]).toEqual([`blake3:${hex}`, `blake3:${hex}`]);
+  });
+
+  test('is freed once, whether it was finished or not', () => {
+    const [done, abandoned] = [createHasher(), createHasher()];
+    done.digest();
+    for (const hasher of [done, abandoned, abandoned]) expect(() => hasher.discard()).not.toThrow();
+  });
+});
+
+describe('a spooled stream', () => {
+  test('is on disk, byte for byte, with its size and hash', async () => {
+    const chunks = ['one', '', 'two', 'x'.repeat(3_000_000)];
+    const spooled = await spoolStream(Readable.from(chunks.map((text) => Buffer.from(text))), {
+      dir,
+      maxBytes: 4_000_000,
+    });
+    const hasher = createHasher();
+    hasher.update(Buffer.from(chunks.join('')));
+    expect(spooled).toEqual({
+      ok: true,
+      value: { path: expect.any(String), sizeBytes: 3_000_006, hash: hasher.digest() },
+    });
+    const { path } = spooled.ok ? spooled.value : { path: '' };
+    expect(await readFile(path, 'utf8')).toBe(chunks.join(''));
+  });
+
+  test('that is empty is an empty file', async () => {
+    const file = await spoolBytes(new Uint8Array(0), { dir });
+    expect(await readFile(file.path)).toHaveLength(0);
+    expect(file).toMatchObject({ sizeBytes: 0, hash: expect.stringMatching(/^blake3:af1349b9/) });
+  });
+
+  test('is readable by the owner only, in a folder that is too', async () => {
+    const { path } = await spoolBytes(Buffer.from('secret'), { dir });
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(dir)).mode & 0o777).toBe(0o700);
+  });
+
+  test.each([
+    [5, 5, true],
+    [6, 5, false],
+    [0, 0, true],
+    [1, 0, false],
+  ])('of %i bytes under a limit of %i is taken: %s', async (length, maxBytes, ok) => {
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(length)]), { dir, maxBytes });
+    expect(spooled.ok).toBe(ok);
+    expect(await left()).toHaveLength(ok ? 1 : 0);
+  });
+
+  test('over the limit is 413 in v1’s words', async () => {
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 5 });
+    const message = 'Maximum request body size 5 exceeded.';
+    expect(spooled).toEqual({ ok: false, status: 413, message });
+  });
+
+  test('over the limit is left open, so that its sender can be answered', async () => {
+    const source = new PassThrough();
+    source.write(Buffer.alloc(6));
+    await spoolStream(source, { dir, maxBytes: 5 });
+    expect(source.destroyed).toBe(false);
+    source.end('the rest');
+    source.resume();
+    await once(source, 'end');
+  });
+
+  test.each([
+    ['at once', 0],
+    ['after a while', 200_000],
+  ])('cut off %s is 400 and leaves nothing', async (_when, bytes) => {
+    const source = new PassThrough();
+    const spooling = spoolStream(source, { dir, maxBytes: 1_000_000 });
+    source.write(Buffer.alloc(bytes));
+    setImmediate(() => source.destroy(new Error('aborted')));
+    expect(await spooling).toEqual({ ok: false, status: 400, message: 'The upload was cut off.' });
+    expect(await left()).toEqual([]);
+  });
+
+  test('that was cut off before anybody listened is 400', async () => {
+    const source = new PassThrough();
+    source.destroy();
+    await once(source, 'close');
+    expect(await spoolStream(source, { dir, maxBytes: 9 })).toMatchObject({
+      ok: false,
+      status: 400,
+    });
+    expect(await left()).toEqual([]);
+  });
+
+  test.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('on a disk that says %s is 507', async (code) => {
+    vi.spyOn(await fileHandles(), 'writeFile').mockRejectedValue(failing(code));
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    expect(spooled).toMatchObject({ ok: false, status: 507 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('on a disk that is full only when it is synchronised is 507', async () => {
+    vi.spyOn(await fileHandles(), 'sync').mockRejectedValue(failing('ENOSPC'));
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    expect(spooled).toMatchObject({ ok: false, status: 507 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('on a disk that is broken is an exception with its cause', async () => {
+    const cause = failing('EIO');
+    vi.spyOn(await fileHandles(), 'writeFile').mockRejectedValue(cause);
+    const spooling = spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    await expect(spooling).rejects.toMatchObject({ cause });
+    expect(await left()).toEqual([]);
+  });
+
+  test('into a folder that cannot be is an exception with its cause', async () => {
+    await writeFile(dir, 'a file where the folder should be');
+    const spooling = spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    await expect(spooling).rejects.toMatchObject({ cause: { code: expect.any(String) } });
+  });
+
+  test('is written no faster than the disk takes it', async () => {
+    let produced = 0;
+    let taken = 0;
+    const behind: number[] = [];
+    vi.spyOn(await fileHandles(), 'writeFile').mockImplementation(async (data) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      taken += (data as Buffer).length;
+      behind.push(produced - taken);
+    });
+    const source = Readable.from(
+      (function* () {
+        for (; produced < 32 * 1024 * 1024; produced += 65_536) yield Buffer.alloc(65_536);
+      })(),
+      { highWaterMark: 1 },
+    );
+    expect(await spoolStream(source, { dir, maxBytes: 1e9 })).toMatchObject({ ok: true });
+    expect(Math.max(...behind)).toBeLessThan(4 * 1024 * 1024);
+  });
+});
+
+describe('pouring', () => {
+  test('into a sink that fails gives its error and leaves the source alive', async () => {
+    const [source, sink] = [new PassThrough(), new PassThrough()];
+    const poured = pour(source, sink);
+    const error = new Error('full');
+    sink.destroy(error);
+    await expect(poured).rejects.toBe(error);
+    expect(source.destroyed).toBe(false);
+  });
+});
+
+describe('adopting a file', () => {
+  test('moves it into folders that need not exist yet', async () => {
+    const file = await spoolBytes(Buffer.from('kept'), { dir });
+    const target = join(root, 'blobs', 'ab', 'abcd');
+    await adoptFile(file, target);
+    expect(await readFile(target, 'utf8')).toBe('kept');
+    expect(await left()).toEqual([]);
+    expect((await stat(join(root, 'blobs'))).mode & 0o777).toBe(0o700);
+  });
+
+  test('replaces what was there in one step', async () => {
+    const target = join(root, 'kept');
+    for (const text of ['old', 'new']) {
+      await adoptFile(await spoolBytes(Buffer.from(text), { dir }), target);
+    }
+    expect(await readFile(target, 'utf8')).toBe('new');
+  });
+
+  test('is synchronised before and after the move: the file, then every folder that changed', async () => {
+    const file = await spoolBytes(Buffer.from('kept'), { dir });
+    const present: boolean[] = [];
+    const target = join(root, 'a', 'b', 'c');
+    vi.spyOn(await fileHandles(), 'sync').mockImplementation(async () => {
+      present.push(existsSync(target));
+    });
+    await adoptFile(file, target);
+    expect(present).toEqual([false, true, true, true]);
+  });
+
+  test('that is gone is an exception', async () => {
+    await expect(adoptFile({ path: join(root, 'gone') }, join(root, 'x'))).rejects.toThrow(
+      'ENOENT',
+    );
+  });
+});
+
+describe('wiping at start', () => {
+  test('empties the spool and makes it when it is missing', async () => {
+    wipeSpool(dir);
+    await spoolBytes(Buffer.from('left'), { dir });
+    await mkdir(join(dir, 'folder', 'inside'), { recursive: true });
+    wipeSpool(dir);
+    expect(await readdir(dir)).toEqual([]);
+  });
+
+  test('keeps a spool that is a link to another disk, and follows no link out of it', async () => {
+    const [elsewhere, outside] = [join(root, 'elsewhere'), join(root, 'outside')];
+    await mkdir(elsewhere);
+    await mkdir(outside);
+    await writeFile(join(outside, 'mine'), 'mine');
+    await writeFile(join(elsewhere, 'left'), 'left');
+    await symlink(outside, join(elsewhere, 'link'));
+    await symlink(elsewhere, dir);
+    wipeSpool(dir);
+    expect(await readdir(elsewhere)).toEqual([]);
+    expect(await readdir(outside)).toEqual(['mine']);
+    await spoolBytes(Buffer.from('new'), { dir });
+    expect(await readdir(elsewhere)).toHaveLength(1);
+  });
+});
