@@ -58,6 +58,7 @@ export async function startServer(
     trace: house.trace.run,
     ...surface(house, live, await firstNumber(house.ledger)),
   });
+  await house.ledger.prompts.pruneHistory(config.historyLimit);
   await resumePrompts({ ...house, ...live });
   house.engine.start();
   const server = createHttpServer(app.callback() as RequestListener);

@@ -7,7 +7,7 @@ import { finished } from 'node:stream/promises';
 import { createHash } from 'blake3';
 import type { SpooledFile } from './wire/jobs.ts';
 
-/** Why bytes were not taken: too many, no room, or cut off. */
+/** Why bytes were not taken: too many, no room or another trouble with the disk, or cut off. */
 export type SpoolRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 507;
@@ -41,8 +41,7 @@ export function createHasher(): Hasher {
 
 /**
  * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave
- * nothing. A refused source is left open and paused: whoever owns it drains or closes it. Throws
- * when the disk fails in another way than being full.
+ * nothing. A refused source is left open and paused: whoever owns it drains or closes it.
  */
 export async function spoolStream(
   source: Readable,
@@ -171,8 +170,10 @@ function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
   if (error instanceof CutOff) {
     return { ok: false, status: 400, message: 'The upload was cut off.' };
   }
-  if (NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '')) {
-    return { ok: false, status: 507, message: 'There is no room left to keep this file.' };
-  }
-  throw new Error('the upload could not be stored', { cause: error });
+  const { code = '', syscall } = error as NodeJS.ErrnoException;
+  // Several files of one form are spooled at a time: what the disk says has to be a value.
+  if (syscall === undefined) throw error;
+  const full = 'There is no room left to keep this file.';
+  const message = NO_ROOM.has(code) ? full : `The file could not be stored (${code}).`;
+  return { ok: false, status: 507, message };
 }

@@ -15,6 +15,10 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
   BOOLEAN: (value) => ({ ok: true, value: isTrue(value) }),
 };
 
+/** Python reads no longer integers either: the time it takes grows with the square of their length. */
+const MAX_INT_DIGITS = 4300;
+const TOO_LONG = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
+
 /** Applies v1's conversion for a declared type; files by reference are never touched. */
 export function coerce(type: Json, value: Json): Coerced {
   const plain = isJsonObject(value) && '__value__' in value ? (value['__value__'] ?? null) : value;
@@ -45,6 +49,7 @@ function toInt(value: Json): Coerced {
     );
   }
   const text = String(value);
+  if (text.length > MAX_INT_DIGITS) return refused(TOO_LONG);
   if (/^-?\d+$/.test(text)) return { ok: true, value: integer(text) };
   const number = Number(text);
   if (Number.isNaN(number)) return refused('cannot convert float NaN to integer');
@@ -54,6 +59,7 @@ function toInt(value: Json): Coerced {
 
 /** Python takes blanks around and single underscores between digits. */
 function intFromText(text: string): Coerced {
+  if (text.length > MAX_INT_DIGITS) return refused(TOO_LONG);
   const trimmed = text.trim();
   return /^[+-]?\d+(_\d+)*$/.test(trimmed)
     ? {
@@ -89,7 +95,7 @@ function isTrue(value: Json): boolean {
   if (typeof value === 'string') return value !== '';
   if (Array.isArray(value)) return value.length > 0;
   if (isJsonObject(value)) return Object.keys(value).length > 0;
-  return value !== null && value !== false && Number(String(value)) !== 0;
+  return value !== null && value !== false && Number(pythonRepr(value)) !== 0;
 }
 
 function integer(text: string): Json {

@@ -3,7 +3,8 @@ import { type Json, isJsonObject } from '../wire/json.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
 import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
-import { type Verdict, configOf, entry, judgeNode } from './validate-node.ts';
+import { type Verdict, configOf, entry } from './validate-node.ts';
+import { type Survey, spoiled, surveyGraph } from './validate-survey.ts';
 
 /** A workflow fit to run: literals coerced, and the output nodes to run it for. */
 export type Valid = { readonly workflow: Graph; readonly outputs: readonly string[] };
@@ -27,81 +28,16 @@ export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
   return ok({ workflow: withCoerced(workflow, survey.verdicts), outputs });
 }
 
-type Survey = {
-  readonly verdicts: ReadonlyMap<string, Verdict>;
-  /** Output nodes that cannot run. */
-  readonly failing: ReadonlySet<string>;
-  /** Nodes on a cycle, in its order; empty when there is none. */
-  readonly cycle: readonly string[];
-  readonly reach: ReadonlyMap<string, ReadonlySet<string>>;
-};
-
-/** Walks from each output to everything it needs, judging each node once. */
-function surveyGraph(workflow: Graph, outputs: readonly string[], nodes: Nodes): Survey {
-  const verdicts = new Map<string, Verdict>();
-  const reach = new Map<string, ReadonlySet<string>>();
-  const judge = (id: string): Verdict => {
-    const known = verdicts.get(id) ?? judgeNode(id, workflow, nodes);
-    verdicts.set(id, known);
-    return known;
-  };
-  let cycle: readonly string[] = [];
-  const failing = new Set<string>();
-  for (const output of outputs) {
-    const walk = walkFrom(output, judge);
-    reach.set(output, walk.seen);
-    if (walk.cycle.length > 0) cycle = walk.cycle;
-    const isBad = [...walk.seen].some((id) => !isClean(verdicts.get(id)));
-    if (isBad || walk.cycle.length > 0) failing.add(output);
-  }
-  return { verdicts, failing, cycle, reach };
-}
-
-/** Depth first with a stack of its own: graphs may be deeper than the call stack. */
-function walkFrom(
-  start: string,
-  judge: (id: string) => Verdict,
-): { seen: ReadonlySet<string>; cycle: readonly string[] } {
-  const seen = new Set([start]);
-  const onPath = new Set([start]);
-  const path: { id: string; next: string[] }[] = [{ id: start, next: sources(judge(start)) }];
-  let cycle: string[] = [];
-  for (let top = path.at(-1); top; top = path.at(-1)) {
-    const from = top.next.shift();
-    if (from === undefined) {
-      path.pop();
-      onPath.delete(top.id);
-    } else if (!seen.has(from)) {
-      seen.add(from);
-      onPath.add(from);
-      path.push({ id: from, next: sources(judge(from)) });
-    } else if (onPath.has(from)) {
-      cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
-    }
-  }
-  return { seen, cycle };
-}
-
-function sources(verdict: Verdict): string[] {
-  return verdict.links.map(({ link }) => link[0]);
-}
-
-function isClean(verdict: Verdict | undefined): boolean {
-  return verdict !== undefined && verdict.errors.length === 0 && verdict.thrown === undefined;
-}
-
 function refuseOutputs(workflow: Graph, survey: Survey): Result<never> {
-  const nodeErrors: { [id: string]: NodeErrors[string] } = {};
-  for (const id of survey.verdicts.keys()) {
-    const errors = errorsOf(id, survey);
-    if (errors.length === 0) continue;
-    nodeErrors[id] = {
-      errors,
-      dependent_outputs: [...survey.failing].filter((output) => survey.reach.get(output)?.has(id)),
-      class_type: workflow[id]?.class_type ?? '',
-    };
-  }
-  const own = [...survey.failing].flatMap((id) => nodeErrors[id]?.errors ?? []);
+  const meetings = firstLinks(survey);
+  const byNode = [...spoiled(survey)].map(([id, outputs]): [string, NodeErrors[string]] => {
+    const errors = errorsOf(id, survey, meetings);
+    const className = workflow[id]?.class_type ?? '';
+    return [id, { errors, dependent_outputs: outputs, class_type: className }];
+  });
+  // Not by assignment: a node may be called `__proto__`.
+  const nodeErrors: NodeErrors = Object.fromEntries(byNode);
+  const own = byNode.filter(([id]) => survey.failing.has(id)).flatMap(([, { errors }]) => errors);
   const details = own.map((error) => `${error.message}: ${error.details}`);
   if (survey.cycle.length > 0)
     details.push(`Dependency cycle: ${[...survey.cycle, survey.cycle[0]].join(' -> ')}`);
@@ -113,19 +49,29 @@ function refuseOutputs(workflow: Graph, survey: Survey): Result<never> {
   );
 }
 
+type Meeting = Verdict['links'][number];
+
+/** The first link that leads to each node. */
+function firstLinks({ verdicts }: Survey): ReadonlyMap<string, Meeting> {
+  const links = [...verdicts.values()].flatMap((verdict) => verdict.links);
+  return new Map(links.toReversed().map((met) => [met.link[0], met]));
+}
+
 /** An exception at an output is its own; elsewhere it is told in the words of the first link that met it. */
-function errorsOf(id: string, survey: Survey): readonly NodeErrorEntry[] {
-  const verdict = survey.verdicts.get(id);
+function errorsOf(
+  id: string,
+  { verdicts, failing }: Survey,
+  meetings: ReadonlyMap<string, Meeting>,
+): readonly NodeErrorEntry[] {
+  const verdict = verdicts.get(id);
   if (!verdict?.thrown) return verdict?.errors ?? [];
   const { type, message } = verdict.thrown;
   const traceback = [`  in the validation of node ${id}\n`];
-  if (survey.reach.has(id)) {
+  if (failing.has(id)) {
     const info = { exception_type: type, traceback };
     return [entry('exception_during_validation', 'Exception when validating node', message, info)];
   }
-  const met = [...survey.verdicts.values()]
-    .flatMap(({ links }) => links)
-    .find(({ link }) => link[0] === id);
+  const met = meetings.get(id);
   const info = {
     ...(met ? { input_name: met.input, input_config: configOf(met.spec) } : {}),
     exception_message: message,
@@ -168,7 +114,7 @@ function unfitNode(workflow: Graph, nodes: Nodes): { id: string; message: string
 
 /** The editor's own format: lists of nodes and links instead of one node per id. */
 function isUiFormat(workflow: Graph): boolean {
-  return Array.isArray(workflow['nodes']) && Array.isArray(workflow['links']);
+  return Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']);
 }
 
 function refuseFormat(): Result<never> {

@@ -39,12 +39,19 @@ type Feed = Promise<Result<AsyncIterable<JobEvent>>>;
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
+/** History is cut to its limit after so many prompts, not after each. */
+const PRUNE_EVERY = 50;
 
 export function createFollower(deps: FollowerDeps): Follower {
   const { jobs, board, hub, log } = deps;
   const stop = new AbortController();
   const feeds = new Map<LivePrompt, Feed>();
   const tasks = new Set<Promise<void>>();
+  let ended = 0;
+
+  async function prune(): Promise<void> {
+    if (++ended % PRUNE_EVERY === 0) await deps.ledger.prompts.pruneHistory(deps.historyLimit);
+  }
 
   return {
     adopt(given, caller) {
@@ -66,9 +73,9 @@ export function createFollower(deps: FollowerDeps): Follower {
       const feed = feeds.get(prompt);
       if (!feed || !feeds.delete(prompt)) return;
       const task = followToEnd(deps, prompt, { feed, signal: stop.signal })
+        .then(prune)
         .catch((error: unknown) => {
-          if (!stop.signal.aborted)
-            log.error({ err: error, promptId: prompt.promptId }, 'following failed');
+          if (!stop.signal.aborted) log.error({ err: error }, 'history could not be pruned');
         })
         .finally(() => tasks.delete(task));
       tasks.add(task);
@@ -90,11 +97,16 @@ async function followToEnd(
   deps.hub.status(prompt.caller.user);
   let source: Feed | undefined = feed;
   for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-    const stream = await (source ?? deps.jobs.events(prompt.caller, prompt.jobId, signal));
+    try {
+      const stream = await (source ?? deps.jobs.events(prompt.caller, prompt.jobId, signal));
+      if (stream.ok) await listener.hear(stream.value);
+      signal.throwIfAborted();
+      if (await listener.look()) return;
+    } catch (error) {
+      signal.throwIfAborted();
+      deps.log.error({ err: error, promptId: prompt.promptId }, 'following failed, trying again');
+    }
     source = undefined;
-    if (stream.ok) await listener.hear(stream.value);
-    signal.throwIfAborted();
-    if (await listener.look()) return;
     await delay(waitMs, undefined, { signal });
   }
 }

@@ -30,9 +30,9 @@ const LISTED = [
 ] as const satisfies ListedStatus[];
 
 /** Both vocabularies: local servers sort by one pair of words, hosted ones by the other. */
-const SORT_KEYS: { readonly [name: string]: (view: JobView) => number } = {
-  created_at: (view) => view.createdAtMs,
-  create_time: (view) => view.createdAtMs,
+const SORT_KEYS: { readonly [name: string]: (entry: Entry) => number } = {
+  created_at: (entry) => entry.createdAtMs,
+  create_time: (entry) => entry.createdAtMs,
   execution_duration: durationMs,
   execution_time: durationMs,
 };
@@ -58,18 +58,18 @@ async function list(deps: Deps, { ctx, caller, query }: V1Request): Promise<void
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const workflowId = query.get('workflow_id');
   const rows = await deps.ledger.prompts.history(caller.user, {});
-  const views = [...rows.map(doneView), ...deps.board.of(caller.user).map(liveView)]
-    .filter((view) => wanted.includes(viewStatus(view)))
-    .filter((view) => workflowId === null || jobItem(view).workflow_id === workflowId)
+  const found = [...rows.map(doneEntry), ...deps.board.of(caller.user).map(liveEntry)]
+    .filter((entry) => wanted.includes(viewStatus(entry)))
+    .filter((entry) => workflowId === null || jobItem(entry.view()).workflow_id === workflowId)
     .toSorted(byQuery(query));
-  const shown = views.slice(offset, offset + limit);
+  const shown = found.slice(offset, offset + limit).map((entry) => entry.view());
   sendJson(ctx, {
     jobs: shown.map(jobItem),
     pagination: {
       offset,
       limit,
-      total: views.length,
-      has_more: offset + shown.length < views.length,
+      total: found.length,
+      has_more: offset + shown.length < found.length,
     },
   });
 }
@@ -108,6 +108,24 @@ async function find(deps: Deps, user: string, id: string): Promise<JobView | und
   return done && doneView(done);
 }
 
+/** Enough of a prompt to sort and filter by; its texts are parsed only when it is shown. */
+type Entry = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
+  readonly view: () => JobView;
+};
+
+function liveEntry(prompt: LivePrompt): Entry {
+  return { ...liveView(prompt), view: () => liveView(prompt) };
+}
+
+function doneEntry(row: PromptRow): Entry {
+  const { createdAtMs, startedAtMs, endedAtMs } = row;
+  return { word: wordOf(row), createdAtMs, startedAtMs, endedAtMs, view: () => doneView(row) };
+}
+
+function wordOf(row: PromptRow): StatusWord {
+  return (row.statusWord ?? 'lost') as StatusWord;
+}
+
 function liveView(prompt: LivePrompt): JobView {
   const { createdAtMs, startedAtMs } = prompt;
   return {
@@ -130,7 +148,7 @@ function doneView(row: PromptRow): JobView {
       extraData: parseJson(row.extraDataJson) as JsonObject,
       targets: parseJson(row.targetsJson) as readonly string[],
     },
-    word: (row.statusWord ?? 'lost') as StatusWord,
+    word: wordOf(row),
     createdAtMs,
     startedAtMs,
     endedAtMs,
@@ -146,7 +164,7 @@ function statusesOf(text: string | null): readonly ListedStatus[] {
   return LISTED.filter((known) => names.includes(known));
 }
 
-function byQuery(query: URLSearchParams): (a: JobView, b: JobView) => number {
+function byQuery(query: URLSearchParams): (a: Entry, b: Entry) => number {
   const name = query.get('sort_by') ?? 'created_at';
   const order = query.get('sort_order') ?? 'desc';
   const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
@@ -155,7 +173,7 @@ function byQuery(query: URLSearchParams): (a: JobView, b: JobView) => number {
   return (a, b) => (order === 'asc' ? key(a) - key(b) : key(b) - key(a));
 }
 
-function durationMs(view: JobView): number {
+function durationMs(view: Entry): number {
   return view.startedAtMs === null || view.endedAtMs === null
     ? 0
     : view.endedAtMs - view.startedAtMs;

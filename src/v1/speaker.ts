@@ -14,7 +14,6 @@ export type Speaker = { say(effect: Effect, state: ProgressState): Promise<void>
 
 /** A disk that is full now may have room later; the outcome is kept until then. */
 const REWRITE_MS = 1000;
-const PRUNE_EVERY = 50;
 
 export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
   const { ledger, board, hub, log } = deps;
@@ -27,7 +26,6 @@ export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
     hub.status(caller.user);
     channel.send({ kind: 'json', message: effect.closing });
     hub.retire(channel);
-    if (prompt.number % PRUNE_EVERY === 0) await ledger.prompts.pruneHistory(deps.historyLimit);
   }
 
   async function persist(write: () => Promise<void>): Promise<void> {

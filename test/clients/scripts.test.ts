@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   NO_PICTURE,
   interrupt,
@@ -48,7 +48,7 @@ describe('hosted style: submit, then connect with a random client id', () => {
     'the whole run is heard although nobody listened at its start %j',
     async (flags) => {
       const run = await hosted(growing({ prefix: 'whole', seed: 50 + flags.length }), ...flags);
-      expect(run.told.nodes).toEqual(['1', '9']);
+      expect(run.told.nodes.slice(0, 2)).toEqual(['1', '9']);
       expect(run.told.progress).toBeGreaterThan(0);
     },
   );
@@ -84,11 +84,12 @@ describe('hosted style: submit, then connect with a random client id', () => {
   });
 });
 
-const SCRIPTS = ['local-style.mjs', ...(hasPython() ? ['local_style.py'] : [])];
+describe.each([
+  { script: 'local-style.mjs', needs: 'node', runs: true },
+  { script: 'local_style.py', needs: 'python3', runs: hasPython() },
+])('local style, $script with $needs: connect, then submit under its own id', ({ script, runs }) => {
+  beforeEach(({ skip }) => skip(!runs, 'there is no python3 on this machine'));
 
-test.skipIf(hasPython())('local_style.py needs a python3 on this machine', () => {});
-
-describe.each(SCRIPTS)('local style, %s: connect, then submit under an id of its own', (script) => {
   test('a workflow with previews ends with its file', async () => {
     const run = await local(script, growing({ prefix: script, seed: 70 }));
     expect(run.stderr).toBe('');

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { validateWorkflow } from '../../src/engine/validate.ts';
 import { ALL_NODES } from '../../src/nodes/library.ts';
+import type { NodeDef } from '../../src/nodes/node.ts';
 import { type Json, isJsonObject, parseJson, stringifyJson } from '../../src/wire/json.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 
@@ -212,5 +213,107 @@ describe('graphs', () => {
       graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
     graph.end = { class_type: 'SaveImage', inputs: { images: ['20000', 0], filename_prefix: 'x' } };
     expect(judge(graph).ok).toBe(true);
+  });
+});
+
+describe('graphs made to be slow', () => {
+  const COUNT = 5000;
+
+  /** A chain, every node of which is saved; `first` begins it. */
+  function comb(first: object): object {
+    const graph: { [id: string]: object } = { n0: first };
+    for (let i = 1; i <= COUNT; i++) {
+      graph[`n${i}`] = { class_type: 'ImageInvert', inputs: { image: [`n${i - 1}`, 0] } };
+      graph[`s${i}`] = {
+        class_type: 'SaveImage',
+        inputs: { images: [`n${i}`, 0], filename_prefix: 'x' },
+      };
+    }
+    return graph;
+  }
+
+  test('one chain saved at every node is judged node by node', () => {
+    const result = judge(comb(EMPTY));
+    expect(result.ok && result.value.outputs).toHaveLength(COUNT);
+  });
+
+  test('every output that fails is named with a node that is to blame', () => {
+    const nodeErrors = refusalOf(comb({ ...EMPTY, inputs: {} })).node_errors as {
+      n0: { dependent_outputs: string[] };
+    };
+    expect(Object.keys(nodeErrors)).toEqual(['n0']);
+    expect(nodeErrors.n0.dependent_outputs.toSorted()).toEqual(
+      Array.from({ length: COUNT }, (_, i) => `s${i + 1}`).toSorted(),
+    );
+  });
+
+  test('an INT of more digits than Python reads is refused', () => {
+    const { node_errors: nodeErrors } = refusalOf(saving({ width: '9'.repeat(1_000_000) }));
+    expect(nodeErrors).toMatchObject({ '1': { errors: [{ type: 'invalid_input_type' }] } });
+  });
+});
+
+describe('cycles and errors together', () => {
+  const cycle = {
+    a: { class_type: 'ImageInvert', inputs: { image: ['b', 0] } },
+    b: { class_type: 'ImageInvert', inputs: { image: ['c', 0] } },
+    c: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } },
+  };
+  const save = (from: string) => ({
+    class_type: 'SaveImage',
+    inputs: { images: [from, 0], filename_prefix: 'x' },
+  });
+
+  test.each(['a', 'b', 'c'])('an output behind %s of a cycle is refused', (id) => {
+    expect(refusalOf({ ...cycle, s: save(id) }).error).toMatchObject({
+      details: expect.stringMatching(/^Dependency cycle: /) as string,
+    });
+  });
+
+  test('a node linked to itself is a cycle of one', () => {
+    const graph = { a: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } }, s: save('a') };
+    expect(refusalOf(graph).error).toMatchObject({ details: 'Dependency cycle: a -> a' });
+  });
+
+  test('a node that merely has the name of an object member is an ordinary node', () => {
+    const graph = JSON.parse(
+      '{"__proto__":{"class_type":"ImageInvert","inputs":{}},"s":{"class_type":"SaveImage","inputs":{"images":["__proto__",0],"filename_prefix":"x"}}}',
+    ) as object;
+    const { node_errors: nodeErrors } = refusalOf(graph);
+    expect(Object.keys(nodeErrors as object)).toEqual(['__proto__']);
+  });
+});
+
+test('a list of more than 20 options is told as its length', () => {
+  const options = Array.from({ length: 42 }, (_, i) => `o${i}`);
+  const picker: NodeDef = {
+    name: 'Picker',
+    displayName: null,
+    description: '',
+    category: '',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { which: [options] },
+    outputs: [],
+    outputNode: true,
+    run: () => ({ outputs: [] }),
+  };
+  const workflow = { '1': { class_type: 'Picker', inputs: { which: 'bogus' } } };
+  expect(validateWorkflow(workflow, new Map([['Picker', picker]]))).toMatchObject({
+    error: {
+      details: {
+        node_errors: {
+          '1': {
+            errors: [
+              {
+                type: 'value_not_in_list',
+                details: "which: 'bogus' not in (list of length 42)",
+                extra_info: { input_name: 'which', input_config: null, received_value: 'bogus' },
+              },
+            ],
+          },
+        },
+      },
+    },
   });
 });

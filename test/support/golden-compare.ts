@@ -69,8 +69,14 @@ function compareSocket(
   return [
     ...((agreed ?? '') === socket.extensions ? [] : [`extensions: ${socket.extensions || 'none'}`]),
     ...(wasClosed === (socket.closeCode() !== undefined) ? [] : [`closed: ${!wasClosed}`]),
+    ...(socket.frames.every(beginsWithType) ? [] : ['a text frame that does not begin with {"type"']),
     ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, loosely),
   ];
+}
+
+/** One client tells frames apart by their first seven characters. */
+function beginsWithType(frame: Frame): boolean {
+  return typeof frame !== 'string' || frame.startsWith('{"type"');
 }
 
 function asRecorded(frame: Frame, replayed: Replayed): Frame {
@@ -238,5 +244,11 @@ export function compareJson(
     );
   }
   if (JSON.stringify(theirs) === JSON.stringify(ours)) return [];
-  return [`${path} ${ours === undefined ? 'absent' : JSON.stringify(ours).slice(0, 160)}`];
+  return [`${path} ${ours === undefined ? 'absent' : briefly(ours)}`];
+}
+
+function briefly(value: Json): string {
+  const text = JSON.stringify(value);
+  if (text.length <= 80 || typeof value !== 'object') return text;
+  return Array.isArray(value) ? '[…]' : '{…}';
 }

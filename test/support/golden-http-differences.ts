@@ -1,0 +1,124 @@
+import { type Case, type Meant, JSON_TYPE, badInput, badUpload, meant } from './golden-differences.ts';
+
+const CORS = [
+  'access-control-allow-methods: POST, GET, DELETE, PUT, PATCH, OPTIONS',
+  'access-control-allow-headers: Content-Type, Authorization, X-API-Key, Comfy-User, Range',
+];
+const CORS_ON_ERROR = [
+  'access-control-allow-origin: *',
+  ...CORS,
+  'access-control-allow-credentials: true',
+];
+
+const OWN_FACTS = [
+  'system.required_frontend_version null',
+  'system.required_templates_version null',
+  'system.argv ["holdover"]',
+];
+
+const MODEL_FOLDERS: readonly string[] = [
+  '[0].folders ["checkpoints"]',
+  '[1].folders ["loras"]',
+  '[2].folders ["vae"]',
+  '[3].folders ["text_encoders"]',
+  '[4].folders ["diffusion_models"]',
+  '[5].folders[0] "clip_vision"',
+  '[6].folders[0] "style_models"',
+  '[7].folders[0] "embeddings"',
+  '[8].folders[0] "diffusers"',
+  '[9].folders[0] "vae_approx"',
+  '[10].folders ["controlnet"]',
+  '[11].folders[0] "gligen"',
+  '[12].folders[0] "upscale_models"',
+  '[13].folders[0] "hypernetworks"',
+  '[14].folders[0] "photomaker"',
+  '[15].folders[0] "classifiers"',
+  '[16].folders[0] "model_patches"',
+  '[17].folders[0] "audio_encoders"',
+];
+
+const PATH_FOLDERS: readonly string[] = [
+  ...['checkpoints', 'configs', 'loras', 'vae', 'text_encoders', 'diffusion_models', 'clip_vision'],
+  ...['style_models', 'embeddings', 'diffusers', 'vae_approx', 'controlnet', 'gligen', 'upscale_models'],
+  ...['custom_nodes', 'hypernetworks', 'photomaker', 'classifiers', 'model_patches', 'audio_encoders'],
+];
+
+const closed = (where: string, hasBody: 'json' | 'empty'): Meant =>
+  meant('origin', where, 'status 403', ...(hasBody === 'json' ? ['content-type: none', 'body ""'] : []));
+
+const empty = (where: string): Meant => meant('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
+
+/** Scenarios without sockets. */
+export const CALL_CASES: readonly Case[] = [
+  {
+    scenario: 'http-generic',
+    args: ['--max-upload-size', '1'],
+    meant: [
+      meant('start-page', '5 HEAD /', 'content-type: text/html; charset=utf-8'),
+      meant(
+        'userdata',
+        '37 POST /userdata/big.txt',
+        ...['status 405', 'allow: GET,HEAD', 'body "405: Method Not Allowed"'],
+      ),
+    ],
+  },
+  {
+    scenario: 'cors-mode',
+    args: ['--enable-cors-header'],
+    meant: [
+      ...['0 GET /prompt', '1 OPTIONS /prompt', '2 OPTIONS /nope', '3 GET /nope', '5 POST /interrupt', '7 POST /prompt'].map(
+        (where) => meant('cors', where, ...CORS),
+      ),
+      meant('cors', '4 PUT /prompt', ...CORS_ON_ERROR),
+      meant('cors', '6 POST /prompt', ...CORS_ON_ERROR),
+      badInput('6 POST /prompt'),
+    ],
+  },
+  {
+    scenario: 'origin-check',
+    meant: [
+      closed('9 POST /interrupt', 'empty'),
+      closed('14 GET /prompt', 'json'),
+      closed('15 POST /interrupt', 'empty'),
+      closed('18 GET /prompt', 'json'),
+      closed('19 POST /interrupt', 'empty'),
+    ],
+  },
+  {
+    scenario: 'mask-upload',
+    meant: [
+      ...['17', '18'].map((n) =>
+        badUpload(`${n} POST /upload/mask`, 'original_ref must be JSON that names a file.'),
+      ),
+      badUpload(
+        '19 POST /upload/mask',
+        'The mask is 10x10, its original 24x16; they must be of one size.',
+      ),
+    ],
+  },
+  {
+    scenario: 'info-routes',
+    // The start page and the address of its own source.
+    loosely: { without: [0, 1] },
+    meant: [
+      meant('system-stats', '2 GET /system_stats', ...OWN_FACTS),
+      meant('system-stats', '3 GET /api/system_stats', ...OWN_FACTS),
+      meant('host-paths', '13 GET /experiment/models', ...MODEL_FOLDERS),
+      meant('users', '17 GET /users', 'migrated true'),
+      empty('21 GET /global_subgraphs'),
+      empty('22 GET /node_replacements'),
+      meant('host-paths', '23 GET /internal/folder_paths', ...PATH_FOLDERS.map((name) => `${name} absent`)),
+      meant(
+        'newer-routes',
+        '33 GET /api/jobs',
+        ...['status 200', JSON_TYPE],
+        'body {"jobs":[],"pagination":{"offset":0,"limit":200,"total":0,"has_more":false}}',
+      ),
+      meant(
+        'newer-routes',
+        '34 GET /api/job/x/status',
+        ...[JSON_TYPE, 'body {"code":"not_found","message":"Job not found"}'],
+      ),
+    ],
+  },
+];

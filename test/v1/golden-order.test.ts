@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { gistOf } from '../support/golden-gist.ts';
+import { type GoldenHouse, openGoldenHouse } from '../support/golden-house.ts';
+import { ownFrame } from '../support/golden-normal.ts';
+import { type GoldenSocket, openGoldenSocket } from '../support/golden-socket.ts';
+
+const HOUSES = { previews: ['--preview-method', 'auto'], silent: ['--preview-method', 'none'] } as const;
+const houses = new Map<string, GoldenHouse>();
+
+beforeAll(async () => {
+  const inputs = new Map([['corrupt.png', Buffer.from('no picture')]]);
+  for (const [name, args] of Object.entries(HOUSES)) houses.set(name, await openGoldenHouse(args, inputs));
+});
+afterAll(() => Promise.all([...houses.values()].map((house) => house.close())));
+
+/** v1's transcripts write node 1 with two steps before an output node 2; this is ours of that shape. */
+const stepped = (seed: number) => ({
+  '1': {
+    class_type: 'ReactionDiffusion',
+    inputs: { width: 64, height: 64, seed, steps: 2, feed: 0.055, kill: 0.062 },
+  },
+  '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+});
+
+const START = ['S(1)', 'S(1)', 'execution_start', 'execution_cached[]', 'PS{1:r 0/1}', 'X(1)'];
+const OUTPUT = ['PS{1:f 2/2}', 'PS{1:f 2/2,2:r 0/1}', 'X(2)', 'executed(2)', 'PS{1:f 2/2,2:f 1/1}'];
+const END = ['execution_success', 'S(0)', 'X(null)'];
+const JPEG = 'binary 1 jpeg tag, jpeg bytes';
+
+describe('a sampler-like node of our own is told of in the order of the v1 transcripts', () => {
+  test.each([
+    {
+      title: 'T2: each step, then the output node, then the end',
+      ...{ house: 'silent', flags: {}, seed: 1 },
+      steps: ['PS{1:r 1/2}', 'P(1 1/2)', 'PS{1:r 2/2}', 'P(1 2/2)'],
+    },
+    {
+      title: 'T7: previews of type 1 after the progress of their step',
+      ...{ house: 'previews', flags: {}, seed: 2 },
+      steps: ['PS{1:r 1/2}', 'P(1 1/2)', JPEG, 'PS{1:r 2/2}', 'P(1 2/2)', JPEG],
+    },
+    {
+      title: 'T8: negotiated previews of type 4 before it',
+      ...{ house: 'previews', flags: { supports_preview_metadata: true }, seed: 3 },
+      steps: ['PS{1:r 1/2}', 'binary 4 jpeg', 'P(1 1/2)', 'PS{1:r 2/2}', 'binary 4 jpeg', 'P(1 2/2)'],
+    },
+  ])('$title', async ({ house, flags, seed, steps }) => {
+    const frames = await run(house, { prompt: stepped(seed), flags });
+    expect(frames).toEqual(['S(0)+sid', 'feature_flags', ...START, ...steps, ...OUTPUT, ...END]);
+  });
+
+  test('T3: a rerun names the cached nodes and executes none', async () => {
+    await run('silent', { prompt: stepped(4), flags: {} });
+    const frames = await run('silent', { prompt: stepped(4), flags: {} });
+    const cached = ['execution_cached["1","2"]', 'executed(2)', 'PS{2:f 1/1}'];
+    expect(frames).toEqual(['S(0)+sid', 'feature_flags', 'S(1)', 'S(1)', 'execution_start', ...cached, ...END]);
+  });
+});
+
+test('T21: an output made before the failure keeps its executed and its place in history', async () => {
+  const prompt = {
+    '1': { class_type: 'PreviewAny', inputs: { source: 'made' } },
+    '2': { class_type: 'LoadImage', inputs: { image: 'corrupt.png' } },
+    '3': { class_type: 'PreviewImage', inputs: { images: ['2', 0] } },
+  };
+  const frames = await run('silent', { prompt, flags: {}, promptId: 'partly' });
+  expect(frames.slice(-4)).toEqual(['X(2)', 'execution_error', 'S(0)', 'X(null)']);
+  expect(frames).toContain('executed(1)');
+  const response = await fetch(`http://127.0.0.1:${houses.get('silent')?.port}/history/partly`);
+  const { partly } = (await response.json()) as { partly: { outputs: unknown; status: object } };
+  expect(partly.outputs).toEqual({ '1': { text: ['made'] } });
+  expect(partly.status).toMatchObject({ status_str: 'error', completed: false });
+});
+
+async function run(
+  name: string,
+  order: { readonly prompt: object; readonly flags: object; readonly promptId?: string },
+): Promise<string[]> {
+  const port = houses.get(name)?.port;
+  const socket = await openGoldenSocket(`ws://127.0.0.1:${port}/ws?clientId=order`, {});
+  const flags = { type: 'feature_flags', data: order.flags };
+  socket.send({ t_ms: 0, socket: 'order', json: flags } as Parameters<GoldenSocket['send']>[0]);
+  await until(socket, 'feature_flags');
+  const body = { prompt: order.prompt, client_id: 'order', ...(order.promptId && { prompt_id: order.promptId }) };
+  const response = await fetch(`http://127.0.0.1:${port}/prompt`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(200);
+  await until(socket, 'X(null)');
+  await socket.settle();
+  await socket.close();
+  return gistsOf(socket);
+}
+
+async function until(socket: GoldenSocket, gist: string): Promise<void> {
+  const deadlineMs = performance.now() + 20_000;
+  while (!gistsOf(socket).includes(gist)) {
+    if (performance.now() > deadlineMs) throw new Error(`no ${gist} in ${gistsOf(socket).join(' ')}`);
+    await socket.news(1000);
+  }
+}
+
+function gistsOf(socket: GoldenSocket): string[] {
+  return socket.frames.map((frame) => gistOf(ownFrame(frame)));
+}
