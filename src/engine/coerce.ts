@@ -21,11 +21,18 @@ const TOO_LONG = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer strin
 
 /** Applies v1's conversion for a declared type; files by reference are never touched. */
 export function coerce(type: Json, value: Json): Coerced {
-  const plain = isJsonObject(value) && '__value__' in value ? (value['__value__'] ?? null) : value;
+  const plain = unwrap(value);
   if (isJsonObject(plain) && plain['__type'] === 'core/ASSET') return { ok: true, value: plain };
   const convert =
     typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
   return convert ? convert(plain) : { ok: true, value: plain };
+}
+
+/** Clients wrap literals that could be taken for something else: `{"__value__": X}` is X. */
+export function unwrap(value: Json): Json {
+  return isJsonObject(value) && Object.hasOwn(value, '__value__')
+    ? (value['__value__'] ?? null)
+    : value;
 }
 
 /** -1, 0 or 1, exact for integers beyond a double. */

@@ -2,7 +2,9 @@ import type { InputSpec, NodeDef } from '../nodes/node.ts';
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { pythonRepr, pythonStr } from '../wire/python-text.ts';
 import type { NodeErrorEntry } from '../wire/v1.ts';
-import { coerce, compareNumbers, numberText } from './coerce.ts';
+import { coerce, compareNumbers, numberText, unwrap } from './coerce.ts';
+import { type Found, type RawGraph, configOf, entry } from './validate-entry.ts';
+import { classOf, judgeLink, looksLinked } from './validate-link.ts';
 
 /** What validation found at one node: its own errors, or the exception that cut it short. */
 export type Verdict = {
@@ -18,13 +20,15 @@ export type Verdict = {
   readonly thrown?: { readonly type: string; readonly message: string };
 };
 
-type Graph = { readonly [id: string]: Json };
-
 /** v1 prints longer option lists as a count. */
 const LONG_LIST = 20;
 
 /** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
-export function judgeNode(id: string, graph: Graph, nodes: ReadonlyMap<string, NodeDef>): Verdict {
+export function judgeNode(
+  id: string,
+  graph: RawGraph,
+  nodes: ReadonlyMap<string, NodeDef>,
+): Verdict {
   const node = graph[id] as JsonObject;
   const def = nodes.get(classOf(node));
   const draft = {
@@ -46,96 +50,26 @@ export function judgeNode(id: string, graph: Graph, nodes: ReadonlyMap<string, N
       continue;
     }
     const value = inputs[input] as Json;
-    const found = Array.isArray(value)
-      ? judgeLink(input, spec, value as readonly Json[], { graph, nodes })
-      : judgeLiteral(input, spec, value, def);
+    const literal = Array.isArray(value) ? { value } : judgeLiteral(input, spec, value, def);
+    const isLink = Array.isArray(value) || ('value' in literal && looksLinked(literal.value));
+    const found = isLink
+      ? judgeLink(input, spec, unwrap(value) as readonly Json[], { graph, nodes })
+      : literal;
     if ('thrown' in found) return { ...draft, thrown: found.thrown };
     if ('error' in found) draft.errors.push(found.error);
-    else if ('link' in found) draft.links.push({ input, spec, link: found.link });
-    else draft.coerced[input] = found.value;
+    else if ('link' in found) {
+      draft.links.push({ input, spec, link: found.link });
+      draft.coerced[input] = unwrap(value);
+    } else draft.coerced[input] = found.value;
   }
   draft.errors.push(...customErrors(def, inputs));
   return draft;
 }
 
-/** `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
-export function configOf([type, options = {}]: InputSpec): Json {
-  return [type as Json, options];
-}
-
-export function entry(
-  type: string,
-  message: string,
-  details: string,
-  info: JsonObject,
-): NodeErrorEntry {
-  return { type, message, details, extra_info: info };
-}
-
-type Found =
-  | { readonly error: NodeErrorEntry }
-  | { readonly link: readonly [string, number] }
-  | { readonly value: Json }
-  | { readonly thrown: { readonly type: string; readonly message: string } };
-
 function* declared(def: NodeDef): Generator<{ input: string; spec: InputSpec; required: boolean }> {
   for (const [input, spec] of Object.entries(def.required)) yield { input, spec, required: true };
   for (const [input, spec] of Object.entries(def.optional ?? {}))
     yield { input, spec, required: false };
-}
-
-function judgeLink(
-  input: string,
-  spec: InputSpec,
-  value: readonly Json[],
-  { graph, nodes }: { graph: Graph; nodes: ReadonlyMap<string, NodeDef> },
-): Found {
-  const info = { input_name: input, input_config: configOf(spec) };
-  if (value.length !== 2) {
-    const message = 'Bad linked input, must be a length-2 list of [node_id, slot_index]';
-    return {
-      error: entry('bad_linked_input', message, input, { ...info, received_value: value as Json }),
-    };
-  }
-  const [from = null, slot = null] = value;
-  const source =
-    typeof from === 'string' && Object.hasOwn(graph, from)
-      ? (graph[from] as JsonObject)
-      : undefined;
-  const def = source && nodes.get(classOf(source));
-  if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(from) } };
-  if (typeof slot !== 'number' || !Number.isInteger(slot)) {
-    return { thrown: { type: 'TypeError', message: 'tuple indices must be integers or slices' } };
-  }
-  // Python counts negative slots from the end; the original runs them.
-  const received = def.outputs.at(slot)?.type;
-  if (received === undefined)
-    return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
-  if (fits(received, spec[0])) return { link: [from as string, slot] };
-  const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
-  const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
-  const more = { ...info, received_type: received, linked_node: [from, slot] };
-  return {
-    error: entry(
-      'return_type_mismatch',
-      'Return type mismatch between linked nodes',
-      details,
-      more,
-    ),
-  };
-}
-
-function classOf(node: JsonObject): string {
-  const name = node['class_type'];
-  return typeof name === 'string' ? name : '';
-}
-
-/** `*` fits everything; a comma list fits when one of its types does. */
-function fits(received: string, wanted: string | readonly string[]): boolean {
-  if (typeof wanted !== 'string') return false;
-  if (received === wanted || received === '*' || wanted === '*') return true;
-  const types = wanted.split(',').map((type) => type.trim());
-  return received.split(',').some((type) => types.includes(type.trim()));
 }
 
 function judgeLiteral(input: string, spec: InputSpec, given: Json, def: NodeDef): Found {

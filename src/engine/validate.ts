@@ -3,7 +3,8 @@ import { type Json, isJsonObject } from '../wire/json.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
 import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
-import { type Verdict, configOf, entry } from './validate-node.ts';
+import { configOf, entry } from './validate-entry.ts';
+import type { Verdict } from './validate-node.ts';
 import { type Survey, spoiled, surveyGraph } from './validate-survey.ts';
 
 /** A workflow fit to run: literals coerced, and the output nodes to run it for. */

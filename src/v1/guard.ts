@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** Why a request is refused before anybody looks at what it asks. */
-export type Refusal = { readonly status: 400 | 403; readonly reason: string };
+export type Refusal = { readonly status: 400 | 403 | 431; readonly reason: string };
 
 export type Guard = (request: IncomingMessage) => Refusal | undefined;
 
@@ -14,12 +14,18 @@ type Options = {
 
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
+/** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
+const MAX_HEADERS = 100;
+
 /**
  * Host allow-list (DNS rebinding), v1's origin check (cross-site requests), and fetch metadata.
  * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
  */
 export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
   return (request) => {
+    if (request.rawHeaders.length / 2 > MAX_HEADERS) {
+      return { status: 431, reason: 'too many headers' };
+    }
     const host = soleHost(request);
     if (host === undefined) return { status: 400, reason: 'bad host' };
     if (!request.url?.startsWith('/') && request.url !== '*') {
@@ -77,7 +83,7 @@ function soleHost(request: IncomingMessage): URL | undefined {
 }
 
 function targetsHost(target: string, host: URL): boolean {
-  return URL.canParse(target) && new URL(target).host === host.host;
+  return URL.canParse(target) && new URL(target).origin === host.origin;
 }
 
 function isLoopbackName(hostname: string): boolean {

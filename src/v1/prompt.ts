@@ -33,6 +33,8 @@ async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   // Several clients lose a job for ever when its frames overtake this answer.
   ctx.res.once('close', accepted.release);
   ctx.res.once('finish', accepted.release);
+  // Who hung up meanwhile has closed already; the prompt runs all the same.
+  if (ctx.res.destroyed) accepted.release();
   sendJson(ctx, answer(accepted));
 }
 

@@ -253,6 +253,27 @@ describe('graphs made to be slow', () => {
   });
 });
 
+describe('links in a wrapper', () => {
+  const preview = (value: unknown) => ({
+    '1': EMPTY,
+    '2': { class_type: 'PreviewImage', inputs: { images: { __value__: value } } },
+  });
+
+  test('are links', () => {
+    const result = judge(preview(['1', 0]));
+    expect(result.ok && result.value.workflow['2']?.inputs).toEqual({ images: ['1', 0] });
+  });
+
+  test.each([
+    ['nothing', ['77', 0]],
+    ['no slot', ['1', 7]],
+    ['the node itself', ['2', 0]],
+  ])('to %s are refused as they are without it', (_what, link) => {
+    const bare = { '1': EMPTY, '2': { class_type: 'PreviewImage', inputs: { images: link } } };
+    expect(refusalOf(preview(link))).toEqual(refusalOf(bare));
+  });
+});
+
 describe('cycles and errors together', () => {
   const cycle = {
     a: { class_type: 'ImageInvert', inputs: { image: ['b', 0] } },

@@ -1,24 +1,12 @@
 import sharp from 'sharp';
-import { type Json, isJsonObject, parseJson } from '../../src/wire/json.ts';
-import { gistOf, isTick } from './golden-gist.ts';
+import { parseJson } from '../../src/wire/json.ts';
+import { type Loosely, compareFrames, compareJson } from './golden-frames.ts';
 import type { Answer } from './golden-http.ts';
 import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normal.ts';
 import type { Replayed } from './golden-replay.ts';
 import { type GoldenExchange, type Scenario, isReceived } from './golden-scenario.ts';
 import type { Frame, GoldenSocket } from './golden-socket.ts';
 import { recordedFile } from './recordings.ts';
-
-/** What of a recording is chance, so that it is not compared. */
-export type Loosely = {
-  /** `status` frames that other calls cause may come anywhere. */
-  readonly floatingStatus?: true;
-  /** Frames of different prompts may come in any order. */
-  readonly byPrompt?: true;
-  /** How many steps an interrupted node managed is up to the clock. */
-  readonly anyTicks?: true;
-  /** Sockets, or exchanges by number, that recorded what came of a fault not repeated here. */
-  readonly without?: readonly (string | number)[];
-};
 
 /** Every way in which our server differed, by what it differed in; empty when it did not. */
 export type Differences = { readonly [where: string]: readonly string[] };
@@ -45,7 +33,8 @@ export async function differencesOf(
   const without = new Set(loosely.without);
   const found: { [where: string]: readonly string[] } = {};
   for (const [label, socket] of replayed.sockets) {
-    if (!without.has(label)) found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, loosely });
+    if (!without.has(label))
+      found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, loosely });
   }
   for (const [index, exchange] of scenario.exchanges.entries()) {
     if (without.has(index)) continue;
@@ -54,7 +43,9 @@ export async function differencesOf(
     const where = `${index} ${method} ${path}`;
     found[where] = answer ? await compareExchange(exchange, answer, replayed) : ['no answer'];
   }
-  return Object.fromEntries(Object.entries(found).filter(([, differences]) => differences.length > 0));
+  return Object.fromEntries(
+    Object.entries(found).filter(([, differences]) => differences.length > 0),
+  );
 }
 
 function compareSocket(
@@ -63,13 +54,17 @@ function compareSocket(
   { socket, replayed, loosely }: { socket: GoldenSocket; replayed: Replayed; loosely: Loosely },
 ): string[] {
   const own = records.filter((record) => record.socket === label);
-  const agreed = own.find(({ event }) => event === 'open')?.handshake?.headers['Sec-WebSocket-Extensions'];
+  const agreed = own.find(({ event }) => event === 'open')?.handshake?.headers[
+    'Sec-WebSocket-Extensions'
+  ];
   const wasClosed = own.some(({ event }) => event === 'closed');
   const mine = socket.frames.map((frame) => ownFrame(asRecorded(frame, replayed)));
   return [
     ...((agreed ?? '') === socket.extensions ? [] : [`extensions: ${socket.extensions || 'none'}`]),
     ...(wasClosed === (socket.closeCode() !== undefined) ? [] : [`closed: ${!wasClosed}`]),
-    ...(socket.frames.every(beginsWithType) ? [] : ['a text frame that does not begin with {"type"']),
+    ...(socket.frames.every(beginsWithType)
+      ? []
+      : ['a text frame that does not begin with {"type"']),
     ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, loosely),
   ];
 }
@@ -87,79 +82,6 @@ function asRecorded(frame: Frame, replayed: Replayed): Frame {
   const head = Buffer.from(frame.subarray(0, 8));
   head.writeUInt32BE(about.length, 4);
   return Buffer.concat([head, about, frame.subarray(end)]);
-}
-
-type Named = { readonly gist: string; readonly frame: Json };
-
-/** Frame by frame in order; a minus was recorded and is missing, a plus is ours alone. */
-export function compareFrames(
-  recorded: readonly Json[],
-  mine: readonly Json[],
-  { floatingStatus, byPrompt, anyTicks }: Loosely,
-): string[] {
-  const named = (frames: readonly Json[]): Named[] => {
-    const rename = createTempNames();
-    return frames
-      .map((frame) => parseJson(rename(JSON.stringify(frame))))
-      .map((frame) => ({ gist: gistOf(frame), frame: withoutMinted(frame) }))
-      .filter(({ gist }) => anyTicks === undefined || !isTick(gist));
-  };
-  const lineOf = ({ gist, frame }: Named): string => {
-    if (gist.startsWith('S(')) return floatingStatus || byPrompt ? 'status' : '';
-    return byPrompt ? ((frame as { data?: { prompt_id?: string } }).data?.prompt_id ?? '') : '';
-  };
-  const [theirs, ours] = [named(recorded), named(mine)];
-  const lines = [...new Set([...theirs, ...ours].map(lineOf))];
-  return lines.flatMap((line) => {
-    const [left, right] = [theirs, ours].map((all) => all.filter((one) => lineOf(one) === line));
-    const prefix = line === '' || !byPrompt ? '' : `${line}: `;
-    return align(left ?? [], right ?? []).map((text) => prefix + text);
-  });
-}
-
-/** A socket id the server minted is as good as any other of its kind. */
-function withoutMinted(frame: Json): Json {
-  const sid = (frame as { data?: { sid?: string } }).data?.sid;
-  if (sid === undefined || !/^[0-9a-f]{32}$/.test(sid)) return frame;
-  return parseJson(JSON.stringify(frame).replace(sid, '<32 hex>'));
-}
-
-/** The longest common run of gists, then the contents of what lies side by side. */
-function align(theirs: readonly Named[], ours: readonly Named[]): string[] {
-  const lengths = theirs.map(() => new Array<number>(ours.length + 1).fill(0));
-  lengths.push(new Array<number>(ours.length + 1).fill(0));
-  const at = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
-  for (let i = theirs.length - 1; i >= 0; i--) {
-    for (let j = ours.length - 1; j >= 0; j--) {
-      const same = theirs[i]?.gist === ours[j]?.gist;
-      (lengths[i] as number[])[j] = same
-        ? at(i + 1, j + 1) + 1
-        : Math.max(at(i + 1, j), at(i, j + 1));
-    }
-  }
-  const found: string[] = [];
-  let [i, j] = [0, 0];
-  while (i < theirs.length || j < ours.length) {
-    const [left, right] = [theirs[i], ours[j]];
-    if (left && right && left.gist === right.gist) {
-      const differing = compareJson(left.frame, right.frame, '');
-      const reordered =
-        differing.length === 0 && JSON.stringify(left.frame) !== JSON.stringify(right.frame);
-      found.push(
-        ...differing.map((text) => `${left.gist}: ${text}`),
-        ...(reordered ? [`${left.gist}: key order`] : []),
-      );
-      i++;
-      j++;
-    } else if (right && (!left || at(i, j + 1) >= at(i + 1, j))) {
-      found.push(`+ ${right.gist}`);
-      j++;
-    } else {
-      found.push(`- ${left?.gist}`);
-      i++;
-    }
-  }
-  return found;
 }
 
 async function compareExchange(
@@ -212,6 +134,7 @@ async function compareBody(
 
 /** Decoders and encoders differ; the pixels of what is lossless do not. */
 async function comparePicture(recorded: Buffer, mine: Buffer): Promise<string[]> {
+  if (mine.length === 0) return ['no picture'];
   const [theirs, ours] = await Promise.all(
     [recorded, mine].map((bytes) =>
       sharp(bytes).ensureAlpha().raw().toBuffer({ resolveWithObject: true }),
@@ -224,31 +147,4 @@ function gistOfBody(text: string, isJson: boolean): string {
   if (!isJson) return JSON.stringify(text.slice(0, 80));
   const { error } = parseJson(text) as { error?: { type?: string } };
   return error?.type === undefined ? text.slice(0, 120) : `error ${error.type}`;
-}
-
-/** Leaves in which two values differ, with what ours holds. */
-export function compareJson(
-  theirs: Json | undefined,
-  ours: Json | undefined,
-  path: string,
-): string[] {
-  if (isJsonObject(theirs) && isJsonObject(ours)) {
-    const keys = [...new Set([...Object.keys(theirs), ...Object.keys(ours)])];
-    return keys.flatMap((key) =>
-      compareJson(theirs[key], ours[key], path === '' ? key : `${path}.${key}`),
-    );
-  }
-  if (Array.isArray(theirs) && Array.isArray(ours) && theirs.length === ours.length) {
-    return theirs.flatMap((item: Json, index) =>
-      compareJson(item, ours[index] as Json, `${path}[${index}]`),
-    );
-  }
-  if (JSON.stringify(theirs) === JSON.stringify(ours)) return [];
-  return [`${path} ${ours === undefined ? 'absent' : briefly(ours)}`];
-}
-
-function briefly(value: Json): string {
-  const text = JSON.stringify(value);
-  if (text.length <= 80 || typeof value !== 'object') return text;
-  return Array.isArray(value) ? '[…]' : '{…}';
 }

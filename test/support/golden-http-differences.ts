@@ -1,4 +1,11 @@
-import { type Case, type Meant, JSON_TYPE, badInput, badUpload, meant } from './golden-differences.ts';
+import {
+  type Case,
+  type Meant,
+  JSON_TYPE,
+  badInput,
+  badUpload,
+  meant,
+} from './golden-differences.ts';
 
 const CORS = [
   'access-control-allow-methods: POST, GET, DELETE, PUT, PATCH, OPTIONS',
@@ -38,15 +45,38 @@ const MODEL_FOLDERS: readonly string[] = [
 ];
 
 const PATH_FOLDERS: readonly string[] = [
-  ...['checkpoints', 'configs', 'loras', 'vae', 'text_encoders', 'diffusion_models', 'clip_vision'],
-  ...['style_models', 'embeddings', 'diffusers', 'vae_approx', 'controlnet', 'gligen', 'upscale_models'],
-  ...['custom_nodes', 'hypernetworks', 'photomaker', 'classifiers', 'model_patches', 'audio_encoders'],
+  'checkpoints',
+  'configs',
+  'loras',
+  'vae',
+  'text_encoders',
+  'diffusion_models',
+  'clip_vision',
+  'style_models',
+  'embeddings',
+  'diffusers',
+  'vae_approx',
+  'controlnet',
+  'gligen',
+  'upscale_models',
+  'custom_nodes',
+  'hypernetworks',
+  'photomaker',
+  'classifiers',
+  'model_patches',
+  'audio_encoders',
 ];
 
 const closed = (where: string, hasBody: 'json' | 'empty'): Meant =>
-  meant('origin', where, 'status 403', ...(hasBody === 'json' ? ['content-type: none', 'body ""'] : []));
+  meant(
+    'origin',
+    where,
+    'status 403',
+    ...(hasBody === 'json' ? ['content-type: none', 'body ""'] : []),
+  );
 
-const empty = (where: string): Meant => meant('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
+const empty = (where: string): Meant =>
+  meant('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
 
 /** Scenarios without sockets. */
 export const CALL_CASES: readonly Case[] = [
@@ -58,7 +88,9 @@ export const CALL_CASES: readonly Case[] = [
       meant(
         'userdata',
         '37 POST /userdata/big.txt',
-        ...['status 405', 'allow: GET,HEAD', 'body "405: Method Not Allowed"'],
+        'status 405',
+        'allow: GET,HEAD',
+        'body "405: Method Not Allowed"',
       ),
     ],
   },
@@ -66,9 +98,14 @@ export const CALL_CASES: readonly Case[] = [
     scenario: 'cors-mode',
     args: ['--enable-cors-header'],
     meant: [
-      ...['0 GET /prompt', '1 OPTIONS /prompt', '2 OPTIONS /nope', '3 GET /nope', '5 POST /interrupt', '7 POST /prompt'].map(
-        (where) => meant('cors', where, ...CORS),
-      ),
+      ...[
+        '0 GET /prompt',
+        '1 OPTIONS /prompt',
+        '2 OPTIONS /nope',
+        '3 GET /nope',
+        '5 POST /interrupt',
+        '7 POST /prompt',
+      ].map((where) => meant('cors', where, ...CORS)),
       meant('cors', '4 PUT /prompt', ...CORS_ON_ERROR),
       meant('cors', '6 POST /prompt', ...CORS_ON_ERROR),
       badInput('6 POST /prompt'),
@@ -107,17 +144,23 @@ export const CALL_CASES: readonly Case[] = [
       meant('users', '17 GET /users', 'migrated true'),
       empty('21 GET /global_subgraphs'),
       empty('22 GET /node_replacements'),
-      meant('host-paths', '23 GET /internal/folder_paths', ...PATH_FOLDERS.map((name) => `${name} absent`)),
+      meant(
+        'host-paths',
+        '23 GET /internal/folder_paths',
+        ...PATH_FOLDERS.map((name) => `${name} absent`),
+      ),
       meant(
         'newer-routes',
         '33 GET /api/jobs',
-        ...['status 200', JSON_TYPE],
+        'status 200',
+        JSON_TYPE,
         'body {"jobs":[],"pagination":{"offset":0,"limit":200,"total":0,"has_more":false}}',
       ),
       meant(
         'newer-routes',
         '34 GET /api/job/x/status',
-        ...[JSON_TYPE, 'body {"code":"not_found","message":"Job not found"}'],
+        JSON_TYPE,
+        'body {"code":"not_found","message":"Job not found"}',
       ),
     ],
   },

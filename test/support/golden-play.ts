@@ -7,15 +7,21 @@ import { scenarioOf } from './golden-scenario.ts';
 type Found = { readonly [where: string]: readonly string[] };
 
 /** Replays a case on a fresh server; `found` and `expected` are equal when all differences are meant. */
-export async function playAgain(
-  play: Case,
-): Promise<{ readonly found: Found; readonly expected: Found; readonly stalls: readonly string[] }> {
+export async function playAgain(play: Case): Promise<{
+  readonly found: Found;
+  readonly expected: Found;
+  readonly stalls: readonly string[];
+}> {
   const scenario = scenarioOf(play.scenario);
   const house = await openGoldenHouse(play.args ?? [], scenario.inputs);
   try {
     const replayed = await replay(house.port, scenario);
     const found = await differencesOf(scenario, replayed, play.loosely);
-    return { found: sorted(Object.entries(found)), expected: sorted(grouped(play.meant ?? [])), stalls: replayed.stalls };
+    return {
+      found: sorted(Object.entries(found)),
+      expected: sorted(grouped(play.meant ?? [])),
+      stalls: replayed.stalls,
+    };
   } finally {
     await house.close();
   }

@@ -114,15 +114,22 @@ async function untilIdle(port: number): Promise<void> {
  * Sockets are recorded in one file, calls in another. Of the frames of the very millisecond of a
  * call those came before it that end something: no call ends it so fast.
  */
-function receivedBefore({ records }: Scenario, label: string, step: Step | 'end'): readonly string[] {
-  const index = step === 'end' ? records.length : step.kind === 'ws' ? records.indexOf(step.record) : undefined;
+function receivedBefore(
+  { records }: Scenario,
+  label: string,
+  step: Step | 'end',
+): readonly string[] {
+  const index =
+    step === 'end' ? records.length : step.kind === 'ws' ? records.indexOf(step.record) : undefined;
   const own = records
     .filter((record, i) => isEarlier(record, i, { index, step }))
     .filter((record) => record.socket === label && isReceived(record));
   const gists = own.map((record) => gistOf(recordedFrame(record)));
   if (step === 'end' || step.kind === 'ws') return gists;
   const { atMs } = step;
-  const last = own.findLastIndex(({ t_ms: ms }, i) => ms < atMs || gists[i] === 'X(null)' || gists[i] === 'S(0)');
+  const last = own.findLastIndex(
+    ({ t_ms: ms }, i) => ms < atMs || gists[i] === 'X(null)' || gists[i] === 'S(0)',
+  );
   return gists.slice(0, last + 1);
 }
 

@@ -4,12 +4,16 @@ import { type GoldenHouse, openGoldenHouse } from '../support/golden-house.ts';
 import { ownFrame } from '../support/golden-normal.ts';
 import { type GoldenSocket, openGoldenSocket } from '../support/golden-socket.ts';
 
-const HOUSES = { previews: ['--preview-method', 'auto'], silent: ['--preview-method', 'none'] } as const;
+const HOUSES = {
+  previews: ['--preview-method', 'auto'],
+  silent: ['--preview-method', 'none'],
+} as const;
 const houses = new Map<string, GoldenHouse>();
 
 beforeAll(async () => {
   const inputs = new Map([['corrupt.png', Buffer.from('no picture')]]);
-  for (const [name, args] of Object.entries(HOUSES)) houses.set(name, await openGoldenHouse(args, inputs));
+  for (const [name, args] of Object.entries(HOUSES))
+    houses.set(name, await openGoldenHouse(args, inputs));
 });
 afterAll(() => Promise.all([...houses.values()].map((house) => house.close())));
 
@@ -31,18 +35,31 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
   test.each([
     {
       title: 'T2: each step, then the output node, then the end',
-      ...{ house: 'silent', flags: {}, seed: 1 },
+      house: 'silent',
+      flags: {},
+      seed: 1,
       steps: ['PS{1:r 1/2}', 'P(1 1/2)', 'PS{1:r 2/2}', 'P(1 2/2)'],
     },
     {
       title: 'T7: previews of type 1 after the progress of their step',
-      ...{ house: 'previews', flags: {}, seed: 2 },
+      house: 'previews',
+      flags: {},
+      seed: 2,
       steps: ['PS{1:r 1/2}', 'P(1 1/2)', JPEG, 'PS{1:r 2/2}', 'P(1 2/2)', JPEG],
     },
     {
       title: 'T8: negotiated previews of type 4 before it',
-      ...{ house: 'previews', flags: { supports_preview_metadata: true }, seed: 3 },
-      steps: ['PS{1:r 1/2}', 'binary 4 jpeg', 'P(1 1/2)', 'PS{1:r 2/2}', 'binary 4 jpeg', 'P(1 2/2)'],
+      house: 'previews',
+      flags: { supports_preview_metadata: true },
+      seed: 3,
+      steps: [
+        'PS{1:r 1/2}',
+        'binary 4 jpeg',
+        'P(1 1/2)',
+        'PS{1:r 2/2}',
+        'binary 4 jpeg',
+        'P(1 2/2)',
+      ],
     },
   ])('$title', async ({ house, flags, seed, steps }) => {
     const frames = await run(house, { prompt: stepped(seed), flags });
@@ -53,7 +70,15 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
     await run('silent', { prompt: stepped(4), flags: {} });
     const frames = await run('silent', { prompt: stepped(4), flags: {} });
     const cached = ['execution_cached["1","2"]', 'executed(2)', 'PS{2:f 1/1}'];
-    expect(frames).toEqual(['S(0)+sid', 'feature_flags', 'S(1)', 'S(1)', 'execution_start', ...cached, ...END]);
+    expect(frames).toEqual([
+      'S(0)+sid',
+      'feature_flags',
+      'S(1)',
+      'S(1)',
+      'execution_start',
+      ...cached,
+      ...END,
+    ]);
   });
 });
 
@@ -81,7 +106,11 @@ async function run(
   const flags = { type: 'feature_flags', data: order.flags };
   socket.send({ t_ms: 0, socket: 'order', json: flags } as Parameters<GoldenSocket['send']>[0]);
   await until(socket, 'feature_flags');
-  const body = { prompt: order.prompt, client_id: 'order', ...(order.promptId && { prompt_id: order.promptId }) };
+  const body = {
+    prompt: order.prompt,
+    client_id: 'order',
+    ...(order.promptId && { prompt_id: order.promptId }),
+  };
   const response = await fetch(`http://127.0.0.1:${port}/prompt`, {
     method: 'POST',
     body: JSON.stringify(body),
@@ -96,7 +125,8 @@ async function run(
 async function until(socket: GoldenSocket, gist: string): Promise<void> {
   const deadlineMs = performance.now() + 20_000;
   while (!gistsOf(socket).includes(gist)) {
-    if (performance.now() > deadlineMs) throw new Error(`no ${gist} in ${gistsOf(socket).join(' ')}`);
+    if (performance.now() > deadlineMs)
+      throw new Error(`no ${gist} in ${gistsOf(socket).join(' ')}`);
     await socket.news(1000);
   }
 }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { SOCKET_CASES } from '../support/golden-differences.ts';
+import { RUN_CASES } from '../support/golden-run-differences.ts';
+import { SOCKET_CASES } from '../support/golden-ws-differences.ts';
 import { playAgain } from '../support/golden-play.ts';
 
 describe('calls and frames of a recorded scenario are answered as recorded, or as docs/differences.md says', () => {
-  test.each(SOCKET_CASES)('$scenario', async (play) => {
+  test.each([...SOCKET_CASES, ...RUN_CASES])('$scenario', async (play) => {
     const { found, expected, stalls } = await playAgain(play);
     expect(found).toEqual(expected);
     expect(stalls).toEqual([]);

@@ -162,7 +162,7 @@ describe('4, 27, 28, 39: downloads', () => {
     expect(head.headers['content-type']).toBe('image/png');
   });
 
-  test('4: preview= answers a smaller picture in the format asked for', async () => {
+  test('4: preview= answers the picture in the format asked for', async () => {
     const answer = await raw('/view?filename=with%20space_00001_.png&preview=webp;90');
     expect(answer.headers['content-type']).toBe('image/webp');
     expect(Number(answer.headers['content-length'])).toBe(answer.body.length);

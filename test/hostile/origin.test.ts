@@ -1,0 +1,323 @@
+// perf-reliability.md 3.5 A, and the headers of F and G that come into us.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RawAnswer, dial, requestText, say, upgradeText } from '../support/raw-socket.ts';
+import { CANARY, expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
+
+let server: Holdover;
+let named: Holdover;
+
+beforeAll(async () => {
+  [server, named] = await Promise.all([
+    startHoldover(),
+    startHoldover({ args: ['--enable-cors-header', 'https://app.x'] }),
+  ]);
+});
+afterAll(() => Promise.all([server.dispose(), named.dispose()]));
+afterEach(() => expectUnharmed(server));
+
+async function ask(
+  target: string,
+  options: Parameters<typeof requestText>[1] = {},
+  at: Holdover = server,
+): Promise<RawAnswer> {
+  const key = `X-API-Key: ${CANARY}`;
+  const headers = [key, ...(options.headers ?? [])];
+  const answer = await say(at.port, requestText(target, { ...options, headers }));
+  expectDiscreet(answer);
+  return answer;
+}
+
+const EMPTY_PROMPT = { method: 'POST', body: '{"prompt":{}}' };
+
+describe('a name that is not ours', () => {
+  test.each([
+    ['attacker.com:8188', 403],
+    ['127.0.0.1.nip.io', 403],
+    ['localhost.attacker.com', 403],
+    ['0.0.0.0', 403],
+    ['0x7f000001.attacker.com', 403],
+    ['192.168.0.1', 403],
+    ['[::ffff:127.0.0.1]', 403],
+    ['127.0.0.1:8188@evil', 400],
+    ['127.0.0.1/evil', 400],
+    ['127.0.0.1:99999', 400],
+    ['', 400],
+    ['localhost.', 200],
+    ['LOCALHOST:8188', 200],
+    ['[::1]:8188', 200],
+    ['127.0.0.1', 200],
+    ['127.9.9.9', 200],
+  ])('Host: %s is answered %i', async (host, status) => {
+    expect(await ask('/queue', { headers: [`Host: ${host}`] })).toMatchObject({ status });
+  });
+
+  test('two of them are 400, whatever they say', async () => {
+    const headers = ['Host: 127.0.0.1', 'Host: 127.0.0.1'];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 400 });
+  });
+
+  test('none at all is 400', async () => {
+    const text = 'GET /queue HTTP/1.1\r\nConnection: close\r\n\r\n';
+    expect(await say(server.port, text)).toMatchObject({ status: 400 });
+  });
+
+  test('is refused before the upgrade too', async () => {
+    const headers = { Host: 'attacker.com:8188' };
+    const answer = await say(server.port, upgradeText('/ws', { headers }));
+    expect(answer).toMatchObject({ status: 403 });
+  });
+});
+
+describe('a page of another site', () => {
+  test.each([
+    'https://evil',
+    'null',
+    'http://localhost.attacker.com:8188',
+    'http://127.0.0.1:8188.evil',
+    'http://127.0.0.1.evil',
+    'file://',
+    'garbage',
+  ])('POST /prompt from %s is 403 without CORS headers', async (origin) => {
+    const headers = ['Host: 127.0.0.1:8188', `Origin: ${origin}`];
+    const answer = await ask('/prompt', { ...EMPTY_PROMPT, headers });
+    expect(answer).toMatchObject({ status: 403, body: '' });
+    expect(answer.raw).not.toMatch(/access-control/i);
+  });
+
+  test('on another port of this machine is 403', async () => {
+    const headers = ['Host: 127.0.0.1:8188', 'Origin: http://127.0.0.1:9999'];
+    expect(await ask('/prompt', { ...EMPTY_PROMPT, headers })).toMatchObject({ status: 403 });
+  });
+
+  test.each(['cross-site', 'CROSS-SITE'])('that says Sec-Fetch-Site: %s is 403', async (site) => {
+    const headers = [`Sec-Fetch-Site: ${site}`];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 403 });
+    expect(await ask('/prompt', { ...EMPTY_PROMPT, headers })).toMatchObject({ status: 403 });
+  });
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data'])(
+    'that needs no preflight because its body is %s is 403',
+    async (type) => {
+      const site = [`Content-Type: ${type}`, 'Sec-Fetch-Site: cross-site'];
+      const origin = [`Content-Type: ${type}`, 'Origin: https://evil'];
+      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: site })).toMatchObject({ status: 403 });
+      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: origin })).toMatchObject({ status: 403 });
+    },
+  );
+
+  test('may link to the start page, and to nothing else', async () => {
+    const headers = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
+    expect(await ask('/', { headers })).toMatchObject({ status: 200 });
+    expect(await ask('/view?filename=a.png', { headers })).toMatchObject({ status: 403 });
+    expect(await ask('/', { headers, method: 'POST' })).toMatchObject({ status: 403 });
+  });
+
+  test('asking beforehand is 403 and is allowed nothing', async () => {
+    const headers = ['Origin: https://evil', 'Access-Control-Request-Method: POST'];
+    const answer = await ask('/prompt', { method: 'OPTIONS', headers });
+    expect(answer).toMatchObject({ status: 403 });
+    expect(answer.raw).not.toMatch(/access-control-allow/i);
+  });
+
+  test.each([
+    ['https://evil', 403],
+    ['null', 403],
+    ['http://127.0.0.1.evil:8188', 403],
+    [null, 101],
+    ['http://127.0.0.1', 101],
+  ])('opening a socket with Origin %s is answered %i', async (origin, status) => {
+    const wire = await dial(server.port);
+    wire.send(upgradeText('/ws', { headers: { Origin: origin } }));
+    const text = (await wire.received(12)).toString();
+    wire.reset();
+    expect(text).toContain(`HTTP/1.1 ${status} `);
+  });
+});
+
+describe('a script, or a page of ours', () => {
+  test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])(
+    'may label its JSON %s',
+    async (type) => {
+      const headers = type === undefined ? [] : [`Content-Type: ${type}`];
+      const script = await ask('/prompt', { ...EMPTY_PROMPT, headers });
+      expect(JSON.parse(script.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+      const page = [...headers, 'Sec-Fetch-Site: same-origin', 'Origin: http://127.0.0.1'];
+      const ours = await ask('/prompt', { ...EMPTY_PROMPT, headers: page });
+      expect(JSON.parse(ours.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+    },
+  );
+});
+
+test.each([
+  ['https://app.x.evil', 403],
+  ['http://app.x', 403],
+  ['https://app.x:444', 403],
+  ['null', 403],
+  ['https://APP.x', 200],
+  ['https://app.x', 200],
+])('with --enable-cors-header https://app.x, Origin %s is answered %i', async (origin, status) => {
+  const answer = await ask('/queue', { headers: [`Origin: ${origin}`] }, named);
+  expect(answer).toMatchObject({ status });
+  const upgrade = upgradeText('/ws', { headers: { Origin: origin } });
+  const wire = await dial(named.port);
+  wire.send(upgrade);
+  expect((await wire.received(12)).toString()).toContain(` ${status === 200 ? 101 : 403} `);
+  wire.reset();
+});
+
+test.each(['/interrupt', '/free', '/upload/image', '/upload/mask'])(
+  'GET %s does nothing, with a 404 as on v1',
+  async (path) => {
+    expect(await ask(path)).toMatchObject({ status: 404 });
+  },
+);
+
+describe('a target', () => {
+  test.each([
+    ['/../../etc/passwd', 404],
+    ['//evil/x', 404],
+    ['/;/x', 404],
+    ['/view/..;/queue', 404],
+    ['/queue/../queue', 404],
+    ['/%2e%2e/%2e%2e/etc/passwd', 404],
+    ['/internal/logs/../../etc/passwd', 404],
+    ['/QUEUE', 404],
+    ['/queue/', 404],
+    ['/%00', 404],
+    ['/%ff%fe', 404],
+    ['/%zz', 404],
+    ['/history/%zz', 200],
+    ['/api/v2/jobs/%zz', 404],
+    ['/api/v2/internal/x', 404],
+    ['/manager/queue/start', 404],
+    ['http://evil/a', 400],
+    ['https://127.0.0.1/queue', 400],
+    ['http://127.0.0.1:1/queue', 400],
+    ['http://127.0.0.1/queue', 200],
+    ['ftp://127.0.0.1/queue', 400],
+    ['evil', 400],
+  ])('%s is answered %i', async (target, status) => {
+    expect(await ask(target)).toMatchObject({ status });
+  });
+
+  test.each(['/internal/logs', '/internal/folder_paths', '/internal/files/output', '/users', '/experiment/models'])(
+    '%s shows no path of this machine',
+    async (path) => {
+      const answer = await ask(path);
+      expect(answer.raw).not.toContain(server.dataDir);
+      expect(answer.raw).not.toMatch(/\/(home|root|tmp|work|usr)\//);
+    },
+  );
+
+  test.each(['TRACE', 'PROPFIND', 'DELETE', 'PATCH', 'PUT', 'LOCK'])('of %s is 405', async (method) => {
+    expect(await ask('/queue', { method })).toMatchObject({ status: 405 });
+  });
+
+  test('of CONNECT is closed', async () => {
+    const answer = await ask('evil.com:443', { method: 'CONNECT' });
+    expect([0, 400, 405]).toContain(answer.status);
+  });
+
+  test.each(['FOO', 'get', 'G E T'])('of the method %s is 400', async (method) => {
+    expect(await ask('/queue', { method })).toMatchObject({ status: 400 });
+  });
+});
+
+describe('a header', () => {
+  test.each([
+    ['Trailer: x', 200],
+    ['Trailer: x, transfer-encoding', 200],
+    ['Connection: close, authorization, x-api-key', 200],
+    ['X-HTTP-Method-Override: DELETE', 200],
+    ['X-Original-URL: /interrupt', 200],
+    ['X-Rewrite-URL: /interrupt', 200],
+    ['Comfy-User: ../../other', 200],
+    ['Accept-Encoding: br;q=NaN', 200],
+    ['Range: bytes=0-0', 200],
+    ['Cookie: a=b', 200],
+    ['Expect: foo', 417],
+    ['Transfer-Encoding: \x0bchunked', 400],
+    ['Transfer-Encoding : chunked', 400],
+    ['Transfer-Encoding: chunked\r\nContent-Length: 5', 400],
+    ['Content-Length: 1\r\nContent-Length: 2', 400],
+    ['Content-Length: -1', 400],
+    ['Content-Length: +5', 400],
+    ['X: a\r\n b', 400],
+    ['X: a\0b', 400],
+  ])('%s is answered %i', async (header, status) => {
+    expect(await ask('/queue', { headers: [header] })).toMatchObject({ status });
+  });
+
+  test('that tries to speak for a proxy is not believed', async () => {
+    const plain = await ask('/api/view?filename=nope.png');
+    for (const header of ['X-Forwarded-Host: evil', 'Forwarded: host=evil', 'X-Forwarded-Proto: https']) {
+      const answer = await ask('/api/view?filename=nope.png', { headers: [header] });
+      expect(answer.status).toBe(plain.status);
+      expect(answer.raw).not.toContain('evil');
+    }
+    const headers = ['Host: evil.com', 'X-Forwarded-Host: 127.0.0.1'];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 403 });
+  });
+
+  test('Upgrade: h2c is ignored or refused, never obeyed', async () => {
+    const headers = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA'];
+    const answer = await ask('/queue', { headers });
+    expect([200, 400, 404, 426]).toContain(answer.status);
+  });
+
+  test('of 100 KB is 431', async () => {
+    const headers = [`If-None-Match: "${'x'.repeat(100_000)}"`];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 431 });
+  });
+
+  test('hidden behind a hundred others is not forgotten: 431, before the upgrade too', async () => {
+    const many = Array.from({ length: 100 }, (_, i) => `X-${i}: v`);
+    const headers = [...many, 'Origin: https://evil'];
+    expect(await ask('/queue', { headers })).toMatchObject({ status: 431 });
+    const named = Object.fromEntries(headers.map((line) => line.split(': ') as [string, string]));
+    expect(await say(server.port, upgradeText('/ws', { headers: named }))).toMatchObject({ status: 431 });
+  });
+
+  test('X-Request-Id with a line of its own is not repeated', async () => {
+    const answer = await ask('/queue', { headers: ['X-Request-Id: a\tb"<script>'] });
+    expect(answer.headers['x-request-id']).toMatch(/^[\w-]+$/);
+  });
+
+  test('Expect: 100-continue is asked to go on and served', async () => {
+    const wire = await dial(server.port);
+    const body = '{"prompt":{}}';
+    const headers = ['Expect: 100-continue', `Content-Length: ${body.length}`];
+    wire.send(requestText('/prompt', { method: 'POST', headers }));
+    expect((await wire.received(12)).toString()).toContain('100 Continue');
+    wire.send(body);
+    expect((await wire.answer()).raw).toContain('HTTP/1.1 400 Bad Request');
+  });
+});
+
+test.each([
+  'GET / HTTP/9.9\r\n\r\n',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+  '\0\0\0\0\r\n\r\n',
+  'GET /\r\n\r\n',
+  'GET /é HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n',
+])('bytes that are no request are refused: %j', async (bytes) => {
+  const { status } = await say(server.port, bytes);
+  expect(status).toBeGreaterThanOrEqual(400);
+  expect(status).toBeLessThan(500);
+});
+
+test('a target of 20 KB is 431', async () => {
+  expect(await ask(`/${'a'.repeat(20_000)}`)).toMatchObject({ status: 431 });
+});
+
+test.each(['\r\nSet-Cookie: a=b', '\u001b[31mred', '\n{"level":60}'])(
+  'what a target smuggles into the log stays one line: %j',
+  async (text) => {
+    await ask(`/history/${encodeURIComponent(text)}`, { headers: [`User-Agent: x`] });
+    const lines = server.log().trimEnd().split('\n');
+    for (const line of lines) expect(JSON.parse(line)).toHaveProperty('level');
+    expect(server.log()).not.toContain('\u001b');
+  },
+);

@@ -1,0 +1,126 @@
+import {
+  type Case,
+  FIRST,
+  TENSOR,
+  badInput,
+  failureOf,
+  meant,
+  saidToo,
+} from './golden-differences.ts';
+
+/** What v1 keeps silent of four prompts without a client id: a good, a failing, an interrupted, a good one. */
+const ORIGIN_LESS = saidToo(
+  'execution_start',
+  'execution_cached[]',
+  'X(1)',
+  'X(2)',
+  'X(3)',
+  'executed(3)',
+  'execution_success',
+  'X(null)',
+  'execution_start',
+  'execution_cached[]',
+  'X(1)',
+  'X(2)',
+  'execution_error',
+  'X(null)',
+  'execution_start',
+  'execution_cached[]',
+  'X(1)',
+  'X(2)',
+  'X(null)',
+  'execution_start',
+  'execution_cached[]',
+  'X(1)',
+  'X(2)',
+  'X(3)',
+  'executed(3)',
+  'execution_success',
+  'X(null)',
+);
+
+/** Taken out of the queue: each gets an end of its own, where the original says one count for all. */
+const CLEARED = ['3', '5', '2', '4', '6'].map((n) => FIRST.replace(/1$/, n));
+
+/** Scenarios about the recorder's test nodes, and about several prompts at once. */
+export const RUN_CASES: readonly Case[] = [
+  { scenario: 'preview-type1' },
+  { scenario: 'preview-type4' },
+  { scenario: 'sink-without-ui' },
+  {
+    scenario: 'two-queued',
+    loosely: { floatingStatus: true },
+    meant: [
+      meant(
+        'preview-names',
+        'socket a',
+        'executed(3): data.output.images[0].filename "ComfyUI_temp_2_00001_.png"',
+      ),
+      meant(
+        'preview-names',
+        '3 GET /history',
+        `${FIRST.replace(/1$/, '2')}.outputs.3.images[0].filename "ComfyUI_temp_2_00001_.png"`,
+      ),
+    ],
+  },
+  {
+    scenario: 'reconnect',
+    meant: [
+      meant(
+        'late-sockets',
+        'socket a2',
+        ...[4, 5, 6, 7, 8].flatMap((n) => saidToo(`PS{1:f 1/1,2:r ${n}/20}`, `P(2 ${n}/20)`)),
+      ),
+    ],
+  },
+  {
+    scenario: 'no-client-id',
+    loosely: { anyTicks: true },
+    meant: [
+      meant('no-client-id', 'socket a', ...ORIGIN_LESS),
+      meant('no-client-id', 'socket b', ...ORIGIN_LESS),
+      meant(
+        'current-inputs',
+        '5 GET /history',
+        `${failureOf(FIRST.replace(/1$/, '2'))}.current_inputs.image[0] ${TENSOR}`,
+      ),
+    ],
+  },
+  {
+    scenario: 'queue-delete-clear',
+    loosely: { anyTicks: true, byPrompt: true },
+    meant: [
+      ...['a', 'other'].map((label) =>
+        meant(
+          'cancelled-before-start',
+          `socket ${label}`,
+          ...['+ S(3)', '+ S(2)', '- S(1)'].map((s) => `status: ${s}`),
+        ),
+      ),
+      meant(
+        'cancelled-before-start',
+        'socket a',
+        ...CLEARED.flatMap((id) => [`${id}: + execution_interrupted`, `${id}: + X(null)`]),
+      ),
+      badInput('16 POST /queue'),
+      meant('cancelled-before-start', '18 GET /history', ...CLEARED.map((id) => `${id} {…}`)),
+    ],
+  },
+  {
+    scenario: 'duplicate-prompt-id',
+    // What follows the second twin is a server whose worker is dead.
+    loosely: { without: ['a', 6, 8] },
+    meant: [
+      meant(
+        'twin-prompt-id',
+        '5 POST /prompt',
+        'status 400',
+        'prompt_id absent',
+        'number absent',
+        'error {…}',
+      ),
+    ],
+  },
+  // Nothing runs any more after the first prompt; ours runs both.
+  { scenario: 'extra-data-null', loosely: { without: ['a', 1, 3, 4, 5] } },
+];

@@ -1,0 +1,476 @@
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { NO_PICTURE, entryOf, interrupt, lookOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Received, type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { endless, flat, growing, loading, streaming } from '../support/workflows.ts';
+
+// What v1 clients need of the socket, ranked by how many of them break without it; the numbers are
+// the ranks.
+
+const MEBIBYTE = 1024 * 1024;
+
+let house: Holdover;
+const opened: Recorder[] = [];
+
+beforeAll(async () => {
+  house = await startHoldover();
+  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((socket) => socket.close()));
+});
+afterAll(() => house.dispose());
+
+async function open(options: Parameters<typeof connect>[1] = {}): Promise<Recorder> {
+  const socket = await connect(house.wsUrl, options);
+  opened.push(socket);
+  return socket;
+}
+
+async function post(graph: object, extra: object = { client_id: 'test-client' }): Promise<string> {
+  const { status, body } = await postPrompt(house.url, { prompt: graph, ...extra });
+  expect(status).toBe(200);
+  return body.prompt_id;
+}
+
+const isText = (frame: Received, type: string): frame is Received & { kind: 'text' } =>
+  frame.kind === 'text' && frame.type === type;
+const texts = (socket: Recorder) => socket.frames.flatMap((f) => (f.kind === 'text' ? [f] : []));
+const binaries = (socket: Recorder) => socket.frames.flatMap((f) => (f.kind === 'binary' ? [f.bytes] : []));
+const counts = (socket: Recorder): number[] =>
+  texts(socket).flatMap((f) => (f.type === 'status' ? [f.data.status.exec_info.queue_remaining] : []));
+const outlineOf = async (graph: object): Promise<string[]> => {
+  const socket = await open();
+  const id = await post(graph);
+  await socket.untilDone(id);
+  return socket.outline(id);
+};
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The outcomes a waiting client must survive. */
+const OUTCOMES = [
+  { outcome: 'success', graph: growing({ seed: 900, steps: 4 }), stop: false },
+  { outcome: 'error', graph: loading('corrupt.png'), stop: false },
+  { outcome: 'interrupted', graph: endless({ seed: 901 }), stop: true },
+];
+
+describe('5: /ws?clientId= is taken at once and begins with status and sid', () => {
+  test.each([['abc'], ['mit Leerzeichen & mehr'], ['ein/schrä.ger:Name']])('%s', async (clientId) => {
+    const socket = await open({ clientId });
+    const first = await socket.until(() => true);
+    expect(first).toMatchObject({
+      type: 'status',
+      data: { status: { exec_info: { queue_remaining: 0 } }, sid: clientId },
+    });
+  });
+});
+
+describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
+  /** Looks at the history the very moment a frame arrives. */
+  async function historyAt(test_: (frame: Received, id: string) => boolean): Promise<unknown> {
+    const socket = await open();
+    const seen = new Promise((resolve) => {
+      let id = '';
+      socket.socket.on('message', (data: Buffer, isBinary) => {
+        if (isBinary) return;
+        const { type, data: fields } = JSON.parse(data.toString());
+        id ||= fields.prompt_id ?? '';
+        const frame = { kind: 'text', text: '', type, data: fields } as const;
+        if (id !== '' && test_(frame, id)) resolve(entryOf(house.url, id));
+      });
+    });
+    await post(graph);
+    if (stop) await untilRunning(house.url).then(() => interrupt(house.url));
+    return seen;
+  }
+
+  test('8: the last frame is executing with node null and the prompt_id', async () => {
+    const socket = await open();
+    const id = await post(graph);
+    if (stop) await untilRunning(house.url).then(() => interrupt(house.url));
+    await socket.untilDone(id);
+    await sleep(50);
+    expect(texts(socket).at(-1)!.data).toEqual({ node: null, prompt_id: id });
+    expect(socket.frames.at(-1)!.kind).toBe('text');
+  });
+
+  test('9: the history is there when the terminal frame arrives', async () => {
+    const entry = await historyAt((f) => isText(f, 'executing') && f.data.node === null);
+    expect(entry).toMatchObject({ status: { status_str: outcome === 'success' ? 'success' : 'error' } });
+  });
+
+  test('9: the history is there when queue_remaining falls to 0', async () => {
+    const entry = await historyAt(
+      (f) => isText(f, 'status') && f.data.status.exec_info.queue_remaining === 0,
+    );
+    expect(entry).toMatchObject({ status: { completed: outcome === 'success' } });
+  });
+});
+
+test('10: a failure is told by a frame, by the history in the same words, then by the terminal frame', async () => {
+  const socket = await open();
+  const id = await post(loading('corrupt.png'));
+  await socket.untilDone(id);
+  const error = texts(socket).find(({ type }) => type === 'execution_error')!.data;
+  expect(Object.keys(error).toSorted()).toEqual(
+    [
+      ...['prompt_id', 'node_id', 'node_type', 'executed', 'exception_message', 'exception_type'],
+      ...['traceback', 'current_inputs', 'current_outputs', 'timestamp'],
+    ].toSorted(),
+  );
+  expect(error).toMatchObject({
+    prompt_id: id,
+    node_id: '3',
+    node_type: 'LoadImage',
+    executed: [],
+    traceback: expect.any(Array),
+    current_outputs: expect.any(Array),
+  });
+  const { status } = await entryOf(house.url, id);
+  expect(status).toMatchObject({ status_str: 'error', completed: false });
+  expect(status.messages.at(-1)).toEqual(['execution_error', error]);
+  expect(socket.outline().slice(-3)).toEqual(['execution_error', 'status:0', 'executing:null']);
+});
+
+test('15: executed comes for every output node with its whole output, cached or not', async () => {
+  const graph = { ...flat({ prefix: 'exec', color: 15 }), '8': flat({ class_type: 'PreviewImage' })['9'] };
+  const outputs = async (): Promise<unknown> => {
+    const socket = await open();
+    const id = await post(graph);
+    await socket.untilDone(id);
+    const executed = texts(socket).filter(({ type, data }) => type === 'executed' && data.prompt_id === id);
+    const told = Object.fromEntries(executed.map(({ data }) => [data.node, data.output]));
+    expect(told).toEqual((await entryOf(house.url, id)).outputs);
+    return told;
+  };
+  const first = await outputs();
+  expect(first).toEqual({
+    '8': { images: [expect.objectContaining({ type: 'temp' })] },
+    '9': { images: [{ filename: 'exec_00001_.png', subfolder: '', type: 'output' }] },
+  });
+  expect(await outputs()).toEqual(first);
+});
+
+describe('16: queue_remaining counts this user’s live prompts', () => {
+  test('from the answered POST until the history is written, then it is 0', async () => {
+    const socket = await open();
+    const id = await post(growing({ seed: 160 }));
+    expect(await getJson(`${house.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 1 } });
+    const late = await open({ clientId: 'late' });
+    expect(counts(late)[0] ?? 1).toBe(1);
+    await socket.untilDone(id);
+    expect(await getJson(`${house.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 0 } });
+    expect(counts(socket)).toEqual([0, 1, 1, 0]);
+  });
+
+  test('another user’s sockets do not hear of them', async () => {
+    const [mine, theirs] = [await open(), await open({ headers: { 'X-API-Key': 'someone-else' } })];
+    const id = await post(flat({ color: 161 }));
+    await mine.untilDone(id);
+    const other = await postPrompt(
+      house.url,
+      { prompt: flat({ color: 162 }), client_id: 'test-client' },
+      { headers: { 'X-API-Key': 'someone-else' } },
+    );
+    await theirs.untilDone(other.body.prompt_id);
+    expect(counts(theirs)).toEqual([0, 1, 1, 0]);
+    expect(counts(mine)).toEqual([0, 1, 1, 0]);
+  });
+});
+
+test('17: no frame of a prompt is heard before the answer to its POST', async () => {
+  const socket = await open();
+  const graph = flat({ color: 170 });
+  await socket.untilDone(await post(graph));
+  const order: string[] = [];
+  socket.socket.on('message', (data: Buffer) => {
+    const id = /"prompt_id":"([^"]+)"/.exec(data.toString())?.[1];
+    if (id) order.push(`frame ${id}`);
+  });
+  for (let round = 0; round < 20; round++) {
+    const id = `held-${round}`;
+    const body = JSON.stringify({ prompt: graph, client_id: 'test-client', prompt_id: id });
+    const tcp = connectTcp(house.port, '127.0.0.1');
+    tcp.on('data', (chunk) => {
+      if (chunk.toString().includes(id)) order.push(`answer ${id}`);
+    });
+    const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
+    tcp.write(`${head}\r\nConnection: close\r\n\r\n${body}`);
+    await socket.untilDone(id);
+  }
+  const firsts = Array.from({ length: 20 }, (_, n) => order.find((word) => word.endsWith(` held-${n}`)));
+  expect(firsts.filter((word) => !word?.startsWith('answer '))).toEqual([]);
+});
+
+test('17: a prompt whose sender hung up before the answer runs to its end all the same', async () => {
+  const socket = await open();
+  const body = JSON.stringify({ prompt: flat({ color: 171 }), client_id: 'test-client', prompt_id: 'hung-up' });
+  const tcp = connectTcp(house.port, '127.0.0.1');
+  const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
+  tcp.end(`${head}\r\n\r\n${body}`);
+  await socket.untilDone('hung-up');
+  expect((await entryOf(house.url, 'hung-up')).status.completed).toBe(true);
+});
+
+describe('19: cancelling', () => {
+  test.each([
+    ['POST /interrupt without a body', '/interrupt', () => undefined],
+    ['POST /interrupt {}', '/interrupt', () => '{}'],
+    ['POST /interrupt {prompt_id}', '/interrupt', (id: string) => JSON.stringify({ prompt_id: id })],
+    ['POST /interrupt {client_id}', '/interrupt', () => '{"client_id":"test-client"}'],
+    ['POST /interrupt with garbage', '/interrupt', () => '}{'],
+    ['POST /api/queue {delete}', '/api/queue', (id: string) => JSON.stringify({ delete: [id] })],
+  ])('%s ends a running prompt with execution_interrupted, status, terminal frame', async (_call, path, body) => {
+    const socket = await open();
+    const id = await post(endless({ seed: 190 }));
+    await untilRunning(house.url);
+    const text = body(id);
+    const answer = await fetch(house.url + path, {
+      method: 'POST',
+      ...(text === undefined ? {} : { body: text }),
+    });
+    expect([answer.status, await answer.text()]).toEqual([200, '']);
+    await socket.untilDone(id);
+    expect(socket.outline().slice(-3)).toEqual(['execution_interrupted', 'status:0', 'executing:null']);
+  });
+
+  test.each([
+    ['{delete: [id]}', (id: string) => ({ delete: [id] })],
+    ['{clear: true}', () => ({ clear: true })],
+  ])('POST /queue %s ends a waiting prompt so that nobody hangs', async (_body, body) => {
+    const socket = await open();
+    const head = await post(endless({ seed: 191 }));
+    const waiting = await post(endless({ seed: 192 }));
+    await untilRunning(house.url);
+    const answer = await fetch(`${house.url}/queue`, { method: 'POST', body: JSON.stringify(body(waiting)) });
+    expect([answer.status, await answer.text()]).toEqual([200, '']);
+    await socket.untilDone(waiting);
+    expect(socket.outline(waiting)).toEqual(['execution_interrupted', 'executing:null']);
+    expect((await entryOf(house.url, waiting)).status).toMatchObject({ status_str: 'error' });
+    expect((await getJson(`${house.url}/queue`)).queue_running[0][1]).toBe(head);
+    await interrupt(house.url);
+    await socket.untilDone(head);
+  });
+
+  test('an interrupt that names a prompt leaves every other one alone', async () => {
+    const socket = await open();
+    const head = await post(endless({ seed: 193 }));
+    await untilRunning(house.url);
+    await fetch(`${house.url}/interrupt`, { method: 'POST', body: '{"prompt_id":"somebody-else"}' });
+    expect((await getJson(`${house.url}/api/job/${head}/status`)).status).toBe('executing');
+    await interrupt(house.url);
+    await socket.untilDone(head);
+  });
+});
+
+describe('21: previews', () => {
+  test('type 1 frames are tagged as what they are and stay between their node and the end', async () => {
+    const socket = await open();
+    const id = await post(growing({ seed: 210 }));
+    await socket.untilDone(id);
+    const outline = socket.outline(id);
+    const places = outline.flatMap((word, at) => (word === 'binary:1' ? [at] : []));
+    expect(places.length).toBeGreaterThan(0);
+    expect(places[0]).toBeGreaterThan(outline.findIndex((word) => word.startsWith('progress:')));
+    expect(places.at(-1)).toBeLessThan(outline.indexOf('executing:9'));
+    for (const frame of binaries(socket)) {
+      expect(frame.readUInt32BE(4)).toBe(1);
+      expect(await lookOf(frame.subarray(8))).toMatch(/^jpeg /);
+    }
+  });
+
+  test('a socket that negotiated metadata gets type 4, another of the same client id type 1', async () => {
+    const [modern, plain] = [await open(), await open()];
+    modern.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
+    await modern.until((frame) => isText(frame, 'feature_flags'));
+    const id = await post(growing({ seed: 211 }));
+    await Promise.all([modern.untilDone(id), plain.untilDone(id)]);
+    const kinds = (socket: Recorder) => new Set(binaries(socket).map((frame) => frame.readUInt32BE(0)));
+    expect([kinds(modern), kinds(plain)]).toEqual([new Set([4]), new Set([1])]);
+    const [frame] = binaries(modern);
+    const length = frame!.readUInt32BE(4);
+    expect(JSON.parse(frame!.subarray(8, 8 + length).toString())).toMatchObject({
+      node_id: '1',
+      prompt_id: id,
+      image_type: 'image/jpeg',
+    });
+    expect(await lookOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
+  });
+
+  test.each([
+    ['none', true, 0],
+    ['negotiated', false, 0],
+    ['negotiated', true, 4],
+  ])('with --preview-method %s and metadata negotiated: %s', async (method, negotiates, type) => {
+    const quiet = await startHoldover({ args: ['--preview-method', method] });
+    const socket = await connect(quiet.wsUrl);
+    if (negotiates) socket.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
+    const { body } = await postPrompt(quiet.url, { prompt: growing(), client_id: 'test-client' });
+    await socket.untilDone(body.prompt_id);
+    await socket.close();
+    await quiet.dispose();
+    expect(binaries(socket)[0]?.readUInt32BE(0) ?? 0).toBe(type);
+  });
+});
+
+describe('22: frames go where the client_id says', () => {
+  test('a prompt with a client_id is heard by its own sockets only', async () => {
+    const [own, other] = [await open({ clientId: 'own' }), await open({ clientId: 'other' })];
+    const id = await post(growing({ seed: 220, steps: 4 }), { client_id: 'own' });
+    await own.untilDone(id);
+    expect(new Set(other.outline())).toEqual(new Set(['status:0', 'status:1']));
+  });
+
+  test('a prompt without one is heard by every socket of its user', async () => {
+    const sockets = [await open({ clientId: 'one' }), await open({ clientId: 'two' })];
+    const id = await post(flat({ color: 221 }), {});
+    await Promise.all(sockets.map((socket) => socket.untilDone(id)));
+    expect(sockets[0]!.outline(id)).toEqual(sockets[1]!.outline(id));
+    expect(sockets[0]!.outline(id)).toContain('execution_success');
+  });
+});
+
+test('23: while a prompt waits, a text frame comes at least every eight seconds', async () => {
+  const busy = await startHoldover();
+  const blocker = { 'X-API-Key': 'blocker' };
+  await postPrompt(busy.url, { prompt: endless() }, { headers: blocker });
+  await untilRunning(busy.url, blocker);
+  const socket = await connect(busy.wsUrl);
+  const { body } = await postPrompt(busy.url, { prompt: flat(), client_id: 'test-client' });
+  const arrivals = [Date.now()];
+  socket.socket.on('message', (_data, isBinary) => {
+    if (!isBinary) arrivals.push(Date.now());
+  });
+  await sleep(8500);
+  arrivals.push(Date.now());
+  await interrupt(busy.url, blocker);
+  await socket.untilDone(body.prompt_id);
+  await socket.close();
+  await busy.dispose();
+  const silences = arrivals.slice(1).map((at, index) => at - arrivals[index]!);
+  expect(Math.max(...silences)).toBeLessThanOrEqual(8000);
+}, 30_000);
+
+test('24, 25: execution_start and execution_cached come first, execution_success before status and end', async () => {
+  const socket = await open();
+  const id = await post(flat({ color: 240 }));
+  await socket.untilDone(id);
+  expect(socket.outline(id).slice(0, 2)).toEqual(['execution_start', 'execution_cached']);
+  expect(socket.outline().slice(-3)).toEqual(['execution_success', 'status:0', 'executing:null']);
+});
+
+describe('30: sockets', () => {
+  test('without a clientId the server names one, which then works as client_id', async () => {
+    const socket = await open({ clientId: null });
+    const first = await socket.until((frame) => isText(frame, 'status'));
+    const { sid } = (first as Received & { kind: 'text' }).data;
+    expect(sid).toMatch(/^[0-9a-f]{32}$/);
+    await socket.untilDone(await post(flat({ color: 300 }), { client_id: sid }));
+  });
+
+  test.each([
+    ['the same client id', { client_id: 'latecomer' }],
+    ['none', {}],
+  ])('a socket that comes after the end of a prompt of %s hears all of it', async (_which, extra) => {
+    const id = await post(growing({ seed: 301, steps: 4 }), extra);
+    await expect.poll(() => entryOf(house.url, id)).toBeDefined();
+    const late = await open({ clientId: 'latecomer' });
+    await late.untilDone(id);
+    const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
+    expect(outline[0]).toBe('execution_start');
+    expect(outline).toContain('executed:9');
+    const again = await open({ clientId: 'latecomer' });
+    await sleep(50);
+    expect(again.outline(id)).toEqual([]);
+  });
+
+  test('a socket of another client id does not hear what it missed', async () => {
+    const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
+    await expect.poll(() => entryOf(house.url, id)).toBeDefined();
+    const stranger = await open({ clientId: 'stranger' });
+    await sleep(50);
+    expect(stranger.outline(id)).toEqual([]);
+  });
+
+  test('all sockets of one client id hear everything, also after one of them has gone', async () => {
+    const [first, second, third] = [await open(), await open(), await open()];
+    const id = await post(growing({ seed: 303 }));
+    await first!.until((frame) => isText(frame, 'progress'));
+    await first!.close();
+    await Promise.all([second!.untilDone(id), third!.untilDone(id)]);
+    expect(second!.outline(id).filter((word) => word !== 'binary:1')).toEqual(
+      third!.outline(id).filter((word) => word !== 'binary:1'),
+    );
+  });
+
+  test('a socket that returns to a run is told the node and hears the rest', async () => {
+    const first = await open({ clientId: 'returning' });
+    const id = await post(endless({ seed: 304 }), { client_id: 'returning' });
+    await first.until((frame) => isText(frame, 'progress'));
+    await first.close();
+    const second = await open({ clientId: 'returning' });
+    await second.until((frame) => isText(frame, 'executing') && frame.data.node === '1');
+    await second.until((frame) => isText(frame, 'progress'));
+    await interrupt(house.url);
+    await second.untilDone(id);
+    expect(second.outline(id)).toContain('execution_interrupted');
+  });
+});
+
+test('31: a user’s oldest prompt is shown as running while others’ prompts hold the engine', async () => {
+  const other = { 'X-API-Key': 'holds-the-engine' };
+  await postPrompt(house.url, { prompt: endless({ seed: 310 }) }, { headers: other });
+  await untilRunning(house.url, other);
+  const socket = await open();
+  const [first, second] = [await post(flat({ color: 311 })), await post(flat({ color: 312 }))];
+  const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
+  expect([running, pending].map((list) => list.map((item: any) => item[1]))).toEqual([[first], [second]]);
+  expect((await getJson(`${house.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
+  await interrupt(house.url, other);
+  await socket.untilDone(second);
+});
+
+test('33: SaveImageWebsocket delivers PNG as type 1, format 2, while its node executes', async () => {
+  expect(await outlineOf(streaming('33'))).toEqual(
+    expect.arrayContaining(['executing:33', 'binary:1', 'execution_success']),
+  );
+  const socket = await open();
+  const id = await post(streaming('33'));
+  await socket.untilDone(id);
+  const outline = socket.outline(id);
+  expect(outline.indexOf('binary:1')).toBeGreaterThan(outline.indexOf('executing:33'));
+  const [frame] = binaries(socket);
+  expect([frame!.readUInt32BE(0), frame!.readUInt32BE(4)]).toEqual([1, 2]);
+  expect(await lookOf(frame!.subarray(8))).toBe('png 24x16');
+});
+
+test('35: every text frame begins with {"type"', async () => {
+  const socket = await open();
+  socket.send({ type: 'feature_flags', data: {} });
+  for (const graph of [growing({ seed: 350, steps: 3 }), loading('corrupt.png')]) {
+    await socket.untilDone(await post(graph));
+  }
+  expect(texts(socket).length).toBeGreaterThan(10);
+  expect(texts(socket).filter(({ text }) => !text.startsWith('{"type"'))).toEqual([]);
+});
+
+test('36: a failing node’s huge inputs do not make a text frame of 1 MiB', async () => {
+  // A name of this length is refused by every file system, and v1 says so at run time.
+  const graph = flat({ prefix: 'x"\\\n'.repeat(600_000), color: 360 });
+  const socket = await open();
+  const id = await post(graph);
+  await socket.untilDone(id);
+  expect(socket.outline(id)).toContain('execution_error');
+  expect(Math.max(...texts(socket).map(({ text }) => Buffer.byteLength(text)))).toBeLessThan(MEBIBYTE);
+});
+
+test('a socket closes normally when the server is told to stop', async () => {
+  const brief = await startHoldover();
+  const { socket } = await connect(brief.wsUrl);
+  const closed = once(socket, 'close');
+  await brief.terminate();
+  expect((await closed)[0]).toBe(1001);
+  await brief.dispose();
+});

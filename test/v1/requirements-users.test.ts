@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { entryOf, interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { endless, flat, loading } from '../support/workflows.ts';
+
+// Requirement 34, every form in which clients present a key, and what a key separates.
+
+const TOKEN = 'the-token';
+const basic = (pair: string): string => `Basic ${Buffer.from(pair).toString('base64')}`;
+
+/** Header or query in which a client may present this key. */
+const formsOf = (key: string) => [
+  { form: 'X-API-Key', headers: { 'X-API-Key': key }, query: '' },
+  { form: 'Authorization: Bearer', headers: { Authorization: `Bearer ${key}` }, query: '' },
+  { form: 'Basic, as the password', headers: { Authorization: basic(`any:${key}`) }, query: '' },
+  { form: 'Basic, as the user', headers: { Authorization: basic(`${key}:`) }, query: '' },
+  { form: '?token=', headers: {}, query: `token=${key}` },
+];
+
+type Form = { readonly headers: Record<string, string>; readonly query: string };
+const FORMS = formsOf(TOKEN) as readonly (Form & { form: string })[];
+
+const NONE: readonly (Form & { form: string })[] = [
+  { form: 'no header at all', headers: {}, query: '' },
+  { form: 'an empty Bearer', headers: { Authorization: 'Bearer ' }, query: '' },
+  { form: 'a bare Bearer', headers: { Authorization: 'Bearer' }, query: '' },
+  { form: 'an empty X-API-Key', headers: { 'X-API-Key': '' }, query: '' },
+  { form: 'an empty ?token=', headers: {}, query: 'token=' },
+  { form: 'an empty Basic', headers: { Authorization: basic(':') }, query: '' },
+];
+
+describe('34: with --local-token', () => {
+  let house: Holdover;
+  beforeAll(async () => {
+    house = await startHoldover({ args: ['--local-token', TOKEN] });
+  });
+  afterAll(() => house.dispose());
+
+  test.each(FORMS)('$form opens HTTP and the socket', async ({ headers, query }) => {
+    expect((await fetch(`${house.url}/queue?${query}`, { headers })).status).toBe(200);
+    const socket = await connect(house.wsUrl, { headers, query });
+    await socket.until((frame) => frame.kind === 'text' && frame.type === 'status');
+    await socket.close();
+  });
+
+  test('Basic in the URL opens the socket', async () => {
+    const socket = new WebSocket(`ws://any:${TOKEN}@127.0.0.1:${house.port}/ws`);
+    const first = await new Promise((resolve, reject) => {
+      socket.once('message', (data: Buffer) => resolve(JSON.parse(data.toString()).type));
+      socket.once('error', reject);
+    });
+    socket.close();
+    expect(first).toBe('status');
+  });
+
+  test.each([...NONE, ...(formsOf('wrong') as typeof NONE)])(
+    '$form (none or wrong) is 401 in JSON, without a redirect, on HTTP and before the upgrade',
+    async ({ headers, query }) => {
+      for (const path of ['/queue', '/api/history', '/object_info']) {
+        const answer = await fetch(`${house.url}${path}?${query}`, { headers, redirect: 'manual' });
+        expect(answer.status).toBe(401);
+        expect(await answer.json()).toMatchObject({ error: { message: expect.any(String) } });
+      }
+      await expect(connect(house.wsUrl, { headers, query })).rejects.toThrow('401');
+    },
+  );
+});
+
+describe('34: on the embedded engine without a token', () => {
+  let house: Holdover;
+  const alice = { 'X-API-Key': 'alice-key' };
+  const bob = { 'X-API-Key': 'bob-key' };
+
+  beforeAll(async () => {
+    house = await startHoldover();
+  });
+  afterAll(() => house.dispose());
+
+  const submit = async (headers: Record<string, string>, graph: object, extra: object = {}) =>
+    (await postPrompt(house.url, { prompt: graph, client_id: 'shared-id', ...extra }, { headers })).body.prompt_id as string;
+  const socketOf = (headers: Record<string, string>): Promise<Recorder> =>
+    connect(house.wsUrl, { clientId: 'shared-id', headers });
+  const idsIn = async (path: string, headers: Record<string, string>): Promise<string> =>
+    JSON.stringify(await getJson(house.url + path, headers));
+
+  test.each([
+    { form: 'X-API-Key', headers: alice, query: '' },
+    { form: 'Bearer', headers: { Authorization: 'Bearer alice-key' }, query: '' },
+    { form: '?token=', headers: {}, query: '?token=alice-key' },
+  ] as const)('the same key is the same user as $form', async ({ headers, query, form }) => {
+    const name = `${form.replaceAll(/\W/g, '')}.png`;
+    await uploadInput(house.url, { bytes: await pngOf(), name }, alice);
+    const glue = query === '' ? '?' : `${query}&`;
+    const seen = await fetch(`${house.url}/view${glue}filename=${name}&type=input`, { headers });
+    expect(seen.status).toBe(200);
+  });
+
+  test.each(NONE)('$form is the local user', async ({ headers, query }) => {
+    await uploadInput(house.url, { bytes: await pngOf(), name: 'local.png' });
+    const path = `/view?filename=local.png&type=input&${query}`;
+    expect((await fetch(house.url + path, { headers })).status).toBe(200);
+  });
+
+  test('users never see each other’s running prompts', async () => {
+    const id = await submit(alice, endless({ seed: 340 }));
+    await untilRunning(house.url, alice);
+    for (const headers of [bob, {}]) {
+      expect(await getJson(`${house.url}/queue`, headers)).toEqual({ queue_running: [], queue_pending: [] });
+      expect(await getJson(`${house.url}/prompt`, headers)).toEqual({ exec_info: { queue_remaining: 0 } });
+      expect((await fetch(`${house.url}/api/job/${id}/status`, { headers })).status).toBe(404);
+      expect((await fetch(`${house.url}/api/jobs/${id}`, { headers })).status).toBe(404);
+    }
+    await interrupt(house.url, alice);
+    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+  });
+
+  test.each([
+    ['POST /interrupt', '/interrupt', () => '{}'],
+    ['POST /interrupt with the id', '/interrupt', (id: string) => `{"prompt_id":"${id}"}`],
+    ['POST /api/queue with the id', '/api/queue', (id: string) => `{"delete":["${id}"]}`],
+    ['POST /queue {clear}', '/queue', () => '{"clear":true}'],
+    ['POST /api/jobs/cancel', '/api/jobs/cancel', (id: string) => `{"job_ids":["${id}"]}`],
+  ])('users cannot stop each other’s prompts with %s', async (_call, path, body) => {
+    const id = await submit(alice, endless({ seed: 341 }));
+    await untilRunning(house.url, alice);
+    await fetch(house.url + path, { method: 'POST', headers: bob, body: body(id) });
+    expect((await getJson(`${house.url}/api/job/${id}/status`, alice)).status).toBe('executing');
+    await interrupt(house.url, alice);
+    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+  });
+
+  test('users with the same client id hear only their own prompts', async () => {
+    const sockets = [await socketOf(alice), await socketOf(bob), await socketOf({})] as const;
+    const [hers, his] = [await submit(alice, flat({ color: 342 })), await submit(bob, flat({ color: 343 }))];
+    await Promise.all([sockets[0].untilDone(hers), sockets[1].untilDone(his)]);
+    const mentioned = sockets.map(
+      ({ frames }) => new Set(frames.flatMap((f) => (f.kind === 'text' ? (f.data.prompt_id ?? []) : []))),
+    );
+    expect(mentioned).toEqual([new Set([hers]), new Set([his]), new Set()]);
+    await Promise.all(sockets.map((socket) => socket.close()));
+  });
+
+  test('a prompt without a client_id is heard by its user’s sockets only', async () => {
+    const [hers, his] = [await socketOf(alice), await socketOf(bob)];
+    const id = await submit(alice, flat({ color: 344 }), { client_id: undefined });
+    await hers.untilDone(id);
+    expect(his.outline(id)).toEqual([]);
+    await Promise.all([hers.close(), his.close()]);
+  });
+
+  test('users never see or change each other’s history', async () => {
+    const id = await submit(alice, flat({ color: 345 }));
+    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    for (const path of [`/history/${id}`, '/history', '/api/jobs', '/api/history_v2']) {
+      expect(await idsIn(path, bob)).not.toContain(id);
+    }
+    for (const body of [`{"delete":["${id}"]}`, '{"clear":true}']) {
+      await fetch(`${house.url}/history`, { method: 'POST', headers: bob, body });
+    }
+    expect(await entryOf(house.url, id, alice)).toBeDefined();
+  });
+
+  test('users never see each other’s files, neither by name nor in a workflow', async () => {
+    await uploadInput(house.url, { bytes: await pngOf(), name: 'private.png' }, alice);
+    const id = await submit(alice, flat({ prefix: 'private-out', color: 346 }));
+    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    for (const query of ['filename=private.png&type=input', 'filename=private-out_00001_.png']) {
+      expect((await fetch(`${house.url}/view?${query}`, { headers: alice })).status).toBe(200);
+      expect((await fetch(`${house.url}/view?${query}`, { headers: bob })).status).toBe(404);
+    }
+    const listed = async (headers: Record<string, string>) =>
+      JSON.stringify((await getJson(`${house.url}/object_info/LoadImage`, headers)).LoadImage.input);
+    expect(await listed(alice)).toContain('private.png');
+    expect(await listed(bob)).not.toContain('private.png');
+    const { status, body } = await postPrompt(house.url, { prompt: loading('private.png') }, { headers: bob });
+    expect(status).toBe(400);
+    expect(body.node_errors['3'].errors[0].type).toBe('custom_validation_failed');
+  });
+
+  test('two users may give their prompts the same id', async () => {
+    const [hers, his] = [await socketOf(alice), await socketOf(bob)];
+    const graphs = [flat({ color: 347, prefix: 'a' }), flat({ color: 348, prefix: 'b' })];
+    await Promise.all([
+      submit(alice, graphs[0]!, { prompt_id: 'same-id' }),
+      submit(bob, graphs[1]!, { prompt_id: 'same-id' }),
+    ]);
+    await Promise.all([hers.untilDone('same-id'), his.untilDone('same-id')]);
+    const nameOf = async (headers: Record<string, string>) =>
+      (await entryOf(house.url, 'same-id', headers)).outputs['9'].images[0].filename;
+    expect([await nameOf(alice), await nameOf(bob)]).toEqual(['a_00001_.png', 'b_00001_.png']);
+    await Promise.all([hers.close(), his.close()]);
+  });
+
+  test('keys in extra_data are in no answer, no frame and no log line', async () => {
+    const secret = 'sk-very-secret-value';
+    const socket = await socketOf(alice);
+    const extra = { api_key_comfy_org: secret, auth_token_comfy_org: secret, kept: 'yes' };
+    const id = await submit(alice, endless({ seed: 349 }), { extra_data: extra });
+    await untilRunning(house.url, alice);
+    const queue = await idsIn('/queue', alice);
+    await interrupt(house.url, alice);
+    await socket.untilDone(id);
+    const history = await idsIn(`/history/${id}`, alice);
+    expect(queue).toContain('"kept":"yes"');
+    expect(history).toContain('"kept":"yes"');
+    const frames = JSON.stringify(socket.frames);
+    const detail = await idsIn(`/api/jobs/${id}`, alice);
+    expect([queue, history, detail, frames, house.log()].filter((text) => text.includes(secret))).toEqual([]);
+    expect(house.log()).not.toContain('alice-key');
+    await socket.close();
+  });
+});
