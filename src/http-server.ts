@@ -1,13 +1,29 @@
-import { type RequestListener, type Server, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  createServer,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** How long a peer may take; a slow one that keeps sending is spared. */
+export type Patience = {
+  /** From the first byte of a request, or from connecting, to the end of its headers. */
+  readonly headersMs: number;
+  /** Without a byte of the body. */
+  readonly bodyIdleMs: number;
+};
+
+const PATIENCE: Patience = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
 /** Limits that keep a slow or hostile peer from holding the server; honest slow uploads are spared. */
-export function createHttpServer(handler: RequestListener): Server {
+export function createHttpServer(handler: RequestListener, patience: Patience = PATIENCE): Server {
   const server = createServer(
     {
       maxHeaderSize: 16 * 1024,
-      headersTimeout: 10_000,
-      connectionsCheckingInterval: 5000,
+      headersTimeout: patience.headersMs,
+      connectionsCheckingInterval: Math.min(5000, patience.headersMs),
       requestTimeout: 0,
       // Pollers come every five seconds and more rarely; closing under them looks like a reset.
       keepAliveTimeout: 80_000,
@@ -15,7 +31,30 @@ export function createHttpServer(handler: RequestListener): Server {
     handler,
   );
   server.maxHeadersCount = 100;
+  server.on('request', (request, response) => watchBody(request, response, patience.bodyIdleMs));
   return server;
+}
+
+/** Ends a request whose body has stopped coming, as Node does for headers. */
+function watchBody(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
+  const { socket, headers } = request;
+  if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0))
+    return;
+  let bytes = socket.bytesRead;
+  const timer = setInterval(() => {
+    if (request.complete) return clearInterval(timer);
+    if (socket.bytesRead === bytes) giveUp(socket, response);
+    bytes = socket.bytesRead;
+  }, idleMs);
+  timer.unref();
+  request.once('close', () => clearInterval(timer));
+}
+
+function giveUp(socket: Socket, response: ServerResponse): void {
+  if (!response.headersSent) {
+    socket.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  }
+  socket.destroySoon();
 }
 
 /** Binds; resolves with the port, rejects with a sentence a person can act on. */

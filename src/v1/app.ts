@@ -5,6 +5,7 @@ import { type Logger, requestId, withoutToken } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Identify } from './identity.ts';
+import { linger } from './linger.ts';
 import type { V1Route } from './routes.ts';
 
 type Deps = {
@@ -23,6 +24,7 @@ type Deps = {
 export function createApp(deps: Deps): Koa {
   const app = new Koa();
   const router = routerOf(deps.routes);
+  app.use(linger);
   app.use(observe(deps));
   app.use(renderErrors(deps.log));
   app.use(refuseStrangers(deps.guard));
@@ -119,7 +121,7 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
       ctx.set('Access-Control-Allow-Credentials', 'true');
       ctx.set(
         'Access-Control-Expose-Headers',
-        'Content-Range, Accept-Ranges, X-Request-Id, Location',
+        'Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
       );
     }
     await next();

@@ -124,5 +124,6 @@ export function isTruthy(value: Json | undefined): boolean {
   if (typeof value === 'string') return value !== '';
   if (Array.isArray(value)) return value.length > 0;
   if (isJsonObject(value)) return Object.keys(value).length > 0;
-  return Number(value) !== 0;
+  // By its text: a number no double can hold throws when it is asked for its value.
+  return Number(String(value)) !== 0;
 }

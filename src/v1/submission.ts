@@ -54,9 +54,9 @@ function priority(body: JsonObject, counter: Counter): number {
 }
 
 function numberOf(value: Json | undefined): number {
-  const text = typeof value === 'string' ? value.trim() : value;
-  const number =
-    typeof text === 'object' && !(text instanceof LosslessNumber) ? Number.NaN : Number(text);
+  const text =
+    typeof value === 'string' || value instanceof LosslessNumber ? String(value).trim() : value;
+  const number = typeof text === 'object' ? Number.NaN : Number(text);
   if (text === '' || !Number.isFinite(number)) {
     throw refused('invalid_prompt', '"number" must be a finite number.');
   }

@@ -42,6 +42,13 @@ test('getImages answers the same files again when everything is cached', async (
   expect((await bytes(second)).equals(await bytes(first))).toBe(true);
 });
 
+test('getImages never misses the end of a workflow that is over at once', async () => {
+  const graph = flat({ prefix: 'cuc-quick', color: 0x010203 });
+  for (let round = 0; round < 25; round++) {
+    expect(Object.keys(await client.getImages(graph as never))).toEqual(['9']);
+  }
+});
+
 test('getImages ends without pictures when the workflow fails, and the history says why', async () => {
   await client.uploadImage(NO_PICTURE, 'cuc-corrupt.png');
   expect(await client.getImages(loading('cuc-corrupt.png') as never)).toEqual({});

@@ -20,7 +20,10 @@ let house: Holdover;
 let api: ComfyApi;
 
 async function openApi(options: object = {}): Promise<ComfyApi> {
-  const opened = new ComfyApi(house.url, undefined, { customWebSocketImpl: WebSocket as any, ...options });
+  const opened = new ComfyApi(house.url, undefined, {
+    customWebSocketImpl: WebSocket as any,
+    ...options,
+  });
   const connected = new Promise((resolve) => opened.on('connected', resolve as () => void));
   opened.init(1, 100);
   await opened.waitForReady();
@@ -132,7 +135,9 @@ describe('with previews forwarded', () => {
 
   test('five workflows at once all finish, none goes missing', async () => {
     const told = await Promise.all(
-      [1, 2, 3, 4, 5].map((seed) => call(growing({ seed: 100 + seed, steps: 10, prefix: `snt-${seed}` }))),
+      [1, 2, 3, 4, 5].map((seed) =>
+        call(growing({ seed: 100 + seed, steps: 10, prefix: `snt-${seed}` })),
+      ),
     );
     expect(told.map(({ failure }) => failure)).toEqual(Array(5).fill(undefined));
     expect(told.map(({ result }) => result.pictures.images[0].filename)).toEqual(
@@ -142,8 +147,13 @@ describe('with previews forwarded', () => {
 
   test('uploadImage, uploadMask and getImage keep what they are given', async () => {
     const bytes = await pngOf();
-    const uploaded = await api.uploadImage(bytes, 'snt in.png', { override: true, subfolder: 'sub' });
-    expect(uploaded).toMatchObject({ info: { filename: 'snt in.png', subfolder: 'sub', type: 'input' } });
+    const uploaded = await api.uploadImage(bytes, 'snt in.png', {
+      override: true,
+      subfolder: 'sub',
+    });
+    expect(uploaded).toMatchObject({
+      info: { filename: 'snt in.png', subfolder: 'sub', type: 'input' },
+    });
     const { info } = uploaded as { info: any };
     const seen = await api.getImage(info);
     expect(Buffer.from(await seen.arrayBuffer()).equals(bytes)).toBe(true);
@@ -161,7 +171,10 @@ describe('with previews forwarded', () => {
     const front = await api.queuePrompt(-1, flat({ color: 41 }));
     const queue = await api.getQueue();
     expect(queue.queue_running.map((item: any) => item[1])).toEqual([head.prompt_id]);
-    expect(queue.queue_pending.map((item: any) => item[1])).toEqual([front.prompt_id, next.prompt_id]);
+    expect(queue.queue_pending.map((item: any) => item[1])).toEqual([
+      front.prompt_id,
+      next.prompt_id,
+    ]);
     expect((await api.pollStatus()).exec_info.queue_remaining).toBe(3);
     await api.manageQueue({ delete: [next.prompt_id] } as any);
     await api.interrupt();

@@ -87,49 +87,55 @@ describe('hosted style: submit, then connect with a random client id', () => {
 describe.each([
   { script: 'local-style.mjs', needs: 'node', runs: true },
   { script: 'local_style.py', needs: 'python3', runs: hasPython() },
-])('local style, $script with $needs: connect, then submit under its own id', ({ script, runs }) => {
-  beforeEach(({ skip }) => skip(!runs, 'there is no python3 on this machine'));
+])(
+  'local style, $script with $needs: connect, then submit under its own id',
+  ({ script, runs }) => {
+    beforeEach(({ skip }) => skip(!runs, 'there is no python3 on this machine'));
 
-  test('a workflow with previews ends with its file', async () => {
-    const run = await local(script, growing({ prefix: script, seed: 70 }));
-    expect(run.stderr).toBe('');
-    expect(run.told.outputs['9'].images).toEqual([
-      { filename: `${script}_00001_.png`, subfolder: '', type: 'output' },
-    ]);
-    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
-  });
+    test('a workflow with previews ends with its file', async () => {
+      const run = await local(script, growing({ prefix: script, seed: 70 }));
+      expect(run.stderr).toBe('');
+      expect(run.told.outputs['9'].images).toEqual([
+        { filename: `${script}_00001_.png`, subfolder: '', type: 'output' },
+      ]);
+      expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+    });
 
-  test('a cached rerun ends with the same file', async () => {
-    const graph = growing({ prefix: `${script}-cached`, seed: 71 });
-    const first = await local(script, graph);
-    const second = await local(script, graph);
-    expect(second.told.outputs).toEqual(first.told.outputs);
-    expect(second.files[0]!.equals(first.files[0]!)).toBe(true);
-  });
+    test('a cached rerun ends with the same file', async () => {
+      const graph = growing({ prefix: `${script}-cached`, seed: 71 });
+      const first = await local(script, graph);
+      const second = await local(script, graph);
+      expect(second.told.outputs).toEqual(first.told.outputs);
+      expect(second.files[0]!.equals(first.files[0]!)).toBe(true);
+    });
 
-  test('a failing workflow ends without files, and its history says why', async () => {
-    const { told } = await local(script, loading('corrupt.png'));
-    expect(told.saved).toEqual([]);
-    expect(told.status.status_str).toBe('error');
-    expect(told.status.messages.at(-1)).toMatchObject(['execution_error', { prompt_id: told.promptId }]);
-  });
+    test('a failing workflow ends without files, and its history says why', async () => {
+      const { told } = await local(script, loading('corrupt.png'));
+      expect(told.saved).toEqual([]);
+      expect(told.status.status_str).toBe('error');
+      expect(told.status.messages.at(-1)).toMatchObject([
+        'execution_error',
+        { prompt_id: told.promptId },
+      ]);
+    });
 
-  test('an interrupted workflow ends without files, and its history says so', async () => {
-    const running = local(script, endless());
-    const id = await untilRunning(house.url);
-    await interrupt(house.url);
-    const { told } = await running;
-    expect(told.promptId).toBe(id);
-    expect(told.saved).toEqual([]);
-    expect(told.status.messages.at(-1)[0]).toBe('execution_interrupted');
-  });
+    test('an interrupted workflow ends without files, and its history says so', async () => {
+      const running = local(script, endless());
+      const id = await untilRunning(house.url);
+      await interrupt(house.url);
+      const { told } = await running;
+      expect(told.promptId).toBe(id);
+      expect(told.saved).toEqual([]);
+      expect(told.status.messages.at(-1)[0]).toBe('execution_interrupted');
+    });
 
-  test('the largest seed reaches the picture’s own record to the digit', async () => {
-    const text = JSON.stringify(growing({ seed: 72, prefix: `${script}-seed` }));
-    const run = await local(script, text.replace('"seed":72', '"seed":18446744073709551615'));
-    expect(pngText(run.files[0]!, 'prompt')).toContain('"seed": 18446744073709551615');
-  });
-});
+    test('the largest seed reaches the picture’s own record to the digit', async () => {
+      const text = JSON.stringify(growing({ seed: 72, prefix: `${script}-seed` }));
+      const run = await local(script, text.replace('"seed":72', '"seed":18446744073709551615'));
+      expect(pngText(run.files[0]!, 'prompt')).toContain('"seed": 18446744073709551615');
+    });
+  },
+);
 
 describe('socket images: bytes while save_image_websocket_node executes', () => {
   test.each(['first', 'cached'])('the %s run delivers one PNG after eight bytes', async () => {
@@ -146,7 +152,11 @@ describe('socket images: bytes while save_image_websocket_node executes', () => 
 
   test.each([
     ['failing', async () => {}, { ...loading('corrupt.png') }],
-    ['interrupted', async () => void (await untilRunning(house.url).then(() => interrupt(house.url))), endless()],
+    [
+      'interrupted',
+      async () => void (await untilRunning(house.url).then(() => interrupt(house.url))),
+      endless(),
+    ],
   ])('a run that is %s ends without pictures', async (_how, act, graph) => {
     const running = local('socket-images.mjs', graph);
     await act();

@@ -63,16 +63,8 @@ export const RUN_CASES: readonly Case[] = [
       ),
     ],
   },
-  {
-    scenario: 'reconnect',
-    meant: [
-      meant(
-        'late-sockets',
-        'socket a2',
-        ...[4, 5, 6, 7, 8].flatMap((n) => saidToo(`PS{1:f 1/1,2:r ${n}/20}`, `P(2 ${n}/20)`)),
-      ),
-    ],
-  },
+  // Which socket hears of which step is up to the clock; golden-order.test.ts counts them.
+  { scenario: 'reconnect', loosely: { anyTicks: true } },
   {
     scenario: 'no-client-id',
     loosely: { anyTicks: true },

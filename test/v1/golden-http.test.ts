@@ -3,8 +3,12 @@ import { CALL_CASES } from '../support/golden-http-differences.ts';
 import { playAgain } from '../support/golden-play.ts';
 
 describe('recorded calls are answered as recorded, or as docs/differences.md says', () => {
-  test.each(CALL_CASES)('$scenario', async (play) => {
-    const { found, expected } = await playAgain(play);
-    expect(found).toEqual(expected);
-  });
+  test.each(CALL_CASES)(
+    '$scenario',
+    async (play) => {
+      const { found, expected } = await playAgain(play);
+      expect(found).toEqual(expected);
+    },
+    30_000,
+  );
 });

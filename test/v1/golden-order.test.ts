@@ -97,6 +97,27 @@ test('T21: an output made before the failure keeps its executed and its place in
   expect(partly.status).toMatchObject({ status_str: 'error', completed: false });
 });
 
+test('T15: a socket that takes over mid-run hears where the run is and every step the other missed', async () => {
+  const port = houses.get('silent')?.port;
+  const url = `ws://127.0.0.1:${port}/ws?clientId=back`;
+  const first = await openGoldenSocket(url, {});
+  const steps = { image: ['1', 0], steps: 20, delay_ms: 20, preview: false };
+  const prompt = {
+    '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
+    '2': { class_type: 'GoldenSteps', inputs: steps },
+    '3': { class_type: 'PreviewImage', inputs: { images: ['2', 0] } },
+  };
+  await post(port, { prompt, client_id: 'back' });
+  await until(first, 'P(2 3/20)');
+  await first.close();
+  const second = await openGoldenSocket(url, {});
+  await until(second, 'X(null)');
+  const ticks = [...gistsOf(first), ...gistsOf(second)].filter((gist) => gist.startsWith('P(2'));
+  expect(ticks).toEqual(Array.from({ length: 20 }, (_, i) => `P(2 ${i + 1}/20)`));
+  expect(gistsOf(second).slice(0, 2)).toEqual(['S(1)+sid', 'X(2)']);
+  await second.close();
+});
+
 async function run(
   name: string,
   order: { readonly prompt: object; readonly flags: object; readonly promptId?: string },
@@ -111,15 +132,17 @@ async function run(
     client_id: 'order',
     ...(order.promptId && { prompt_id: order.promptId }),
   };
-  const response = await fetch(`http://127.0.0.1:${port}/prompt`, {
-    method: 'POST',
-    body: JSON.stringify(body),
-  });
-  expect(response.status).toBe(200);
+  await post(port, body);
   await until(socket, 'X(null)');
   await socket.settle();
   await socket.close();
   return gistsOf(socket);
+}
+
+async function post(port: number | undefined, body: object): Promise<void> {
+  const url = `http://127.0.0.1:${port}/prompt`;
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
+  expect(response.status).toBe(200);
 }
 
 async function until(socket: GoldenSocket, gist: string): Promise<void> {

@@ -1,9 +1,22 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { NO_PICTURE, entryOf, interrupt, lookOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import {
+  NO_PICTURE,
+  entryOf,
+  interrupt,
+  lookOf,
+  untilRunning,
+  uploadInput,
+} from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Received, type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import {
+  type Received,
+  type Recorder,
+  connect,
+  getJson,
+  postPrompt,
+} from '../support/v1-client.ts';
 import { endless, flat, growing, loading, streaming } from '../support/workflows.ts';
 
 // What v1 clients need of the socket, ranked by how many of them break without it; the numbers are
@@ -38,9 +51,12 @@ async function post(graph: object, extra: object = { client_id: 'test-client' })
 const isText = (frame: Received, type: string): frame is Received & { kind: 'text' } =>
   frame.kind === 'text' && frame.type === type;
 const texts = (socket: Recorder) => socket.frames.flatMap((f) => (f.kind === 'text' ? [f] : []));
-const binaries = (socket: Recorder) => socket.frames.flatMap((f) => (f.kind === 'binary' ? [f.bytes] : []));
+const binaries = (socket: Recorder) =>
+  socket.frames.flatMap((f) => (f.kind === 'binary' ? [f.bytes] : []));
 const counts = (socket: Recorder): number[] =>
-  texts(socket).flatMap((f) => (f.type === 'status' ? [f.data.status.exec_info.queue_remaining] : []));
+  texts(socket).flatMap((f) =>
+    f.type === 'status' ? [f.data.status.exec_info.queue_remaining] : [],
+  );
 const outlineOf = async (graph: object): Promise<string[]> => {
   const socket = await open();
   const id = await post(graph);
@@ -57,14 +73,17 @@ const OUTCOMES = [
 ];
 
 describe('5: /ws?clientId= is taken at once and begins with status and sid', () => {
-  test.each([['abc'], ['mit Leerzeichen & mehr'], ['ein/schrä.ger:Name']])('%s', async (clientId) => {
-    const socket = await open({ clientId });
-    const first = await socket.until(() => true);
-    expect(first).toMatchObject({
-      type: 'status',
-      data: { status: { exec_info: { queue_remaining: 0 } }, sid: clientId },
-    });
-  });
+  test.each([['abc'], ['mit Leerzeichen & mehr'], ['ein/schrä.ger:Name']])(
+    '%s',
+    async (clientId) => {
+      const socket = await open({ clientId });
+      const first = await socket.until(() => true);
+      expect(first).toMatchObject({
+        type: 'status',
+        data: { status: { exec_info: { queue_remaining: 0 } }, sid: clientId },
+      });
+    },
+  );
 });
 
 describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
@@ -98,7 +117,9 @@ describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
 
   test('9: the history is there when the terminal frame arrives', async () => {
     const entry = await historyAt((f) => isText(f, 'executing') && f.data.node === null);
-    expect(entry).toMatchObject({ status: { status_str: outcome === 'success' ? 'success' : 'error' } });
+    expect(entry).toMatchObject({
+      status: { status_str: outcome === 'success' ? 'success' : 'error' },
+    });
   });
 
   test('9: the history is there when queue_remaining falls to 0', async () => {
@@ -135,12 +156,17 @@ test('10: a failure is told by a frame, by the history in the same words, then b
 });
 
 test('15: executed comes for every output node with its whole output, cached or not', async () => {
-  const graph = { ...flat({ prefix: 'exec', color: 15 }), '8': flat({ class_type: 'PreviewImage' })['9'] };
+  const graph = {
+    ...flat({ prefix: 'exec', color: 15 }),
+    '8': flat({ class_type: 'PreviewImage' })['9'],
+  };
   const outputs = async (): Promise<unknown> => {
     const socket = await open();
     const id = await post(graph);
     await socket.untilDone(id);
-    const executed = texts(socket).filter(({ type, data }) => type === 'executed' && data.prompt_id === id);
+    const executed = texts(socket).filter(
+      ({ type, data }) => type === 'executed' && data.prompt_id === id,
+    );
     const told = Object.fromEntries(executed.map(({ data }) => [data.node, data.output]));
     expect(told).toEqual((await entryOf(house.url, id)).outputs);
     return told;
@@ -200,13 +226,19 @@ test('17: no frame of a prompt is heard before the answer to its POST', async ()
     tcp.write(`${head}\r\nConnection: close\r\n\r\n${body}`);
     await socket.untilDone(id);
   }
-  const firsts = Array.from({ length: 20 }, (_, n) => order.find((word) => word.endsWith(` held-${n}`)));
+  const firsts = Array.from({ length: 20 }, (_, n) =>
+    order.find((word) => word.endsWith(` held-${n}`)),
+  );
   expect(firsts.filter((word) => !word?.startsWith('answer '))).toEqual([]);
 });
 
 test('17: a prompt whose sender hung up before the answer runs to its end all the same', async () => {
   const socket = await open();
-  const body = JSON.stringify({ prompt: flat({ color: 171 }), client_id: 'test-client', prompt_id: 'hung-up' });
+  const body = JSON.stringify({
+    prompt: flat({ color: 171 }),
+    client_id: 'test-client',
+    prompt_id: 'hung-up',
+  });
   const tcp = connectTcp(house.port, '127.0.0.1');
   const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
   tcp.end(`${head}\r\n\r\n${body}`);
@@ -218,23 +250,34 @@ describe('19: cancelling', () => {
   test.each([
     ['POST /interrupt without a body', '/interrupt', () => undefined],
     ['POST /interrupt {}', '/interrupt', () => '{}'],
-    ['POST /interrupt {prompt_id}', '/interrupt', (id: string) => JSON.stringify({ prompt_id: id })],
+    [
+      'POST /interrupt {prompt_id}',
+      '/interrupt',
+      (id: string) => JSON.stringify({ prompt_id: id }),
+    ],
     ['POST /interrupt {client_id}', '/interrupt', () => '{"client_id":"test-client"}'],
     ['POST /interrupt with garbage', '/interrupt', () => '}{'],
     ['POST /api/queue {delete}', '/api/queue', (id: string) => JSON.stringify({ delete: [id] })],
-  ])('%s ends a running prompt with execution_interrupted, status, terminal frame', async (_call, path, body) => {
-    const socket = await open();
-    const id = await post(endless({ seed: 190 }));
-    await untilRunning(house.url);
-    const text = body(id);
-    const answer = await fetch(house.url + path, {
-      method: 'POST',
-      ...(text === undefined ? {} : { body: text }),
-    });
-    expect([answer.status, await answer.text()]).toEqual([200, '']);
-    await socket.untilDone(id);
-    expect(socket.outline().slice(-3)).toEqual(['execution_interrupted', 'status:0', 'executing:null']);
-  });
+  ])(
+    '%s ends a running prompt with execution_interrupted, status, terminal frame',
+    async (_call, path, body) => {
+      const socket = await open();
+      const id = await post(endless({ seed: 190 }));
+      await untilRunning(house.url);
+      const text = body(id);
+      const answer = await fetch(house.url + path, {
+        method: 'POST',
+        ...(text === undefined ? {} : { body: text }),
+      });
+      expect([answer.status, await answer.text()]).toEqual([200, '']);
+      await socket.untilDone(id);
+      expect(socket.outline().slice(-3)).toEqual([
+        'execution_interrupted',
+        'status:0',
+        'executing:null',
+      ]);
+    },
+  );
 
   test.each([
     ['{delete: [id]}', (id: string) => ({ delete: [id] })],
@@ -244,7 +287,10 @@ describe('19: cancelling', () => {
     const head = await post(endless({ seed: 191 }));
     const waiting = await post(endless({ seed: 192 }));
     await untilRunning(house.url);
-    const answer = await fetch(`${house.url}/queue`, { method: 'POST', body: JSON.stringify(body(waiting)) });
+    const answer = await fetch(`${house.url}/queue`, {
+      method: 'POST',
+      body: JSON.stringify(body(waiting)),
+    });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
     await socket.untilDone(waiting);
     expect(socket.outline(waiting)).toEqual(['execution_interrupted', 'executing:null']);
@@ -258,7 +304,10 @@ describe('19: cancelling', () => {
     const socket = await open();
     const head = await post(endless({ seed: 193 }));
     await untilRunning(house.url);
-    await fetch(`${house.url}/interrupt`, { method: 'POST', body: '{"prompt_id":"somebody-else"}' });
+    await fetch(`${house.url}/interrupt`, {
+      method: 'POST',
+      body: '{"prompt_id":"somebody-else"}',
+    });
     expect((await getJson(`${house.url}/api/job/${head}/status`)).status).toBe('executing');
     await interrupt(house.url);
     await socket.untilDone(head);
@@ -287,7 +336,8 @@ describe('21: previews', () => {
     await modern.until((frame) => isText(frame, 'feature_flags'));
     const id = await post(growing({ seed: 211 }));
     await Promise.all([modern.untilDone(id), plain.untilDone(id)]);
-    const kinds = (socket: Recorder) => new Set(binaries(socket).map((frame) => frame.readUInt32BE(0)));
+    const kinds = (socket: Recorder) =>
+      new Set(binaries(socket).map((frame) => frame.readUInt32BE(0)));
     expect([kinds(modern), kinds(plain)]).toEqual([new Set([4]), new Set([1])]);
     const [frame] = binaries(modern);
     const length = frame!.readUInt32BE(4);
@@ -306,7 +356,8 @@ describe('21: previews', () => {
   ])('with --preview-method %s and metadata negotiated: %s', async (method, negotiates, type) => {
     const quiet = await startHoldover({ args: ['--preview-method', method] });
     const socket = await connect(quiet.wsUrl);
-    if (negotiates) socket.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
+    if (negotiates)
+      socket.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
     const { body } = await postPrompt(quiet.url, { prompt: growing(), client_id: 'test-client' });
     await socket.untilDone(body.prompt_id);
     await socket.close();
@@ -373,18 +424,21 @@ describe('30: sockets', () => {
   test.each([
     ['the same client id', { client_id: 'latecomer' }],
     ['none', {}],
-  ])('a socket that comes after the end of a prompt of %s hears all of it', async (_which, extra) => {
-    const id = await post(growing({ seed: 301, steps: 4 }), extra);
-    await expect.poll(() => entryOf(house.url, id)).toBeDefined();
-    const late = await open({ clientId: 'latecomer' });
-    await late.untilDone(id);
-    const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
-    expect(outline[0]).toBe('execution_start');
-    expect(outline).toContain('executed:9');
-    const again = await open({ clientId: 'latecomer' });
-    await sleep(50);
-    expect(again.outline(id)).toEqual([]);
-  });
+  ])(
+    'a socket that comes after the end of a prompt of %s hears all of it',
+    async (_which, extra) => {
+      const id = await post(growing({ seed: 301, steps: 4 }), extra);
+      await expect.poll(() => entryOf(house.url, id)).toBeDefined();
+      const late = await open({ clientId: 'latecomer' });
+      await late.untilDone(id);
+      const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
+      expect(outline[0]).toBe('execution_start');
+      expect(outline).toContain('executed:9');
+      const again = await open({ clientId: 'latecomer' });
+      await sleep(50);
+      expect(again.outline(id)).toEqual([]);
+    },
+  );
 
   test('a socket of another client id does not hear what it missed', async () => {
     const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
@@ -426,7 +480,10 @@ test('31: a user’s oldest prompt is shown as running while others’ prompts h
   const socket = await open();
   const [first, second] = [await post(flat({ color: 311 })), await post(flat({ color: 312 }))];
   const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
-  expect([running, pending].map((list) => list.map((item: any) => item[1]))).toEqual([[first], [second]]);
+  expect([running, pending].map((list) => list.map((item: any) => item[1]))).toEqual([
+    [first],
+    [second],
+  ]);
   expect((await getJson(`${house.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
   await interrupt(house.url, other);
   await socket.untilDone(second);
@@ -463,7 +520,9 @@ test('36: a failing node’s huge inputs do not make a text frame of 1 MiB', asy
   const id = await post(graph);
   await socket.untilDone(id);
   expect(socket.outline(id)).toContain('execution_error');
-  expect(Math.max(...texts(socket).map(({ text }) => Buffer.byteLength(text)))).toBeLessThan(MEBIBYTE);
+  expect(Math.max(...texts(socket).map(({ text }) => Buffer.byteLength(text)))).toBeLessThan(
+    MEBIBYTE,
+  );
 });
 
 test('a socket closes normally when the server is told to stop', async () => {

@@ -24,9 +24,17 @@ afterAll(async () => {
 const textOf = async (path: string): Promise<string> => (await fetch(house.url + path)).text();
 
 /** Posts a growing workflow whose seed and extra data are these very digits. */
-async function post(options: { seed: string; steps?: number; note?: string; prefix?: string }): Promise<string> {
+async function post(options: {
+  seed: string;
+  steps?: number;
+  note?: string;
+  prefix?: string;
+}): Promise<string> {
   const { seed, steps = 2, note = '0.1', prefix = 'digits' } = options;
-  const graph = JSON.stringify(growing({ seed: 123454321, steps, prefix })).replace('123454321', seed);
+  const graph = JSON.stringify(growing({ seed: 123454321, steps, prefix })).replace(
+    '123454321',
+    seed,
+  );
   const workflow = `{"nodes":[{"id":1,"widgets_values":[${note}]}]}`;
   const extra = `{"extra_pnginfo":{"workflow":${workflow}},"note":${note}}`;
   const body = `{"prompt":${graph},"client_id":"test-client","extra_data":${extra}}`;
@@ -51,7 +59,12 @@ test.each(['18446744073709551615', '9007199254740993', '0'])(
     const prefix = `seed-${seed}`;
     const id = await post({ seed, prefix });
     await socket.untilDone(id);
-    for (const path of [`/history/${id}`, '/history?max_items=1', `/api/jobs/${id}`, `/api/history_v2/${id}`]) {
+    for (const path of [
+      `/history/${id}`,
+      '/history?max_items=1',
+      `/api/jobs/${id}`,
+      `/api/history_v2/${id}`,
+    ]) {
       expect(await textOf(path)).toMatch(new RegExp(`"seed": ?${seed}[,}]`));
     }
     expect(pngText(await pictureOf(prefix), 'prompt')).toContain(`"seed": ${seed}`);
@@ -88,7 +101,10 @@ test('two seeds that a double cannot tell apart make two pictures', async () => 
 });
 
 test('a float input of 0.1 reaches the queue, the history and the picture as 0.1', async () => {
-  const graph = JSON.stringify(growing({ seed: 9, steps: 2, prefix: 'float' })).replace('0.055', '0.1');
+  const graph = JSON.stringify(growing({ seed: 9, steps: 2, prefix: 'float' })).replace(
+    '0.055',
+    '0.1',
+  );
   const body = `{"prompt":${graph},"client_id":"test-client"}`;
   const response = await fetch(`${house.url}/prompt`, { method: 'POST', body });
   const { prompt_id: id } = (await response.json()) as { prompt_id: string };

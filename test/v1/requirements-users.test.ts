@@ -79,9 +79,10 @@ describe('34: on the embedded engine without a token', () => {
   afterAll(() => house.dispose());
 
   const submit = async (headers: Record<string, string>, graph: object, extra: object = {}) =>
-    (await postPrompt(house.url, { prompt: graph, client_id: 'shared-id', ...extra }, { headers })).body.prompt_id as string;
-  const socketOf = (headers: Record<string, string>): Promise<Recorder> =>
-    connect(house.wsUrl, { clientId: 'shared-id', headers });
+    (await postPrompt(house.url, { prompt: graph, client_id: 'shared-id', ...extra }, { headers }))
+      .body.prompt_id as string;
+  const socketOf = (headers: Record<string, string>, clientId = 'shared-id'): Promise<Recorder> =>
+    connect(house.wsUrl, { clientId, headers });
   const idsIn = async (path: string, headers: Record<string, string>): Promise<string> =>
     JSON.stringify(await getJson(house.url + path, headers));
 
@@ -107,8 +108,13 @@ describe('34: on the embedded engine without a token', () => {
     const id = await submit(alice, endless({ seed: 340 }));
     await untilRunning(house.url, alice);
     for (const headers of [bob, {}]) {
-      expect(await getJson(`${house.url}/queue`, headers)).toEqual({ queue_running: [], queue_pending: [] });
-      expect(await getJson(`${house.url}/prompt`, headers)).toEqual({ exec_info: { queue_remaining: 0 } });
+      expect(await getJson(`${house.url}/queue`, headers)).toEqual({
+        queue_running: [],
+        queue_pending: [],
+      });
+      expect(await getJson(`${house.url}/prompt`, headers)).toEqual({
+        exec_info: { queue_remaining: 0 },
+      });
       expect((await fetch(`${house.url}/api/job/${id}/status`, { headers })).status).toBe(404);
       expect((await fetch(`${house.url}/api/jobs/${id}`, { headers })).status).toBe(404);
     }
@@ -132,11 +138,15 @@ describe('34: on the embedded engine without a token', () => {
   });
 
   test('users with the same client id hear only their own prompts', async () => {
-    const sockets = [await socketOf(alice), await socketOf(bob), await socketOf({})] as const;
-    const [hers, his] = [await submit(alice, flat({ color: 342 })), await submit(bob, flat({ color: 343 }))];
+    const same = { client_id: 'chosen-by-both' };
+    const open = (headers: Record<string, string>) => socketOf(headers, same.client_id);
+    const sockets = [await open(alice), await open(bob), await open({})] as const;
+    const hers = await submit(alice, flat({ color: 342 }), same);
+    const his = await submit(bob, flat({ color: 343 }), same);
     await Promise.all([sockets[0].untilDone(hers), sockets[1].untilDone(his)]);
     const mentioned = sockets.map(
-      ({ frames }) => new Set(frames.flatMap((f) => (f.kind === 'text' ? (f.data.prompt_id ?? []) : []))),
+      ({ frames }) =>
+        new Set(frames.flatMap((f) => (f.kind === 'text' ? (f.data.prompt_id ?? []) : []))),
     );
     expect(mentioned).toEqual([new Set([hers]), new Set([his]), new Set()]);
     await Promise.all(sockets.map((socket) => socket.close()));
@@ -171,10 +181,16 @@ describe('34: on the embedded engine without a token', () => {
       expect((await fetch(`${house.url}/view?${query}`, { headers: bob })).status).toBe(404);
     }
     const listed = async (headers: Record<string, string>) =>
-      JSON.stringify((await getJson(`${house.url}/object_info/LoadImage`, headers)).LoadImage.input);
+      JSON.stringify(
+        (await getJson(`${house.url}/object_info/LoadImage`, headers)).LoadImage.input,
+      );
     expect(await listed(alice)).toContain('private.png');
     expect(await listed(bob)).not.toContain('private.png');
-    const { status, body } = await postPrompt(house.url, { prompt: loading('private.png') }, { headers: bob });
+    const { status, body } = await postPrompt(
+      house.url,
+      { prompt: loading('private.png') },
+      { headers: bob },
+    );
     expect(status).toBe(400);
     expect(body.node_errors['3'].errors[0].type).toBe('custom_validation_failed');
   });
@@ -207,7 +223,9 @@ describe('34: on the embedded engine without a token', () => {
     expect(history).toContain('"kept":"yes"');
     const frames = JSON.stringify(socket.frames);
     const detail = await idsIn(`/api/jobs/${id}`, alice);
-    expect([queue, history, detail, frames, house.log()].filter((text) => text.includes(secret))).toEqual([]);
+    expect(
+      [queue, history, detail, frames, house.log()].filter((text) => text.includes(secret)),
+    ).toEqual([]);
     expect(house.log()).not.toContain('alice-key');
     await socket.close();
   });

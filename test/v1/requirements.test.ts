@@ -40,7 +40,9 @@ async function run(graph: object): Promise<string> {
   return body.prompt_id;
 }
 
-async function fileOf(promptId: string): Promise<{ filename: string; subfolder: string; type: string }> {
+async function fileOf(
+  promptId: string,
+): Promise<{ filename: string; subfolder: string; type: string }> {
   return (await entryOf(house.url, promptId)).outputs['9'].images[0];
 }
 
@@ -94,28 +96,38 @@ describe('2: every route answers with and without /api', () => {
     '/users',
     '/settings',
   ])('GET %s', async (path) => {
-    const [plain, prefixed] = await Promise.all(TWINS.map((prefix) => fetch(house.url + prefix + path)));
+    const [plain, prefixed] = await Promise.all(
+      TWINS.map((prefix) => fetch(house.url + prefix + path)),
+    );
     expect([plain!.status, prefixed!.status]).toEqual([200, 200]);
     expect(Object.keys(await plain!.json())).toEqual(Object.keys(await prefixed!.json()));
   });
 
-  test.each(['/queue', '/interrupt', '/free', '/history'])('POST %s is 200 and empty', async (path) => {
-    for (const prefix of TWINS) {
-      const answer = await raw(prefix + path, { method: 'POST', body: '{}' });
-      expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
-      expect(answer.headers['content-type']).toBeUndefined();
-    }
-  });
+  test.each(['/queue', '/interrupt', '/free', '/history'])(
+    'POST %s is 200 and empty',
+    async (path) => {
+      for (const prefix of TWINS) {
+        const answer = await raw(prefix + path, { method: 'POST', body: '{}' });
+        expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
+        expect(answer.headers['content-type']).toBeUndefined();
+      }
+    },
+  );
 
   test.each(['/ws', '/api/ws'])('the socket opens at %s', async (path) => {
     const opened = await connect(house.wsUrl, { path, clientId: 'twin' });
-    expect((await opened.until((frame) => frame.kind === 'text')) as object).toMatchObject({ type: 'status' });
+    expect((await opened.until((frame) => frame.kind === 'text')) as object).toMatchObject({
+      type: 'status',
+    });
     await opened.close();
   });
 });
 
 test('3: one id in the answer, in every frame, in /queue, in /history and in /api/jobs', async () => {
-  const { body } = await postPrompt(house.url, { prompt: endless({ seed: 3 }), client_id: 'http-side' });
+  const { body } = await postPrompt(house.url, {
+    prompt: endless({ seed: 3 }),
+    client_id: 'http-side',
+  });
   const id = body.prompt_id;
   await untilRunning(house.url);
   const queue = await getJson(`${house.url}/queue`);
@@ -171,7 +183,10 @@ describe('4, 27, 28, 39: downloads', () => {
 
   test('27: a browser gets 200 at /api/view too', async () => {
     const path = '/api/view?filename=with%20space_00001_.png';
-    for (const headers of [{ 'Comfy-User': '' }, { 'Sec-Fetch-Dest': 'image', 'Sec-Fetch-Site': 'same-origin' }]) {
+    for (const headers of [
+      { 'Comfy-User': '' },
+      { 'Sec-Fetch-Dest': 'image', 'Sec-Fetch-Site': 'same-origin' },
+    ]) {
       expect((await raw(path, { headers: headers as Record<string, string> })).status).toBe(200);
     }
   });
@@ -229,7 +244,9 @@ describe('7: uploads', () => {
   ];
   type Field = readonly [string, string | Blob, string?];
 
-  async function post(fields: readonly Field[]): Promise<{ name: string; subfolder: string; type: string }> {
+  async function post(
+    fields: readonly Field[],
+  ): Promise<{ name: string; subfolder: string; type: string }> {
     const form = new FormData();
     for (const [name, value, filename] of fields) {
       if (typeof value === 'string') form.append(name, value);
@@ -241,32 +258,50 @@ describe('7: uploads', () => {
   }
 
   test('a LoadImage finds an upload by its name and by subfolder/name', async () => {
-    expect(await post([await image('plain.png')])).toEqual({ name: 'plain.png', subfolder: '', type: 'input' });
-    expect(await post([['subfolder', 'temp'], await image('deep.png'), ['type', 'input']])).toEqual({
-      name: 'deep.png',
-      subfolder: 'temp',
+    expect(await post([await image('plain.png')])).toEqual({
+      name: 'plain.png',
+      subfolder: '',
       type: 'input',
     });
+    expect(await post([['subfolder', 'temp'], await image('deep.png'), ['type', 'input']])).toEqual(
+      {
+        name: 'deep.png',
+        subfolder: 'temp',
+        type: 'input',
+      },
+    );
     for (const name of ['plain.png', 'temp/deep.png']) {
       expect((await fileOf(await run(loading(name)))).filename).toMatch(/^loaded_\d{5}_\.png$/);
     }
   });
 
   test.each([
-    ['as text before the file', async () => [['overwrite', 'true'], await image('over.png')] as Field[]],
-    ['as text after the file', async () => [await image('over.png'), ['overwrite', '1']] as Field[]],
+    [
+      'as text before the file',
+      async () => [['overwrite', 'true'], await image('over.png')] as Field[],
+    ],
+    [
+      'as text after the file',
+      async () => [await image('over.png'), ['overwrite', '1']] as Field[],
+    ],
     [
       'as a file part',
-      async () => [await image('over.png'), ['overwrite', new Blob(['true']), 'overwrite']] as Field[],
+      async () =>
+        [await image('over.png'), ['overwrite', new Blob(['true']), 'overwrite']] as Field[],
     ],
   ])('overwrite %s keeps the name', async (_how, fields) => {
-    await post([['image', new Blob([NO_PICTURE]), 'over.png'], ['overwrite', 'true']]);
+    await post([
+      ['image', new Blob([NO_PICTURE]), 'over.png'],
+      ['overwrite', 'true'],
+    ]);
     expect((await post(await fields())).name).toBe('over.png');
   });
 
   test('other bytes under a taken name get the next free one', async () => {
     await post([await image('taken.png')]);
-    expect((await post([['image', new Blob([NO_PICTURE]), 'taken.png']])).name).toBe('taken (1).png');
+    expect((await post([['image', new Blob([NO_PICTURE]), 'taken.png']])).name).toBe(
+      'taken (1).png',
+    );
   });
 
   test('a name in any script comes back as it was', async () => {
@@ -295,7 +330,9 @@ describe('7: uploads', () => {
 test('11: /object_info describes every class it has in nine fields', async () => {
   // The standard model classes belong to a remote upstream; this issue promises the shape of what exists.
   const info = await getJson(`${house.url}/object_info`);
-  expect(Object.keys(info)).toEqual(expect.arrayContaining(['LoadImage', 'SaveImage', 'PreviewImage']));
+  expect(Object.keys(info)).toEqual(
+    expect.arrayContaining(['LoadImage', 'SaveImage', 'PreviewImage']),
+  );
   const fields = [
     ...['input', 'output', 'output_is_list', 'output_name', 'name'],
     ...['display_name', 'description', 'category', 'output_node'],
@@ -346,7 +383,7 @@ test('14, 40: a live prompt is in /queue or in /history, never in neither, never
   const ids: string[] = posted.map(({ body }) => body.prompt_id);
   const gaps: string[] = [];
   const early: any[] = [];
-  for (let open = ids; open.length > 0; ) {
+  for (let open = ids; open.length > 0;) {
     const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
     const queued = new Set([...running, ...pending].map((item: any) => item[1]));
     expect([...running, ...pending].every((item: any) => item.length === 5)).toBe(true);
@@ -354,7 +391,8 @@ test('14, 40: a live prompt is in /queue or in /history, never in neither, never
     for (const id of open) {
       const entry = await entryOf(house.url, id);
       if (entry === undefined && gone.includes(id)) gaps.push(id);
-      if (entry && !entry.status.completed && entry.status.status_str !== 'error') early.push(entry);
+      if (entry && !entry.status.completed && entry.status.status_str !== 'error')
+        early.push(entry);
     }
     open = open.filter((id) => queued.has(id));
   }
@@ -372,6 +410,13 @@ describe('18: probes', () => {
     expect(answer.status).toBe(200);
     expect(Number(answer.headers['content-length'])).toBe(answer.body.length);
     if (body) expect(JSON.parse(answer.body.toString())).toEqual(body);
+  });
+
+  test('a connection stays open between the calls of a slow poller', async () => {
+    const { headers } = await fetch(`${house.url}/prompt`);
+    expect(Number(/timeout=(\d+)/.exec(headers.get('keep-alive')!)?.[1])).toBeGreaterThanOrEqual(
+      75,
+    );
   });
 
   test('GET /history is 200', async () => {
@@ -426,7 +471,11 @@ test.each(['my-own-id', '5d0b3f0e-0000-4000-8000-000000000001', 'UPPER.and_1'])(
   '29: the prompt_id %s of a caller is honoured and answered',
   async (promptId) => {
     const prompt = flat({ color: 290 });
-    const { body } = await postPrompt(house.url, { prompt, prompt_id: promptId, client_id: 'http-side' });
+    const { body } = await postPrompt(house.url, {
+      prompt,
+      prompt_id: promptId,
+      client_id: 'http-side',
+    });
     expect(body.prompt_id).toBe(promptId);
     await socket.untilDone(promptId);
     expect((await entryOf(house.url, promptId)).prompt[1]).toBe(promptId);
@@ -439,7 +488,10 @@ describe('32: refusals', () => {
     ['{}', 'no_prompt'],
     ['{"prompt": null}', undefined],
     ['{"prompt": {"1": {"class_type": "KSampler", "inputs": {}}}}', undefined],
-    ['{"prompt": {"9": {"class_type": "SaveImage", "inputs": {}}}}', 'prompt_outputs_failed_validation'],
+    [
+      '{"prompt": {"9": {"class_type": "SaveImage", "inputs": {}}}}',
+      'prompt_outputs_failed_validation',
+    ],
     ['not JSON', undefined],
   ])('a refused POST /prompt is 400 with error and node_errors: %s', async (body, type) => {
     const answer = await raw('/prompt', { method: 'POST', body });
@@ -472,19 +524,29 @@ describe('32: refusals', () => {
 describe('37: hosted routes', () => {
   test('/api/job/{id}/status, /api/history_v2/{id} and /api/jobs tell the same end', async () => {
     const id = await run(flat({ color: 370 }));
-    expect(await getJson(`${house.url}/api/job/${id}/status`)).toMatchObject({ id, status: 'success' });
-    expect((await getJson(`${house.url}/api/history_v2/${id}`))[id].status).toMatchObject({ completed: true });
+    expect(await getJson(`${house.url}/api/job/${id}/status`)).toMatchObject({
+      id,
+      status: 'success',
+    });
+    expect((await getJson(`${house.url}/api/history_v2/${id}`))[id].status).toMatchObject({
+      completed: true,
+    });
     const { jobs } = await getJson(`${house.url}/api/jobs?status=completed&limit=5`);
     expect(jobs.map((job: any) => job.id)).toContain(id);
   });
 
   test('POST /api/jobs/{id}/cancel ends a running prompt as cancelled', async () => {
-    const { body } = await postPrompt(house.url, { prompt: endless({ seed: 37 }), client_id: 'http-side' });
+    const { body } = await postPrompt(house.url, {
+      prompt: endless({ seed: 37 }),
+      client_id: 'http-side',
+    });
     await untilRunning(house.url);
     const answer = await raw(`/api/jobs/${body.prompt_id}/cancel`, { method: 'POST' });
     expect(JSON.parse(answer.body.toString())).toEqual({ cancelled: true });
     await socket.untilDone(body.prompt_id);
-    expect(await getJson(`${house.url}/api/job/${body.prompt_id}/status`)).toMatchObject({ status: 'cancelled' });
+    expect(await getJson(`${house.url}/api/job/${body.prompt_id}/status`)).toMatchObject({
+      status: 'cancelled',
+    });
   });
 
   test('an id nobody knows is 404', async () => {
@@ -495,10 +557,13 @@ describe('37: hosted routes', () => {
 });
 
 describe('38: CORS', () => {
-  test.each(['/prompt', '/api/queue', '/no/such/path'])('OPTIONS %s is 200 and empty', async (path) => {
-    const answer = await raw(path, { method: 'OPTIONS' });
-    expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
-  });
+  test.each(['/prompt', '/api/queue', '/no/such/path'])(
+    'OPTIONS %s is 200 and empty',
+    async (path) => {
+      const answer = await raw(path, { method: 'OPTIONS' });
+      expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
+    },
+  );
 
   test('with --enable-cors-header a preflight allows what clients send', async () => {
     const open = await startHoldover({ args: ['--enable-cors-header'] });
@@ -510,6 +575,8 @@ describe('38: CORS', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
     const allowed = answer.headers.get('access-control-allow-headers')!.toLowerCase().split(/, */);
-    expect(allowed).toEqual(expect.arrayContaining(['content-type', 'authorization', 'comfy-user', 'x-api-key']));
+    expect(allowed).toEqual(
+      expect.arrayContaining(['content-type', 'authorization', 'comfy-user', 'x-api-key']),
+    );
   });
 });

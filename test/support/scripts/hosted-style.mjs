@@ -71,7 +71,11 @@ async function outputsOf(promptId) {
 }
 
 async function download({ filename, subfolder, type }) {
-  const query = new URLSearchParams({ filename, subfolder: subfolder ?? '', type: type ?? 'output' });
+  const query = new URLSearchParams({
+    filename,
+    subfolder: subfolder ?? '',
+    type: type ?? 'output',
+  });
   const answer = await fetch(`${base}/api/view?${query}`, { headers: withKey, redirect: 'manual' });
   if (answer.status !== 302) throw new Error(`download: ${answer.status} instead of 302`);
   const file = await fetch(answer.headers.get('location'));
@@ -85,7 +89,9 @@ async function run() {
   const polls = flags.includes('--poll');
   if (polls || flags.includes('--wait-before-connecting')) await poll(promptId);
   const seen = polls ? { outputs: await outputsOf(promptId) } : await listen(promptId);
-  const files = Object.values(seen.outputs).flatMap((output) => KINDS.flatMap((kind) => output[kind] ?? []));
+  const files = Object.values(seen.outputs).flatMap((output) =>
+    KINDS.flatMap((kind) => output[kind] ?? []),
+  );
   const saved = [];
   for (const file of files) saved.push(await download(file));
   return { promptId, ...seen, saved };

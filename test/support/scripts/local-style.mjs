@@ -57,7 +57,9 @@ async function save(images) {
   return saved;
 }
 
-const socket = new WebSocket(`ws://${server}/ws?clientId=${clientId}`, { origin: `http://${server}` });
+const socket = new WebSocket(`ws://${server}/ws?clientId=${clientId}`, {
+  origin: `http://${server}`,
+});
 await once(socket, 'open');
 const promptId = randomUUID();
 const ended = lastFrame(socket, promptId);
