@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import type { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
-import { type SpoolRefusal, type Spooled, spoolStream, tooLargeText } from './spool.ts';
+import { type SpoolRefusal, type Spooled, pour, spoolStream, tooLargeText } from './spool.ts';
 import type { SpooledFile } from './wire/jobs.ts';
 
 export type FormFile = {
@@ -29,9 +29,13 @@ export type MultipartOptions = {
 
 export type Received = { readonly ok: true; readonly value: Form } | SpoolRefusal;
 
+/** How much of a refused body is still read, and for how long, so that its sender gets to the answer. */
+const DRAIN = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
+
 /**
- * Reads a multipart body, files spooled to disk and hashed on the way. On a refusal nothing is left
- * on disk; the rest of the body is not read, so answer with `Connection: close`.
+ * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
+ * trouble. On a refusal nothing is left on disk and only a little more of the body was read, so
+ * answer with `Connection: close`.
  */
 export async function receiveMultipart(
   request: IncomingMessage,
@@ -39,27 +43,31 @@ export async function receiveMultipart(
 ): Promise<Received> {
   const early = refusedByHeaders(request, options.maxFileBytes);
   if (early) return early;
-  const form = createForm(options);
   let parser: busboy.Busboy;
   try {
     parser = busboy(parserConfig(request, options));
   } catch {
     return malformed('The body is not multipart/form-data.');
   }
+  const meter = createMeter(options.maxFileBytes);
+  // Not the parser: that one must not be destroyed from inside its own events.
+  const form = createForm(options, (cause) => void meter.destroy(cause));
   form.listen(parser);
-  let refusal: SpoolRefusal | undefined;
+  let trouble: unknown;
   try {
-    await pipeline(request, limited(options.maxFileBytes), parser, { end: true });
+    await Promise.all([pour(request, meter), pipeline(meter, parser)]);
   } catch (error) {
-    refusal =
-      error instanceof OverLimit
-        ? tooLarge(options)
-        : malformed('The multipart body is malformed.');
+    trouble = error;
   }
-  return form.finish(refusal, options);
+  const received = await form.finish(trouble);
+  if (!received.ok) await drain(request);
+  return received;
 }
 
 class OverLimit extends Error {}
+
+/** A file could not be kept; its own refusal says why. */
+class Unstored extends Error {}
 
 function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
   return {
@@ -79,29 +87,46 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
 }
 
 /** Counts the whole body: many small parts are as large as one big one. */
-function limited(maxBytes: number): (source: AsyncIterable<Buffer>) => AsyncIterable<Buffer> {
-  return async function* count(source) {
-    let size = 0;
-    for await (const chunk of source) {
+function createMeter(maxBytes: number): Transform {
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      if (size > maxBytes) throw new OverLimit();
-      yield chunk;
-    }
-  };
+      done(size > maxBytes ? new OverLimit() : null, chunk);
+    },
+  });
 }
 
-function createForm(options: MultipartOptions) {
+/** Reads on for a moment: a connection closed on unread bytes takes the answer with it. */
+function drain(request: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    if (request.readableEnded || request.destroyed) return resolve();
+    let leftBytes = DRAIN.maxBytes;
+    const timer = setTimeout(stop, DRAIN.timeoutMs);
+    function stop(): void {
+      clearTimeout(timer);
+      request.off('data', count).off('end', stop).off('close', stop).pause();
+      resolve();
+    }
+    function count(chunk: Buffer): void {
+      leftBytes -= chunk.length;
+      if (leftBytes < 0) stop();
+    }
+    request.on('data', count).once('end', stop).once('close', stop).resume();
+  });
+}
+
+function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const fields = new Map<string, string[]>();
   const files: Promise<Spooled & { part: Omit<FormFile, 'file'> }>[] = [];
-  let overLimit = false;
-  const limit = (): void => void (overLimit = true);
+  const limit = (): void => stop(new OverLimit());
 
   async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
     // The parser fails a cut-off part before anybody reads it.
     stream.on('error', () => {});
     stream.once('limit', limit);
     const spooled = await spoolStream(stream, { dir: options.dir, maxBytes: options.maxFileBytes });
-    if (!spooled.ok) stream.resume();
+    if (!spooled.ok) stop(new Unstored());
     return { ...spooled, part };
   }
 
@@ -109,7 +134,10 @@ function createForm(options: MultipartOptions) {
     listen(parser: busboy.Busboy): void {
       parser.on('file', (field, stream, info) => {
         const { filename, mimeType: contentType } = info;
-        files.push(spoolPart(stream, { field, filename: filename ?? '', contentType }));
+        // A part without a name has none here, whatever its type says.
+        files.push(
+          spoolPart(stream, { field: field ?? '', filename: filename ?? '', contentType }),
+        );
       });
       parser.on('field', (name, value, info) => {
         if (info.valueTruncated || info.nameTruncated) limit();
@@ -118,21 +146,24 @@ function createForm(options: MultipartOptions) {
       for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
         parser.on(event, limit);
     },
-    async finish(refusal: SpoolRefusal | undefined, limits: MultipartOptions): Promise<Received> {
+    async finish(trouble: unknown): Promise<Received> {
       const settled = await Promise.all(files);
-      const failed = settled.find((file) => !file.ok);
-      const cause =
-        refusal ??
-        (overLimit ? tooLarge(limits) : undefined) ??
-        (failed?.ok === false ? failed : undefined);
       const spooled = settled.flatMap((file) =>
         file.ok ? [{ ...file.part, file: file.value }] : [],
       );
-      if (cause === undefined) return { ok: true, value: { fields, files: spooled } };
+      const failed = settled.find((file) => !file.ok && file.status === 507);
+      const refusal = failed?.ok === false ? failed : refusalOf(trouble, options);
+      if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
-      return { ok: false, status: cause.status, message: cause.message };
+      return { ok: false, status: refusal.status, message: refusal.message };
     },
   };
+}
+
+function refusalOf(trouble: unknown, options: MultipartOptions): SpoolRefusal | undefined {
+  if (trouble === undefined) return undefined;
+  if (trouble instanceof OverLimit) return tooLarge(options);
+  return malformed('The multipart body is malformed.');
 }
 
 function refusedByHeaders(

@@ -160,7 +160,7 @@ describe('a form', () => {
     expect([fields.size, files.length]).toEqual([0, 0]);
   });
 
-  test.fails('may have a part without a name', async () => {
+  test('may have a part without a name', async () => {
     const { files } = await form(part('filename="a.png"', 'x') + CLOSE);
     expect(files.map(({ field }) => field)).toEqual(['']);
   });
@@ -307,12 +307,12 @@ describe('a disk that fails', () => {
     expect(await send(body)).toMatchObject({ status: 200 });
   });
 
-  test.fails('for lack of room is 507 before the whole body came', async () => {
+  test('for lack of room is 507 before the whole body came', async () => {
     await brokenDisk('ENOSPC');
     const socket = dial();
     socket.write(head([`Content-Length: ${body.length + 1}`]) + body);
     expect(await answerOn(socket)).toMatchObject({ status: 507 });
-  }, 1000);
+  });
 
   test('otherwise is 507 as well, in the middle of a file', async () => {
     await brokenDisk('EIO');

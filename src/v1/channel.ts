@@ -62,12 +62,14 @@ export function createChannel(
   let unreceived: Frame[] = [];
   let unreceivedBytes = 0;
   let activeNode: string | null = null;
+  let nodeBeforeUnreceived: string | null = null;
 
   function fits(session: Session): boolean {
     return session.isOpen() && (clientId === null || session.sid === clientId);
   }
 
   function deliver(frame: Frame): void {
+    if (unreceived.length === 0) nodeBeforeUnreceived = activeNode;
     noteActiveNode(frame);
     // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
     const everybody = [...deps.sessions()].filter((session) => session.isOpen());
@@ -153,8 +155,9 @@ export function createChannel(
       unreceived = [];
       unreceivedBytes = 0;
       // A socket that returns to a run it already knows gets v1's bare `executing`.
-      if (missed.length === 0 && activeNode !== null && clientId === session.sid) {
-        session.sendText(encodeMessage({ type: 'executing', data: { node: activeNode } }));
+      const node = missed.length === 0 ? activeNode : nodeBeforeUnreceived;
+      if (node !== null && clientId === session.sid) {
+        session.sendText(encodeMessage({ type: 'executing', data: { node } }));
       }
       for (const frame of missed) write(session, frame);
     },

@@ -61,7 +61,9 @@ describe.each([
   });
 
   test(`a workflow finishes with its pictures, progress and previews: ${previewed}`, async () => {
-    const { result, failure, previews, steps } = await call(growing({ prefix: 'snt', seed: 31 }));
+    const { result, failure, previews, steps } = await call(
+      growing({ prefix: 'snt', seed: 31, steps: 40 }),
+    );
     expect(failure).toBeUndefined();
     expect(result.pictures.images).toEqual([
       { filename: 'snt_00001_.png', subfolder: '', type: 'output' },
@@ -105,7 +107,9 @@ describe('with previews forwarded', () => {
   });
 
   test('a workflow that fails after a while carries v1’s exception as the cause', async () => {
-    const { result, failure, promptId } = await call(growing({ seed: 33, prefix: '../../escape' }));
+    const { result, failure, promptId } = await call(
+      growing({ seed: 33, steps: 40, prefix: '../../escape' }),
+    );
     expect(result).toBe(false);
     expect(failure?.name).toBe('CustomEventError');
     expect(failure?.cause).toMatchObject({

@@ -24,7 +24,7 @@ const asGraph = (graph: object): Graph => graph as Graph;
 function built(options: { seed: number; prefix: string; steps?: number }): Workflow {
   const workflow = new Workflow();
   const { ReactionDiffusion, SaveImage } = workflow.classes as any;
-  const { seed, steps = 40, prefix } = options;
+  const { seed, steps = 12, prefix } = options;
   const size = { width: 64, height: 64 };
   const [image] = ReactionDiffusion({ ...size, seed, steps, feed: 0.055, kill: 0.062 });
   SaveImage({ images: image, filename_prefix: prefix });
@@ -45,7 +45,7 @@ async function open(): Promise<void> {
 }
 
 describe.each([
-  { args: [], previews: 20, name: 'previews forwarded' },
+  { args: [], previews: 12, name: 'previews forwarded' },
   { args: ['--preview-method', 'none'], previews: 0, name: '--preview-method none' },
 ])('with $name', ({ args, previews }) => {
   beforeAll(async () => {
@@ -67,7 +67,7 @@ describe.each([
       `http://127.0.0.1:${house.port}/view?filename=enq_00001_.png&subfolder=&type=output`,
     );
     expect(await lookAt(url!)).toBe('png 64x64');
-    expect(steps).toHaveLength(40);
+    expect(steps).toHaveLength(12);
     expect(steps.at(-1)).toBe(1);
     const buffers = images.filter(({ type }) => type === 'buff');
     expect(buffers).toHaveLength(previews);

@@ -246,7 +246,7 @@ describe('POST /prompt takes', () => {
     expect(sent).toMatchObject({ status: 200 });
     const { status } = await ended(id);
     expect(status).toMatchObject({ status_str: 'error', completed: false });
-    expect(JSON.stringify(status)).not.toMatch(/node_modules|\.js:\d/);
+    expect(JSON.stringify(status)).not.toMatch(/(dist|node_modules)\//);
   });
 
   test.each(['"yes"', '[]', '{}', 'null', '0.0', '-0', '""'])('front: %s, as truth or not', async (front) => {
@@ -294,9 +294,8 @@ describe.each(['/prompt', '/queue', '/history', '/free', '/api/jobs/cancel', '/s
     test('answers a body announced over the limit with 413 before reading it', async () => {
       const wire = await dial(server.port);
       wire.send(requestText(path, { method: 'POST', headers: [`Content-Length: ${LIMIT + 1}`] }));
-      const answer = await wire.answer();
-      expect(answer.status).toBe(413);
-      expect(answer.body).toContain(TOO_LARGE);
+      expect((await wire.until(TOO_LARGE)).status).toBe(413);
+      wire.reset();
     });
 
     test('answers a body that turns out to be over it with 413 to a client that listens only at the end', async () => {

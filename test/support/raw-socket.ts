@@ -20,6 +20,8 @@ export type Wire = {
   answer(): Promise<RawAnswer>;
   /** Resolves as soon as this many bytes have come, or the connection is closed. */
   received(byteCount: number): Promise<Buffer>;
+  /** What has come as soon as it contains this text, or the connection is closed. */
+  until(text: string): Promise<RawAnswer>;
   /** A peer that vanishes. */
   reset(): void;
 };
@@ -38,6 +40,16 @@ export async function dial(port: number): Promise<Wire> {
   socket.on('close', wake);
   await once(socket, 'connect');
   const all = (): Buffer => Buffer.concat(chunks);
+  const when = (test: (bytes: Buffer) => boolean): Promise<Buffer> =>
+    new Promise((resolve) => {
+      const look = (): void => {
+        if (!test(all()) && !socket.closed) return;
+        wakers.delete(look);
+        resolve(all());
+      };
+      wakers.add(look);
+      look();
+    });
   return {
     socket,
     send: (bytes) => void socket.write(bytes),
@@ -45,16 +57,8 @@ export async function dial(port: number): Promise<Wire> {
       if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
       return readAnswer(all());
     },
-    received: (byteCount) =>
-      new Promise((resolve) => {
-        const look = (): void => {
-          if (all().length < byteCount && !socket.closed) return;
-          wakers.delete(look);
-          resolve(all());
-        };
-        wakers.add(look);
-        look();
-      }),
+    received: (byteCount) => when((bytes) => bytes.length >= byteCount),
+    until: async (text) => readAnswer(await when((bytes) => bytes.includes(text))),
     reset: () => void socket.resetAndDestroy(),
   };
 }

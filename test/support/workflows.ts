@@ -8,7 +8,7 @@ const GENERATOR = { width: 64, height: 64, feed: 0.055, kill: 0.062 };
 export function growing(
   options: { seed?: number; steps?: number; prefix?: string; side?: number } = {},
 ): Graph {
-  const { seed = 7, steps = 40, prefix = 'grown', side = 64 } = options;
+  const { seed = 7, steps = 12, prefix = 'grown', side = 64 } = options;
   const size = { width: side, height: side };
   return {
     '1': { class_type: 'ReactionDiffusion', inputs: { ...GENERATOR, ...size, seed, steps } },

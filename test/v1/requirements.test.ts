@@ -239,7 +239,7 @@ test('6: /history/{id} holds prompt, outputs, status and meta in v1’s shape', 
 describe('7: uploads', () => {
   const image = async (name: string): Promise<[string, Blob, string]> => [
     'image',
-    new Blob([await pngOf({ r: 1, g: 2, b: 3 })]),
+    new Blob([new Uint8Array(await pngOf({ r: 1, g: 2, b: 3 }))]),
     name,
   ];
   type Field = readonly [string, string | Blob, string?];
@@ -291,7 +291,7 @@ describe('7: uploads', () => {
     ],
   ])('overwrite %s keeps the name', async (_how, fields) => {
     await post([
-      ['image', new Blob([NO_PICTURE]), 'over.png'],
+      ['image', new Blob([new Uint8Array(NO_PICTURE)]), 'over.png'],
       ['overwrite', 'true'],
     ]);
     expect((await post(await fields())).name).toBe('over.png');
@@ -299,9 +299,9 @@ describe('7: uploads', () => {
 
   test('other bytes under a taken name get the next free one', async () => {
     await post([await image('taken.png')]);
-    expect((await post([['image', new Blob([NO_PICTURE]), 'taken.png']])).name).toBe(
-      'taken (1).png',
-    );
+    expect(
+      (await post([['image', new Blob([new Uint8Array(NO_PICTURE)]), 'taken.png']])).name,
+    ).toBe('taken (1).png');
   });
 
   test('a name in any script comes back as it was', async () => {
@@ -333,10 +333,10 @@ test('11: /object_info describes every class it has in nine fields', async () =>
   expect(Object.keys(info)).toEqual(
     expect.arrayContaining(['LoadImage', 'SaveImage', 'PreviewImage']),
   );
-  const fields = [
-    ...['input', 'output', 'output_is_list', 'output_name', 'name'],
-    ...['display_name', 'description', 'category', 'output_node'],
-  ];
+  const fields =
+    'input output output_is_list output_name name display_name description category output_node'.split(
+      ' ',
+    );
   const incomplete = Object.entries<any>(info).filter(
     ([name, entry]) =>
       fields.some((field) => !(field in entry)) ||

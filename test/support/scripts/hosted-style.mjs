@@ -34,7 +34,7 @@ function listen(promptId) {
     socket.on('error', reject);
     socket.on('message', (data, isBinary) => {
       if (isBinary) return;
-      const message = JSON.parse(data.toString());
+      const message = JSON.parse(Buffer.from(data).toString());
       if (message.data.prompt_id !== promptId) return;
       if (message.type === 'executing') seen.nodes.push(message.data.node);
       if (message.type === 'progress') seen.progress += 1;

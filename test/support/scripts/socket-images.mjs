@@ -22,7 +22,7 @@ const ended = new Promise((resolve) => {
       if (node === 'save_image_websocket_node') pictures.push(data.subarray(8));
       return;
     }
-    const message = JSON.parse(data.toString());
+    const message = JSON.parse(Buffer.from(data).toString());
     if (message.type !== 'executing' || message.data.prompt_id !== promptId) return;
     node = message.data.node;
     if (node === null) resolve();
