@@ -40,7 +40,9 @@ function drain(request: IncomingMessage): Promise<void> {
       clearTimeout(most);
       resolve();
     }
-    request.removeAllListeners('data').on('data', () => quiet.refresh());
+    // Whoever read so far did it one way or the other, and has lost interest.
+    request.removeAllListeners('data').removeAllListeners('readable');
+    request.on('data', () => quiet.refresh()).resume();
     request.once('end', done).once('close', done);
   });
 }

@@ -2,12 +2,15 @@ import { ComfyUIClient } from 'comfy-ui-client';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { NO_PICTURE, interrupt, lookOf, pngOf, untilRunning } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
 // comfy-ui-client 0.1.2: waits for `executing` with node null, then reads the history at once.
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let house: Holdover;
 let client: ComfyUIClient;

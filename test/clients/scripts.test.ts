@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   NO_PICTURE,
   interrupt,
@@ -14,6 +14,9 @@ import { endless, growing, loading, streaming } from '../support/workflows.ts';
 // Programs of our own in the two styles people copy from documentation, each in a process of its own.
 
 const KEY = 'hosted-user-key';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let house: Holdover;
 

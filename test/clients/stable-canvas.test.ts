@@ -1,5 +1,5 @@
 import { Client, Workflow } from '@stable-canvas/comfyui-client';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { NO_PICTURE, lookOf, untilRunning, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -10,6 +10,9 @@ import { endless, flat, growing, loading } from '../support/workflows.ts';
 
 type Image = { type: string; data: string | ArrayBuffer; mime?: string };
 type Graph = Parameters<Client['enqueue']>[0];
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let house: Holdover;
 let client: Client;

@@ -307,6 +307,7 @@ describe.each(['/prompt', '/queue', '/history', '/free', '/api/jobs/cancel', '/s
         if (wire.socket.destroyed) break;
         await new Promise((resolve) => wire.socket.write(chunk, resolve));
       }
+      wire.send('0\r\n\r\n');
       wire.socket.resume();
       const answer = await wire.answer();
       expect(answer.status).toBe(413);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   NO_PICTURE,
   entryOf,
@@ -23,6 +23,9 @@ import { endless, flat, growing, loading, streaming } from '../support/workflows
 // the ranks.
 
 const MEBIBYTE = 1024 * 1024;
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let house: Holdover;
 const opened: Recorder[] = [];
@@ -203,30 +206,26 @@ describe('16: queue_remaining counts this user’s live prompts', () => {
   });
 });
 
-test('17: no frame of a prompt is heard before the answer to its POST', async () => {
+test('17: nothing of a prompt is heard before the answer to its POST, not even its status', async () => {
   const socket = await open();
   const graph = flat({ color: 170 });
   await socket.untilDone(await post(graph));
-  const order: string[] = [];
-  socket.socket.on('message', (data: Buffer) => {
-    const id = /"prompt_id":"([^"]+)"/.exec(data.toString())?.[1];
-    if (id) order.push(`frame ${id}`);
-  });
+  const firsts: string[] = [];
   for (let round = 0; round < 20; round++) {
     const id = `held-${round}`;
+    const order: string[] = [];
+    const note = (data: Buffer): void => void order.push(`frame: ${data.toString()}`);
+    socket.socket.on('message', note);
     const body = JSON.stringify({ prompt: graph, client_id: 'test-client', prompt_id: id });
     const tcp = connectTcp(house.port, '127.0.0.1');
-    tcp.on('data', (chunk) => {
-      if (chunk.toString().includes(id)) order.push(`answer ${id}`);
-    });
+    tcp.on('data', (chunk) => void order.push(`answer: ${chunk.toString()}`));
     const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
     tcp.write(`${head}\r\nConnection: close\r\n\r\n${body}`);
     await socket.untilDone(id);
+    socket.socket.off('message', note);
+    firsts.push(order[0]!);
   }
-  const firsts = Array.from({ length: 20 }, (_, n) =>
-    order.find((word) => word.endsWith(` held-${n}`)),
-  );
-  expect(firsts.filter((word) => !word?.startsWith('answer '))).toEqual([]);
+  expect(firsts.filter((first) => !first.startsWith('answer: HTTP/1.1 200'))).toEqual([]);
 });
 
 test('17: a prompt whose sender hung up before the answer runs to its end all the same', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { interrupt, pngText, untilRunning } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type Recorder, connect } from '../support/v1-client.ts';
@@ -8,6 +8,9 @@ import { growing } from '../support/workflows.ts';
 // compared as text: JSON.parse would round them.
 
 const LARGEST_SEED = '18446744073709551615';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let house: Holdover;
 let socket: Recorder;

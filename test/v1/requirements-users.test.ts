@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { entryOf, interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -6,6 +6,9 @@ import { type Recorder, connect, getJson, postPrompt } from '../support/v1-clien
 import { endless, flat, loading } from '../support/workflows.ts';
 
 // Requirement 34, every form in which clients present a key, and what a key separates.
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 const TOKEN = 'the-token';
 const basic = (pair: string): string => `Basic ${Buffer.from(pair).toString('base64')}`;
