@@ -32,7 +32,7 @@ export type Board = {
   of(user: string): readonly LivePrompt[];
   readonly count: (user: string) => number;
   find(user: string, promptId: string): LivePrompt | undefined;
-  /** What `/queue` calls running: what runs, else the next one to run. */
+  /** What `/queue` calls running: what runs, else the oldest. */
   running(user: string): readonly LivePrompt[];
 };
 
@@ -55,15 +55,14 @@ export function createBoard(): Board {
     find: (user, promptId) =>
       [...(users.get(user) ?? [])].findLast((p) => p.promptId === promptId || p.jobId === promptId),
     running(user) {
-      const all = of(user);
-      const active = all.filter((prompt) => prompt.status !== 'queued');
+      const active = of(user).filter((prompt) => prompt.status !== 'queued');
       // One client shows nothing, another crashes, when jobs wait and none of them is running.
-      return active.length > 0 ? active : all.slice(0, 1);
+      return active.length > 0 ? active : [...(users.get(user) ?? [])].slice(0, 1);
     },
   };
 }
 
-/** v1's heap order: lower number first, ties by prompt id. */
+/** Lower number first; the sort keeps equal ones as they came, which is how the engine runs them. */
 function byTurn(a: LivePrompt, b: LivePrompt): number {
-  return a.number - b.number || (a.promptId < b.promptId ? -1 : Number(a.promptId > b.promptId));
+  return a.number - b.number;
 }

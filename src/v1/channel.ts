@@ -33,6 +33,8 @@ export type Address = {
   readonly user: string;
   readonly clientId: string | null;
   readonly promptId: string;
+  /** What the prompt itself asked for (`extra_data.preview_method`); else the server's setting counts. */
+  readonly previewMethod?: 'none';
 };
 
 export type PreviewMethod = 'auto' | 'negotiated' | 'none';
@@ -58,7 +60,7 @@ export function createChannel(
     readonly previewMethod: PreviewMethod;
   },
 ): Channel {
-  const { promptId, clientId } = address;
+  const { promptId, clientId, previewMethod = deps.previewMethod } = address;
   let unreceived: Frame[] = [];
   let unreceivedBytes = 0;
   let activeNode: string | null = null;
@@ -126,8 +128,8 @@ export function createChannel(
   }
 
   function writePicture(session: Session, picture: Picture): void {
-    const wanted = deps.previewMethod === 'auto' || session.wantsMetadata();
-    if (!picture.essential && (deps.previewMethod === 'none' || !wanted)) return;
+    const wanted = previewMethod === 'auto' || session.wantsMetadata();
+    if (!picture.essential && (previewMethod === 'none' || !wanted)) return;
     const frame = session.wantsMetadata()
       ? metadataFrame(picture)
       : previewFrame(picture.bytes, picture.mime);

@@ -57,7 +57,9 @@ export function createFollower(deps: FollowerDeps): Follower {
     adopt(given, caller) {
       const { user } = caller;
       const { clientId, promptId } = given;
-      const channel = hub.channel({ user, clientId, promptId });
+      const noPreviews = given.extraData.preview_method === 'none';
+      const own = noPreviews ? { previewMethod: 'none' as const } : {};
+      const channel = hub.channel({ user, clientId, promptId, ...own });
       const fresh = {
         status: 'queued',
         hasEvidence: false,

@@ -11,6 +11,8 @@ import type { V1Route } from './routes.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
+/** No client fragments what it sends; each piece costs far more memory than it has bytes. */
+const PIECES = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const MAX_CLIENT_ID_CHARS = 128;
 
 type Deps = {
@@ -40,6 +42,7 @@ export function createUpgrade(
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: MAX_FRAME_BYTES,
+    ...PIECES,
     perMessageDeflate: false,
   });
   return (request, socket, head) => {

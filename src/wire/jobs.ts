@@ -12,6 +12,11 @@ export type V2Error = {
   readonly message: string;
   readonly details: Json;
   readonly retryAfterSeconds?: number;
+  /**
+   * Of a submission: it never left us, it made no job for certain, or nobody knows. Only the last
+   * may have left a job behind; it is never sent again under another key.
+   */
+  readonly outcome?: 'not_sent' | 'refused' | 'unknown';
 };
 
 export type Result<T> =
@@ -158,7 +163,11 @@ export function refuse<T>(
   status: number,
   code: string,
   message: string,
-  more: { readonly details?: Json; readonly retryAfterSeconds?: number } = {},
+  more: {
+    readonly details?: Json;
+    readonly retryAfterSeconds?: number;
+    readonly outcome?: NonNullable<V2Error['outcome']>;
+  } = {},
 ): Result<T> {
   const { details = null, ...rest } = more;
   return { ok: false, error: { status, code, message, details, ...rest } };

@@ -345,6 +345,20 @@ describe('21: previews', () => {
     expect(await lookOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
   });
 
+  test('a prompt that asks for none (extra_data.preview_method) gets none', async () => {
+    const socket = await open();
+    const { body } = await postPrompt(house.url, {
+      client_id: 'frames-no-previews',
+      prompt: growing({ seed: 212 }),
+      extra_data: { preview_method: 'none', client_id: 'ignored' },
+    });
+    const quiet = await connect(house.wsUrl, { clientId: 'frames-no-previews' });
+    await quiet.untilDone(body.prompt_id);
+    expect(quiet.outline(body.prompt_id)).toContain('execution_success');
+    expect([...binaries(quiet), ...binaries(socket)]).toEqual([]);
+    await quiet.close();
+  });
+
   test.each([
     ['none', true, 0],
     ['negotiated', false, 0],

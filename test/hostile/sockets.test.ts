@@ -1,0 +1,227 @@
+// perf-reliability.md 3.5 E: what a peer can do to /ws.
+import { once } from 'node:events';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Wire, closeCode, dial, say, upgradeText, wsFrame } from '../support/raw-socket.ts';
+import { CANARY, expectUnharmed } from '../support/unharmed.ts';
+import { connect, postPrompt } from '../support/v1-client.ts';
+import { flat } from '../support/workflows.ts';
+
+const PER_USER = 20;
+const LIMIT = 60;
+const TEXT = 1;
+const BINARY = 2;
+const CLOSE = 8;
+const PING = 9;
+const PONG = 10;
+
+let server: Holdover;
+
+beforeAll(async () => {
+  const args = ['--max-sockets', String(LIMIT), '--max-sockets-per-user', String(PER_USER)];
+  server = await startHoldover({ args });
+});
+afterAll(() => server.dispose());
+const wires: Wire[] = [];
+afterEach(async () => {
+  for (const wire of wires.splice(0)) wire.reset();
+  await expectUnharmed(server);
+});
+
+async function open(target = '/ws?clientId=raw'): Promise<Wire> {
+  const wire = await dial(server.port);
+  wires.push(wire);
+  wire.send(upgradeText(target, { headers: { 'X-API-Key': CANARY } }));
+  const { status } = await wire.until('"sid"');
+  expect(status).toBe(101);
+  return wire;
+}
+
+/** Everything until the server closes the connection; the peer never answers its close. */
+async function ending(wire: Wire): Promise<Buffer> {
+  await wire.answer();
+  return wire.received(0);
+}
+
+describe('an upgrade is refused before it happens:', () => {
+  test.each([
+    ['POST', 405, { method: 'POST' }],
+    ['without a key', 400, { headers: { 'Sec-WebSocket-Key': null } }],
+    ['a key that is none', 400, { headers: { 'Sec-WebSocket-Key': 'abc' } }],
+    ['version 12', 400, { headers: { 'Sec-WebSocket-Version': '12' } }],
+    ['another protocol', 400, { headers: { Upgrade: 'h2c' } }],
+    ['a subprotocol twice', 400, { headers: { 'Sec-WebSocket-Protocol': 'a, a' } }],
+  ] as const)('%s is %i', async (_, status, options) => {
+    const answer = await say(server.port, upgradeText('/ws', options));
+    expect(answer.status).toBe(status);
+  });
+
+  test.each([
+    ['/', 404],
+    ['/prompt', 404],
+    ['/ws/', 404],
+    ['//ws', 404],
+    ['/api/v2/ws', 404],
+    ['/WS', 404],
+    [`/ws?clientId=${'x'.repeat(10_000)}`, 400],
+    ['/ws?clientId=a%0d%0ab', 400],
+    ['/ws?clientId=%00', 400],
+    ['/ws?clientId=%7f', 400],
+    [`/ws?clientId=${'x'.repeat(129)}`, 400],
+    [`/ws?clientId=${'x'.repeat(20_000)}`, 431],
+  ])('%.40s is %i', async (target, status) => {
+    expect((await say(server.port, upgradeText(target))).status).toBe(status);
+  });
+
+  test('without the upgrade header it is 400 in words', async () => {
+    const answer = await fetch(`${server.url}/ws`);
+    expect(answer.status).toBe(400);
+    expect(await answer.text()).toMatch(/WebSocket/);
+  });
+});
+
+test.each([
+  ['/ws?clientId=a&clientId=b', 'a'],
+  ['/ws?clientId=a%20b', 'a b'],
+  ['/ws?clientId=%E7%8C%AB', '猫'],
+  ['/ws?clientId=__proto__', '__proto__'],
+  ['/api/ws?clientId=twin', 'twin'],
+])('%s is the client id %s', async (target, sid) => {
+  const wire = await open(target);
+  expect((await wire.received(0)).toString()).toContain(`"sid":"${sid}"`);
+  wire.reset();
+});
+
+test.each(['/ws', '/ws?clientId=', '/ws?clientID=a'])('%s gets a client id of its own', async (target) => {
+  const wire = await open(target);
+  expect((await wire.received(0)).toString()).toMatch(/"sid":"[0-9a-f]{32}"/);
+  wire.reset();
+});
+
+describe('a socket is closed', () => {
+  test.each([
+    ['1002', 'for a frame without a mask', [wsFrame(TEXT, 'x', { masked: false })]],
+    ['1002', 'for a reserved bit', [wsFrame(TEXT, 'x', { rsv: 4 })]],
+    ['1002', 'for a reserved opcode', [wsFrame(3, 'x')]],
+    ['1002', 'for a control frame of 126 bytes', [wsFrame(PING, 'x'.repeat(126))]],
+    ['1002', 'for a control frame in fragments', [wsFrame(PING, 'x', { fin: false })]],
+    ['1002', 'for a continuation of nothing', [wsFrame(0, 'x')]],
+    ['1002', 'for a new message amid another', [wsFrame(TEXT, 'x', { fin: false }), wsFrame(TEXT, 'y')]],
+    ['1002', 'for a close of one byte', [wsFrame(CLOSE, 'x')]],
+    ['1002', 'for the close code 1006', [wsFrame(CLOSE, Buffer.from([0x03, 0xee]))]],
+    ['1007', 'for text that is no UTF-8', [wsFrame(TEXT, Buffer.from([0xff, 0xfe]))]],
+    ['1007', 'for a close reason that is no UTF-8', [wsFrame(CLOSE, Buffer.from([0x03, 0xe8, 0xff]))]],
+    ['1009', 'for a message announced as 5 MiB, before it comes', [wsFrame(BINARY, '', { declare: 5 << 20 })]],
+    ['1009', 'for a message announced as 2^62 bytes', [wsFrame(BINARY, '', { declare: 2 ** 52 })]],
+    ['1008', 'for more fragments than any client sends', [
+      wsFrame(TEXT, 'x', { fin: false }),
+      ...Array.from({ length: 100 }, () => wsFrame(0, 'x', { fin: false })),
+    ]],
+    ['1008', 'for a flood of messages', Array.from({ length: 600 }, () => wsFrame(TEXT, '{}'))],
+    ['1000', 'when it says so', [wsFrame(CLOSE, Buffer.from([0x03, 0xe8]))]],
+  ] as const)('with %s %s', async (code, _, frames) => {
+    const wire = await open();
+    wire.send(Buffer.concat(frames));
+    const received = await Promise.race([ending(wire), until(wire, (bytes) => closeCode(bytes) !== undefined)]);
+    expect(closeCode(received)).toBe(Number(code));
+    wire.reset();
+  });
+
+  test('at once when it floods us with pings', async () => {
+    const wire = await open();
+    wire.send(Buffer.concat(Array.from({ length: 2000 }, () => wsFrame(PING, 'x'))));
+    await wire.answer();
+  });
+});
+
+describe('a socket lives on after', () => {
+  test.each([
+    ['words', 'hello'],
+    ['nothing', ''],
+    ['depth', '['.repeat(100_000)],
+    ['depth in data', `{"type":"feature_flags","data":${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}}`],
+    ['null', 'null'],
+    ['a list', '[{"type":"feature_flags"}]'],
+    ['a type that is none', '{"type":{}}'],
+    ['__proto__', '{"__proto__":{"type":"feature_flags","data":{"supports_preview_metadata":true}}}'],
+    ['1 MB of digits', `{"type":${'9'.repeat(1_000_000)}}`],
+  ])('%s', async (_, text) => {
+    const wire = await open();
+    wire.send(wsFrame(TEXT, text));
+    wire.send(wsFrame(PONG, 'unasked'));
+    wire.send(wsFrame(PING, 'still here'));
+    expect((await wire.until('still here')).raw).toContain('still here');
+    wire.reset();
+  });
+
+  test.each(['"x"', '[]', 'null', '7', 'true'])('flags that are %s, and is told ours', async (data) => {
+    const wire = await open();
+    wire.send(wsFrame(TEXT, `{"type":"feature_flags","data":${data}}`));
+    expect((await wire.until('"feature_flags"')).raw).toContain('supports_preview_metadata');
+    wire.reset();
+  });
+});
+
+test('a user holds so many sockets and no more, and others still get theirs', async () => {
+  const clients: WebSocket[] = [];
+  for (let i = 0; i < PER_USER; i++) clients.push(await webSocket('greedy'));
+  const refused = await say(server.port, upgradeText('/ws', { headers: { 'X-API-Key': 'greedy' } }));
+  expect(refused.status).toBe(503);
+  clients.push(await webSocket('modest'));
+  clients[0]?.terminate();
+  await expect.poll(() => tryUpgrade('greedy')).toBe(101);
+  for (const client of clients) client.terminate();
+});
+
+test('so many sockets are held in all; the next is 503 before the upgrade, and room is made again', async () => {
+  const clients: WebSocket[] = [];
+  for (let i = 0; i < LIMIT; i++) clients.push(await webSocket(`user ${i % 10}`));
+  expect(await tryUpgrade('newcomer')).toBe(503);
+  expect((await fetch(`${server.url}/queue`)).status).toBe(200);
+  for (const client of clients) client.terminate();
+  await expect.poll(() => tryUpgrade('newcomer')).toBe(101);
+});
+
+test('a peer that vanishes amid a run takes nothing from the others', async () => {
+  const stays = await connect(server.wsUrl, { clientId: 'shared' });
+  const vanishes = await dial(server.port);
+  vanishes.send(upgradeText('/ws?clientId=shared'));
+  await vanishes.until('"sid"');
+  const { body } = await postPrompt(server.url, { prompt: flat(), client_id: 'shared' });
+  vanishes.reset();
+  await stays.untilDone(body.prompt_id);
+  expect(stays.outline(body.prompt_id)).toContain('execution_success');
+  await stays.close();
+});
+
+test('an upgrade cut off in its middle leaves nothing', async () => {
+  const text = upgradeText('/ws');
+  for (const at of [1, 20, text.length - 2]) {
+    const wire = await dial(server.port);
+    wire.send(text.slice(0, at));
+    wire.reset();
+  }
+});
+
+async function webSocket(user: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${server.wsUrl}/ws`, { headers: { 'X-API-Key': user } });
+  await once(socket, 'open');
+  return socket;
+}
+
+async function tryUpgrade(user: string): Promise<number> {
+  const wire = await dial(server.port);
+  wire.send(upgradeText('/ws', { headers: { 'X-API-Key': user } }));
+  const { status } = await wire.until('\r\n\r\n');
+  wire.reset();
+  return status;
+}
+
+async function until(wire: Wire, test: (bytes: Buffer) => boolean): Promise<Buffer> {
+  for (let length = 1; ; length++) {
+    const bytes = await wire.received(length);
+    if (test(bytes) || wire.socket.closed) return bytes;
+    length = bytes.length;
+  }
+}
