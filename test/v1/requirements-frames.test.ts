@@ -347,16 +347,13 @@ describe('21: previews', () => {
 
   test('a prompt that asks for none (extra_data.preview_method) gets none', async () => {
     const socket = await open();
-    const { body } = await postPrompt(house.url, {
-      client_id: 'frames-no-previews',
-      prompt: growing({ seed: 212 }),
-      extra_data: { preview_method: 'none', client_id: 'ignored' },
+    const id = await post(growing({ seed: 212 }), {
+      client_id: 'test-client',
+      extra_data: { preview_method: 'none' },
     });
-    const quiet = await connect(house.wsUrl, { clientId: 'frames-no-previews' });
-    await quiet.untilDone(body.prompt_id);
-    expect(quiet.outline(body.prompt_id)).toContain('execution_success');
-    expect([...binaries(quiet), ...binaries(socket)]).toEqual([]);
-    await quiet.close();
+    await socket.untilDone(id);
+    expect(socket.outline(id)).toContain('execution_success');
+    expect(binaries(socket)).toEqual([]);
   });
 
   test.each([
