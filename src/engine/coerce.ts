@@ -1,6 +1,6 @@
 import { type Json, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import { pythonFloat } from '../wire/python-json.ts';
-import { pythonRepr, pythonStr, pythonType } from '../wire/python-text.ts';
+import { pythonRepr, pythonStr, pythonTruth, pythonType } from '../wire/python-text.ts';
 
 /** A literal as v1's validation turns it, or the words Python refuses it with. */
 export type Coerced =
@@ -12,7 +12,7 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
   INT: toInt,
   FLOAT: toFloat,
   STRING: (value) => ({ ok: true, value: pythonStr(value) }),
-  BOOLEAN: (value) => ({ ok: true, value: isTrue(value) }),
+  BOOLEAN: (value) => ({ ok: true, value: pythonTruth(value) }),
 };
 
 /** Python reads no longer integers either: the time it takes grows with the square of their length. */
@@ -95,14 +95,6 @@ function toFloat(value: Json): Coerced {
   return refused(
     `could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`,
   );
-}
-
-/** Python's truth: the text "false" is true. */
-function isTrue(value: Json): boolean {
-  if (typeof value === 'string') return value !== '';
-  if (Array.isArray(value)) return value.length > 0;
-  if (isJsonObject(value)) return Object.keys(value).length > 0;
-  return value !== null && value !== false && Number(pythonRepr(value)) !== 0;
 }
 
 function integer(text: string): Json {

@@ -1,11 +1,12 @@
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { historyText, historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { parseJson } from '../wire/json.ts';
+import { pythonTruth } from '../wire/python-text.ts';
 import type { HistoryEntry } from '../wire/v1.ts';
 import { readJson } from './body.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
-import { idList, isTruthy, objectBody } from './queue.ts';
+import { idList, objectBody } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = { readonly ledger: Ledger; readonly maxBodyBytes: number };
@@ -57,7 +58,7 @@ async function one({ ledger }: Deps, { ctx, caller, params }: V1Request): Promis
 
 async function edit({ ledger, maxBodyBytes }: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = objectBody(await readJson(ctx, maxBodyBytes));
-  if (isTruthy(body.clear)) await ledger.prompts.clearHistory(caller.user);
+  if (pythonTruth(body.clear)) await ledger.prompts.clearHistory(caller.user);
   const ids = idList(body.delete, 'delete');
   if (ids.length > 0) await ledger.prompts.deleteHistory(caller.user, ids);
   sendEmpty(ctx);

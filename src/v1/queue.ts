@@ -1,5 +1,6 @@
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
 import type { JobApi } from '../wire/jobs.ts';
+import { pythonTruth } from '../wire/python-text.ts';
 import type { Logger } from '../telemetry.ts';
 import { queueItem } from '../translate/history.ts';
 import type { Board, LivePrompt } from './board.ts';
@@ -78,7 +79,7 @@ async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
     .filter((prompt) =>
       named.has(prompt.promptId) || named.has(prompt.jobId)
         ? mayCancel(prompt)
-        : isTruthy(body.clear) && prompt.status === 'queued',
+        : pythonTruth(body.clear) && prompt.status === 'queued',
     );
   await cancelPrompts(deps, chosen);
   sendEmpty(ctx);
@@ -89,7 +90,7 @@ async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
   const body = lenientBody(await readText(ctx, deps.maxBodyBytes));
   const running = deps.board.running(caller.user);
   const id = body.prompt_id;
-  const chosen = isTruthy(id)
+  const chosen = pythonTruth(id)
     ? running.filter((prompt) => prompt.promptId === id || prompt.jobId === id)
     : running;
   await cancelPrompts(deps, chosen);
@@ -116,14 +117,4 @@ function lenientBody(text: string): JsonObject {
 export function objectBody(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
   throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
-}
-
-/** Python's truth: empty strings, lists and objects are false. */
-export function isTruthy(value: Json | undefined): boolean {
-  if (value === null || value === undefined || value === false) return false;
-  if (typeof value === 'string') return value !== '';
-  if (Array.isArray(value)) return value.length > 0;
-  if (isJsonObject(value)) return Object.keys(value).length > 0;
-  // By its text: a number no double can hold throws when it is asked for its value.
-  return Number(String(value)) !== 0;
 }

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
 import { V1Error, promptRefusal } from './errors.ts';
-import { isTruthy } from './queue.ts';
+import { pythonTruth } from '../wire/python-text.ts';
 
 /** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
 export type Submission = {
@@ -50,7 +50,7 @@ export function readSubmission(body: Json, counter: Counter): Submission {
 function priority(body: JsonObject, counter: Counter): number {
   if ('number' in body) return numberOf(body.number);
   const count = counter.next();
-  return isTruthy(body.front) && count !== 0 ? -count : count;
+  return pythonTruth(body.front) && count !== 0 ? -count : count;
 }
 
 function numberOf(value: Json | undefined): number {

@@ -1,4 +1,4 @@
-import { type Json, LosslessNumber } from './json.ts';
+import { type Json, LosslessNumber, isJsonObject } from './json.ts';
 import { pythonFloat } from './python-json.ts';
 
 /** A JSON value as Python's `str()` shows it, which is how v1 writes values into its messages. */
@@ -28,6 +28,16 @@ export function pythonType(value: Json): string {
     return /^-?\d+$/.test(String(value)) ? 'int' : 'float';
   }
   return Array.isArray(value) ? 'list' : 'dict';
+}
+
+/** Python's truth: empty texts, lists and objects are false, the text "false" is true. */
+export function pythonTruth(value: Json | undefined): boolean {
+  if (value === null || value === undefined || value === false) return false;
+  if (typeof value === 'string') return value !== '';
+  if (Array.isArray(value)) return value.length > 0;
+  if (isJsonObject(value)) return Object.keys(value).length > 0;
+  // By its text: a number no double can hold throws when it is asked for its value.
+  return Number(pythonRepr(value)) !== 0;
 }
 
 /** Single quotes, unless the text has some and no double ones. */
