@@ -166,8 +166,10 @@ function toConfig(flags: Flags): Config {
   const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
   refuseBadListen(listen);
   refuseOpenBind(listen, flags);
+  if (flags.dataDir === '') throw new Refused("option '--data-dir' needs the name of a folder");
   if (flags.upstream !== 'embedded') throw new Refused(upstreamRefusal(flags.upstream));
   const { enableCorsHeader: cors } = flags;
+  if (typeof cors === 'string') refuseBadOrigin(cors);
   return Object.freeze({
     listen,
     port: flags.port,
@@ -204,6 +206,14 @@ function refuseOpenBind(listen: string, flags: Flags): void {
   );
 }
 
+/** Requests are compared with it, so that anything but an origin would let nobody in. */
+function refuseBadOrigin(text: string): void {
+  if (text === '*' || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))) return;
+  throw new Refused(
+    `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
+  );
+}
+
 function upstreamRefusal(value: string): string {
   return URL.canParse(value)
     ? `remote upstreams are not supported yet: --upstream ${new URL(value).origin} cannot be used, only "embedded"`
@@ -228,10 +238,15 @@ function within({ min, max }: { min: number; max: number }, value: number): numb
   throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
 }
 
+/** For commander a switch is on as soon as its variable exists, whatever that says. */
+const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND'];
+const OFF = /^(|0|false|no|off)$/i;
+
 /** commander reads `process.env` only; tests and embedders bring their own. */
 function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
   const before = process.env;
-  process.env = env;
+  process.env = { ...env };
+  for (const name of SWITCHES) if (OFF.test(env[name] ?? '')) delete process.env[name];
   try {
     run();
   } finally {

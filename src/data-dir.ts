@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where things are below `--data-dir`. */
@@ -15,16 +15,22 @@ const SECRET_BYTES = 32;
 
 export function openDataDir(root: string): DataDir {
   const spool = join(root, 'spool');
-  mkdirSync(spool, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(spool, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`--data-dir ${root} cannot be used: ${reason}`, { cause: error });
+  }
   return { root, database: join(root, 'holdover.db'), spool, secret: secretIn(root) };
 }
 
 function secretIn(root: string): Buffer {
   const path = join(root, 'secret.key');
-  try {
-    writeFileSync(path, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600, flush: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  if (!existsSync(path)) {
+    // Whole or not at all: a process killed half-way leaves no key that nobody can use.
+    const fresh = `${path}.new`;
+    writeFileSync(fresh, randomBytes(SECRET_BYTES), { mode: 0o600, flush: true });
+    renameSync(fresh, path);
   }
   const secret = readFileSync(path);
   if (secret.length !== SECRET_BYTES) {

@@ -70,6 +70,9 @@ describe('flags', () => {
     [['--listen', '192.168.1.2'], /--local-token/],
     [['--upstream', 'https://user:pw@host.example/x'], /remote upstreams.*https:\/\/host\.example/],
     [['--upstream', 'remote'], /--upstream/],
+    [['--data-dir', ''], /--data-dir/],
+    [['--enable-cors-header', 'app.example'], /--enable-cors-header.*app\.example/],
+    [['--enable-cors-header', 'localhost:3000'], /--enable-cors-header/],
     [['surplus'], /argument/],
   ])('%j is refused in one clear line, exit code 2', (argv, message) => {
     const { code, text } = exitOf(argv);
@@ -80,6 +83,19 @@ describe('flags', () => {
 
   test('a wrong environment value is refused like a wrong flag', () => {
     expect(exitOf([], { HOLDOVER_PORT: 'x' }).code).toBe(2);
+  });
+
+  test.each(['0', 'false', 'no', 'off', ''])(
+    'HOLDOVER_ALLOW_INSECURE_BIND=%s does not open the server to the network',
+    (value) => {
+      const env = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: value };
+      expect(exitOf([], env).text).toMatch(/--allow-insecure-bind/);
+    },
+  );
+
+  test.each(['1', 'true', 'yes'])('HOLDOVER_ALLOW_INSECURE_BIND=%s does', (value) => {
+    const env = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: value };
+    expect(configOf([], env).listen).toBe('0.0.0.0');
   });
 
   test('--help shows every flag with its environment twin', () => {

@@ -45,8 +45,6 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
     job.position = null;
     job.startedAtMs = clock();
     job.attempts++;
-    // Its thread may still be waking up; the job is taken all the same.
-    job.feed.emit({ event: 'status', data: { status: 'running', queue_position: null } });
     await registry.save(job);
     const end = await runOnWorker(job, desk.slot, deps.runner);
     if (end.status === 'interrupted') return await registry.suspend(job);

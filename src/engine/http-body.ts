@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import { readBodyText } from '../body.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
-import { type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
+import { type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
 import { badRequest } from './http-reply.ts';
 
 /** The v2 code of a body that could not be taken. */
@@ -22,8 +22,7 @@ export async function readObject(ctx: Koa.Context, maxBytes: number): Promise<Re
     const body = parseJson(text.value);
     return isJsonObject(body) ? ok(body) : badRequest('The body must be a JSON object.');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unreadable';
-    return badRequest(`The body is not JSON: ${reason.slice(0, 200)}`);
+    return badRequest(`The body is not JSON: ${jsonFault(error)}`);
   }
 }
 

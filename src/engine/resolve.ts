@@ -1,6 +1,6 @@
 import type { AssetRow } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
-import { isJsonObject, type Json, type JsonObject } from '../wire/json.ts';
+import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
 import { closure } from './plan.ts';
 import type { ReadableFile } from './protocol.ts';
@@ -107,9 +107,11 @@ async function resolveNames(
   deps: ResolveDeps,
 ): Promise<void> {
   for (const input of deps.nodes.get(node.class_type)?.fileInputs ?? []) {
-    const value = node.inputs[input];
-    if (typeof value !== 'string' || draft.files.has(value)) continue;
-    const asset = await findByName(value, deps);
+    const given = node.inputs[input];
+    if (given === undefined || Array.isArray(given)) continue;
+    const value = typeof given === 'string' ? given : stringifyJson(given);
+    if (draft.files.has(value)) continue;
+    const asset = typeof given === 'string' ? await findByName(value, deps) : undefined;
     if (asset) addFile(asset, value, draft, deps);
     else draft.unknownFiles.push({ nodeId: id, input, value });
   }

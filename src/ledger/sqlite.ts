@@ -137,7 +137,8 @@ function complaint(cause: unknown): string {
   if (cause instanceof InUse) {
     return 'is in use by another Holdover: stop it, or use another --data-dir';
   }
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  // A check reports every fault on a line of its own.
+  const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
   const { errcode } = cause as { errcode?: unknown };
   if (!DAMAGED.includes(errcode)) return `cannot be opened: ${reason}`;
   return `is damaged (${reason}): put a copy back, or move it away to start without history`;

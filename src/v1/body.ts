@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import { readBodyText } from '../body.ts';
-import { type Json, parseJson } from '../wire/json.ts';
+import { type Json, jsonFault, parseJson } from '../wire/json.ts';
 import { V1Error, plainError } from './errors.ts';
 
 /** What kind of refusal a status of the body reader is, in a word. */
@@ -16,8 +16,7 @@ export async function readJson(ctx: Koa.Context, maxBytes: number): Promise<Json
   try {
     return parseJson(text);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : 'unreadable';
-    const message = `The body is not JSON: ${reason.slice(0, 200)}`;
+    const message = `The body is not JSON: ${jsonFault(cause)}`;
     throw new V1Error(400, plainError('invalid_json', message), { cause });
   }
 }

@@ -54,7 +54,8 @@ function basicKeys(authorization: string): (string | undefined)[] {
   const colon = pair.indexOf(':');
   if (colon < 0) return [pair];
   const [name, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
-  return name === '' && password === '' ? [] : [pair, password, name];
+  if (name === '' || password === '') return [name || password, pair];
+  return [pair, password, name];
 }
 
 function queryToken(url: string | undefined): string | undefined {

@@ -73,7 +73,9 @@ async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<v
 /** Bytes the user has already are not sent again. */
 async function store(jobs: KeepDeps['jobs'], wanted: NewFile): Promise<Asset> {
   const { caller, file } = wanted;
-  const filePath = posix.join('input', wanted.subfolder, wanted.filename);
+  // Below `input/` whatever it is: v2 places files of other roots. Only inputs may be found by name.
+  const folder = wanted.type === 'input' ? '' : wanted.type;
+  const filePath = posix.join('input', folder, wanted.subfolder, wanted.filename);
   const known = await jobs.hasBlob(caller, file.hash);
   if (known.ok && known.value) {
     const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });

@@ -10,8 +10,11 @@ import type { V1Message } from '../wire/v1.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
 const PREVIEW_BACKLOG_BYTES = 256 * 1024;
-/** JSON is never dropped; a socket that lets this much of it pile up is hopeless and is closed. */
-const JSON_BACKLOG_BYTES = 1024 * 1024;
+/**
+ * JSON and results are never dropped. A socket that swallows nothing for so long while so much waits
+ * is hopeless and is closed, and so is one with more yet: a late one is handed a whole run at once.
+ */
+const HOPELESS = { bytes: 1024 * 1024, forMs: 30_000, most: 64 * 1024 * 1024 } as const;
 /** A client that floods is closed: more than 100 messages a second over five seconds. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
@@ -47,7 +50,7 @@ export function createSession(ws: WebSocket, options: Options): Session {
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
-  let jsonBacklogBytes = 0;
+  let swallowedAtMs = now();
   let waiting: { promptId: string; frame: Buffer } | undefined;
   let alive = true;
 
@@ -58,7 +61,7 @@ export function createSession(ws: WebSocket, options: Options): Session {
     wantsMetadata: () => negotiation.metadata,
     lastTextAtMs: () => lastTextAtMs,
     sendText,
-    sendBinary: (frame) => ws.send(frame, ignore),
+    sendBinary: send,
     sendPreview(promptId, frame) {
       if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) waiting = { promptId, frame };
       else ws.send(frame, sendWaiting);
@@ -76,13 +79,18 @@ export function createSession(ws: WebSocket, options: Options): Session {
 
   function sendText(text: string): void {
     lastTextAtMs = now();
-    const bytes = Buffer.byteLength(text);
-    jsonBacklogBytes += bytes;
-    ws.send(text, () => {
-      jsonBacklogBytes -= bytes;
+    send(text);
+  }
+
+  function send(frame: string | Buffer): void {
+    const waitingBytes = ws.bufferedAmount;
+    if (waitingBytes === 0) swallowedAtMs = now();
+    const isStuck = waitingBytes > HOPELESS.bytes && now() - swallowedAtMs > HOPELESS.forMs;
+    if (isStuck || waitingBytes > HOPELESS.most) return ws.terminate();
+    ws.send(frame, () => {
+      swallowedAtMs = now();
       sendWaiting();
     });
-    if (jsonBacklogBytes > JSON_BACKLOG_BYTES) ws.terminate();
   }
 
   function sendWaiting(): void {

@@ -28,6 +28,12 @@ export function parseJson(text: string): Json {
   return parse(body, null, { parseNumber: toNumber, onDuplicateKey: lastOneWins }) as Json;
 }
 
+/** Why `parseJson` refused a text; parsers like to quote what they stumbled over, which may be a secret. */
+export function jsonFault(error: unknown): string {
+  const reason = error instanceof Error ? error.message : 'unreadable';
+  return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200);
+}
+
 /** Compact JSON text, every number as it was read. */
 export function stringifyJson(value: Json): string {
   return stringify(value) ?? 'null';

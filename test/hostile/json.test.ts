@@ -22,7 +22,11 @@ async function post(
   body: string,
   headers: readonly string[] = [],
 ): Promise<RawAnswer & { json: any }> {
-  const text = requestText(path, { method: 'POST', body, headers: [`X-API-Key: ${CANARY}`, ...headers] });
+  const text = requestText(path, {
+    method: 'POST',
+    body,
+    headers: [`X-API-Key: ${CANARY}`, ...headers],
+  });
   const answer = await say(server.port, text);
   expectDiscreet(answer);
   const isJson = answer.headers['content-type']?.startsWith('application/json');
@@ -78,7 +82,11 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
     ['a number as graph', '{"prompt":1}', 'invalid_prompt'],
     ['a large number as graph', '{"prompt":18446744073709551616}', 'invalid_prompt'],
     ['a list of nodes as graph', '{"prompt":[{"class_type":"SaveImage"}]}', 'invalid_prompt'],
-    ['a graph as the front end draws it', '{"prompt":{"nodes":[{"id":1}],"links":[],"version":0.4}}', 'invalid_prompt'],
+    [
+      'a graph as the front end draws it',
+      '{"prompt":{"nodes":[{"id":1}],"links":[],"version":0.4}}',
+      'invalid_prompt',
+    ],
     ['a node that is null', graph('null'), 'invalid_prompt'],
     ['a node that is a list', graph('[]'), 'invalid_prompt'],
     ['a node that is a string', graph('"SaveImage"'), 'invalid_prompt'],
@@ -86,7 +94,11 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
     ['a class_type that is null', graph('{"class_type":null,"inputs":{}}'), 'invalid_prompt'],
     ['a class_type that is an object', graph('{"class_type":{},"inputs":{}}'), 'invalid_prompt'],
     ['a class called __proto__', graph('{"class_type":"__proto__","inputs":{}}'), 'invalid_prompt'],
-    ['a class called constructor', graph('{"class_type":"constructor","inputs":{}}'), 'invalid_prompt'],
+    [
+      'a class called constructor',
+      graph('{"class_type":"constructor","inputs":{}}'),
+      'invalid_prompt',
+    ],
     ['a class nobody knows', graph('{"class_type":"Nope","inputs":{}}'), 'invalid_prompt'],
     ['a number that is none', '{"prompt":{},"number":"x"}', 'invalid_prompt'],
     ['a number that is null', '{"prompt":{},"number":null}', 'invalid_prompt'],
@@ -95,17 +107,37 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
     ['a number called Infinity', '{"prompt":{},"number":"Infinity"}', 'invalid_prompt'],
     ['a prompt_id that is an object', '{"prompt":{},"prompt_id":{}}', 'invalid_prompt_id'],
     ['a prompt_id with a path', '{"prompt":{},"prompt_id":"../x"}', 'invalid_prompt_id'],
-    ['a prompt_id of 10 KB', `{"prompt":{},"prompt_id":"${'x'.repeat(10_000)}"}`, 'invalid_prompt_id'],
+    [
+      'a prompt_id of 10 KB',
+      `{"prompt":{},"prompt_id":"${'x'.repeat(10_000)}"}`,
+      'invalid_prompt_id',
+    ],
     ['a prompt_id with line ends', '{"prompt":{},"prompt_id":"a\\r\\nb"}', 'invalid_prompt_id'],
     ['a client_id that is an object', '{"prompt":{},"client_id":{}}', 'invalid_client_id'],
-    ['a client_id of 500 KB', `{"prompt":{},"client_id":"${'x'.repeat(500_000)}"}`, 'invalid_client_id'],
+    [
+      'a client_id of 500 KB',
+      `{"prompt":{},"client_id":"${'x'.repeat(500_000)}"}`,
+      'invalid_client_id',
+    ],
     ['a client_id with line ends', '{"prompt":{},"client_id":"a\\r\\nb"}', 'invalid_client_id'],
     ['extra_data that is a list', '{"prompt":{},"extra_data":[]}', 'invalid_prompt'],
     ['extra_data that is a string', '{"prompt":{},"extra_data":"x"}', 'invalid_prompt'],
-    ['a client_id hidden in extra_data', '{"prompt":{},"extra_data":{"client_id":["x"]}}', 'invalid_client_id'],
-    ['targets that are a string', '{"prompt":{},"partial_execution_targets":"9"}', 'invalid_prompt'],
+    [
+      'a client_id hidden in extra_data',
+      '{"prompt":{},"extra_data":{"client_id":["x"]}}',
+      'invalid_client_id',
+    ],
+    [
+      'targets that are a string',
+      '{"prompt":{},"partial_execution_targets":"9"}',
+      'invalid_prompt',
+    ],
     ['100 000 open lists', '['.repeat(100_000), 'invalid_json'],
-    ['100 000 lists in a graph', graph(`{"class_type":"SaveImage","inputs":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`), 'invalid_json'],
+    [
+      '100 000 lists in a graph',
+      graph(`{"class_type":"SaveImage","inputs":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`),
+      'invalid_json',
+    ],
     ['objects 201 deep', `${'{"a":'.repeat(201)}1${'}'.repeat(201)}`, 'invalid_json'],
   ])('%s', async (_, body, type) => {
     expect(await refusal(body)).toBe(type);
@@ -116,31 +148,70 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
     ['inputs that are null', '{"class_type":"SaveImage","inputs":null}'],
     ['inputs that are a list', '{"class_type":"SaveImage","inputs":[]}'],
     ['inputs that are a string', '{"class_type":"SaveImage","inputs":"x"}'],
-    ['a link of one part', '{"class_type":"SaveImage","inputs":{"images":["1"],"filename_prefix":"x"}}'],
-    ['a link of objects', '{"class_type":"SaveImage","inputs":{"images":[{},[]],"filename_prefix":"x"}}'],
-    ['a link to nobody', '{"class_type":"SaveImage","inputs":{"images":["77",0],"filename_prefix":"x"}}'],
-    ['a link to __proto__', '{"class_type":"SaveImage","inputs":{"images":["__proto__",0],"filename_prefix":"x"}}'],
-    ['a link to toString', '{"class_type":"SaveImage","inputs":{"images":["toString",0],"filename_prefix":"x"}}'],
-    ['a link to itself', '{"class_type":"SaveImage","inputs":{"images":["1",0],"filename_prefix":"x"}}'],
-    ['a slot of 1e999', '{"class_type":"SaveImage","inputs":{"images":["1",1e999],"filename_prefix":"x"}}'],
-    ['a slot of 2^64', '{"class_type":"SaveImage","inputs":{"images":["1",18446744073709551616],"filename_prefix":"x"}}'],
-    ['a slot that is half', '{"class_type":"SaveImage","inputs":{"images":["1",0.5],"filename_prefix":"x"}}'],
+    [
+      'a link of one part',
+      '{"class_type":"SaveImage","inputs":{"images":["1"],"filename_prefix":"x"}}',
+    ],
+    [
+      'a link of objects',
+      '{"class_type":"SaveImage","inputs":{"images":[{},[]],"filename_prefix":"x"}}',
+    ],
+    [
+      'a link to nobody',
+      '{"class_type":"SaveImage","inputs":{"images":["77",0],"filename_prefix":"x"}}',
+    ],
+    [
+      'a link to __proto__',
+      '{"class_type":"SaveImage","inputs":{"images":["__proto__",0],"filename_prefix":"x"}}',
+    ],
+    [
+      'a link to toString',
+      '{"class_type":"SaveImage","inputs":{"images":["toString",0],"filename_prefix":"x"}}',
+    ],
+    [
+      'a link to itself',
+      '{"class_type":"SaveImage","inputs":{"images":["1",0],"filename_prefix":"x"}}',
+    ],
+    [
+      'a slot of 1e999',
+      '{"class_type":"SaveImage","inputs":{"images":["1",1e999],"filename_prefix":"x"}}',
+    ],
+    [
+      'a slot of 2^64',
+      '{"class_type":"SaveImage","inputs":{"images":["1",18446744073709551616],"filename_prefix":"x"}}',
+    ],
+    [
+      'a slot that is half',
+      '{"class_type":"SaveImage","inputs":{"images":["1",0.5],"filename_prefix":"x"}}',
+    ],
   ])('an output node with %s', async (_, node) => {
     await refusal(graph(node));
   });
 
-  test.each(['1e999', '-1', '0', '18446744073709551616', '"x"', '{}', 'null', 'true', '[]', '1e-400', '9007199254740993', '1e15'])(
-    'a picture of width %s, or runs it as a width it can be',
-    async (width) => {
-      const body = withSave(`{"width":${width},"height":8,"batch_size":1,"color":0}`);
-      const { status, json } = await post('/prompt', body);
-      expect([200, 400]).toContain(status);
-      expect(json.node_errors).toBeTypeOf('object');
-    },
-  );
+  test.each([
+    '1e999',
+    '-1',
+    '0',
+    '18446744073709551616',
+    '"x"',
+    '{}',
+    'null',
+    'true',
+    '[]',
+    '1e-400',
+    '9007199254740993',
+    '1e15',
+  ])('a picture of width %s, or runs it as a width it can be', async (width) => {
+    const body = withSave(`{"width":${width},"height":8,"batch_size":1,"color":0}`);
+    const { status, json } = await post('/prompt', body);
+    expect([200, 400]).toContain(status);
+    expect(json.node_errors).toBeTypeOf('object');
+  });
 
   test('a ring of two', async () => {
-    const ring = ['1', '2'].map((id, i) => `"${id}":{"class_type":"ImageInvert","inputs":{"image":["${2 - i}",0]}}`);
+    const ring = ['1', '2'].map(
+      (id, i) => `"${id}":{"class_type":"ImageInvert","inputs":{"image":["${2 - i}",0]}}`,
+    );
     const body = `{"prompt":{${ring.join(',')},"9":{"class_type":"SaveImage","inputs":{"images":["1",0],"filename_prefix":"x"}}}}`;
     expect(await refusal(body)).toBe('prompt_outputs_failed_validation');
   });
@@ -204,8 +275,13 @@ describe('POST /prompt takes', () => {
     'an input called %s, which is kept and pollutes nothing',
     async (name) => {
       const id = `input ${name}`;
-      const body = withSave(`{"width":8,"height":8,"batch_size":1,"color":0,"${name}":{"polluted":true}}`);
-      const sent = body.replace(/}$/, `,"prompt_id":"${id}","extra_data":{"${name}":{"polluted":1}}}`);
+      const body = withSave(
+        `{"width":8,"height":8,"batch_size":1,"color":0,"${name}":{"polluted":true}}`,
+      );
+      const sent = body.replace(
+        /}$/,
+        `,"prompt_id":"${id}","extra_data":{"${name}":{"polluted":1}}}`,
+      );
       expect(await postPrompt(server.url, sent)).toMatchObject({ status: 200 });
       await ended(id);
       const text = await (await fetch(`${server.url}/history/${encodeURIComponent(id)}`)).text();
@@ -249,12 +325,15 @@ describe('POST /prompt takes', () => {
     expect(JSON.stringify(status)).not.toMatch(/(dist|node_modules)\//);
   });
 
-  test.each(['"yes"', '[]', '{}', 'null', '0.0', '-0', '""'])('front: %s, as truth or not', async (front) => {
-    const body = `{"prompt":${JSON.stringify(flat({ prefix: 'front' }))},"front":${front}}`;
-    const { status, json } = await post('/prompt', body);
-    expect(status).toBe(200);
-    expect(json.number < 0).toBe(front === '"yes"');
-  });
+  test.each(['"yes"', '[]', '{}', 'null', '0.0', '-0', '""'])(
+    'front: %s, as truth or not',
+    async (front) => {
+      const body = `{"prompt":${JSON.stringify(flat({ prefix: 'front' }))},"front":${front}}`;
+      const { status, json } = await post('/prompt', body);
+      expect(status).toBe(200);
+      expect(json.number < 0).toBe(front === '"yes"');
+    },
+  );
 
   test.each([
     ['-1e308', -1e308],
@@ -267,54 +346,62 @@ describe('POST /prompt takes', () => {
   });
 });
 
-describe.each(['/prompt', '/queue', '/history', '/free', '/api/jobs/cancel', '/settings', '/api/v2/jobs'])(
-  'POST %s',
-  (path) => {
-    test.each([
-      ['nothing', ''],
-      ['null', 'null'],
-      ['a list', '[]'],
-      ['a string', '"x"'],
-      ['half an object', '{"a":'],
-      ['depth', '['.repeat(100_000)],
-      ['bytes that are no UTF-8', '\u00ff'],
-    ])('answers %s with 400 in JSON', async (_, body) => {
-      const bytes = Buffer.from(body, 'latin1');
-      const head = requestText(path, { method: 'POST', headers: [`Content-Length: ${bytes.length}`] });
-      const answer = await say(server.port, Buffer.concat([Buffer.from(head), bytes]));
-      expectDiscreet(answer);
-      expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.body)).toHaveProperty('error');
+describe.each([
+  '/prompt',
+  '/queue',
+  '/history',
+  '/free',
+  '/api/jobs/cancel',
+  '/settings',
+  '/api/v2/jobs',
+])('POST %s', (path) => {
+  test.each([
+    ['nothing', ''],
+    ['null', 'null'],
+    ['a list', '[]'],
+    ['a string', '"x"'],
+    ['half an object', '{"a":'],
+    ['depth', '['.repeat(100_000)],
+    ['bytes that are no UTF-8', '\u00ff'],
+  ])('answers %s with 400 in JSON', async (_, body) => {
+    const bytes = Buffer.from(body, 'latin1');
+    const head = requestText(path, {
+      method: 'POST',
+      headers: [`Content-Length: ${bytes.length}`],
     });
+    const answer = await say(server.port, Buffer.concat([Buffer.from(head), bytes]));
+    expectDiscreet(answer);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body)).toHaveProperty('error');
+  });
 
-    test('answers a compressed body with 415', async () => {
-      expect(await post(path, '{}', ['Content-Encoding: gzip'])).toMatchObject({ status: 415 });
-    });
+  test('answers a compressed body with 415', async () => {
+    expect(await post(path, '{}', ['Content-Encoding: gzip'])).toMatchObject({ status: 415 });
+  });
 
-    test('answers a body announced over the limit with 413 before reading it', async () => {
-      const wire = await dial(server.port);
-      wire.send(requestText(path, { method: 'POST', headers: [`Content-Length: ${LIMIT + 1}`] }));
-      expect((await wire.until(TOO_LARGE)).status).toBe(413);
-      wire.reset();
-    });
+  test('answers a body announced over the limit with 413 before reading it', async () => {
+    const wire = await dial(server.port);
+    wire.send(requestText(path, { method: 'POST', headers: [`Content-Length: ${LIMIT + 1}`] }));
+    expect((await wire.until(TOO_LARGE)).status).toBe(413);
+    wire.reset();
+  });
 
-    test('answers a body that turns out to be over it with 413 to a client that listens only at the end', async () => {
-      const wire = await dial(server.port);
-      wire.socket.pause();
-      wire.send(requestText(path, { method: 'POST', headers: ['Transfer-Encoding: chunked'] }));
-      const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
-      for (let i = 0; i < 40; i++) {
-        if (wire.socket.destroyed) break;
-        await new Promise((resolve) => wire.socket.write(chunk, resolve));
-      }
-      wire.send('0\r\n\r\n');
-      wire.socket.resume();
-      const answer = await wire.answer();
-      expect(answer.status).toBe(413);
-      expect(answer.body).toContain(TOO_LARGE);
-    });
-  },
-);
+  test('answers a body that turns out to be over it with 413 to a client that listens only at the end', async () => {
+    const wire = await dial(server.port);
+    wire.socket.pause();
+    wire.send(requestText(path, { method: 'POST', headers: ['Transfer-Encoding: chunked'] }));
+    const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+    for (let i = 0; i < 40; i++) {
+      if (wire.socket.destroyed) break;
+      await new Promise((resolve) => wire.socket.write(chunk, resolve));
+    }
+    wire.send('0\r\n\r\n');
+    wire.socket.resume();
+    const answer = await wire.answer();
+    expect(answer.status).toBe(413);
+    expect(answer.body).toContain(TOO_LARGE);
+  });
+});
 
 test.each([
   ['/queue', '{"delete":{"a":1}}', 400],
@@ -354,6 +441,22 @@ test.each([
   expect(answer.status).toBe(status);
 });
 
+test.each([
+  CANARY,
+  `"${CANARY}`,
+  `{"a":"${CANARY}"x}`,
+  `{"a":"${CANARY}",,}`,
+  `{"a":12345678901234567890,"b":"${CANARY}"x}`,
+  `{"a":12345678901234567890,${CANARY}:1}`,
+])('what is wrong with a body is told without repeating it (%#)', async (body) => {
+  for (const path of ['/prompt', '/settings', '/api/v2/jobs']) {
+    const { status, raw } = await post(path, body);
+    expect(status).toBe(400);
+    expect(raw).not.toContain(CANARY.slice(0, 6));
+    expect(raw).toMatch(/The body is not JSON: [A-Z]\w+/);
+  }
+});
+
 test('a secret in extra_data reaches no queue, no history, no frame and no log', async () => {
   const listener = await connect(server.wsUrl, { clientId: 'secretive' });
   const extra_data = { api_key_comfy_org: CANARY, auth_token_comfy_org: CANARY, kept: 'yes' };
@@ -364,7 +467,12 @@ test('a secret in extra_data reaches no queue, no history, no frame and no log',
   expect(queue).not.toContain(CANARY);
   await fetch(`${server.url}/interrupt`, { method: 'POST' });
   await listener.untilDone('secret');
-  for (const path of ['/history/secret', '/api/jobs/secret', '/api/history_v2/secret', '/api/jobs']) {
+  for (const path of [
+    '/history/secret',
+    '/api/jobs/secret',
+    '/api/history_v2/secret',
+    '/api/jobs',
+  ]) {
     expect(await (await fetch(server.url + path)).text()).not.toContain(CANARY);
   }
   expect(JSON.stringify(listener.frames)).not.toContain(CANARY);

@@ -101,13 +101,21 @@ describe('a page of another site', () => {
     async (type) => {
       const site = [`Content-Type: ${type}`, 'Sec-Fetch-Site: cross-site'];
       const origin = [`Content-Type: ${type}`, 'Origin: https://evil'];
-      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: site })).toMatchObject({ status: 403 });
-      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: origin })).toMatchObject({ status: 403 });
+      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: site })).toMatchObject({
+        status: 403,
+      });
+      expect(await ask('/prompt', { ...EMPTY_PROMPT, headers: origin })).toMatchObject({
+        status: 403,
+      });
     },
   );
 
   test('may link to the start page, and to nothing else', async () => {
-    const headers = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
+    const headers = [
+      'Sec-Fetch-Site: cross-site',
+      'Sec-Fetch-Mode: navigate',
+      'Sec-Fetch-Dest: document',
+    ];
     expect(await ask('/', { headers })).toMatchObject({ status: 200 });
     expect(await ask('/view?filename=a.png', { headers })).toMatchObject({ status: 403 });
     expect(await ask('/', { headers, method: 'POST' })).toMatchObject({ status: 403 });
@@ -201,18 +209,24 @@ describe('a target', () => {
     expect(await ask(target)).toMatchObject({ status });
   });
 
-  test.each(['/internal/logs', '/internal/folder_paths', '/internal/files/output', '/users', '/experiment/models'])(
-    '%s shows no path of this machine',
-    async (path) => {
-      const answer = await ask(path);
-      expect(answer.raw).not.toContain(server.dataDir);
-      expect(answer.raw).not.toMatch(/\/(home|root|tmp|work|usr)\//);
+  test.each([
+    '/internal/logs',
+    '/internal/folder_paths',
+    '/internal/files/output',
+    '/users',
+    '/experiment/models',
+  ])('%s shows no path of this machine', async (path) => {
+    const answer = await ask(path);
+    expect(answer.raw).not.toContain(server.dataDir);
+    expect(answer.raw).not.toMatch(/\/(home|root|tmp|work|usr)\//);
+  });
+
+  test.each(['TRACE', 'PROPFIND', 'DELETE', 'PATCH', 'PUT', 'LOCK'])(
+    'of %s is 405',
+    async (method) => {
+      expect(await ask('/queue', { method })).toMatchObject({ status: 405 });
     },
   );
-
-  test.each(['TRACE', 'PROPFIND', 'DELETE', 'PATCH', 'PUT', 'LOCK'])('of %s is 405', async (method) => {
-    expect(await ask('/queue', { method })).toMatchObject({ status: 405 });
-  });
 
   test('of CONNECT is closed', async () => {
     const answer = await ask('evil.com:443', { method: 'CONNECT' });
@@ -251,7 +265,11 @@ describe('a header', () => {
 
   test('that tries to speak for a proxy is not believed', async () => {
     const plain = await ask('/api/view?filename=nope.png');
-    for (const header of ['X-Forwarded-Host: evil', 'Forwarded: host=evil', 'X-Forwarded-Proto: https']) {
+    for (const header of [
+      'X-Forwarded-Host: evil',
+      'Forwarded: host=evil',
+      'X-Forwarded-Proto: https',
+    ]) {
       const answer = await ask('/api/view?filename=nope.png', { headers: [header] });
       expect(answer.status).toBe(plain.status);
       expect(answer.raw).not.toContain('evil');
@@ -261,7 +279,11 @@ describe('a header', () => {
   });
 
   test('Upgrade: h2c is ignored or refused, never obeyed', async () => {
-    const headers = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA'];
+    const headers = [
+      'Connection: Upgrade, HTTP2-Settings',
+      'Upgrade: h2c',
+      'HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA',
+    ];
     const answer = await ask('/queue', { headers });
     expect([200, 400, 404, 426]).toContain(answer.status);
   });
@@ -276,7 +298,9 @@ describe('a header', () => {
     const headers = [...many, 'Origin: https://evil'];
     expect(await ask('/queue', { headers })).toMatchObject({ status: 431 });
     const named = Object.fromEntries(headers.map((line) => line.split(': ') as [string, string]));
-    expect(await say(server.port, upgradeText('/ws', { headers: named }))).toMatchObject({ status: 431 });
+    expect(await say(server.port, upgradeText('/ws', { headers: named }))).toMatchObject({
+      status: 431,
+    });
   });
 
   test('X-Request-Id with a line of its own is not repeated', async () => {

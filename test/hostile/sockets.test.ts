@@ -93,11 +93,14 @@ test.each([
   wire.reset();
 });
 
-test.each(['/ws', '/ws?clientId=', '/ws?clientID=a'])('%s gets a client id of its own', async (target) => {
-  const wire = await open(target);
-  expect((await wire.received(0)).toString()).toMatch(/"sid":"[0-9a-f]{32}"/);
-  wire.reset();
-});
+test.each(['/ws', '/ws?clientId=', '/ws?clientID=a'])(
+  '%s gets a client id of its own',
+  async (target) => {
+    const wire = await open(target);
+    expect((await wire.received(0)).toString()).toMatch(/"sid":"[0-9a-f]{32}"/);
+    wire.reset();
+  },
+);
 
 describe('a socket is closed', () => {
   test.each([
@@ -107,23 +110,42 @@ describe('a socket is closed', () => {
     ['1002', 'for a control frame of 126 bytes', [wsFrame(PING, 'x'.repeat(126))]],
     ['1002', 'for a control frame in fragments', [wsFrame(PING, 'x', { fin: false })]],
     ['1002', 'for a continuation of nothing', [wsFrame(0, 'x')]],
-    ['1002', 'for a new message amid another', [wsFrame(TEXT, 'x', { fin: false }), wsFrame(TEXT, 'y')]],
+    [
+      '1002',
+      'for a new message amid another',
+      [wsFrame(TEXT, 'x', { fin: false }), wsFrame(TEXT, 'y')],
+    ],
     ['1002', 'for a close of one byte', [wsFrame(CLOSE, 'x')]],
     ['1002', 'for the close code 1006', [wsFrame(CLOSE, Buffer.from([0x03, 0xee]))]],
     ['1007', 'for text that is no UTF-8', [wsFrame(TEXT, Buffer.from([0xff, 0xfe]))]],
-    ['1007', 'for a close reason that is no UTF-8', [wsFrame(CLOSE, Buffer.from([0x03, 0xe8, 0xff]))]],
-    ['1009', 'for a message announced as 5 MiB, before it comes', [wsFrame(BINARY, '', { declare: 5 << 20 })]],
+    [
+      '1007',
+      'for a close reason that is no UTF-8',
+      [wsFrame(CLOSE, Buffer.from([0x03, 0xe8, 0xff]))],
+    ],
+    [
+      '1009',
+      'for a message announced as 5 MiB, before it comes',
+      [wsFrame(BINARY, '', { declare: 5 << 20 })],
+    ],
     ['1009', 'for a message announced as 2^62 bytes', [wsFrame(BINARY, '', { declare: 2 ** 52 })]],
-    ['1008', 'for more fragments than any client sends', [
-      wsFrame(TEXT, 'x', { fin: false }),
-      ...Array.from({ length: 100 }, () => wsFrame(0, 'x', { fin: false })),
-    ]],
+    [
+      '1008',
+      'for more fragments than any client sends',
+      [
+        wsFrame(TEXT, 'x', { fin: false }),
+        ...Array.from({ length: 100 }, () => wsFrame(0, 'x', { fin: false })),
+      ],
+    ],
     ['1008', 'for a flood of messages', Array.from({ length: 600 }, () => wsFrame(TEXT, '{}'))],
     ['1000', 'when it says so', [wsFrame(CLOSE, Buffer.from([0x03, 0xe8]))]],
   ] as const)('with %s %s', async (code, _, frames) => {
     const wire = await open();
     wire.send(Buffer.concat(frames));
-    const received = await Promise.race([ending(wire), until(wire, (bytes) => closeCode(bytes) !== undefined)]);
+    const received = await Promise.race([
+      ending(wire),
+      until(wire, (bytes) => closeCode(bytes) !== undefined),
+    ]);
     expect(closeCode(received)).toBe(Number(code));
     wire.reset();
   });
@@ -140,11 +162,17 @@ describe('a socket lives on after', () => {
     ['words', 'hello'],
     ['nothing', ''],
     ['depth', '['.repeat(100_000)],
-    ['depth in data', `{"type":"feature_flags","data":${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}}`],
+    [
+      'depth in data',
+      `{"type":"feature_flags","data":${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}}`,
+    ],
     ['null', 'null'],
     ['a list', '[{"type":"feature_flags"}]'],
     ['a type that is none', '{"type":{}}'],
-    ['__proto__', '{"__proto__":{"type":"feature_flags","data":{"supports_preview_metadata":true}}}'],
+    [
+      '__proto__',
+      '{"__proto__":{"type":"feature_flags","data":{"supports_preview_metadata":true}}}',
+    ],
     ['1 MB of digits', `{"type":${'9'.repeat(1_000_000)}}`],
   ])('%s', async (_, text) => {
     const wire = await open();
@@ -155,18 +183,24 @@ describe('a socket lives on after', () => {
     wire.reset();
   });
 
-  test.each(['"x"', '[]', 'null', '7', 'true'])('flags that are %s, and is told ours', async (data) => {
-    const wire = await open();
-    wire.send(wsFrame(TEXT, `{"type":"feature_flags","data":${data}}`));
-    expect((await wire.until('"feature_flags"')).raw).toContain('supports_preview_metadata');
-    wire.reset();
-  });
+  test.each(['"x"', '[]', 'null', '7', 'true'])(
+    'flags that are %s, and is told ours',
+    async (data) => {
+      const wire = await open();
+      wire.send(wsFrame(TEXT, `{"type":"feature_flags","data":${data}}`));
+      expect((await wire.until('"feature_flags"')).raw).toContain('supports_preview_metadata');
+      wire.reset();
+    },
+  );
 });
 
 test('a user holds so many sockets and no more, and others still get theirs', async () => {
   const clients: WebSocket[] = [];
   for (let i = 0; i < PER_USER; i++) clients.push(await webSocket('greedy'));
-  const refused = await say(server.port, upgradeText('/ws', { headers: { 'X-API-Key': 'greedy' } }));
+  const refused = await say(
+    server.port,
+    upgradeText('/ws', { headers: { 'X-API-Key': 'greedy' } }),
+  );
   expect(refused.status).toBe(503);
   clients.push(await webSocket('modest'));
   clients[0]?.terminate();

@@ -32,8 +32,15 @@ const image = (data: string | Uint8Array, name = 'a.png', type?: string): Buffer
   part(`name="image"; filename="${name}"`, data, type);
 const END = Buffer.from('--b--\r\n');
 
-function head(path: string, headers: readonly string[], type = 'multipart/form-data; boundary=b'): string {
-  return requestText(path, { method: 'POST', headers: [`Content-Type: ${type}`, `X-API-Key: ${CANARY}`, ...headers] });
+function head(
+  path: string,
+  headers: readonly string[],
+  type = 'multipart/form-data; boundary=b',
+): string {
+  return requestText(path, {
+    method: 'POST',
+    headers: [`Content-Type: ${type}`, `X-API-Key: ${CANARY}`, ...headers],
+  });
 }
 
 async function upload(
@@ -58,49 +65,69 @@ function blobs(): string[] {
     .map((entry) => entry.name);
 }
 
-describe.each(['/upload/image', '/upload/mask', '/api/v2/assets'])('POST %s over the limit', (path) => {
-  test('by its Content-Length is 413 before a byte of it was sent', async () => {
-    const wire = await dial(server.port);
-    wire.send(head(path, [`Content-Length: ${101 * LIMIT}`]));
-    const answer = await wire.until(TOO_LARGE);
-    expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
-    wire.reset();
-  });
-
-  test('in chunks is 413, also to a client that listens only at the end', async () => {
-    const wire = await dial(server.port);
-    wire.socket.pause();
-    wire.send(head(path, ['Transfer-Encoding: chunked']));
-    const first = image('').subarray(0, -2);
-    wire.send(Buffer.concat([Buffer.from(`${first.length.toString(16)}\r\n`), first, Buffer.from('\r\n')]));
-    for (let i = 0; i < 40 && !wire.socket.destroyed; i++) {
-      await new Promise((resolve) => wire.socket.write(`10000\r\n${'x'.repeat(65_536)}\r\n`, resolve));
-    }
-    wire.send('0\r\n\r\n');
-    wire.socket.resume();
-    const answer = await wire.answer();
-    expect(answer.status).toBe(413);
-    expect(answer.body).toContain(TOO_LARGE);
-  });
-
-  test.each(['gzip', 'br', 'deflate', 'compress'])('in %s is 415', async (encoding) => {
-    const options = { path, headers: [`Content-Encoding: ${encoding}`] };
-    expect(await upload([gzipSync(Buffer.concat([image('x'), END]))], options)).toMatchObject({
-      status: 415,
+describe.each(['/upload/image', '/upload/mask', '/api/v2/assets'])(
+  'POST %s over the limit',
+  (path) => {
+    test('by its Content-Length is 413 before a byte of it was sent', async () => {
+      const wire = await dial(server.port);
+      wire.send(head(path, [`Content-Length: ${101 * LIMIT}`]));
+      const answer = await wire.until(TOO_LARGE);
+      expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
+      wire.reset();
     });
-  });
-});
+
+    test('in chunks is 413, also to a client that listens only at the end', async () => {
+      const wire = await dial(server.port);
+      wire.socket.pause();
+      wire.send(head(path, ['Transfer-Encoding: chunked']));
+      const first = image('').subarray(0, -2);
+      wire.send(
+        Buffer.concat([
+          Buffer.from(`${first.length.toString(16)}\r\n`),
+          first,
+          Buffer.from('\r\n'),
+        ]),
+      );
+      for (let i = 0; i < 40 && !wire.socket.destroyed; i++) {
+        await new Promise((resolve) =>
+          wire.socket.write(`10000\r\n${'x'.repeat(65_536)}\r\n`, resolve),
+        );
+      }
+      wire.send('0\r\n\r\n');
+      wire.socket.resume();
+      const answer = await wire.answer();
+      expect(answer.status).toBe(413);
+      expect(answer.body).toContain(TOO_LARGE);
+    });
+
+    test.each(['gzip', 'br', 'deflate', 'compress'])('in %s is 415', async (encoding) => {
+      const options = { path, headers: [`Content-Encoding: ${encoding}`] };
+      expect(await upload([gzipSync(Buffer.concat([image('x'), END]))], options)).toMatchObject({
+        status: 415,
+      });
+    });
+  },
+);
 
 describe('a form is 400', () => {
   test.each([
     ['without its end', [image('x')]],
-    ['cut off in the file', ['--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\nxxx']],
+    [
+      'cut off in the file',
+      ['--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\nxxx'],
+    ],
     ['cut off in a header', ['--b\r\nContent-Disposition: form-da']],
     ['without anything', ['']],
     ['with its end only', [END]],
-    ['with line feeds only', ['--b\nContent-Disposition: form-data; name="image"; filename="a.png"\n\nx\n--b--\n']],
+    [
+      'with line feeds only',
+      ['--b\nContent-Disposition: form-data; name="image"; filename="a.png"\n\nx\n--b--\n'],
+    ],
     ['with a part header of 20 KB', [`--b\r\nX: ${'x'.repeat(20_000)}\r\n`, image('x'), END]],
-    ['with a blank before a part header', ['--b\r\n Content-Disposition: form-data; name="image"\r\n\r\nx\r\n', END]],
+    [
+      'with a blank before a part header',
+      ['--b\r\n Content-Disposition: form-data; name="image"\r\n\r\nx\r\n', END],
+    ],
     ['with a file without a name', [part('name="image"; filename=""', 'x'), END]],
     ['with text for a file', [part('name="image"', 'x'), END]],
     ['without the image', [part('name="other"; filename="a.png"', 'x'), END]],
@@ -124,7 +151,10 @@ describe('a form is 400', () => {
 
 test.each([
   ['more files than anybody sends', Array.from({ length: 9 }, (_, i) => image(`${i}`, `${i}.png`))],
-  ['more fields than anybody sends', [image('x'), ...Array.from({ length: 30 }, (_, i) => part(`name="f${i}"`, 'x'))]],
+  [
+    'more fields than anybody sends',
+    [image('x'), ...Array.from({ length: 30 }, (_, i) => part(`name="f${i}"`, 'x'))],
+  ],
   ['a field of 100 KB', [image('x'), part('name="subfolder"', 'x'.repeat(100_000))]],
 ])('a form with %s is 413', async (_, parts) => {
   const before = blobs();
@@ -134,20 +164,29 @@ test.each([
 
 test('of three images the first counts and the others leave nothing', async () => {
   const before = blobs().length;
-  const parts = [image('first-3', 'one.png'), image('second-3', 'two.png'), image('third-3', 'three.png')];
+  const parts = [
+    image('first-3', 'one.png'),
+    image('second-3', 'two.png'),
+    image('third-3', 'three.png'),
+  ];
   const answer = await upload([...parts, END]);
   expect(JSON.parse(answer.body)).toMatchObject({ name: 'one.png' });
   expect(blobs()).toHaveLength(before + 1);
 });
 
-test.each(['expected_hash', 'hash', 'file_path', 'path'])('what a form says under %s is not believed', async (field) => {
-  const lies = part(`name="${field}"`, `blake3:${'0'.repeat(64)}`);
-  const name = `honest-${field}.txt`;
-  expect(await upload([lies, image(`bytes of ${field}`, name), END])).toMatchObject({ status: 200 });
-  const headers = { 'X-API-Key': CANARY };
-  const seen = await fetch(`${server.url}/view?type=input&filename=${name}`, { headers });
-  expect(await seen.text()).toBe(`bytes of ${field}`);
-});
+test.each(['expected_hash', 'hash', 'file_path', 'path'])(
+  'what a form says under %s is not believed',
+  async (field) => {
+    const lies = part(`name="${field}"`, `blake3:${'0'.repeat(64)}`);
+    const name = `honest-${field}.txt`;
+    expect(await upload([lies, image(`bytes of ${field}`, name), END])).toMatchObject({
+      status: 200,
+    });
+    const headers = { 'X-API-Key': CANARY };
+    const seen = await fetch(`${server.url}/view?type=input&filename=${name}`, { headers });
+    expect(await seen.text()).toBe(`bytes of ${field}`);
+  },
+);
 
 test.each([
   ['page.png', 'image/png', '<html><script>alert(1)</script></html>'],
@@ -165,6 +204,22 @@ test.each([
     expect(seen.headers.get('Content-Type')).not.toMatch(/html|svg|xml|javascript|text\/(?!plain)/);
     expect(seen.headers.get('X-Content-Type-Options')).toBe('nosniff');
   }
+});
+
+test.each([
+  ['bytes=99999999999999999999-99999999999999999999', [200, 416]],
+  ['bytes=0x0-0x5', [200, 416]],
+  ['bytes=--5', [200, 416]],
+  ['bytes=,', [200, 416]],
+  ['lines=0-1', [200, 416]],
+  [`bytes=${Array.from({ length: 3000 }, () => '0-0').join()}`, [200, 416]],
+])('the range %.30s is the whole file or none', async (range, statuses) => {
+  await uploadInput(server.url, { name: 'range.txt', bytes: Buffer.from('0123456789') });
+  const seen = await fetch(`${server.url}/view?type=input&filename=range.txt`, {
+    headers: { Range: range },
+  });
+  expect(statuses).toContain(seen.status);
+  expect(seen.status === 200 ? await seen.text() : '0123456789').toBe('0123456789');
 });
 
 test('cut off at every tenth leaves nothing behind', async () => {
@@ -187,7 +242,9 @@ test('two hundred uploads of one byte are one file on disk', async () => {
   const names = Array.from({ length: 200 }, (_, i) => `tiny-${i}.bin`);
   for (let at = 0; at < names.length; at += 50) {
     const some = names.slice(at, at + 50);
-    await Promise.all(some.map((name) => uploadInput(server.url, { name, bytes: Buffer.from('1') })));
+    await Promise.all(
+      some.map((name) => uploadInput(server.url, { name, bytes: Buffer.from('1') })),
+    );
   }
   expect(blobs()).toHaveLength(before + 1);
 });
@@ -207,7 +264,9 @@ function bombPng(width: number, height: number, more: readonly Buffer[] = []): B
   header.writeUInt32BE(height, 4);
   header[8] = 1;
   const rows = Math.min(height, 20_000);
-  const data = deflateSync(Buffer.alloc((Math.ceil(width / 8) + 1) * Math.min(rows, 64_000_000 / width)));
+  const data = deflateSync(
+    Buffer.alloc((Math.ceil(width / 8) + 1) * Math.min(rows, 64_000_000 / width)),
+  );
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     chunk('IHDR', header),
@@ -237,8 +296,13 @@ const BOMBS: readonly [string, () => Buffer][] = [
   ['2^31 x 2^31', () => bombPng(2 ** 31 - 1, 2 ** 31 - 1)],
   ['0 x 0', () => bombPng(0, 0)],
   ['cut off', () => bombPng(100, 100).subarray(0, 60)],
-  ['a colour profile that unpacks to 100 MB', () =>
-    bombPng(16, 16, [Buffer.concat([Buffer.from('x\0\0'), deflateSync(Buffer.alloc(100 << 20))])])],
+  [
+    'a colour profile that unpacks to 100 MB',
+    () =>
+      bombPng(16, 16, [
+        Buffer.concat([Buffer.from('x\0\0'), deflateSync(Buffer.alloc(100 << 20))]),
+      ]),
+  ],
   ['a GIF of 60 000 frames', gifOf],
 ];
 
@@ -260,7 +324,10 @@ describe.each(BOMBS)('a picture bomb (%s)', (label, make) => {
     expect([200, 400, 413]).toContain(mask.status);
     await mask.arrayBuffer();
 
-    const sent = await postPrompt(server.url, { prompt: firstOf(name), prompt_id: `bomb ${label}` });
+    const sent = await postPrompt(server.url, {
+      prompt: firstOf(name),
+      prompt_id: `bomb ${label}`,
+    });
     if (sent.status === 200) {
       const url = `${server.url}/history/${encodeURIComponent(`bomb ${label}`)}`;
       await expect.poll(() => getJson(url), { timeout: 20_000 }).toHaveProperty([`bomb ${label}`]);

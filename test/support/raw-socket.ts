@@ -69,7 +69,8 @@ export function requestText(
   options: { method?: string; headers?: readonly string[]; body?: string } = {},
 ): string {
   const { method = 'GET', headers = [], body = '' } = options;
-  const has = (name: string): boolean => headers.some((line) => line.toLowerCase().startsWith(name));
+  const has = (name: string): boolean =>
+    headers.some((line) => line.toLowerCase().startsWith(name));
   const lines = [
     `${method} ${target} HTTP/1.1`,
     ...(has('host') ? [] : ['Host: 127.0.0.1']),
@@ -107,7 +108,7 @@ export function readAnswer(bytes: Buffer): RawAnswer {
 
 function joinChunks(text: string): string {
   let body = '';
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const lineEnd = text.indexOf('\r\n', at);
     const size = Number.parseInt(text.slice(at, lineEnd), 16);
     if (!(size > 0)) break;

@@ -1,0 +1,203 @@
+// Resources: what one peer can make the process hold, and what the others notice of it.
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import {
+  type Wire,
+  dial,
+  readAnswer,
+  requestText,
+  upgradeText,
+  wsFrame,
+} from '../support/raw-socket.ts';
+import { expectUnharmed } from '../support/unharmed.ts';
+import { connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { growing } from '../support/workflows.ts';
+
+const MEBIBYTE = 1024 * 1024;
+vi.setConfig({ testTimeout: 30_000 });
+
+let server: Holdover;
+const wires: Wire[] = [];
+
+beforeAll(async () => {
+  server = await startHoldover({
+    args: ['--max-upload-size', '300', '--max-sockets-per-user', '1000'],
+    env: { HOLDOVER_LOG_LEVEL: 'warn' },
+  });
+});
+afterAll(() => server.dispose());
+afterEach(async () => {
+  for (const wire of wires.splice(0)) wire.reset();
+  await expectUnharmed(server);
+});
+
+/** Resident memory of the server, in MiB. */
+function residentMb(): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
+}
+
+/** The most memory held while something happens, above what was held before. */
+async function growthMb(act: () => Promise<void>): Promise<number> {
+  const before = residentMb();
+  let most = before;
+  const watch = setInterval(() => (most = Math.max(most, residentMb())), 20);
+  await act().finally(() => clearInterval(watch));
+  return Math.max(most, residentMb()) - before;
+}
+
+async function send(wire: Wire, bytes: string | Uint8Array): Promise<void> {
+  await new Promise((resolve) => wire.socket.write(bytes, resolve));
+}
+
+async function socketThatNeverReads(clientId: string): Promise<Wire> {
+  const wire = await dial(server.port);
+  wires.push(wire);
+  wire.send(upgradeText(`/ws?clientId=${clientId}`));
+  await wire.until('"sid"');
+  wire.socket.pause();
+  return wire;
+}
+
+async function upload(megabytes: number): Promise<number> {
+  const wire = await dial(server.port);
+  const open = '--b\r\nContent-Disposition: form-data; name="image"; filename="big.bin"\r\n\r\n';
+  const close = '\r\n--b--\r\n';
+  const length = open.length + megabytes * MEBIBYTE + close.length;
+  const headers = ['Content-Type: multipart/form-data; boundary=b', `Content-Length: ${length}`];
+  await send(wire, requestText('/upload/image', { method: 'POST', headers }) + open);
+  const block = Buffer.alloc(MEBIBYTE, `${megabytes} `);
+  for (let i = 0; i < megabytes; i++) await send(wire, block);
+  await send(wire, close);
+  return (await wire.answer()).status;
+}
+
+test('an upload of 200 MB is not held in memory, nor is its download', async () => {
+  expect(await upload(20)).toBe(200);
+  const grown = await growthMb(async () => {
+    expect(await upload(200)).toBe(200);
+    const answer = await fetch(`${server.url}/view?type=input&filename=big%20(1).bin`);
+    let size = 0;
+    for await (const chunk of answer.body ?? []) size += chunk.length;
+    expect(size).toBe(200 * MEBIBYTE);
+  });
+  expect(grown).toBeLessThan(120);
+});
+
+test('a download that is never read holds no more than its connection', async () => {
+  const grown = await growthMb(async () => {
+    for (let i = 0; i < 20; i++) {
+      const wire = await dial(server.port);
+      wires.push(wire);
+      wire.socket.pause();
+      wire.send(requestText('/view?type=input&filename=big.bin'));
+      wire.send(requestText('/object_info'));
+    }
+    await getJson(`${server.url}/queue`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  });
+  expect(grown).toBeLessThan(120);
+});
+
+test('sockets that never read cost little while previews stream, and the others miss nothing', async () => {
+  const steps = 400;
+  const listener = await connect(server.wsUrl, { clientId: 'slow' });
+  for (let i = 0; i < 10; i++) await socketThatNeverReads('slow');
+  const grown = await growthMb(async () => {
+    const prompt = growing({ steps, side: 128 });
+    const { body } = await postPrompt(server.url, { prompt, client_id: 'slow' });
+    await listener.untilDone(body.prompt_id);
+    const outline = listener.outline(body.prompt_id);
+    const progress = outline.filter((each) => each.startsWith('progress:'));
+    expect(progress).toEqual(Array.from({ length: steps }, (_, i) => `progress:${i + 1}/${steps}`));
+    expect(outline).toContain('binary:1');
+  });
+  await listener.close();
+  expect(grown).toBeLessThan(150);
+});
+
+test('sockets that never read take no text from the others, and hold no more than was said', async () => {
+  const texts = Array.from({ length: 12 }, (_, i) => `${i}`.padEnd(600_000, 'x'));
+  const listener = await connect(server.wsUrl, { clientId: 'flooded' });
+  for (let i = 0; i < 4; i++) await socketThatNeverReads('flooded');
+  const grown = await growthMb(async () => {
+    for (const source of texts) {
+      const prompt = { '9': { class_type: 'PreviewAny', inputs: { source } } };
+      const { body } = await postPrompt(server.url, { prompt, client_id: 'flooded' });
+      await listener.untilDone(body.prompt_id);
+    }
+  });
+  const heard = listener.frames.flatMap((frame) =>
+    frame.kind === 'text' && frame.type === 'executed' ? [frame.data.output.text[0].length] : [],
+  );
+  expect(heard).toEqual(texts.map(({ length }) => length));
+  await listener.close();
+  expect(grown).toBeLessThan(250);
+});
+
+test('a client that opens its socket after a run of several megabytes hears all of it', async () => {
+  const texts = Array.from({ length: 60 }, (_, i) => [
+    `${100 + i}`,
+    { class_type: 'PreviewAny', inputs: { source: `${i}` } },
+  ]);
+  const prompt = { ...Object.fromEntries(texts), ...growing({ steps: 300 }) };
+  const { body } = await postPrompt(server.url, { prompt, client_id: 'late' });
+  const done = `${server.url}/history/${body.prompt_id}`;
+  await expect.poll(() => getJson(done), { timeout: 20_000 }).toHaveProperty(body.prompt_id);
+  const late = await connect(server.wsUrl, { clientId: 'late' });
+  await late.untilDone(body.prompt_id);
+  const bytes = late.frames.reduce(
+    (sum, each) => sum + (each.kind === 'text' ? each.text.length : 0),
+    0,
+  );
+  expect(bytes).toBeGreaterThan(2 * MEBIBYTE);
+  expect(late.outline(body.prompt_id)).toEqual(
+    expect.arrayContaining(['progress:1/300', 'execution_success']),
+  );
+  await late.close();
+});
+
+test('a thousand sockets are held, the next is 503 before the upgrade, and the rest of us is served', async () => {
+  const open = async (): Promise<string> => {
+    const wire = await dial(server.port);
+    wires.push(wire);
+    wire.send(upgradeText('/ws'));
+    return (await wire.until('\r\n\r\n')).raw.slice(0, 12);
+  };
+  const grown = await growthMb(async () => {
+    for (let i = 0; i < 20; i++) {
+      const some = await Promise.all(Array.from({ length: 50 }, open));
+      expect(new Set(some)).toEqual(new Set(['HTTP/1.1 101']));
+    }
+  });
+  expect(await open()).toBe('HTTP/1.1 503');
+  expect(await getJson(`${server.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 0 } });
+  // Half of it is the price of the connections themselves.
+  expect(grown).toBeLessThan(80);
+});
+
+test('half-finished messages and requests hold no more than has been sent', async () => {
+  const grown = await growthMb(async () => {
+    for (let i = 0; i < 50; i++) {
+      const wire = await socketThatNeverReads('half');
+      wire.send(wsFrame(1, 'x', { declare: 4 * MEBIBYTE }));
+      const request = await dial(server.port);
+      wires.push(request);
+      const headers = [`Content-Length: ${250 * MEBIBYTE}`];
+      request.send(`${requestText('/prompt', { method: 'POST', headers })}{`);
+    }
+    await getJson(`${server.url}/queue`);
+  });
+  expect(grown).toBeLessThan(60);
+});
+
+test('a hundred requests on one connection, sent at once, are answered in order', async () => {
+  const wire = await dial(server.port);
+  const keep = { headers: ['Connection: keep-alive'] };
+  const many = Array.from({ length: 99 }, (_, i) => requestText(`/history/pipelined-${i}`, keep));
+  wire.send(many.join('') + requestText('/healthz'));
+  const { raw } = await wire.answer();
+  expect(raw.match(/HTTP\/1\.1 200/g)).toHaveLength(100);
+  expect(readAnswer(Buffer.from(raw, 'latin1')).status).toBe(200);
+});
