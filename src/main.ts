@@ -3,6 +3,8 @@ import { parseConfig } from './config.ts';
 import { startServer } from './server.ts';
 import { createLogger } from './telemetry.ts';
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
 const parsed = parseConfig(process.argv.slice(2), process.env);
 if (parsed.kind === 'exit') {
   (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
@@ -17,14 +19,14 @@ process.on('uncaughtException', (error) => {
 
 try {
   const server = await startServer(parsed.config, log);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      log.info({ signal }, 'stopping');
-      // The second signal means now.
-      process.once(signal, () => process.exit(1));
-      void server.close().then(() => process.exit(0));
-    });
-  }
+  const stop = (signal: NodeJS.Signals): void => {
+    log.info({ signal }, 'stopping');
+    // A second signal of either kind means now.
+    for (const again of SIGNALS)
+      process.removeAllListeners(again).once(again, () => process.exit(1));
+    void server.close().then(() => process.exit(0));
+  };
+  for (const signal of SIGNALS) process.once(signal, stop);
   // Launch scripts wait for this line of the v1 server.
   process.stdout.write(`To see the GUI go to: ${server.url}\n`);
 } catch (error) {

@@ -9,8 +9,9 @@ const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as 
 /** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
 export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
   const image = sharp(completed(bytes), OPTIONS);
-  const { width, height, hasAlpha } = await image.metadata();
+  const { width, height, hasAlpha, space } = await image.metadata();
   refuseTooManyPixels(width * height);
+  if (space === 'cmyk') return decodeInks(image.autoOrient());
   const { data, info } = await image
     .autoOrient()
     .ensureAlpha()
@@ -22,6 +23,22 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
     hasAlpha: hasAlpha && !hasColourKey(bytes),
     rgba: data,
   };
+}
+
+/** Four inks as v1 mixes them: plainly, without a press's colour profile. */
+async function decodeInks(image: sharp.Sharp): Promise<Picture> {
+  const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
+  const { data, info } = await inks.toBuffer({ resolveWithObject: true });
+  const rgba = new Uint8Array(info.width * info.height * 4);
+  for (let i = 0, from = 0; i < rgba.length; i += 4, from += info.channels) {
+    const light = 255 - (data[from + 3] ?? 0);
+    for (let ink = 0; ink < 3; ink++) {
+      const product = (data[from + ink] ?? 0) * light + 128;
+      rgba[i + ink] = light - (((product >> 8) + product) >> 8);
+    }
+    rgba[i + 3] = 255;
+  }
+  return { width: info.width, height: info.height, hasAlpha: false, rgba };
 }
 
 /** Decodes an animation; sharp stacks its frames, already composed, into one tall picture. */

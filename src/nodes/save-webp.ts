@@ -12,6 +12,9 @@ const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
+/** sharp takes no frame that stands longer; v1's slowest pace asks for 100 seconds. */
+const MAX_DELAY_MS = 65_535;
+
 /** What stands before the directory: a marker, then byte order, magic number and offset, from which offsets count. */
 const EXIF_HEAD = Buffer.from('457869660000' + '4d4d002a00000008', 'hex');
 const TIFF_HEAD_BYTES = 8;
@@ -36,7 +39,7 @@ export async function encodeWebp(
     channels: savedChannels(images),
     pageHeight: height,
   };
-  const delay = Array.from({ length: batch }, () => durationMs);
+  const delay = Array.from({ length: batch }, () => Math.min(durationMs, MAX_DELAY_MS));
   // sharp takes no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
     lossless,

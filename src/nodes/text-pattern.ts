@@ -49,7 +49,7 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
     output: { type: 'STRING' },
     evaluate: (inputs) => {
       const extract = EXTRACT[stringInput(inputs, 'mode')];
-      return extract?.(tryMatches(inputs) ?? [], intInput(inputs, 'group_index')) ?? '';
+      return extract ? extract(tryMatches(inputs) ?? [], intInput(inputs, 'group_index')) : '';
     },
   }),
   stringNode({

@@ -26,11 +26,13 @@ const CLASS_ESCAPES: { readonly [letter: string]: string } = {
   d: '\\p{Nd}',
   D: '\\P{Nd}',
   w: '\\p{L}\\p{N}_',
+  // All that is no letter, number or underscore; a class has no way to leave one character out.
+  W: '\\p{C}\\p{M}\\p{S}\\p{Z}\\p{Pd}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}\\p{Po}\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f',
 };
 
 /** Everything in a Python pattern that may need another spelling; the rest is copied. */
 const TOKEN =
-  /(\(\?(?:>|\(|[a-zA-Z-]+[:)])|[*+?]\+|\{\d+(?:,\d*)?\}\+)|\\([^])|\[(\^?)(\]?(?:\\[^]|[^\]\\])*)\]|\(\?P<|\(\?P=(\w+)\)|\(\?#[^)]*\)|\{(\d*)(,?)(\d*)\}|[.${}\]]/g;
+  /(\(\?(?:>|\(|[a-zA-Z-]+[:)])|[*+?]\+|\{\d+(?:,\d*)?\}\+)|\\([^])|\[(\^?)(\]?(?:\\[^]|[^\]\\])*)\]|\(\?P<|\(\?P=(\w+)\)|\(\?#[^)]*\)|\{(\d*)(,?)(\d*)\}|[.^${}\]]/g;
 
 /** Turns a Python pattern into a global RegExp; throws SyntaxError for a wrong one. */
 export function pythonRegex(pattern: string, flags: RegexFlags): RegExp {
@@ -40,7 +42,7 @@ export function pythonRegex(pattern: string, flags: RegexFlags): RegExp {
   const multiline = flags.multiline || letters.includes('m');
   const caseInsensitive = flags.caseInsensitive || letters.includes('i');
   const source = pattern.slice(inline?.[0].length ?? 0);
-  const own = `gu${caseInsensitive ? 'i' : ''}${multiline ? 'm' : ''}${dotall ? 's' : ''}`;
+  const own = `gu${caseInsensitive ? 'i' : ''}${dotall ? 's' : ''}`;
   return new RegExp(translate(source, { dotall, multiline }), own);
 }
 
@@ -83,10 +85,11 @@ function unsupported(token: string): NodeFailure {
   );
 }
 
-/** Python's `.` stops at newlines only, its `$` also stands before a last newline. */
+/** Python knows no line end but `\n`; its `$` also stands before a last one. */
 function single(token: string, { dotall, multiline }: Modes): string {
   if (token === '.') return dotall ? '.' : '[^\\n]';
-  if (token === '$') return multiline ? '$' : '(?=\\n?(?![^]))';
+  if (token === '^') return multiline ? '(?<![^\\n])' : '^';
+  if (token === '$') return multiline ? '(?![^\\n])' : '(?=\\n?(?![^]))';
   return `\\${token}`;
 }
 

@@ -54,6 +54,7 @@ function basicKeys(authorization: string): (string | undefined)[] {
   const colon = pair.indexOf(':');
   if (colon < 0) return [pair];
   const [name, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
+  if (name === '' && password === '') return [];
   if (name === '' || password === '') return [name || password, pair];
   return [pair, password, name];
 }

@@ -148,6 +148,18 @@ describe('an animation', () => {
     expect(block.toString('latin1', 6 + 0x32, 6 + 0x32 + 13)).toBe('workflow:[1]\0');
   });
 
+  test('as WEBP at the slowest pace v1 has keeps a picture as long as the format lets us', async () => {
+    const pace = { fps: 0.01, lossless: true, quality: 80, method: 'fastest' };
+    const images: ImageValue = {
+      ...batchOf(2),
+      data: Float32Array.from({ length: 36 }, (_, i) => i / 36),
+    };
+    const inputs = { filename_prefix: 'x', ...pace, images };
+    const [file] = await saveBatch('SaveAnimatedWEBP', inputs, { promptText: null });
+    const { delay } = await sharp(file!.bytes, { animated: true }).metadata();
+    expect(delay).toEqual([65_535, 65_535]);
+  });
+
   test('as WEBP without metadata, or of one picture, is a readable file', async () => {
     const inputs = { filename_prefix: 'x', fps: 24, lossless: true, quality: 0, method: 'slowest' };
     const [bare] = await saveBatch(
