@@ -14,7 +14,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['wire', 'nodes', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v1: ['wire', 'translate', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v2: ['wire', 'telemetry', 'spool'],
-  v2: ['wire', 'telemetry', 'spool'],
   config: [],
   telemetry: [],
   spool: ['wire'],

@@ -1,0 +1,60 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type Caller, type Result, type V2Error, refuse } from '../wire/jobs.ts';
+import { type Gate, type Turnstile, createGate, createTurnstile } from './gate.ts';
+
+/** Whose key calls carry: each caller's own, or one for all. */
+export type Credential =
+  | { readonly mode: 'pass-through' }
+  | { readonly mode: 'fixed'; readonly key: string };
+
+/** What is known of one upstream account; limits of the upstream are the account's, not the caller's. */
+export type Account = {
+  /** Tells accounts apart and is no secret. */
+  readonly id: string;
+  /** Sent as it is to the upstream's own origin, written nowhere. */
+  readonly key: string | undefined;
+  readonly gate: Gate;
+  /** Where submissions wait when there is no room. */
+  readonly submits: { readonly gate: Gate; readonly turnstile: Turnstile };
+  /** Why the upstream will not have this account, until when that is believed. */
+  refused: { readonly error: V2Error; readonly untilMs: number } | undefined;
+};
+
+export type Accounts = { of(caller: Caller): Result<Account> };
+
+const MAX_ACCOUNTS = 10_000;
+
+/** What a header may carry. */
+const SENDABLE = /^[\x21-\x7e]+$/;
+
+export function createAccounts(
+  credential: Credential,
+  options: { readonly clock: () => number; readonly submitsAtOnce: number },
+): Accounts {
+  const secret = randomBytes(32);
+  const known = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
+  const open = (id: string, key: string | undefined): Account => ({
+    id,
+    key,
+    gate: createGate(options.clock),
+    submits: {
+      gate: createGate(options.clock),
+      turnstile: createTurnstile(options.submitsAtOnce),
+    },
+    refused: undefined,
+  });
+  return {
+    of(caller) {
+      const key = credential.mode === 'fixed' ? credential.key : caller.credential;
+      if (key !== undefined && !SENDABLE.test(key)) {
+        return refuse(401, 'unauthorized', 'This key cannot be one.', { outcome: 'refused' });
+      }
+      const id =
+        key === undefined ? 'nobody' : createHmac('sha256', secret).update(key).digest('hex');
+      const account = known.get(id) ?? open(id, key);
+      known.set(id, account);
+      return { ok: true, value: account };
+    },
+  };
+}

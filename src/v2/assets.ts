@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { createHasher } from '../spool.ts';
+import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
+import type { Asset } from '../wire/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Calls } from './call.ts';
+import { type Reply, badAnswer, unreachable } from './errors.ts';
+import type { Facts } from './facts.ts';
+import type { UpstreamLinks } from './links.ts';
+import { uploadBody } from './multipart-body.ts';
+import { readAsset } from './schemas.ts';
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/** The assets of one upstream, by account. */
+export type RemoteAssets = {
+  /** Sends bytes only when the upstream does not have them. */
+  create(account: Account, upload: AssetUpload): Promise<Result<Asset>>;
+  fromHash(account: Account, request: FromHash): Promise<Result<Asset>>;
+  hasBlob(account: Account, hash: string): Promise<Result<boolean>>;
+  get(account: Account, assetId: string): Promise<Result<Asset>>;
+  remove(account: Account, assetId: string): Promise<Result<null>>;
+};
+
+type Deps = { readonly calls: Calls; readonly links: UpstreamLinks; readonly facts: Facts };
+
+const ATTEMPTS = 2;
+
+export function createAssets(deps: Deps): RemoteAssets {
+  const { calls, links, facts } = deps;
+
+  async function hasBlob(account: Account, hash: string): Promise<Result<boolean>> {
+    // Lookups are by exact text, and hashes are written small.
+    const path = links.target('assets', 'by-hash', hash.toLowerCase());
+    const answer = await calls.read(account, { method: 'HEAD', path });
+    if (answer.ok) return ok(true);
+    const { status } = answer.error;
+    if (status === 405 || status === 501) facts.byHash = 'no';
+    return status === 404 ? ok(false) : answer;
+  }
+
+  async function fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+    const { hash, filePath, tags, expiresInSeconds } = request;
+    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
+    if (filePath !== undefined) body['file_path'] = filePath;
+    if (tags) body['tags'] = tags;
+    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
+    const path = links.target('assets', 'from-hash');
+    return assetOf(await calls.read(account, { method: 'POST', path, body: stringifyJson(body) }));
+  }
+
+  /** Bytes the upstream has need not travel; every doubt means that they do. */
+  async function reuse(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+    if (facts.byHash === 'no') return undefined;
+    const { file, filePath, tags, expiresInSeconds } = upload;
+    const known = await hasBlob(account, file.hash);
+    if (!known.ok || !known.value) return undefined;
+    const minted = await fromHash(account, {
+      hash: file.hash,
+      filePath,
+      ...(tags && { tags }),
+      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
+    });
+    // The record is new, the bytes are not.
+    return minted.ok ? { ...minted.value, created_new: false } : undefined;
+  }
+
+  async function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { headers, body } = uploadBody(upload, upload.file.hash);
+    const exchange = await calls.once(account, {
+      method: 'POST',
+      path: links.target('assets'),
+      headers: { ...headers, 'idempotency-key': randomUUID() },
+      body,
+    });
+    if (exchange.kind === 'lost') return { ok: false, error: unreachable() };
+    if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
+    return { ok: false, error: calls.refusal(account, exchange.reply) };
+  }
+
+  async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
+    let upload = given;
+    for (let attempt = 1; ; attempt++) {
+      const reused = await reuse(account, upload);
+      if (reused) return ok(reused);
+      const sent = await send(account, upload);
+      if (sent.ok || attempt >= ATTEMPTS) return sent;
+      const { code } = sent.error;
+      if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
+      // Damaged on the way, or on our own disk: what is sent is what is there now.
+      if (code === 'hash_mismatch') upload = await rehashed(upload);
+      if (!hasExpectedHash(upload)) return mismatch();
+    }
+  }
+
+  return {
+    hasBlob,
+    fromHash,
+    create: async (account, upload) =>
+      hasExpectedHash(upload) ? create(account, upload) : mismatch(),
+    async get(account, assetId) {
+      const path = links.target('assets', assetId);
+      return assetOf(await calls.read(account, { method: 'GET', path }));
+    },
+    async remove(account, assetId) {
+      const path = links.target('assets', assetId);
+      const answer = await calls.read(account, { method: 'DELETE', path });
+      return answer.ok ? ok(null) : answer;
+    },
+  };
+}
+
+function assetOf(answer: Result<Reply>): Result<Asset> {
+  if (!answer.ok) return answer;
+  const asset = readAsset(answer.value.json);
+  return asset ? ok(asset) : badAnswer();
+}
+
+function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {
+  return expectedHash === undefined || expectedHash.toLowerCase() === file.hash;
+}
+
+function mismatch(): Result<never> {
+  return refuse(409, 'hash_mismatch', 'The bytes do not have the expected hash.');
+}
+
+async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
+  const hasher = createHasher();
+  try {
+    let sizeBytes = 0;
+    for await (const chunk of createReadStream(upload.file.path)) {
+      sizeBytes += (chunk as Buffer).length;
+      hasher.update(chunk as Buffer);
+    }
+    return { ...upload, file: { ...upload.file, sizeBytes, hash: hasher.digest() } };
+  } finally {
+    hasher.discard();
+  }
+}

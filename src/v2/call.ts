@@ -1,0 +1,170 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../telemetry.ts';
+import { type Result, type V2Error, ok } from '../wire/jobs.ts';
+import { type Json, parseJson } from '../wire/json.ts';
+import type { Account } from './accounts.ts';
+import { type Reply, retryAfter, retryAfterMs, toError, unreachable } from './errors.ts';
+import type { Facts } from './facts.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { Connections, WireAnswer, WireRequest } from './pool.ts';
+
+export type Ask = Pick<WireRequest, 'method' | 'path'> & {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: WireRequest['body'];
+  readonly timeoutMs?: number;
+};
+
+/** How one attempt went: a whole answer, or why there is none. */
+export type Exchange =
+  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
+
+/** The calls of one upstream. */
+export type Calls = {
+  /** One attempt; the answer is read to its end. */
+  once(account: Account | undefined, ask: Ask): Promise<Exchange>;
+  /** A call that does no harm twice: waits for the account's turn, tries a lost one again. */
+  read(account: Account, ask: Ask): Promise<Result<Reply>>;
+  /** The head of an answer; the body is the caller's to read. */
+  open(
+    account: Account,
+    ask: Ask & { readonly lane?: WireRequest['lane']; readonly signal?: AbortSignal },
+  ): Promise<WireAnswer>;
+  /** What a refusal says, after the account has heard it. */
+  refusal(account: Account, reply: Reply): V2Error;
+};
+
+type Deps = {
+  readonly connections: Connections;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+  readonly facts: Pick<Facts, 'clockAheadMs'>;
+};
+
+export function createCalls(deps: Deps): Calls {
+  const { connections, limits, clock, log, facts } = deps;
+
+  async function once(account: Account | undefined, ask: Ask): Promise<Exchange> {
+    const answer = await connections.send(requestOf(account, ask, limits));
+    if (!answer.ok) {
+      log.debug({ method: ask.method, reason: codeOf(answer.cause) }, 'upstream call failed');
+      return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
+    }
+    const dateMs = Date.parse(String(answer.headers.date));
+    if (!Number.isNaN(dateMs)) facts.clockAheadMs = dateMs - clock();
+    try {
+      const text = await readText(answer.body, limits);
+      if (account && answer.status < 400) account.refused = undefined;
+      const json = jsonOf(text);
+      const { status, headers } = answer;
+      return { kind: 'reply', reply: { status, headers, ...(json !== undefined && { json }) } };
+    } catch (error) {
+      return { kind: 'lost', wasSent: true, cause: error as Error };
+    }
+  }
+
+  function refusal(account: Account, reply: Reply): V2Error {
+    const error = toError(reply, account.key);
+    if (error.status === 429 && !OF_ONE_KIND.has(error.code)) {
+      account.gate.shut(retryAfterMs(retryAfter(reply.headers['retry-after']), limits));
+    }
+    if (error.status === 401 || error.code === 'sso_required') {
+      account.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+    }
+    return error;
+  }
+
+  async function read(account: Account, ask: Ask): Promise<Result<Reply>> {
+    const deadlineMs = clock() + limits.readBudgetMs;
+    let error: V2Error | undefined;
+    for (let losses = 0; losses < 2;) {
+      const budgetMs = deadlineMs - clock();
+      if (!(await account.gate.pass({ budgetMs }))) break;
+      const exchange = await once(account, ask);
+      if (exchange.kind === 'lost') {
+        error = unreachable();
+        losses += 1;
+        if (losses < 2) await delay(limits.readRetryMs);
+        continue;
+      }
+      if (exchange.reply.status < 300) return ok(exchange.reply);
+      error = refusal(account, exchange.reply);
+      if (error.status !== 429) break;
+    }
+    return { ok: false, error: error ?? paused(account) };
+  }
+
+  return {
+    once,
+    read,
+    refusal,
+    open: (account, ask) => {
+      const { lane = 'bodies', signal } = ask;
+      const request = requestOf(account, ask, limits);
+      const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
+      return connections.send({ ...request, lane, bodyTimeoutMs, ...(signal && { signal }) });
+    },
+  };
+}
+
+/** Of these `429` only calls of the same kind have to wait. */
+const OF_ONE_KIND = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
+
+function requestOf(account: Account | undefined, ask: Ask, limits: RemoteLimits): WireRequest {
+  const { method, path, body, timeoutMs = limits.readTimeoutMs } = ask;
+  return {
+    method,
+    path,
+    headers: {
+      'user-agent': 'holdover',
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      ...(account?.key !== undefined && { authorization: `Bearer ${account.key}` }),
+      ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+      ...ask.headers,
+    },
+    ...(body !== undefined && { body }),
+    headersTimeoutMs: timeoutMs,
+    bodyTimeoutMs: timeoutMs,
+    lane: typeof body === 'object' ? 'bodies' : 'calls',
+  };
+}
+
+/** A body that trickles in is given the same time again, no more. */
+async function readText(body: Readable, limits: RemoteLimits): Promise<string> {
+  const late = setTimeout(() => {
+    body.destroy(new Error('the answer took too long'));
+  }, limits.readTimeoutMs * 2);
+  try {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of body) {
+      size += (chunk as Buffer).length;
+      if (size > limits.maxAnswerBytes) throw new Error('the answer is too large');
+      chunks.push(chunk as Buffer);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function jsonOf(text: string): Json | undefined {
+  try {
+    return text === '' ? undefined : parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function paused({ gate }: Account): V2Error {
+  const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
+  const message = 'The job service asked for a pause.';
+  return { status: 429, code: 'rate_limited', message, details: null, retryAfterSeconds };
+}
+
+function codeOf(cause: Error & { readonly code?: unknown }): string {
+  return typeof cause.code === 'string' ? cause.code : cause.name;
+}

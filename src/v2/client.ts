@@ -1,0 +1,210 @@
+import { rm } from 'node:fs/promises';
+import type { Logger } from '../telemetry.ts';
+import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
+import { isJsonObject } from '../wire/json.ts';
+import type { Job } from '../wire/v2.ts';
+import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
+import { type RemoteAssets, createAssets } from './assets.ts';
+import { type Calls, createCalls } from './call.ts';
+import { openContent } from './content.ts';
+import { badAnswer, toError, unreachable } from './errors.ts';
+import { type Facts, noFacts } from './facts.ts';
+import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
+import { type UpstreamLinks, createLinks } from './links.ts';
+import { type Connections, createConnections } from './pool.ts';
+import { type Lost, type Recovery, createRecovery } from './recover.ts';
+import { readJob, readWorkflow } from './schemas.ts';
+import { createSeats } from './seats.ts';
+import { type Snapshots, createSnapshots } from './snapshots.ts';
+import type { Spelling } from './submit-body.ts';
+import { submitJob } from './submit.ts';
+import { type Watches, createWatches } from './watch.ts';
+
+export type RemoteDeps = {
+  /** Of the service; `/api/v2` is appended unless it ends so. */
+  readonly baseUrl: string;
+  readonly credential: Credential;
+  readonly spoolDir: string;
+  readonly log: Logger;
+  readonly limits?: Partial<RemoteLimits>;
+  readonly assetMode?: 'auto' | 'object' | 'string';
+  /** Whether somebody looks at a job right now: those are streamed first and polled more often. */
+  readonly isWatched?: (user: string, jobId: string) => boolean;
+  readonly clock?: () => number;
+};
+
+/** A remote v2 service behind the port. */
+export interface RemoteJobs extends JobApi {
+  /** The job a submission of unknown outcome left behind; `null` when there is none to be seen. */
+  recover(caller: Caller, lost: Lost): Promise<Result<Job | null>>;
+  /** What the upstream turned out to be. */
+  facts(): Readonly<Facts> & { readonly openStreams: number };
+  close(): Promise<void>;
+}
+
+/** The contract allows more somewhere; six is what no known server refuses. */
+const MOST_STREAMS = 6;
+const MAX_SPOOLED_DOWNLOAD_BYTES = 4 * 1024 ** 3;
+
+export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
+  const parts = assemble(deps);
+  const { seats, facts, watches, connections } = parts;
+  return {
+    ...createJobHalf(parts),
+    ...createAssetHalf(parts),
+    health: () => askHealth(parts),
+    facts: () => ({ ...facts, openStreams: seats.open() }),
+    async close() {
+      await watches.close();
+      await connections.close();
+    },
+  };
+}
+
+type Parts = {
+  readonly deps: RemoteDeps;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+  readonly links: UpstreamLinks;
+  readonly connections: Connections;
+  readonly accounts: Accounts;
+  readonly calls: Calls;
+  readonly facts: Facts;
+  readonly snapshots: Snapshots;
+  readonly recovery: Recovery;
+  readonly assets: RemoteAssets;
+  readonly seats: ReturnType<typeof createSeats>;
+  readonly watches: Watches;
+};
+
+function assemble(deps: RemoteDeps): Parts {
+  const { clock = Date.now, log, isWatched = () => true } = deps;
+  const limits = { ...DEFAULT_REMOTE_LIMITS, ...deps.limits };
+  const links = createLinks(deps.baseUrl);
+  const connections = createConnections(links.origin, limits);
+  const facts = noFacts();
+  if (deps.assetMode === 'object' || deps.assetMode === 'string') facts.assetMode = deps.assetMode;
+  const calls = createCalls({ connections, limits, clock, log, facts });
+  const snapshots = createSnapshots({ calls, links, limits, clock });
+  const seats = createSeats({ max: Math.min(limits.maxStreams, MOST_STREAMS), clock });
+  const common = { calls, links, snapshots, facts, limits, clock, log, seats };
+  return {
+    ...common,
+    deps,
+    connections,
+    accounts: createAccounts(deps.credential, { clock, submitsAtOnce: limits.submitsAtOnce }),
+    recovery: createRecovery(common),
+    assets: createAssets(common),
+    watches: createWatches({ ...common, isWatched }),
+  };
+}
+
+type JobHalf = Pick<
+  RemoteJobs,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
+
+function createJobHalf(parts: Parts): JobHalf {
+  const { accounts, calls, snapshots, recovery, watches } = parts;
+  const as = withAccount(accounts);
+  return {
+    submit: (caller, request) =>
+      as(caller, async (account) => {
+        const spelling = await spellingFor(parts, request);
+        return submitJob(parts, { account, request, spelling });
+      }),
+    recover: (caller, lost) => as(caller, (account) => recovery.find(account, lost)),
+    get: (caller, jobId) => as(caller, (account) => snapshots.get(account, jobId)),
+    list: (caller, query) => as(caller, (account) => recovery.list(account, query)),
+    events: (caller, jobId, signal) =>
+      as(caller, (account) => watches.events(account, { caller, jobId, signal })),
+    workflow: (caller, jobId) =>
+      as(caller, async (account) => {
+        const path = `${snapshots.target(account, jobId, 'self')}/workflow`;
+        const answer = await calls.read(account, { method: 'GET', path });
+        if (!answer.ok) return answer;
+        const read = readWorkflow(answer.value.json);
+        return read ? ok(read) : badAnswer();
+      }),
+    cancel: (caller, jobId) =>
+      as(caller, async (account) => {
+        // Its links come with it.
+        if (!snapshots.known(account, jobId)) {
+          const read = await snapshots.get(account, jobId);
+          if (!read.ok) return read;
+        }
+        const path = snapshots.target(account, jobId, 'cancel');
+        const answer = await calls.read(account, { method: 'POST', path });
+        if (!answer.ok) return answer;
+        const job = readJob(answer.value.json);
+        if (!job) return snapshots.look(account, jobId);
+        snapshots.learn(account, job);
+        return ok(job);
+      }),
+  };
+}
+
+type AssetHalf = Pick<
+  RemoteJobs,
+  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
+>;
+
+function createAssetHalf({ accounts, calls, links, assets, deps }: Parts): AssetHalf {
+  const as = withAccount(accounts);
+  const { spoolDir } = deps;
+  const content = { calls, links, spoolDir, maxSpoolBytes: MAX_SPOOLED_DOWNLOAD_BYTES };
+  return {
+    async createAsset(caller, upload) {
+      try {
+        return await as(caller, (account) => assets.create(account, upload));
+      } finally {
+        // Sent or refused, nobody needs it any more.
+        await rm(upload.file.path, { force: true });
+      }
+    },
+    assetFromHash: (caller, request) => as(caller, (account) => assets.fromHash(account, request)),
+    hasBlob: (caller, hash) => as(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => as(caller, (account) => assets.get(account, assetId)),
+    deleteAsset: (caller, assetId) => as(caller, (account) => assets.remove(account, assetId)),
+    content: (caller, assetId, range) =>
+      as(caller, (account) => openContent(content, { account, assetId, ...(range && { range }) })),
+  };
+}
+
+function withAccount(accounts: Accounts) {
+  return async <T>(
+    caller: Caller,
+    work: (account: Account) => Promise<Result<T>>,
+  ): Promise<Result<T>> => {
+    const account = accounts.of(caller);
+    return account.ok ? work(account.value) : account;
+  };
+}
+
+async function spellingFor(parts: Parts, request: SubmitRequest): Promise<Spelling> {
+  const { assetMode, labels } = parts.facts;
+  const wantsVendor = request.order !== undefined || request.provenance !== undefined;
+  return { assetMode, labels, vendorFields: wantsVendor && (await isHoldover(parts)) };
+}
+
+/** Only a Holdover that runs jobs itself says `embedded` of its upstream. */
+async function isHoldover({ calls, links, facts, limits, clock }: Parts): Promise<boolean> {
+  if (facts.holdover && clock() < facts.holdover.untilMs) return facts.holdover.isOne;
+  const path = links.target('health');
+  const timeoutMs = limits.discoverTimeoutMs;
+  const exchange = await calls.once(undefined, { method: 'GET', path, timeoutMs });
+  const json = exchange.kind === 'reply' ? exchange.reply.json : undefined;
+  const isOne = isJsonObject(json) && json['upstream'] === 'embedded';
+  facts.holdover = { isOne, untilMs: clock() + limits.discoverAgainMs };
+  return isOne;
+}
+
+/** Nobody's key goes along; a service without this route that answers at all is well. */
+async function askHealth({ calls, links }: Parts): ReturnType<JobApi['health']> {
+  const exchange = await calls.once(undefined, { method: 'GET', path: links.target('health') });
+  if (exchange.kind === 'lost') return { ok: false, error: unreachable() };
+  const { reply } = exchange;
+  if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };
+  return ok({ status: 'healthy', upstream: 'remote' });
+}

@@ -1,0 +1,108 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Result, type V2Error, refuse } from '../wire/jobs.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  parseJson,
+  stringifyJson,
+} from '../wire/json.ts';
+import type { RemoteLimits } from './limits.ts';
+
+/** A whole answer; `json` is absent when the body is none. */
+export type Reply = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly json?: Json;
+};
+
+/** What a status means when the body does not say it in the contract's words. */
+const CODE_OF_STATUS: { readonly [status: number]: string } = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  402: 'insufficient_credits',
+  403: 'forbidden',
+  404: 'not_found',
+  413: 'payload_too_large',
+  416: 'range_not_satisfiable',
+  429: 'rate_limited',
+  501: 'not_implemented',
+};
+
+/** The hosted service has its own words for these. */
+const CODE_ALIASES: { readonly [code: string]: string } = {
+  job_not_found: 'not_found',
+  asset_not_found: 'not_found',
+};
+
+/** An answer that refuses, as a value; pages of somebody in between are never repeated. */
+export function toError({ status, headers, json }: Reply, secret?: string): V2Error {
+  const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
+  const said = textOf(envelope, 'code');
+  const code = said === undefined ? fallbackCode(status) : (CODE_ALIASES[said] ?? said);
+  const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
+  const retryAfterSeconds = retryAfter(headers['retry-after']);
+  return {
+    status: status >= 400 ? status : 502,
+    code,
+    message: withoutSecret(message, secret),
+    details: detailsOf(envelope, secret),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  };
+}
+
+/** No whole answer arrived. */
+export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error {
+  const message = 'The job service could not be reached.';
+  return {
+    status: 503,
+    code: 'upstream_unreachable',
+    message,
+    details: null,
+    ...(outcome && { outcome }),
+  };
+}
+
+/** An answer that is not in the contract: a login page, a proxy's page, half a body. */
+export function badAnswer<T>(): Result<T> {
+  const message = 'The job service gave an answer that is none.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
+/** Seconds only: no service of this contract sends a date. */
+export function retryAfter(header: string | undefined): number | undefined {
+  return header !== undefined && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
+}
+
+/** How long to wait really: what is absent, silly or huge is made bearable. */
+export function retryAfterMs(
+  seconds: number | undefined,
+  limits: Pick<RemoteLimits, 'minRetryAfterMs' | 'maxRetryAfterMs' | 'defaultRetryAfterMs'>,
+): number {
+  const wanted = seconds === undefined ? limits.defaultRetryAfterMs : seconds * 1000;
+  return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
+}
+
+function fallbackCode(status: number): string {
+  if (status < 400) return 'bad_upstream_response';
+  return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
+}
+
+/** Some refusals say more beside the contract's three fields. */
+function detailsOf(envelope: JsonObject, secret: string | undefined): Json {
+  const { code: _code, message: _message, details = null, ...beside } = envelope;
+  const more = Object.keys(beside).length > 0 && 'code' in envelope ? beside : undefined;
+  const all = details ?? more ?? null;
+  if (secret === undefined || all === null) return all;
+  const text = stringifyJson(all);
+  return text.includes(secret) ? parseJson(withoutSecret(text, secret)) : all;
+}
+
+function withoutSecret(text: string, secret: string | undefined): string {
+  return secret === undefined || secret === '' ? text : text.replaceAll(secret, '[removed]');
+}
+
+function textOf(value: JsonObject, key: string): string | undefined {
+  const text = value[key];
+  return typeof text === 'string' && text !== '' ? text : undefined;
+}

@@ -1,0 +1,140 @@
+import type { Readable } from 'node:stream';
+import { createParser } from 'eventsource-parser';
+import type { JobEvent } from '../wire/jobs.ts';
+import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
+import { IS_TERMINAL, type NodeUi } from '../wire/v2.ts';
+import { readOutput, readProgress, readStatus } from './schemas.ts';
+
+/** Why a stream is over. None of it says anything about the job. */
+export type StreamEnd = 'ended' | 'told to ask' | 'idle' | 'broken' | 'too large';
+
+export type StreamOptions = {
+  readonly onEvent: (event: JobEvent) => void;
+  /** Without a whole event or comment for so long the stream is dead, trickling bytes or not. */
+  readonly idleTimeoutMs: number;
+  /** What comes after a terminal status is read for so long. */
+  readonly afterTerminalMs: number;
+  readonly maxEventChars: number;
+};
+
+/** Reads one event stream to its end; aborting is destroying the body. */
+export async function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+  let end: StreamEnd | undefined;
+  const stop = (reason: StreamEnd): void => {
+    end ??= reason;
+    body.destroy();
+  };
+  const idle = setTimeout(() => stop('idle'), options.idleTimeoutMs);
+  let late: NodeJS.Timeout | undefined;
+  const parser = createParser({
+    maxBufferSize: options.maxEventChars,
+    onComment: () => void idle.refresh(),
+    onError: (error) => error.type === 'max-buffer-size-exceeded' && stop('too large'),
+    onEvent({ event = 'message', data }) {
+      idle.refresh();
+      if (end !== undefined) return;
+      // The service gives up on the stream, not on the job.
+      if (event === 'error') return stop('told to ask');
+      const read = readEvent(event, data);
+      if (!read) return;
+      options.onEvent(read);
+      if (read.event !== 'status' || !IS_TERMINAL[read.data.status]) return;
+      // One server writes the outputs after the terminal status.
+      late ??= setTimeout(() => stop('ended'), options.afterTerminalMs);
+    },
+  });
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    for await (const chunk of body) {
+      text = decoder.decode(chunk as Buffer, { stream: true });
+      if (end === undefined) parser.feed(text);
+    }
+    // The parser waits whether a last CR becomes a CRLF.
+    if (end === undefined && text.endsWith('\r')) parser.feed('\n');
+    return end ?? 'ended';
+  } catch {
+    return end ?? 'broken';
+  } finally {
+    clearTimeout(idle);
+    clearTimeout(late);
+  }
+}
+
+type Reader = (data: string) => JobEvent | undefined;
+
+const READERS: { readonly [name in JobEvent['event']]: Reader } = {
+  status(data) {
+    const read = readStatus(JSON.parse(data));
+    if (!read) return undefined;
+    const { status, queue_position, x_cached_nodes } = read;
+    return {
+      event: 'status',
+      data: {
+        status,
+        ...(queue_position !== undefined && { queue_position }),
+        ...(x_cached_nodes && { x_cached_nodes }),
+      },
+    };
+  },
+  progress(data) {
+    const read = readProgress(JSON.parse(data));
+    return read && { event: 'progress', data: read };
+  },
+  output(data) {
+    const read = readOutput(parseJson(data));
+    return read && { event: 'output', data: read };
+  },
+  // Not `parseJson`: among base64 it always finds something that looks like a long number.
+  preview: (data) => previewOf(JSON.parse(data) as Json),
+  x_node: (data) => nodeOf(parseJson(data)),
+  x_text: (data) => textOf(JSON.parse(data) as Json),
+};
+
+/** One frame; nothing when its name is unknown or its data are not what the contract says. */
+export function readEvent(name: string, data: string): JobEvent | undefined {
+  if (!Object.hasOwn(READERS, name)) return undefined;
+  try {
+    return READERS[name as JobEvent['event']](data);
+  } catch {
+    return undefined;
+  }
+}
+
+function previewOf(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, content_type, data_base64, x_with_step } = json;
+  if (typeof data_base64 !== 'string') return undefined;
+  const bytes = Buffer.from(data_base64, 'base64');
+  if (bytes.length === 0) return undefined;
+  return {
+    event: 'preview',
+    data: {
+      node_id: typeof node_id === 'string' ? node_id : '',
+      content_type: typeof content_type === 'string' ? content_type : 'image/jpeg',
+      bytes,
+      ...(x_with_step === true && { x_with_step }),
+    },
+  };
+}
+
+function nodeOf(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, phase, ui } = json;
+  if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
+    return undefined;
+  }
+  const shown = ui === null || (isJsonObject(ui) && isNodeUi(ui)) ? { ui } : {};
+  return { event: 'x_node', data: { node_id, phase, ...shown } };
+}
+
+function isNodeUi(ui: JsonObject): ui is NodeUi {
+  return Object.values(ui).every((value) => Array.isArray(value));
+}
+
+function textOf(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, text } = json;
+  if (typeof node_id !== 'string' || typeof text !== 'string') return undefined;
+  return { event: 'x_text', data: { node_id, text } };
+}

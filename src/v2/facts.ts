@@ -1,0 +1,29 @@
+/** What an upstream turned out to be; discovered on the way, never asked for in advance. */
+export type Facts = {
+  /** How workflows name files: as `core/ASSET` objects, or as the paths they were uploaded under. */
+  assetMode: 'unknown' | 'object' | 'string';
+  /** How labels are taken: as a map, as one text, or not at all. */
+  labels: 'unknown' | 'map' | 'string' | 'none';
+  /** Whether `GET /jobs` is there. */
+  listing: 'unknown' | 'yes' | 'no';
+  /** Whether bytes can be found by their hash. */
+  byHash: 'unknown' | 'yes' | 'no';
+  /** Until when no event streams are tried. */
+  pollOnlyUntilMs: number;
+  /** Another Holdover with its own engine takes what it marks with `x_`. */
+  holdover: { readonly isOne: boolean; readonly untilMs: number } | undefined;
+  /** How far the upstream's clock is ahead of ours. */
+  clockAheadMs: number;
+};
+
+export function noFacts(): Facts {
+  return {
+    assetMode: 'unknown',
+    labels: 'unknown',
+    listing: 'unknown',
+    byHash: 'unknown',
+    pollOnlyUntilMs: 0,
+    holdover: undefined,
+    clockAheadMs: 0,
+  };
+}

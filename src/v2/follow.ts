@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../telemetry.ts';
+import type { JobEvent } from '../wire/jobs.ts';
+import { IS_TERMINAL } from '../wire/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Audience } from './audience.ts';
+import type { Calls } from './call.ts';
+import type { Facts } from './facts.ts';
+import { type RemoteLimits, jittered, pollPaceMs } from './limits.ts';
+import { type Candidate, RANK, type Seats } from './seats.ts';
+import type { Snapshots } from './snapshots.ts';
+import { isGone, streamOnce } from './stream.ts';
+
+export type FollowDeps = {
+  readonly calls: Calls;
+  readonly snapshots: Snapshots;
+  readonly seats: Seats;
+  readonly facts: Facts;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+};
+
+export type Followed = {
+  readonly account: Account;
+  readonly jobId: string;
+  readonly audience: Audience;
+  readonly isWatched: () => boolean;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Tells a job's audience all there is to tell until the job is over: from a stream while one can be
+ * had, from polls while not. What a stream says of the end is not believed until the job says it.
+ */
+export async function follow(deps: FollowDeps, followed: Followed): Promise<void> {
+  const run = createRun(deps, followed);
+  try {
+    while (!followed.signal.aborted && !(await run.turn()));
+  } catch (error) {
+    if (!followed.signal.aborted) throw error;
+  } finally {
+    run.close();
+    followed.audience.end();
+  }
+}
+
+function createRun(deps: FollowDeps, followed: Followed) {
+  const { snapshots, seats, facts, limits, clock } = deps;
+  const { account, jobId, audience, isWatched, signal } = followed;
+  let wakeUp = new AbortController();
+  let stream: AbortController | undefined;
+  let reconnectMs = limits.reconnectMs.first;
+  let polls = 0;
+  let missing = 0;
+  const candidate: Candidate = {
+    rank: () =>
+      (isWatched() ? 0 : RANK.unwatched) + (audience.status() === 'running' ? 0 : RANK.queued),
+    wake: () => wakeUp.abort(),
+    yieldSeat: () => stream?.abort(),
+  };
+
+  /** Rests, but not past the moment when a stream is to be had. */
+  async function rest(ms: number): Promise<void> {
+    wakeUp = new AbortController();
+    await delay(ms, undefined, { signal: AbortSignal.any([signal, wakeUp.signal]) }).catch(
+      () => {},
+    );
+  }
+
+  /** Reads the job and shows it; true when that was the end. */
+  async function look(): Promise<boolean> {
+    // One question now and then tells whether the key is good again.
+    if (refusedMs(account, clock()) > 0) return false;
+    const read = await snapshots.look(account, jobId);
+    if (read.ok) {
+      missing = 0;
+      const before = audience.status();
+      audience.show(read.value);
+      if (audience.status() !== before) polls = 0;
+      return IS_TERMINAL[read.value.status];
+    }
+    if (!isGone(read.error)) return false;
+    if (missing++ > 0) return true;
+    await rest(limits.secondLookMs);
+    return look();
+  }
+
+  /** The end is the job's to tell, once all its outputs are told. */
+  function hear(event: JobEvent): void {
+    if (event.event === 'status') snapshots.outdate(account, jobId);
+    if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) audience.tell(event);
+  }
+
+  /** Watches over a stream: even one that seems well may have missed the end. */
+  function checkNowAndThen(current: AbortController): NodeJS.Timeout {
+    return setInterval(() => {
+      look().then(
+        (isOver) => isOver && current.abort(),
+        (error: unknown) => deps.log.debug({ err: error }, 'a look beside the stream failed'),
+      );
+    }, limits.streamCheckMs);
+  }
+
+  async function listen(): Promise<number> {
+    const current = new AbortController();
+    stream = current;
+    const startedAtMs = clock();
+    const check = checkNowAndThen(current);
+    try {
+      const streamed = await streamOnce(deps, {
+        account,
+        path: snapshots.target(account, jobId, 'events'),
+        signal: AbortSignal.any([signal, current.signal]),
+        onEvent: hear,
+      });
+      seats.leave(candidate);
+      if (streamed.kind === 'crowded') seats.crowded(streamed.forMs);
+      if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
+      return streamed.kind === 'crowded' ? pace() : nextReconnect();
+    } finally {
+      clearInterval(check);
+      seats.leave(candidate);
+      stream = undefined;
+    }
+  }
+
+  function nextReconnect(): number {
+    const ms = reconnectMs;
+    reconnectMs = Math.min(reconnectMs * 2, limits.reconnectMs.last);
+    return ms;
+  }
+
+  function pace(): number {
+    const status = audience.status() ?? 'queued';
+    return pollPaceMs(limits, { status, isWatched: isWatched(), polls: polls++ });
+  }
+
+  return {
+    /** One stream or one poll, and the rest after it; true when the job is over. */
+    async turn(): Promise<boolean> {
+      const mayStream = clock() >= facts.pollOnlyUntilMs && refusedMs(account, clock()) <= 0;
+      const waitMs = mayStream && seats.take(candidate) ? await listen() : undefined;
+      if (signal.aborted || (await look())) return true;
+      await rest(Math.max(jittered(waitMs ?? pace()), refusedMs(account, clock())));
+      return false;
+    },
+    close: () => seats.forget(candidate),
+  };
+}
+
+function refusedMs({ refused }: Account, nowMs: number): number {
+  return refused === undefined ? 0 : refused.untilMs - nowMs;
+}

@@ -1,0 +1,44 @@
+/** Where the calls of one upstream go. */
+export type UpstreamLinks = {
+  readonly origin: string;
+  /** The request target of an operation no link leads to; segments are encoded. */
+  target(...segments: readonly string[]): string;
+  /** The request target a link of an answer stands for; nothing when it leads elsewhere. */
+  follow(link: string | undefined): string | undefined;
+};
+
+const API_PATH = '/api/v2';
+
+/** Throws on an address that is no plain http(s) URL. */
+export function createLinks(baseUrl: string): UpstreamLinks {
+  const base = new URL(baseUrl);
+  if (!isPlain(base)) throw new Error('an upstream must be an http or https URL without a login');
+  const mount = base.pathname.replace(/\/+$/, '');
+  const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
+  return {
+    origin: base.origin,
+    target: (...segments) => [prefix, ...segments.map(encodeURIComponent)].join('/'),
+    follow(link) {
+      // `//host/…` is another host, and what starts otherwise is in no contract.
+      if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
+      const url = resolve(link, base.origin);
+      if (!url || !isPlain(url) || url.origin !== base.origin) return undefined;
+      return url.pathname + url.search;
+    },
+  };
+}
+
+/** The absolute form of a `Location`, which may lead anywhere on the web but nowhere else. */
+export function redirectTarget(location: string | undefined, origin: string): string | undefined {
+  if (location === undefined) return undefined;
+  const url = resolve(location, origin);
+  return url && isPlain(url) ? url.href : undefined;
+}
+
+function resolve(link: string, origin: string): URL | undefined {
+  return URL.canParse(link, origin) ? new URL(link, origin) : undefined;
+}
+
+function isPlain({ protocol, username, password }: URL): boolean {
+  return (protocol === 'http:' || protocol === 'https:') && username === '' && password === '';
+}

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
+import type { RemoteLimits } from './limits.ts';
+
+export type Body = string | AsyncIterable<Buffer>;
+
+export type WireRequest = {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Body;
+  readonly headersTimeoutMs: number;
+  /** Silence allowed inside the body; 0: whoever reads it watches over it. */
+  readonly bodyTimeoutMs: number;
+  /** `bodies` last: they must not take the connections of calls. */
+  readonly lane: 'calls' | 'bodies';
+  readonly signal?: AbortSignal;
+};
+
+/** An answer whose body is still to be read, or why there is none and whether the upstream may know of the request. */
+export type WireAnswer =
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly body: Readable;
+    }
+  | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
+
+/** The connections to one origin. */
+export type Connections = {
+  send(request: WireRequest): Promise<WireAnswer>;
+  close(): Promise<void>;
+};
+
+/** Redirects are not followed by this client at all; credentials cannot leave the origin. */
+export function createConnections(
+  origin: string,
+  limits: Pick<RemoteLimits, 'connectTimeoutMs' | 'connections'>,
+): Connections {
+  const connect = { timeout: limits.connectTimeoutMs };
+  const pools = {
+    calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
+    bodies: new Pool(origin, { connect, pipelining: 1 }),
+  };
+  const lanes = {
+    calls: pools.calls.compose(noticeSending),
+    bodies: pools.bodies.compose(noticeSending),
+  };
+  return {
+    async send(request) {
+      const fate: Fate = { wasSent: false };
+      try {
+        const answer = await lanes[request.lane].request({ ...optionsOf(request), opaque: fate });
+        const { statusCode: status, headers, body } = answer;
+        // Whoever reads the body hears of its end; one nobody reads must not end the process.
+        body.on('error', () => {});
+        return { ok: true, status, headers, body };
+      } catch (error) {
+        const cause = error instanceof Error ? error : new Error(String(error));
+        return { ok: false, wasSent: fate.wasSent, cause };
+      }
+    },
+    async close() {
+      await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
+    },
+  };
+}
+
+type Fate = { wasSent: boolean };
+
+function optionsOf(request: WireRequest): Dispatcher.RequestOptions<null> {
+  const { method, path, headers, body, headersTimeoutMs, bodyTimeoutMs, signal } = request;
+  return {
+    method,
+    path,
+    headers,
+    headersTimeout: headersTimeoutMs,
+    bodyTimeout: bodyTimeoutMs,
+    ...(body !== undefined && { body: body as NonNullable<Dispatcher.DispatchOptions['body']> }),
+    ...(signal && { signal }),
+  };
+}
+
+/** A request that never got a connection was not sent, whatever the error says of it. */
+function noticeSending(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] {
+  return (options, handler) => {
+    const { opaque } = options as { readonly opaque?: Fate };
+    return dispatch(options, opaque ? new SendingNotice(handler, opaque) : handler);
+  };
+}
+
+type Handler = Dispatcher.DispatchHandler;
+
+/** Its methods are there, only its type does not say so. */
+const Decorator = DecoratorHandler as unknown as new (handler: Handler) => {
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void;
+};
+
+class SendingNotice extends Decorator {
+  readonly #fate: Fate;
+
+  constructor(handler: Handler, fate: Fate) {
+    super(handler);
+    this.#fate = fate;
+  }
+
+  override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    this.#fate.wasSent = true;
+    super.onRequestStart(controller, context);
+  }
+}

@@ -1,0 +1,134 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { type JobListQuery, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
+import { isJsonObject } from '../wire/json.ts';
+import type { Job } from '../wire/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Calls } from './call.ts';
+import { badAnswer } from './errors.ts';
+import type { Facts } from './facts.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { UpstreamLinks } from './links.ts';
+import { readJob, readWorkflow } from './schemas.ts';
+import type { Snapshots } from './snapshots.ts';
+import { inAssetMode, isSameWorkflow } from './workflow.ts';
+
+/** A submission whose outcome is unknown, as far as it helps to find its job. */
+export type Lost = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
+  /** When its key was first sent, by our clock. */
+  readonly sentAtMs: number;
+};
+
+export type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
+
+/** Finds jobs again by what was submitted. */
+export type Recovery = {
+  list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
+  /** The job of a lost submission; `null` when there is none to be seen. */
+  find(account: Account, lost: Lost): Promise<Result<Job | null>>;
+  /** Looks for a while: the first request may still be on its way. */
+  search(account: Account, lost: Lost): Promise<Job | undefined>;
+  /** A job somebody has is not another submission's. */
+  take(jobId: string): void;
+};
+
+type Deps = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly snapshots: Snapshots;
+  readonly facts: Facts;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+};
+
+const MAX_TAKEN = 50_000;
+/** Clocks of two machines, and the whole seconds of a `Date` header. */
+const CLOCK_SLACK_MS = 2_000;
+
+export function createRecovery(deps: Deps): Recovery {
+  const { calls, links, snapshots, facts, limits, clock } = deps;
+  const taken = new LRUCache<string, true>({ max: MAX_TAKEN });
+
+  async function list(account: Account, query: JobListQuery): Promise<Result<JobList>> {
+    const path = `${links.target('jobs')}${queryText(query)}`;
+    const answer = await calls.read(account, { method: 'GET', path });
+    if (!answer.ok) {
+      const { status } = answer.error;
+      if (status === 501 || status === 404 || status === 405) facts.listing = 'no';
+      return answer;
+    }
+    const { json } = answer.value;
+    if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return badAnswer();
+    facts.listing = 'yes';
+    const next = json['next_cursor'];
+    const jobs = json['jobs'].flatMap((item) => readJob(item) ?? []);
+    return ok({ jobs, ...(typeof next === 'string' && next !== '' && { next_cursor: next }) });
+  }
+
+  function mayBe(job: Job, lost: Lost): boolean {
+    const bornMs = Date.parse(job.created_at) - facts.clockAheadMs;
+    return !taken.has(job.id) && bornMs >= lost.sentAtMs - CLOCK_SLACK_MS;
+  }
+
+  async function hasWorkflow(account: Account, job: Job, lost: Lost): Promise<boolean> {
+    const path = `${snapshots.target(account, job.id, 'self')}/workflow`;
+    const answer = await calls.read(account, { method: 'GET', path });
+    const kept = answer.ok ? readWorkflow(answer.value.json) : undefined;
+    const sent = inAssetMode(lost.workflow, facts.assetMode);
+    return kept !== undefined && isSameWorkflow(sent, kept.workflow);
+  }
+
+  async function find(account: Account, lost: Lost): Promise<Result<Job | null>> {
+    const { metadata } = lost;
+    // Servers that do not filter ignore the filter: every job is looked at all the same.
+    const byLabel = facts.labels === 'map' && metadata ? { metadata: firstOf(metadata) } : {};
+    const page = await list(account, { limit: 100, ...byLabel });
+    if (!page.ok) return page;
+    const candidates = page.value.jobs.filter((job) => mayBe(job, lost)).toReversed();
+    for (const job of candidates) {
+      const isLabelled = metadata !== undefined && hasLabels(job, metadata);
+      const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
+      if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
+      if (taken.has(job.id)) continue;
+      taken.set(job.id, true);
+      const whole = await snapshots.look(account, job.id);
+      return whole.ok ? whole : ok(job);
+    }
+    return ok(null);
+  }
+
+  return {
+    list,
+    find,
+    take: (jobId) => void taken.set(jobId, true),
+    async search(account, lost) {
+      const deadlineMs = clock() + limits.recoverBudgetMs;
+      for (;;) {
+        if (facts.listing === 'no') return undefined;
+        const found = await find(account, lost);
+        if (found.ok && found.value) return found.value;
+        if (clock() + limits.recoverEveryMs > deadlineMs) return undefined;
+        await delay(limits.recoverEveryMs);
+      }
+    },
+  };
+}
+
+function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): string {
+  const query = new URLSearchParams();
+  if (limit !== undefined) query.set('limit', String(limit));
+  if (cursor !== undefined && cursor !== '') query.set('cursor', cursor);
+  if (status && status.length > 0) query.set('status', status.join(','));
+  for (const [name, value] of Object.entries(metadata)) query.set(`metadata[${name}]`, value);
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** Three labels may be asked for at a time. */
+function firstOf(metadata: NonNullable<Lost['metadata']>): NonNullable<Lost['metadata']> {
+  return Object.fromEntries(Object.entries(metadata).slice(0, 3));
+}
+
+function hasLabels(job: Job, metadata: NonNullable<Lost['metadata']>): boolean {
+  return Object.entries(metadata).every(([name, value]) => job.metadata?.[name] === value);
+}

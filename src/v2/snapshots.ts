@@ -1,0 +1,112 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { type Result, ok } from '../wire/jobs.ts';
+import type { Job } from '../wire/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Calls } from './call.ts';
+import { badAnswer } from './errors.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { UpstreamLinks } from './links.ts';
+import { readJob } from './schemas.ts';
+
+/** Reads jobs for all who ask: one request serves everybody who asks about the same time. */
+export type Snapshots = {
+  /** A snapshot no older than a moment. */
+  get(account: Account, jobId: string): Promise<Result<Job>>;
+  /** A new request, whatever is known. */
+  look(account: Account, jobId: string): Promise<Result<Job>>;
+  /** Takes in a job another call answered with. */
+  learn(account: Account, job: Job): void;
+  /** Something has happened since: the next who asks gets a new snapshot. */
+  outdate(account: Account, jobId: string): void;
+  /** Where an operation of a job is: its own link where one is known. */
+  target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
+  /** The last snapshot, however old. */
+  known(account: Account, jobId: string): Job | undefined;
+};
+
+type Deps = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+};
+
+type Entry = {
+  job?: { readonly value: Job; readAtMs: number };
+  reading?: Promise<Result<Job>>;
+};
+
+const MAX_JOBS = 5_000;
+const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
+
+export function createSnapshots(deps: Deps): Snapshots {
+  const { calls, links, limits, clock } = deps;
+  const entries = new LRUCache<string, Entry>({ max: MAX_JOBS });
+
+  function entryOf(account: Account, jobId: string): Entry {
+    const key = `${account.id} ${jobId}`;
+    const entry = entries.get(key) ?? {};
+    entries.set(key, entry);
+    return entry;
+  }
+
+  function learn(account: Account, job: Job): void {
+    const entry = entryOf(account, job.id);
+    entry.job = { value: job, readAtMs: clock() };
+  }
+
+  function target(account: Account, jobId: string, link: keyof Job['urls']): string {
+    const urls = entries.get(`${account.id} ${jobId}`)?.job?.value.urls;
+    return links.follow(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
+  }
+
+  async function ask(account: Account, jobId: string): Promise<Result<Job>> {
+    const answer = await calls.read(account, {
+      method: 'GET',
+      path: target(account, jobId, 'self'),
+    });
+    if (!answer.ok) return answer;
+    const job = readJob(answer.value.json);
+    if (job === undefined) return badAnswer();
+    learn(account, job);
+    return ok(job);
+  }
+
+  /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
+  async function askTwice(account: Account, jobId: string): Promise<Result<Job>> {
+    const first = await ask(account, jobId);
+    if (!first.ok || first.value.status !== 'expired') return first;
+    await delay(limits.secondLookMs);
+    return ask(account, jobId);
+  }
+
+  function look(account: Account, jobId: string): Promise<Result<Job>> {
+    const entry = entryOf(account, jobId);
+    const reading = askTwice(account, jobId).finally(() => {
+      if (entry.reading === reading) delete entry.reading;
+    });
+    entry.reading = reading;
+    return reading;
+  }
+
+  return {
+    look,
+    learn,
+    outdate(account, jobId) {
+      const { job } = entryOf(account, jobId);
+      if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
+    },
+    target,
+    known: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
+    async get(account, jobId) {
+      const { job, reading } = entryOf(account, jobId);
+      if (job && clock() - job.readAtMs < limits.snapshotMs) return ok(job.value);
+      const { refused } = account;
+      if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
+      // Older news is better than none while the account has to pause.
+      if (job && account.gate.waitMs() > 0) return ok(job.value);
+      return reading ?? look(account, jobId);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { SubmitRequest, V2Error } from '../wire/jobs.ts';
+import type { Facts } from './facts.ts';
+import type { Spelling } from './submit-body.ts';
+import { hasFileRefs } from './workflow.ts';
+
+type Refused = { readonly request: SubmitRequest; readonly error: V2Error };
+
+/** Refusals that another way of naming files would not change. */
+const NOT_ABOUT_FILES = new Set([
+  'idempotency_key_reuse',
+  'workflow_format_ui',
+  'deployment_stopped',
+]);
+
+/**
+ * How to write a refused submission instead, while it is not known what this upstream takes;
+ * nothing when the refusal is about the submission itself.
+ */
+export function respell(
+  facts: Facts,
+  spelling: Spelling,
+  { request, error }: Refused,
+): Spelling | undefined {
+  if (request.metadata && spelling.labels !== 'none' && isAboutLabels(error)) {
+    const isTextWorthTrying = facts.labels === 'unknown' && error.code !== 'metadata_not_supported';
+    const next = isTextWorthTrying && spelling.labels !== 'string' ? 'string' : 'none';
+    if (next === 'none') facts.labels = 'none';
+    return { ...spelling, labels: next };
+  }
+  const mayRename =
+    error.status === 422 &&
+    facts.assetMode === 'unknown' &&
+    spelling.assetMode !== 'string' &&
+    !NOT_ABOUT_FILES.has(error.code) &&
+    hasFileRefs(request.workflow);
+  return mayRename ? { ...spelling, assetMode: 'string' } : undefined;
+}
+
+/** Remembers a spelling the upstream has taken. */
+export function settleSpelling(facts: Facts, spelling: Spelling, request: SubmitRequest): void {
+  if (request.metadata) facts.labels = spelling.labels === 'unknown' ? 'map' : spelling.labels;
+  if (facts.assetMode === 'unknown' && hasFileRefs(request.workflow)) {
+    facts.assetMode = spelling.assetMode === 'string' ? 'string' : 'object';
+  }
+}
+
+function isAboutLabels({ status, code, message }: V2Error): boolean {
+  if (code === 'metadata_not_supported' || code === 'metadata_invalid') return true;
+  return (status === 400 || status === 422) && /\bmetadata\b/i.test(message);
+}

@@ -1,0 +1,76 @@
+import type { JobEvent, V2Error } from '../wire/jobs.ts';
+import type { Account } from './accounts.ts';
+import type { Calls } from './call.ts';
+import { retryAfter, retryAfterMs } from './errors.ts';
+import { type StreamEnd, readStream } from './events.ts';
+import type { Facts } from './facts.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { WireAnswer } from './pool.ts';
+
+/** How an attempt at a stream went. */
+export type Streamed =
+  | { readonly kind: 'read'; readonly end: StreamEnd }
+  /** No room: `forMs` is when to ask again. */
+  | { readonly kind: 'crowded'; readonly forMs: number }
+  /** No stream this time; the next poll says why. */
+  | { readonly kind: 'none' };
+
+type Deps = {
+  readonly calls: Calls;
+  readonly limits: RemoteLimits;
+  readonly facts: Facts;
+  readonly clock: () => number;
+};
+
+type Request = {
+  readonly account: Account;
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: JobEvent) => void;
+};
+
+/** Opens one event stream and reads it; learns from the refusal when there are none here. */
+export async function streamOnce(deps: Deps, request: Request): Promise<Streamed> {
+  const { calls, limits } = deps;
+  const { account, path, signal } = request;
+  const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
+  const answer = await calls.open(account, { method: 'GET', path, headers, signal });
+  if (!answer.ok) return { kind: 'none' };
+  const isStream = /^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '');
+  if (answer.status === 200 && isStream) {
+    const end = await readStream(answer.body, {
+      onEvent: request.onEvent,
+      idleTimeoutMs: limits.streamIdleTimeoutMs,
+      afterTerminalMs: limits.afterTerminalMs,
+      maxEventChars: limits.maxEventChars,
+    });
+    return { kind: 'read', end };
+  }
+  return refused(deps, answer);
+}
+
+/** What the refusal says of the upstream. */
+function refused(
+  { facts, limits, clock }: Deps,
+  answer: Extract<WireAnswer, { ok: true }>,
+): Streamed {
+  const { status, headers, body } = answer;
+  body.destroy();
+  if (status === 429) {
+    const forMs = retryAfterMs(retryAfter(headers['retry-after']) ?? CROWDED_S, limits);
+    return { kind: 'crowded', forMs };
+  }
+  const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
+  // A 404 in the contract's words is about the job; any other is a server that has no such route.
+  const hasNone = status === 501 || status === 405 || (status === 404 && !isJson);
+  if (hasNone) facts.pollOnlyUntilMs = clock() + limits.pollOnlyMs;
+  else if (status < 400) facts.pollOnlyUntilMs = clock() + limits.oddStreamMs;
+  return { kind: 'none' };
+}
+
+const CROWDED_S = 5;
+
+/** Whether an error means that the job is not there, now or any more. */
+export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
+  return status === 404 || status === 410;
+}

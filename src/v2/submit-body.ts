@@ -1,0 +1,29 @@
+import type { SubmitRequest } from '../wire/jobs.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
+import type { Facts } from './facts.ts';
+import { inAssetMode } from './workflow.ts';
+
+/** How one submission is written for one upstream. */
+export type Spelling = {
+  readonly assetMode: Facts['assetMode'];
+  readonly labels: Facts['labels'];
+  /** Vendor fields go to another Holdover only: others refuse what they do not know. */
+  readonly vendorFields: boolean;
+};
+
+/** The body of `POST /jobs`. */
+export function submitBody(request: SubmitRequest, spelling: Spelling): string {
+  const { workflow, extraData, metadata, order, provenance } = request;
+  const body: { [name: string]: Json } = { workflow: inAssetMode(workflow, spelling.assetMode) };
+  const secrets = Object.entries(extraData).filter(([, secret]) => secret !== undefined);
+  if (secrets.length > 0) body['extra_data'] = Object.fromEntries(secrets);
+  if (metadata && spelling.labels !== 'none') {
+    body['metadata'] = spelling.labels === 'string' ? JSON.stringify(metadata) : metadata;
+  }
+  if (spelling.vendorFields && order !== undefined) body['x_order'] = order;
+  if (spelling.vendorFields && provenance) {
+    body['x_prompt'] = provenance.prompt;
+    body['x_extra_pnginfo'] = provenance.extraPngInfo;
+  }
+  return stringifyJson(body);
+}

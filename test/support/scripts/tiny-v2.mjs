@@ -1,0 +1,53 @@
+/**
+ * The real v2 service of this house in a process of its own, over the tiny node library:
+ * engine, routes and sockets are the built ones, callers are told apart by their Bearer key.
+ */
+import { createServer } from 'node:http';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Koa from 'koa';
+import { createEngine } from '../../../dist/engine/engine.js';
+import { createV2Routes } from '../../../dist/engine/http.js';
+import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
+import { createMemoryLedger } from '../../../dist/ledger/memory.js';
+import { silentLogger } from '../../../dist/telemetry.js';
+import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
+
+const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
+const engine = await createEngine({
+  ledger: createMemoryLedger(),
+  dataDir,
+  nodes: ALL_NODES,
+  nodesModule: new URL('../../engine/tiny-nodes.mjs', import.meta.url).href,
+  log: silentLogger(),
+  limits: { ...DEFAULT_LIMITS },
+});
+engine.start();
+
+const app = new Koa();
+app.silent = true;
+app.use(
+  createV2Routes({
+    jobs: engine,
+    spoolDir: join(dataDir, 'spool'),
+    maxUploadBytes: 1024 * 1024,
+    identify(ctx) {
+      const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
+      return key === undefined ? undefined : { user: key };
+    },
+  }),
+);
+const handle = app.callback();
+const server = createServer((request, response) => void handle(request, response));
+server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}`));
+
+async function stop() {
+  server.closeAllConnections();
+  server.close();
+  await engine.close();
+  await rm(dataDir, { recursive: true, force: true });
+  process.exit(0);
+}
+
+process.once('SIGTERM', () => void stop());
