@@ -174,6 +174,12 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.prompts.highestNumber()).toBe(7);
       });
 
+      test.each([1e300, -1e17, 1.5e9])('the number %s is a wish, not a count', async (number) => {
+        await ledger.prompts.insert(prompt('a', { number: 3 }));
+        await ledger.prompts.insert(prompt('b', { number }));
+        expect(await ledger.prompts.highestNumber()).toBe(3);
+      });
+
       test('JSON texts come back to the letter', async () => {
         const graphJson = '{"seed": 18446744073709551615, "x": 5.0, "t": "é🦊\\u0000\\ud800"}';
         await ledger.prompts.insert(prompt('a', { graphJson }));
@@ -413,6 +419,20 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await ledger.assets.remove('b');
         expect(await ledger.assets.countByHash('h1')).toBe(0);
         expect(await ledger.assets.totalBytes()).toBe(5);
+      });
+
+      test('a removed asset takes its input and temp names along; its output name stays taken, unlisted', async () => {
+        await ledger.assets.insert(asset('gone'));
+        await ledger.files.put(file('a.png', { assetId: 'gone' }));
+        await ledger.files.put(file('t.png', { assetId: 'gone', type: 'temp' }));
+        await ledger.files.put(file('o.png', { assetId: 'gone', type: 'output' }));
+        await ledger.files.put(file('b.png', { assetId: 'kept' }));
+        await ledger.assets.remove('gone');
+        expect(namesOf(await ledger.files.list('ann', 'input'))).toEqual(['b.png']);
+        expect(await ledger.files.get('ann', file('t.png', { type: 'temp' }))).toBeUndefined();
+        expect(await ledger.files.list('ann', 'output')).toEqual([]);
+        expect(await ledger.files.claim(file('o.png', { type: 'output' }))).toBe(false);
+        expect(await ledger.files.claim(file('a.png'))).toBe(true);
       });
     });
 

@@ -67,7 +67,7 @@ export interface PromptStore {
   clearHistory(user: string): Promise<void>;
   /** Keeps the newest `limit` done rows of each user. */
   pruneHistory(limit: number): Promise<void>;
-  /** Largest absolute `number` ever stored, or -1. */
+  /** Largest absolute `number` stored that may have been counted, or -1: clients may send 1e300. */
   highestNumber(): Promise<number>;
 }
 
@@ -156,6 +156,7 @@ export interface AssetStore {
   expiredBy(nowMs: number): Promise<readonly AssetRow[]>;
   /** Oldest first, for the disk budget. */
   oldest(limit: number): Promise<readonly AssetRow[]>;
+  /** Takes v1's names for it along; an output's name stays taken, and is listed no more. */
   remove(id: string): Promise<void>;
   /** How many records share these bytes. */
   countByHash(hash: string): Promise<number>;

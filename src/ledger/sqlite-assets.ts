@@ -23,7 +23,12 @@ export function assetStore(db: Database, writer: Writer): AssetStore {
       ),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     oldest: async (limit) => rows(sql.oldest.all(limit)),
-    remove: (id) => writer.write(() => void sql.remove.run(id)),
+    remove: (id) =>
+      writer.write(() => {
+        sql.forgetInputs.run({ id });
+        sql.burnOutputs.run({ id });
+        sql.remove.run(id);
+      }),
     countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
     totalBytes: async () => (sql.total.get() as { n: number }).n,
   };
@@ -35,6 +40,7 @@ function successor(prefix: string): string {
 }
 
 function statements(db: Database) {
+  const named = 'user = (SELECT user FROM assets WHERE id = :id) AND asset_id = :id';
   return {
     insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
       tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,
@@ -49,6 +55,9 @@ function statements(db: Database) {
     expired: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE expires_at_ms <= ?`),
     oldest: db.prepare(`SELECT ${COLUMNS} FROM assets ORDER BY created_at_ms, rowid LIMIT ?`),
     remove: db.prepare('DELETE FROM assets WHERE id = ?'),
+    forgetInputs: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
+    // History still shows the name: it must never come to mean another picture.
+    burnOutputs: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
     count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
     total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
       (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),

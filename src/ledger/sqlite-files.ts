@@ -17,7 +17,7 @@ export function fileStore(db: Database, writer: Writer): FileStore {
   const byAsset = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND asset_id = ?
     ORDER BY rowid LIMIT 1`);
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
-    ORDER BY modified_at_ms DESC, rowid DESC`);
+    AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
   return {
     put: (row) => writer.write(() => void put.run({ ...row })),

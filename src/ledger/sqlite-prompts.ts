@@ -7,6 +7,9 @@ const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, clie
   targets_json AS targetsJson, state, entry_json AS entryJson, status_word AS statusWord,
   started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
 
+/** Beyond this a number is a client's way of saying last or first, and no count. */
+const HIGHEST_COUNTED = 1e9;
+
 /** The prompts of v1, live and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const sql = statements(db);
@@ -69,6 +72,7 @@ function statements(db: Database) {
     prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=
       (SELECT done_seq FROM prompts WHERE user = :user AND state = 'done'
         ORDER BY done_seq DESC LIMIT 1 OFFSET :limit)`),
-    highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts`),
+    highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts
+      WHERE abs(number) <= ${HIGHEST_COUNTED}`),
   };
 }

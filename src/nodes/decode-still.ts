@@ -1,4 +1,4 @@
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 
 import { refuseTooManyPixels, type Picture } from './decode-picture.ts';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
@@ -26,7 +26,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
 }
 
 /** Four inks as v1 mixes them: plainly, without a press's colour profile. */
-async function decodeInks(image: sharp.Sharp): Promise<Picture> {
+async function decodeInks(image: Sharp): Promise<Picture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
   const rgba = new Uint8Array(info.width * info.height * 4);

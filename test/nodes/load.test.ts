@@ -16,6 +16,12 @@ const TOLERANCE: { readonly [name: string]: number } = {
   'still.webp': 2,
 };
 
+/** A JPEG of one CMYK pixel. */
+const INKS_74_170_247_20 =
+  '/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwABAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB' +
+  'AQEBAQEBAQEBAQEB/8AAFAgAAQABBEMRAE0RAFkRAEsRAP/EABUAAQEAAAAAAAAAAAAAAAAAAAkK/8QAFBABAAAAAAAAAAAAAAAA' +
+  'AAAAAP/aAA4EQwBNAFkASwAAPwBqBToP1rD/2Q==';
+
 type Row = { readonly name: string; readonly file: string };
 
 const LOADED: readonly Row[] = [
@@ -81,6 +87,11 @@ describe('LoadImage', () => {
     const [image] = await loadImage(tagged);
     expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([...raw]);
     expect([...raw.subarray(0, 3)]).not.toEqual([200, 30, 90]);
+  });
+
+  test('mixes the four inks of a CMYK JPEG plainly', async () => {
+    const [image] = await loadImage(Buffer.from(INKS_74_170_247_20, 'base64'));
+    expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([167, 78, 7]);
   });
 
   test('sees no mask in a colour key', async () => {
