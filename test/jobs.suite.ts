@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { JobApi } from '../src/wire/jobs.ts';
 import type { Json } from '../src/wire/json.ts';
-import type { Graph } from '../src/wire/v2.ts';
+import type { Graph, Progress } from '../src/wire/v2.ts';
 import {
   ANNA,
   BEN,
@@ -123,8 +123,15 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
 
     test('progress never falls and keeps its total', async () => {
       const { api, workflows } = await open();
-      const { events } = await runJob(api, workflows.saving(1));
-      const snapshots = events.flatMap((event) => (event.event === 'progress' ? [event.data] : []));
+      const { id } = value(
+        await api.submit(ANNA, { workflow: workflows.endless(3), extraData: {} }),
+      );
+      const snapshots: Progress[] = [];
+      await until(api, id, (event) => {
+        if (event.event === 'progress') snapshots.push(event.data);
+        return isStep(event);
+      });
+      await api.cancel(ANNA, id);
       expect(snapshots.length).toBeGreaterThan(0);
       expect(new Set(snapshots.map((snapshot) => snapshot.nodes_total)).size).toBe(1);
       const values = snapshots.map((snapshot) => snapshot.value);

@@ -39,7 +39,7 @@ type Feed = Promise<Result<AsyncIterable<JobEvent>>>;
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
-/** History is cut to its limit after so many prompts, not after each. */
+/** History may outgrow its limit by a hundredth, and by so many prompts at most, before it is cut. */
 const PRUNE_EVERY = 50;
 
 export function createFollower(deps: FollowerDeps): Follower {
@@ -47,10 +47,11 @@ export function createFollower(deps: FollowerDeps): Follower {
   const stop = new AbortController();
   const feeds = new Map<LivePrompt, Feed>();
   const tasks = new Set<Promise<void>>();
+  const pruneEvery = Math.min(PRUNE_EVERY, Math.ceil(deps.historyLimit / 100));
   let ended = 0;
 
   async function prune(): Promise<void> {
-    if (++ended % PRUNE_EVERY === 0) await deps.ledger.prompts.pruneHistory(deps.historyLimit);
+    if (++ended % pruneEvery === 0) await deps.ledger.prompts.pruneHistory(deps.historyLimit);
   }
 
   return {
