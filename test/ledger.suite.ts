@@ -242,6 +242,20 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['live']);
       });
 
+      test('outlines are the done prompts of a user in completion order, without their texts', async () => {
+        for (const key of ['a', 'b', 'c']) await ledger.prompts.insert(prompt(key));
+        await ledger.prompts.insert(prompt('ben', { user: 'ben' }));
+        for (const key of ['b', 'ben', 'a']) await ledger.prompts.finish(key, OUTCOME);
+        const { statusWord, startedAtMs, endedAtMs } = OUTCOME;
+        const rest = { statusWord, createdAtMs: 1000, startedAtMs, endedAtMs };
+        expect(await ledger.prompts.outlines('ann')).toEqual([
+          { key: 'b', promptId: 'p-b', ...rest },
+          { key: 'a', promptId: 'p-a', ...rest },
+        ]);
+        expect(await ledger.prompts.get('c')).toEqual(prompt('c'));
+        expect(await ledger.prompts.get('nobody')).toBeUndefined();
+      });
+
       test('clearing empties the history of that user only', async () => {
         await finished(ledger, ['a', 'b']);
         await finished(ledger, ['c'], 'bob');

@@ -43,6 +43,12 @@ export type PromptOutcome = {
   readonly endedAtMs: number;
 };
 
+/** A done prompt without its texts, which may be large. */
+export type PromptOutline = Pick<
+  PromptRow,
+  'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
+>;
+
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /** The v2 job exists: `submitting` → `live`. */
@@ -63,6 +69,9 @@ export interface PromptStore {
     user: string,
     page: { maxItems?: number; offset?: number },
   ): Promise<readonly PromptRow[]>;
+  /** All done prompts in completion order; cheap enough to be polled. */
+  outlines(user: string): Promise<readonly PromptOutline[]>;
+  get(key: string): Promise<PromptRow | undefined>;
   deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
   clearHistory(user: string): Promise<void>;
   /** Keeps the newest `limit` done rows of each user. */

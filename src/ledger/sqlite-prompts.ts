@@ -1,4 +1,4 @@
-import type { PromptRow, PromptStore } from './ledger.ts';
+import type { PromptOutline, PromptRow, PromptStore } from './ledger.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -29,6 +29,8 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       if (newest) return rows(sql.newest.all(user, maxItems)).toReversed();
       return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
     },
+    outlines: async (user) => sql.outlines.all(user) as unknown as PromptOutline[],
+    get: async (key) => sql.get.get(key) as PromptRow | undefined,
     deleteHistory: (user, promptIds) =>
       writer.write(() => promptIds.forEach((id) => sql.deleteDone.run(user, id))),
     clearHistory: (user) => writer.write(() => void sql.clearDone.run(user)),
@@ -65,6 +67,10 @@ function statements(db: Database) {
     findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),
     newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
     page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
+    outlines: db.prepare(`SELECT key, prompt_id AS promptId, status_word AS statusWord,
+      created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs
+      FROM prompts INDEXED BY prompts_done WHERE user = ? AND state = 'done' ORDER BY done_seq`),
+    get: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE key = ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
     crowded: db.prepare(`SELECT user FROM prompts WHERE state = 'done'

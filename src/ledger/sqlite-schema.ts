@@ -59,4 +59,10 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX prompts_live;
   CREATE INDEX prompts_live ON prompts (user) WHERE state <> 'done';
   `,
+  // Front ends poll the list of all jobs: it is read from the index alone, past the large texts.
+  `
+  DROP INDEX prompts_done;
+  CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
+    started_at_ms, ended_at_ms) WHERE state = 'done';
+  `,
 ];

@@ -66,11 +66,13 @@ async function edit({ ledger, maxBodyBytes }: Deps, { ctx, caller }: V1Request):
 
 /** Newest first. */
 async function listV2({ ledger }: Deps, { ctx, caller, query }: V1Request): Promise<void> {
-  const all = (await ledger.prompts.history(caller.user, {})).toReversed();
+  const all = (await ledger.prompts.outlines(caller.user)).toReversed();
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const count = integerOf(query, 'max_items') ?? all.length;
-  const rows = all.slice(offset, offset + Math.max(0, count));
-  sendJson(ctx, { history: rows.map((row) => historyV2Item(row, entryOf(row))) });
+  const shown = all.slice(offset, offset + Math.max(0, count));
+  const rows = await Promise.all(shown.map(({ key }) => ledger.prompts.get(key)));
+  const history = rows.flatMap((row) => (row ? [historyV2Item(row, entryOf(row))] : []));
+  sendJson(ctx, { history });
 }
 
 async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {

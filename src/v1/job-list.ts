@@ -1,0 +1,119 @@
+import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
+import { type JobView, jobItem, viewStatus } from '../translate/job-views.ts';
+import type { ListedStatus } from '../translate/status.ts';
+import type { Json } from '../wire/json.ts';
+import type { Board, LivePrompt } from './board.ts';
+import { V1Error, sendJson } from './errors.ts';
+import { integerOf } from './history.ts';
+import { doneView, liveView, wordOf } from './job-view.ts';
+import type { V1Request } from './routes.ts';
+
+type Deps = { readonly ledger: Ledger; readonly board: Board };
+
+const LISTED = [
+  'pending',
+  'in_progress',
+  'completed',
+  'failed',
+  'cancelled',
+] as const satisfies ListedStatus[];
+
+/** Both vocabularies: local servers sort by one pair of words, hosted ones by the other. */
+const SORT_KEYS: { readonly [name: string]: (entry: Entry) => number } = {
+  created_at: (entry) => entry.createdAtMs,
+  create_time: (entry) => entry.createdAtMs,
+  execution_duration: durationMs,
+  execution_time: durationMs,
+};
+
+/** The limit front ends use themselves; their schema needs a number. */
+const DEFAULT_LIMIT = 200;
+
+/** `GET /api/jobs`: what front ends poll instead of queue and history. */
+export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): Promise<void> {
+  const wanted = statusesOf(query.get('status'));
+  const limit = integerOf(query, 'limit') ?? DEFAULT_LIMIT;
+  if (limit <= 0) throw badRequest('"limit" must be a positive integer.');
+  const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
+  const workflowId = query.get('workflow_id');
+  const sort = sorting(query);
+  const entries = await entriesOf(deps, caller.user);
+  const listed = sort(entries.filter((entry) => wanted.includes(viewStatus(entry))));
+  const found = workflowId === null ? listed : await ofWorkflow(listed, workflowId);
+  const shown = found.slice(offset, offset + limit);
+  const views = await Promise.all(shown.map((entry) => entry.view()));
+  sendJson(ctx, {
+    jobs: views.flatMap((view) => (view ? [jobItem(view)] : [])),
+    pagination: {
+      offset,
+      limit,
+      total: found.length,
+      has_more: offset + shown.length < found.length,
+    },
+  });
+}
+
+/** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */
+type Entry = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
+  /** `undefined`: it was deleted meanwhile. */
+  readonly view: () => Promise<JobView | undefined>;
+};
+
+/** Oldest first. A prompt whose history is just being written counts as live. */
+async function entriesOf({ ledger, board }: Deps, user: string): Promise<readonly Entry[]> {
+  const outlines = await ledger.prompts.outlines(user);
+  const live = board.of(user);
+  const liveKeys = new Set(live.map(({ key }) => key));
+  const done = outlines.filter(({ key }) => !liveKeys.has(key));
+  return [...done.map((outline) => doneEntry(ledger, outline)), ...live.map(liveEntry)];
+}
+
+async function ofWorkflow(entries: readonly Entry[], id: string): Promise<readonly Entry[]> {
+  const found: Entry[] = [];
+  for (const entry of entries) {
+    const view = await entry.view();
+    if (view && jobItem(view).workflow_id === id) found.push(entry);
+  }
+  return found;
+}
+
+function liveEntry(prompt: LivePrompt): Entry {
+  return { ...liveView(prompt), view: async () => liveView(prompt) };
+}
+
+function doneEntry({ prompts }: Ledger, outline: PromptOutline): Entry {
+  const { createdAtMs, startedAtMs, endedAtMs } = outline;
+  const view = async () => {
+    const row = await prompts.get(outline.key);
+    return row && doneView(row);
+  };
+  return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, view };
+}
+
+function statusesOf(text: string | null): readonly ListedStatus[] {
+  if (text === null || text === '') return LISTED;
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !LISTED.some((known) => known === name));
+  if (unknown.length > 0) throw badRequest(`Unknown status: ${unknown.join(', ')}`);
+  return LISTED.filter((known) => names.includes(known));
+}
+
+function sorting(query: URLSearchParams): (entries: readonly Entry[]) => readonly Entry[] {
+  const name = query.get('sort_by') ?? 'created_at';
+  const order = query.get('sort_order') ?? 'desc';
+  const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
+  if (!key) throw badRequest(`Unknown sort_by: ${name}`);
+  if (order === 'asc') return (entries) => entries.toSorted((a, b) => key(a) - key(b));
+  if (order !== 'desc') throw badRequest(`Unknown sort_order: ${order}`);
+  return (entries) => entries.toReversed().toSorted((a, b) => key(b) - key(a));
+}
+
+function durationMs(view: Entry): number {
+  return view.startedAtMs === null || view.endedAtMs === null
+    ? 0
+    : view.endedAtMs - view.startedAtMs;
+}
+
+function badRequest(message: string): V1Error {
+  return new V1Error(400, { error: message } satisfies Json);
+}

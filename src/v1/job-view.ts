@@ -1,0 +1,45 @@
+import type { PromptRow } from '../ledger/ledger.ts';
+import type { JobView } from '../translate/job-views.ts';
+import { liveWord } from '../translate/status.ts';
+import { type JsonObject, parseJson } from '../wire/json.ts';
+import type { StatusWord } from '../wire/v1.ts';
+import type { Graph } from '../wire/v2.ts';
+import type { LivePrompt } from './board.ts';
+import { entryOf } from './history.ts';
+
+/** A prompt on its way, as `/api/jobs` looks at it. */
+export function liveView(prompt: LivePrompt): JobView {
+  const { createdAtMs, startedAtMs } = prompt;
+  return {
+    submitted: prompt,
+    word: liveWord(prompt),
+    createdAtMs,
+    startedAtMs,
+    endedAtMs: null,
+    entry: null,
+  };
+}
+
+/** A done prompt, its texts parsed. */
+export function doneView(row: PromptRow): JobView {
+  const { createdAtMs, startedAtMs, endedAtMs } = row;
+  return {
+    submitted: {
+      number: row.number,
+      promptId: row.promptId,
+      graph: parseJson(row.graphJson) as Graph,
+      extraData: parseJson(row.extraDataJson) as JsonObject,
+      targets: parseJson(row.targetsJson) as readonly string[],
+    },
+    word: wordOf(row),
+    createdAtMs,
+    startedAtMs,
+    endedAtMs,
+    entry: entryOf(row),
+  };
+}
+
+/** Its last word for `/api/job/{id}/status`. */
+export function wordOf(row: Pick<PromptRow, 'statusWord'>): StatusWord {
+  return (row.statusWord ?? 'lost') as StatusWord;
+}
