@@ -1,4 +1,4 @@
-import { LosslessNumber, isSafeNumber, parse, stringify } from 'lossless-json';
+import { LosslessNumber, isSafeNumber, stringify } from 'lossless-json';
 
 /** JSON whose numbers survive to the digit: what a double cannot hold is kept as its source text. */
 export type Json =
@@ -14,18 +14,19 @@ export type JsonObject = { readonly [key: string]: Json };
 
 export { LosslessNumber } from 'lossless-json';
 
-/** A number token long enough, or written oddly enough, that a double might not hold it. */
-const MAY_LOSE_DIGITS = /[0-9][0-9.]{15,}|[0-9][eE][+-]?[0-9]/;
-
 /** Deepest nesting accepted from a client; beyond it the text is refused, never recursed into. */
 const MAX_DEPTH = 200;
 
 /** Parses JSON text; throws SyntaxError. Tolerates a byte order mark, as the v1 server does. */
 export function parseJson(text: string): Json {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  refuseDeepNesting(body);
-  if (!MAY_LOSE_DIGITS.test(body)) return JSON.parse(body) as Json;
-  return parse(body, null, { parseNumber: toNumber, onDuplicateKey: lastOneWins }) as Json;
+  const { unsafe, taken } = scan(body);
+  if (unsafe.length === 0) return JSON.parse(body) as Json;
+  // Workflows carry pictures as texts: a parser that is not native takes seconds for them.
+  const { standIns, replaced } = withStandIns(body, unsafe, taken);
+  return JSON.parse(replaced, (_, value: unknown) =>
+    typeof value === 'number' ? (standIns.get(Math.abs(value)) ?? value) : value,
+  ) as Json;
 }
 
 /** Why `parseJson` refused a text; parsers like to quote what they stumbled over, which may be a secret. */
@@ -48,25 +49,63 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   );
 }
 
-function toNumber(token: string): number | LosslessNumber {
-  return isSafeNumber(token) ? Number(token) : new LosslessNumber(token);
-}
+/** A number a double cannot hold, by its place in the text. */
+type Unsafe = { readonly start: number; readonly end: number };
 
-function lastOneWins({ newValue }: { newValue: unknown }): unknown {
-  return newValue;
-}
+/** Numbers that stand for unsafe ones while a text is parsed: whole, exact, and rare in real life. */
+const FIRST_STAND_IN = 2 ** 52;
 
-function refuseDeepNesting(text: string): void {
+const QUOTE = 0x22;
+
+/**
+ * The unsafe numbers of a text, and the values of the safe ones that could be taken for a stand-in.
+ * Refuses deep nesting; what else is wrong is the parser's to find.
+ */
+function scan(text: string): { readonly unsafe: readonly Unsafe[]; readonly taken: Set<number> } {
+  const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+  const unsafe: Unsafe[] = [];
+  const taken = new Set<number>();
   let depth = 0;
-  let inString = false;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
+    if (code === QUOTE) i = endOfString(text, i);
     else if (code === 0x5b || code === 0x7b) {
       if (++depth > MAX_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === 0x5d || code === 0x7d) depth--;
+    else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) {
+      number.lastIndex = i;
+      const token = number.exec(text)?.[0] ?? '';
+      const start = i;
+      i += Math.max(0, token.length - 1);
+      if (token.length < 16 && !/[eE]/.test(token)) continue;
+      if (isSafeNumber(token)) taken.add(Math.abs(Number(token)));
+      else unsafe.push({ start, end: i + 1 });
+    }
   }
+  return { unsafe, taken };
+}
+
+/** Position of the quote that ends the string begun at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    if (end < 0) return text.length;
+    let slashes = 0;
+    while (text[end - 1 - slashes] === '\\') slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+}
+
+/** The text with a number of its own in place of each unsafe one, and what each stands for. */
+function withStandIns(text: string, unsafe: readonly Unsafe[], taken: ReadonlySet<number>) {
+  const standIns = new Map<number, LosslessNumber>();
+  let standIn = FIRST_STAND_IN - 1;
+  const pieces = unsafe.map(({ start, end }, i) => {
+    do standIn++;
+    while (taken.has(standIn));
+    standIns.set(standIn, new LosslessNumber(text.slice(start, end)));
+    // The sign stays where it is: without it `1-2` could become a number.
+    const digits = text[start] === '-' ? start + 1 : start;
+    return text.slice(unsafe[i - 1]?.end ?? 0, digits) + String(standIn);
+  });
+  return { standIns, replaced: pieces.join('') + text.slice(unsafe.at(-1)?.end ?? 0) };
 }
