@@ -1,9 +1,8 @@
 import type { RequestListener } from 'node:http';
+import type Koa from 'koa';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { openDataDir } from './data-dir.ts';
-import { type EngineDeps, createEngine } from './engine/engine.ts';
 import { createV2Routes } from './engine/http.ts';
-import { DEFAULT_LIMITS } from './engine/limits.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
@@ -11,6 +10,7 @@ import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
+import { type Library, openUpstream } from './upstream.ts';
 import { createAcceptor } from './v1/accept.ts';
 import { createApp } from './v1/app.ts';
 import { createBoard } from './v1/board.ts';
@@ -22,8 +22,9 @@ import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
 import { homePage } from './v1/home.ts';
 import { createHub } from './v1/hub.ts';
-import { createIdentify } from './v1/identity.ts';
+import { LOCAL_USER, createAuthenticate, createIdentify } from './v1/identity.ts';
 import { jobRoutes } from './v1/jobs.ts';
+import { createKeyring } from './v1/keyring.ts';
 import { promptRoutes } from './v1/prompt.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
@@ -39,9 +40,6 @@ export type Running = { readonly url: string; readonly port: number; close(): Pr
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
 
-/** The node classes a server runs: by name here, as a module for its worker threads. */
-export type Library = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
-
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
   config: Config,
@@ -52,7 +50,7 @@ export async function startServer(
   const live = createLive(house);
   const app = createApp({
     guard: house.guard,
-    identify: house.identify,
+    authenticate: house.authenticate,
     corsOrigin: config.corsOrigin,
     log,
     trace: house.trace.run,
@@ -60,12 +58,12 @@ export async function startServer(
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await resumePrompts({ ...house, ...live });
-  house.engine.start();
+  house.upstream.start();
   const server = createHttpServer(app.callback() as RequestListener);
   server.on('upgrade', createUpgrade({ ...house, ...live, ...config }));
   const port = await listen(server, config);
   log.info(
-    { port, version: house.version, dataDir: house.dir.root, upstream: config.upstream },
+    { port, version: house.version, dataDir: house.dir.root, upstream: shownUpstream(config) },
     'listening',
   );
   return {
@@ -73,9 +71,9 @@ export async function startServer(
     port,
     async close() {
       server.close();
-      live.hub.close();
+      house.hub.close();
       await live.follower.close();
-      await house.engine.close();
+      await house.upstream.close();
       await house.ledger.close();
       server.closeAllConnections();
     },
@@ -89,51 +87,60 @@ async function openHouse(config: Config, log: Logger, library: Library) {
   const now = Date.now;
   const dir = openDataDir(config.dataDir);
   const ledger = openSqliteLedger({ path: dir.database });
-  const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
-  const engine = await createEngine({
-    ...library,
-    ledger,
-    dataDir: dir.root,
+  const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
+  const board = createBoard();
+  const hub = createHub({
+    remaining: board.count,
+    serverFlags: features,
+    previewMethod: config.previewMethod,
+    now,
+  });
+  const upstream = await openUpstream({
+    config,
     log,
-    clock: now,
-    limits,
+    library,
+    ledger,
+    dir,
+    keylessUser: LOCAL_USER,
+    isWatched(user, jobId) {
+      const prompt = board.find(user, jobId);
+      return prompt !== undefined && hub.listens(user, prompt.clientId);
+    },
   });
   const info = objectInfo([...library.nodes.values()]);
   const trace = createTrace();
+  const keyring = createKeyring();
+  const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
   return {
     config,
     log,
     now,
     dir,
     ledger,
-    engine,
+    board,
+    hub,
+    upstream,
+    keyring,
     trace,
     version: packageVersion(),
-    jobs: trace.watch(engine),
+    jobs: trace.watch(upstream.jobs),
     objectInfo: async () => info,
-    features: { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes },
+    features,
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
-    identify: createIdentify({ secret: dir.secret, localToken: config.localToken }),
+    identify,
+    authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
   };
 }
 
 /** Prompts on their way, and the sockets that hear of them. */
 function createLive(house: House) {
-  const { config, now } = house;
-  const board = createBoard();
-  const hub = createHub({
-    remaining: board.count,
-    serverFlags: house.features,
-    previewMethod: config.previewMethod,
-    now,
-  });
-  const follower = createFollower({ ...house, board, hub, historyLimit: config.historyLimit });
-  return { board, hub, follower };
+  const follower = createFollower({ ...house, historyLimit: house.config.historyLimit });
+  return { follower };
 }
 
 /** Every route: those open to all, then the old API word by word. */
 function surface(house: House, live: ReturnType<typeof createLive>, first: number) {
-  const { config, dir, ledger, identify, now } = house;
+  const { config, dir, ledger, now } = house;
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
   const deps = { ...house, ...live, ...limits, spoolDir: dir.spool };
   const rewriter = createRewriter({ files: ledger.files, objectInfo: house.objectInfo });
@@ -143,13 +150,14 @@ function surface(house: House, live: ReturnType<typeof createLive>, first: numbe
     view: config.view,
     signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
     decoding: createSlots(DECODERS),
+    callerOf: house.keyring.callerOf,
   };
   return {
     open: [
-      healthRoutes({ jobs: house.engine }),
-      homePage({ version: house.version, upstream: config.upstream }),
+      healthRoutes({ jobs: house.upstream.jobs }),
+      homePage({ version: house.version, upstream: shownUpstream(config) }),
       signedViews(files),
-      createV2Routes({ ...deps, jobs: house.engine, identify: (ctx) => identify(ctx.req) }),
+      ...sameAddressV2(house),
     ],
     routes: [
       ...promptRoutes({
@@ -172,13 +180,15 @@ async function firstNumber(ledger: Ledger): Promise<number> {
   return Math.floor((await ledger.prompts.highestNumber()) + 1);
 }
 
-function engineLimits(config: Config) {
-  return {
-    concurrency: config.concurrency,
-    maxQueued: config.queueLimit,
-    jobTimeMs: config.jobTimeoutMs,
-    jobMemoryBytes: config.jobMemoryBytes,
-    retentionMs: config.retentionMs,
-    assetBudgetBytes: config.diskBudgetBytes,
-  };
+/** The embedded engine's own v2 routes; the jobs of a remote service are at its own address. */
+function sameAddressV2({ config, upstream, identify, log, dir }: House): Koa.Middleware[] {
+  if (config.upstream.kind !== 'embedded') return [];
+  const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
+  const deps = { ...limits, jobs: upstream.jobs, log, spoolDir: dir.spool };
+  return [createV2Routes({ ...deps, identify: (ctx) => identify(ctx.req) })];
+}
+
+/** What people may know of it: where it is, not what its address may carry. */
+function shownUpstream({ upstream }: Config): string {
+  return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
 }

@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const INTERFACE_ONLY = ['engine', 'v1'];
 
 /** They assemble the rest. */
-const KNOWS_EVERYONE = new Set(['server', 'main', 'demo']);
+const KNOWS_EVERYONE = new Set(['server', 'upstream', 'main', 'demo']);
 
 const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))

@@ -4,13 +4,13 @@ import type { Caller } from '../wire/jobs.ts';
 import { type Logger, requestId, withoutToken } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
-import type { Identify } from './identity.ts';
+import type { Authenticate } from './identity.ts';
 import { linger } from './linger.ts';
 import type { V1Route } from './routes.ts';
 
 type Deps = {
   readonly guard: Guard;
-  readonly identify: Identify;
+  readonly authenticate: Authenticate;
   readonly routes: readonly V1Route[];
   /** Served before authentication: health, the start page, signed downloads, v2. */
   readonly open: readonly Koa.Middleware[];
@@ -31,7 +31,7 @@ export function createApp(deps: Deps): Koa {
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
   for (const middleware of deps.open) app.use(middleware);
-  app.use(authenticate(deps.identify));
+  app.use(knowCaller(deps.authenticate));
   app.use(cacheHeaders);
   app.use(router.routes());
   app.use(nobodyHome(router));
@@ -134,9 +134,9 @@ const answerOptions: Koa.Middleware = async (ctx, next) => {
   else await next();
 };
 
-function authenticate(identify: Identify): Koa.Middleware {
+function knowCaller(authenticate: Authenticate): Koa.Middleware {
   return async (ctx, next) => {
-    const caller = identify(ctx.req);
+    const caller = await authenticate(ctx.req);
     if (caller === undefined) {
       const body = plainError(
         'unauthorized',

@@ -21,6 +21,8 @@ export type Hub = {
   /** Tells all sockets of this user how many of their prompts are left. */
   status(user: string): void;
   count(user?: string): number;
+  /** Whether a socket is there for a prompt of this client; of no client: any socket of the user. */
+  listens(user: string, clientId: string | null): boolean;
   close(): void;
 };
 
@@ -102,6 +104,10 @@ export function createHub(deps: {
     count(user) {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;
       return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
+    },
+    listens(user, clientId) {
+      const theirs = [...(sessions.get(user) ?? [])];
+      return theirs.some(({ sid }) => clientId === null || sid === clientId);
     },
     close() {
       clearInterval(keepalive);

@@ -5,6 +5,11 @@ import type { Caller } from '../wire/jobs.ts';
 /** Everyone who presents no key. */
 export const LOCAL_USER = 'local';
 
+/** Who is let in: `undefined` is a 401, on HTTP and before the WebSocket upgrade. */
+export type Authenticate = (
+  request: Pick<IncomingMessage, 'headers' | 'url'>,
+) => Promise<Caller | undefined>;
+
 export type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
 
 /**
@@ -26,6 +31,21 @@ export function createIdentify(options: {
     return key === undefined
       ? { user: LOCAL_USER }
       : { user: userOf(secret, key), credential: key };
+  };
+}
+
+/** A caller is who says so and whom the service behind takes. */
+export function createAuthenticate(deps: {
+  readonly identify: Identify;
+  readonly admits: (caller: Caller) => Promise<boolean>;
+  /** Hears of everybody who was let in. */
+  readonly onCaller: (caller: Caller) => void;
+}): Authenticate {
+  return async (request) => {
+    const caller = deps.identify(request);
+    if (caller === undefined || !(await deps.admits(caller))) return undefined;
+    deps.onCaller(caller);
+    return caller;
   };
 }
 

@@ -6,7 +6,7 @@ import { stringifyJson } from '../wire/json.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
-import type { Identify } from './identity.ts';
+import type { Authenticate } from './identity.ts';
 import type { V1Route } from './routes.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
@@ -18,7 +18,7 @@ const MAX_CLIENT_ID_CHARS = 128;
 type Deps = {
   readonly hub: Hub;
   readonly guard: Guard;
-  readonly identify: Identify;
+  readonly authenticate: Authenticate;
   readonly log: Logger;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
@@ -47,12 +47,17 @@ export function createUpgrade(
   });
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy());
-    const verdict = judge(deps, request);
-    if ('status' in verdict) return answer(socket, verdict.status);
-    server.handleUpgrade(request, socket, head, (ws) => {
-      // Frames are small and each one matters at once.
-      deps.hub.attach(ws, verdict);
-    });
+    void judge(deps, request).then(
+      (verdict) => {
+        if ('status' in verdict) return answer(socket, verdict.status);
+        // Frames are small and each one matters at once.
+        server.handleUpgrade(request, socket, head, (ws) => deps.hub.attach(ws, verdict));
+      },
+      (error: unknown) => {
+        deps.log.error({ err: error }, 'upgrade failed');
+        answer(socket, 500);
+      },
+    );
   };
 }
 
@@ -60,13 +65,16 @@ type Verdict =
   | { readonly status: number }
   | { readonly user: string; readonly clientId: string | null };
 
-function judge({ hub, guard, identify, ...limits }: Deps, request: IncomingMessage): Verdict {
+async function judge(
+  { hub, guard, authenticate, ...limits }: Deps,
+  request: IncomingMessage,
+): Promise<Verdict> {
   const [path, query = ''] = (request.url ?? '').split('?', 2);
   const refusal = guard(request);
   if (refusal) return { status: refusal.status };
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
-  const caller = identify(request);
+  const caller = await authenticate(request);
   if (caller === undefined) return { status: 401 };
   const clientId = new URLSearchParams(query).get('clientId');
   if (clientId !== null && !isUsable(clientId)) return { status: 400 };

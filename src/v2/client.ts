@@ -4,6 +4,7 @@ import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '.
 import { isJsonObject } from '../wire/json.ts';
 import type { Job } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
+import { type Admission, createAdmission } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
 import { type Calls, createCalls } from './call.ts';
 import { openContent } from './content.ts';
@@ -28,6 +29,8 @@ export type RemoteDeps = {
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
   readonly assetMode?: 'auto' | 'object' | 'string';
+  /** How labels are written, when that is known in advance. */
+  readonly labels?: 'auto' | 'map' | 'string' | 'none';
   /** Whether somebody looks at a job right now: those are streamed first and polled more often. */
   readonly isWatched?: (user: string, jobId: string) => boolean;
   readonly clock?: () => number;
@@ -37,6 +40,8 @@ export type RemoteDeps = {
 export interface RemoteJobs extends JobApi {
   /** The job a submission of unknown outcome left behind; `null` when there is none to be seen. */
   recover(caller: Caller, lost: Lost): Promise<Result<Job | null>>;
+  /** Whether the upstream takes the key of this caller, or the absence of one; if nobody can tell, yes. */
+  admits(caller: Caller): Promise<boolean>;
   /** What the upstream turned out to be. */
   facts(): Readonly<Facts> & { readonly openStreams: number };
   close(): Promise<void>;
@@ -53,6 +58,12 @@ export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
     ...createJobHalf(parts),
     ...createAssetHalf(parts),
     health: () => askHealth(parts),
+    async admits(caller) {
+      // With a key of our own it is ours that counts, and callers are not to blame for it.
+      if (deps.credential.mode === 'fixed') return true;
+      const account = parts.accounts.of(caller);
+      return account.ok && parts.admission.admits(account.value);
+    },
     facts: () => ({ ...facts, openStreams: seats.open() }),
     async close() {
       await watches.close();
@@ -70,6 +81,7 @@ type Parts = {
   readonly connections: Connections;
   readonly accounts: Accounts;
   readonly calls: Calls;
+  readonly admission: Admission;
   readonly facts: Facts;
   readonly snapshots: Snapshots;
   readonly recovery: Recovery;
@@ -85,6 +97,7 @@ function assemble(deps: RemoteDeps): Parts {
   const connections = createConnections(links.origin, limits);
   const facts = noFacts();
   if (deps.assetMode === 'object' || deps.assetMode === 'string') facts.assetMode = deps.assetMode;
+  if (deps.labels && deps.labels !== 'auto') facts.labels = deps.labels;
   const calls = createCalls({ connections, limits, clock, log, facts });
   const snapshots = createSnapshots({ calls, links, limits, clock });
   const seats = createSeats({ max: Math.min(limits.maxStreams, MOST_STREAMS), clock });
@@ -94,6 +107,7 @@ function assemble(deps: RemoteDeps): Parts {
     deps,
     connections,
     accounts: createAccounts(deps.credential, { clock, submitsAtOnce: limits.submitsAtOnce }),
+    admission: createAdmission({ ...common, timeoutMs: limits.discoverTimeoutMs }),
     recovery: createRecovery(common),
     assets: createAssets(common),
     watches: createWatches({ ...common, isWatched }),

@@ -64,7 +64,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
   };
   const app = createApp({
     guard: () => undefined,
-    identify: ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
+    authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
     routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
     open: [signedViews(deps)],
     corsOrigin: undefined,

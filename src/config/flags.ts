@@ -1,0 +1,144 @@
+import { InvalidArgumentError, Option } from 'commander';
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
+export const PREVIEW_METHODS = ['auto', 'negotiated', 'none'] as const;
+export const ASSET_MODES = ['auto', 'object', 'string'] as const;
+export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
+/** No known upstream refuses so many. */
+const MOST_STREAMS = 6;
+
+/** What commander collects; names follow the flags. */
+export type Flags = {
+  listen: string | true;
+  port: number;
+  upstream: string;
+  upstreamKey?: string;
+  upstreamAssets: (typeof ASSET_MODES)[number];
+  upstreamLabels: (typeof LABEL_MODES)[number];
+  upstreamStreams: number;
+  upstreamLimits: string;
+  outboxLimit: number;
+  objectInfo: string;
+  dataDir: string;
+  maxUploadSize: number;
+  enableCorsHeader?: string | true;
+  logLevel: (typeof LOG_LEVELS)[number];
+  localToken?: string;
+  allowInsecureBind?: boolean;
+  view: (typeof VIEW_MODES)[number];
+  previewMethod: (typeof PREVIEW_METHODS)[number];
+  concurrency: number;
+  queueLimit: number;
+  jobTimeout: number;
+  jobMemory: number;
+  historyLimit: number;
+  diskBudget: number;
+  retentionDays: number;
+  maxSockets: number;
+  maxSocketsPerUser: number;
+};
+
+/** One row per setting: flag, environment twin, help, default, parser. v1's own names where it has them. */
+export const OPTIONS: readonly Option[] = [
+  setting('--listen [ADDR]', 'address to bind; bare: 0.0.0.0').default('127.0.0.1'),
+  setting('--port <PORT>', 'port to bind; 0 picks a free one')
+    .default(8188)
+    .argParser(integer({ min: 0, max: 65535 })),
+  setting(
+    '--upstream <URL>',
+    'what runs the jobs: "embedded", or the address of a v2 service',
+  ).default('embedded'),
+  // Without a twin of its own: in the environment it is the key itself, not a file's name.
+  new Option(
+    '--upstream-key <FILE>',
+    'file with the one key used for all callers (env: HOLDOVER_UPSTREAM_KEY, the key itself)',
+  ),
+  setting('--upstream-assets <MODE>', 'how workflows name files upstream')
+    .choices(ASSET_MODES)
+    .default('auto'),
+  setting('--upstream-labels <MODE>', 'how jobs are labelled upstream')
+    .choices(LABEL_MODES)
+    .default('auto'),
+  setting('--upstream-streams <N>', 'event streams open at a time; 0: poll instead')
+    .default(MOST_STREAMS)
+    .argParser(integer({ min: 0, max: MOST_STREAMS })),
+  setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
+    .default('{}')
+    .hideHelp(),
+  setting('--outbox-limit <N>', 'prompts of one user that may wait for the upstream to have room')
+    .default(1000)
+    .argParser(integer({ min: 0, max: 1_000_000 })),
+  setting(
+    '--object-info <SOURCE>',
+    'node definitions: a file, a URL, "embedded", or "auto" (the upstream, else embedded)',
+  ).default('auto'),
+  setting('--data-dir <DIR>', 'where everything is kept').default('./data'),
+  setting('--max-upload-size <MB>', 'largest request body')
+    .default(100)
+    .argParser(decimal({ min: 0.001, max: 1_000_000 })),
+  setting(
+    '--enable-cors-header [ORIGIN]',
+    'allow this origin instead of checking origins; bare: *',
+  ),
+  setting('--log-level <LEVEL>', 'how much to log').choices(LOG_LEVELS).default('info'),
+  setting(
+    '--local-token <TOKEN>',
+    'only callers presenting this token are served; better set in the environment',
+  ),
+  setting('--allow-insecure-bind', 'bind beyond loopback without a token'),
+  setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
+    .choices(VIEW_MODES)
+    .default('auto'),
+  setting(
+    '--preview-method <METHOD>',
+    'previews to all sockets, to those that negotiated them, or to none',
+  )
+    .choices(PREVIEW_METHODS)
+    .default('auto'),
+  setting('--concurrency <N>', 'jobs the embedded engine runs in parallel')
+    .default(1)
+    .argParser(integer({ min: 1, max: 64 })),
+  setting('--queue-limit <N>', 'jobs that may wait in the embedded engine')
+    .default(1000)
+    .argParser(integer({ min: 1, max: 1_000_000 })),
+  setting('--job-timeout <SECONDS>', 'longest run of one job')
+    .default(1800)
+    .argParser(integer({ min: 1, max: 604_800 })),
+  setting('--job-memory <MB>', 'most memory the pictures of one job may take')
+    .default(4096)
+    .argParser(integer({ min: 16, max: 1_000_000 })),
+  setting('--history-limit <N>', 'history entries kept for each user')
+    .default(10_000)
+    .argParser(integer({ min: 1, max: 1_000_000 })),
+  setting('--disk-budget <MB>', 'most disk space for stored files')
+    .default(20_480)
+    .argParser(integer({ min: 16, max: 100_000_000 })),
+  setting('--retention-days <DAYS>', 'how long jobs and their outputs are kept')
+    .default(7)
+    .argParser(decimal({ min: 0.001, max: 36_500 })),
+  setting('--max-sockets <N>', 'WebSocket connections in all')
+    .default(1000)
+    .argParser(integer({ min: 1, max: 100_000 })),
+  setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
+    .default(50)
+    .argParser(integer({ min: 1, max: 100_000 })),
+];
+
+function setting(flags: string, help: string): Option {
+  const option = new Option(flags, help);
+  return option.env(`HOLDOVER_${option.name().replaceAll('-', '_').toUpperCase()}`);
+}
+
+function integer(range: { min: number; max: number }): (text: string) => number {
+  return (text) => within(range, /^-?\d+$/.test(text) ? Number(text) : Number.NaN);
+}
+
+function decimal(range: { min: number; max: number }): (text: string) => number {
+  return (text) => within(range, /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN);
+}
+
+function within({ min, max }: { min: number; max: number }, value: number): number {
+  if (value >= min && value <= max) return value;
+  throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+}

@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
+import { Refused } from './refused.ts';
+
+/** What runs the jobs. */
+export type Upstream =
+  | { readonly kind: 'embedded' }
+  | {
+      readonly kind: 'remote';
+      readonly url: string;
+      /** One key for all callers; `undefined`: each caller's own is passed through. */
+      readonly key: string | undefined;
+      readonly assetMode: (typeof ASSET_MODES)[number];
+      readonly labels: (typeof LABEL_MODES)[number];
+      /** Event streams open at a time; 0: jobs are polled. */
+      readonly streams: number;
+      /** Overrides of single times and bounds, for tests. */
+      readonly limits: { readonly [name: string]: unknown };
+    };
+
+export type ObjectInfoSource =
+  | { readonly kind: 'auto' | 'embedded' }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'url'; readonly url: string };
+
+/** The key comes from a file or from the environment: arguments of a process are seen by all. */
+export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
+  const { upstream } = flags;
+  const key = upstreamKey(flags.upstreamKey, env);
+  if (upstream === 'embedded') {
+    if (key !== undefined) throw new Refused("option '--upstream-key' needs an --upstream URL");
+    return { kind: 'embedded' };
+  }
+  return {
+    kind: 'remote',
+    url: upstreamUrl(upstream),
+    key,
+    assetMode: flags.upstreamAssets,
+    labels: flags.upstreamLabels,
+    streams: flags.upstreamStreams,
+    limits: limitsOf(flags.upstreamLimits),
+  };
+}
+
+export function objectInfoSource(text: string): ObjectInfoSource {
+  if (text === 'auto' || text === 'embedded') return { kind: text };
+  if (text === '') throw new Refused("option '--object-info' needs a file or a URL");
+  if (!/^https?:/i.test(text)) return { kind: 'file', path: text };
+  return { kind: 'url', url: plainUrl(text, '--object-info') };
+}
+
+function upstreamUrl(text: string): string {
+  if (!/^https?:/i.test(text)) {
+    throw new Refused(`option '--upstream' must be "embedded" or a URL, not '${shown(text)}'`);
+  }
+  return plainUrl(text, '--upstream');
+}
+
+function plainUrl(text: string, option: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url) throw new Refused(`option '${option}' is no URL: '${shown(text)}'`);
+  if (url.username !== '' || url.password !== '') {
+    throw new Refused(`option '${option}' must not carry a login; keys are given separately`);
+  }
+  if (url.search !== '' || url.hash !== '') {
+    if (option === '--upstream') {
+      throw new Refused(`option '${option}' must be an address without a query`);
+    }
+  }
+  return url.href;
+}
+
+function upstreamKey(file: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
+  if (file === undefined) return sendable(env['HOLDOVER_UPSTREAM_KEY'], 'HOLDOVER_UPSTREAM_KEY');
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    // It may be the key itself: nothing of it is repeated.
+    throw new Refused(
+      "option '--upstream-key' needs a readable file that holds the key; " +
+        'the key itself goes into HOLDOVER_UPSTREAM_KEY',
+    );
+  }
+  const key = sendable(text, '--upstream-key');
+  if (key === undefined) throw new Refused("the file of '--upstream-key' is empty");
+  return key;
+}
+
+function sendable(text: string | undefined, where: string): string | undefined {
+  const key = text?.trim() ?? '';
+  if (key === '') return undefined;
+  if (/^[\x21-\x7e]+$/.test(key)) return key;
+  throw new Refused(`the key in ${where} has characters that no key has`);
+}
+
+function limitsOf(text: string): { readonly [name: string]: unknown } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
+  } catch {
+    // told below
+  }
+  throw new Refused("option '--upstream-limits' must be a JSON object");
+}
+
+/** An address as it may be repeated: without a login. */
+function shown(text: string): string {
+  return text.replace(/\/\/[^/@]*@/, '//');
+}
