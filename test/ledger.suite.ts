@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { AssetRow, FileRow, JobRow, Ledger, PromptRow } from '../src/ledger/ledger.ts';
+import { modelStoresSuite } from './ledger-models.suite.ts';
 
 /** A prompt as `POST /prompt` accepts it, before its v2 job exists. */
 export function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
@@ -14,6 +15,8 @@ export function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
     graphJson: '{}',
     extraDataJson: '{}',
     targetsJson: '[]',
+    intentJson: '{}',
+    cancelAskedAtMs: null,
     state: 'submitting',
     entryJson: null,
     statusWord: null,
@@ -488,6 +491,8 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.settings.all('eve')).toEqual({});
       });
     });
+
+    modelStoresSuite(() => ledger);
 
     describe('writes', () => {
       test('a read sees the writes before it, awaited or not', async () => {

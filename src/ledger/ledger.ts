@@ -9,10 +9,16 @@ export interface Ledger {
   readonly assets: AssetStore;
   readonly keys: KeyStore;
   readonly settings: SettingStore;
+  readonly replays: ReplayStore;
+  readonly modelCalls: ModelCallStore;
   close(): Promise<void>;
 }
 
-export type PromptState = 'submitting' | 'live' | 'done';
+/**
+ * `submitting`: nobody was told of it yet; `outbox`: accepted, waits for the upstream to have room;
+ * `unknown`: whether the upstream took it is unknown, and the client knows that.
+ */
+export type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /** One accepted `POST /prompt`. `key` is ours and the v2 idempotency key; `promptId` is what v1 was told. */
 export type PromptRow = {
@@ -28,6 +34,10 @@ export type PromptRow = {
   /** `outputs_to_execute`, a JSON array of node ids. */
   readonly targetsJson: string;
   readonly state: PromptState;
+  /** What is needed to submit it once more, beside the graph; secrets are never part of it. */
+  readonly intentJson: string;
+  /** When a client asked for its end. */
+  readonly cancelAskedAtMs: number | null;
   /** The v1 history entry, once done. */
   readonly entryJson: string | null;
   /** Last word of `GET /api/job/{id}/status`, once done. */
@@ -51,7 +61,10 @@ export type PromptOutline = Pick<
 
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
-  /** The v2 job exists: `submitting` → `live`. */
+  /** Without a job so far: what the client was told, and what it is waiting for. */
+  setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
+  askCancel(key: string, atMs: number): Promise<void>;
+  /** The v2 job exists: the prompt is `live`. */
   attach(
     key: string,
     patch: Pick<PromptRow, 'promptId' | 'jobId' | 'graphJson' | 'targetsJson'>,
@@ -185,4 +198,71 @@ export interface SettingStore {
   all(user: string): Promise<{ readonly [id: string]: string }>;
   /** Shallow merge; values are JSON texts. */
   merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
+}
+
+/** `reserved` while its call runs; `consumed`: done and charged, but no copy of the answer is kept. */
+export type ReplayState = 'reserved' | 'recorded' | 'consumed';
+
+/** An `Idempotency-Key` of the model router, by credential, and what its call was answered. */
+export type ReplayRow = {
+  readonly scope: string;
+  readonly key: string;
+  /** Tells whether the same request is sent again. */
+  readonly fingerprint: string;
+  readonly requestId: string;
+  readonly state: ReplayState;
+  /** When it was reserved, then when it was answered. */
+  readonly atMs: number;
+  readonly status: number | null;
+  readonly contentType: string | null;
+  readonly body: Uint8Array | null;
+};
+
+export type ReplayAnswer = {
+  readonly atMs: number;
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Uint8Array;
+};
+
+/** What tells a reservation from a later one of the same key. */
+export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
+
+export interface ReplayStore {
+  /** Reserves a key that is free, or held since before `freeBeforeMs`; else gives what holds it. */
+  reserve(
+    row: Pick<ReplayRow, 'scope' | 'key' | 'fingerprint' | 'requestId' | 'atMs'>,
+    freeBeforeMs: number,
+  ): Promise<ReplayRow | undefined>;
+  record(holder: ReplayHolder, answer: ReplayAnswer): Promise<void>;
+  consume(holder: ReplayHolder, atMs: number): Promise<void>;
+  release(holder: ReplayHolder): Promise<void>;
+  /** Frees the keys held since before. */
+  expire(beforeMs: number): Promise<void>;
+  /** Bytes of all recorded answers. */
+  recordedBytes(): Promise<number>;
+}
+
+/** Audit record of one call of a model; `errorType` is null when it was answered with a result. */
+export type ModelCallRow = {
+  readonly requestId: string;
+  readonly workspace: string;
+  readonly user: string;
+  readonly model: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  readonly status: number;
+  readonly errorType: string | null;
+  readonly chargedCents: number;
+  readonly replayed: boolean;
+};
+
+export interface ModelCallStore {
+  insert(row: ModelCallRow): Promise<void>;
+  /** The answer did not reach the caller, or not all of it. */
+  amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
+  get(requestId: string): Promise<ModelCallRow | undefined>;
+  chargedCents(workspace: string): Promise<number>;
+  /** Forgets calls that ended before and were charged nothing. */
+  expire(beforeMs: number): Promise<void>;
 }

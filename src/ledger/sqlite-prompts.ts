@@ -4,7 +4,8 @@ import type { Database } from './sqlite.ts';
 
 const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, client_id AS clientId,
   created_at_ms AS createdAtMs, graph_json AS graphJson, extra_data_json AS extraDataJson,
-  targets_json AS targetsJson, state, entry_json AS entryJson, status_word AS statusWord,
+  targets_json AS targetsJson, state, intent_json AS intentJson,
+  cancel_asked_at_ms AS cancelAskedAtMs, entry_json AS entryJson, status_word AS statusWord,
   started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
 
 /** Beyond this a number is a client's way of saying last or first, and no count. */
@@ -16,6 +17,8 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   const rows = (found: unknown[]) => found as PromptRow[];
   return {
     insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
+    setState: (key, state) => writer.write(() => void sql.setState.run(state, key)),
+    askCancel: (key, atMs) => writer.write(() => void sql.askCancel.run(atMs, key)),
     attach: (key, patch) => writer.write(() => void sql.attach.run({ key, ...patch })),
     remove: (key) => writer.write(() => void sql.remove.run(key)),
     finish: (key, outcome) => writer.write(() => void sql.finish.run({ key, ...outcome })),
@@ -47,10 +50,12 @@ function statements(db: Database) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   return {
     insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
-      created_at_ms, graph_json, extra_data_json, targets_json, state, entry_json, status_word,
-      started_at_ms, ended_at_ms) VALUES (:key, :user, :promptId, :jobId, :number, :clientId,
-      :createdAtMs, :graphJson, :extraDataJson, :targetsJson, :state, :entryJson, :statusWord,
-      :startedAtMs, :endedAtMs)`),
+      created_at_ms, graph_json, extra_data_json, targets_json, state, intent_json,
+      cancel_asked_at_ms, entry_json, status_word, started_at_ms, ended_at_ms) VALUES (:key, :user, :promptId, :jobId, :number, :clientId,
+      :createdAtMs, :graphJson, :extraDataJson, :targetsJson, :state, :intentJson,
+      :cancelAskedAtMs, :entryJson, :statusWord, :startedAtMs, :endedAtMs)`),
+    setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
+    askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = :promptId, job_id = :jobId,
       graph_json = :graphJson, targets_json = :targetsJson WHERE key = :key`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),

@@ -65,4 +65,25 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
     started_at_ms, ended_at_ms) WHERE state = 'done';
   `,
+  `
+  ALTER TABLE prompts ADD COLUMN intent_json TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE prompts ADD COLUMN cancel_asked_at_ms INTEGER;
+  `,
+  `
+  CREATE TABLE model_replays (
+    scope TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, request_id TEXT NOT NULL,
+    state TEXT NOT NULL, at_ms INTEGER NOT NULL, status INTEGER, content_type TEXT,
+    body_bytes INTEGER NOT NULL DEFAULT 0, body BLOB, PRIMARY KEY (scope, key)
+  ) STRICT;
+  CREATE INDEX model_replays_by_age ON model_replays (at_ms);
+  CREATE INDEX model_replays_recorded ON model_replays (body_bytes) WHERE state = 'recorded';
+  CREATE TABLE model_calls (
+    request_id TEXT PRIMARY KEY, workspace TEXT NOT NULL, user TEXT NOT NULL, model TEXT NOT NULL,
+    started_at_ms INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, status INTEGER NOT NULL,
+    error_type TEXT, charged_cents INTEGER NOT NULL, replayed INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX model_calls_charged ON model_calls (workspace, charged_cents)
+    WHERE charged_cents > 0;
+  CREATE INDEX model_calls_by_age ON model_calls (ended_at_ms);
+  `,
 ];

@@ -6,6 +6,7 @@ import type { Ledger } from './ledger.ts';
 import { assetStore } from './sqlite-assets.ts';
 import { fileStore, settingStore } from './sqlite-files.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
+import { modelCallStore, replayStore } from './sqlite-models.ts';
 import { promptStore } from './sqlite-prompts.ts';
 import { MIGRATIONS } from './sqlite-schema.ts';
 import { createWriter } from './sqlite-writer.ts';
@@ -57,6 +58,8 @@ function ledgerOver(db: Database, closeAll: () => void): Ledger {
     assets: assetStore(db, writer),
     keys: keyStore(db, writer),
     settings: settingStore(db, writer),
+    replays: replayStore(db, writer),
+    modelCalls: modelCallStore(db, writer),
     async close() {
       if (!db.isOpen) return;
       writer.flush();

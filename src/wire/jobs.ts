@@ -96,19 +96,31 @@ export type AssetUpload = {
   readonly expectedHash?: string;
 };
 
+/** `end` is inclusive, as in HTTP; of a range that is asked for it may be `Infinity`. */
 export type ByteRange = { readonly start: number; readonly end: number };
 
-/** Bytes of an asset, or where they are. `end` is inclusive, as in HTTP. */
+/**
+ * `range` is absent when these are all bytes, even if some of them were asked for; `totalBytes` is
+ * `Infinity` when nobody says how many there are.
+ */
+export type ContentBytes = {
+  readonly kind: 'bytes';
+  readonly stream: Readable;
+  readonly contentType: string;
+  readonly totalBytes: number;
+  readonly range?: ByteRange;
+  readonly etag?: string;
+};
+
+/** Bytes of an asset, or where they are. */
 export type Content =
+  | ContentBytes
   | {
-      readonly kind: 'bytes';
-      readonly stream: Readable;
-      readonly contentType: string;
-      readonly totalBytes: number;
-      readonly range?: ByteRange;
-      readonly etag?: string;
-    }
-  | { readonly kind: 'redirect'; readonly location: string };
+      readonly kind: 'redirect';
+      readonly location: string;
+      /** Reads what is there, as anybody could who holds the link: no credential goes along. */
+      readonly open?: (range?: ByteRange) => Promise<Result<ContentBytes>>;
+    };
 
 export type JobListQuery = {
   readonly limit?: number;
@@ -117,12 +129,25 @@ export type JobListQuery = {
   readonly metadata?: { readonly [name: string]: string };
 };
 
+/** A submission whose outcome is unknown, as far as it helps to find its job. */
+export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
+  /** When its key was first sent, or earlier, by our clock. */
+  readonly sentAtMs: number;
+  /** Whether a job is known to be another submission's. */
+  readonly isTaken?: (jobId: string) => Promise<boolean>;
+};
+
+/** What a search for a lost submission found; certain: a job that is not there never will be. */
+export type Recovered = { readonly job: Job | null; readonly isCertain: boolean };
+
 /**
  * The port between the v1 surface and whatever runs jobs: the embedded engine or a remote v2 service.
  * Protocol refusals come back as values; a rejected promise means broken plumbing.
  */
 export interface JobApi {
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
+  /** Looks once for the job a submission of unknown outcome left behind. */
+  recover(caller: Caller, lost: LostSubmission): Promise<Result<Recovered>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
   workflow(
     caller: Caller,

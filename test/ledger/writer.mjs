@@ -17,6 +17,8 @@ function prompt(key, graphJson = '{}') {
     graphJson,
     extraDataJson: '{}',
     targetsJson: '[]',
+    intentJson: '{}',
+    cancelAskedAtMs: null,
     state: 'submitting',
     entryJson: null,
     statusWord: null,

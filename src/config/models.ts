@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs';
+import type { Flags } from './flags.ts';
+import { Refused } from './refused.ts';
+
+/** What the embedded model router is told. */
+export type ModelSettings = {
+  /** Who may call it; `undefined`: everybody with a credential, each for himself. */
+  readonly keysFile: string | undefined;
+  readonly limits: {
+    readonly inFlight: number;
+    readonly committedCents: number;
+    readonly requestsPerMinute: number;
+    readonly deadlineMs: number;
+  };
+};
+
+/** Reads the flags of the model router; a file that is not there is refused at once. */
+export function modelSettings(flags: Flags): ModelSettings {
+  const { modelKeys: keysFile } = flags;
+  if (keysFile !== undefined && !existsSync(keysFile)) {
+    throw new Refused(`option '--model-keys': there is no file '${keysFile}'`);
+  }
+  return {
+    keysFile,
+    limits: {
+      inFlight: flags.modelCalls,
+      committedCents: flags.modelSpend,
+      requestsPerMinute: flags.modelRate,
+      deadlineMs: flags.modelTimeout * 1000,
+      ...overrides(flags.modelLimits),
+    },
+  };
+}
+
+/** Single times and amounts, for tests. */
+function overrides(text: string): { readonly [name: string]: number } {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as { [name: string]: number };
+  } catch {
+    // told below
+  }
+  throw new Refused("option '--model-limits' must be a JSON object");
+}

@@ -1,0 +1,60 @@
+import { type ReplyError, replyError } from './reply.ts';
+
+/** What one workspace may have running at a time. */
+export type Ceilings = { readonly inFlight: number; readonly committedCents: number };
+
+/** A place among the running calls of a workspace, or why there is none. */
+export type Admission =
+  | { readonly ok: true; leave(): void }
+  | { readonly ok: false; readonly refusal: ReplyError };
+
+/** Where running calls are counted. */
+export type Gate = {
+  enter(workspace: string, cents: number, ceilings: Ceilings): Admission;
+  /** What the running calls of a workspace are committed to. */
+  committedCents(workspace: string): number;
+};
+
+type Running = { calls: number; cents: number };
+
+/** Counts the running calls of each workspace and what they are committed to pay. */
+export function createGate(): Gate {
+  const workspaces = new Map<string, Running>();
+  return {
+    committedCents: (workspace) => workspaces.get(workspace)?.cents ?? 0,
+    enter(workspace, cents, ceilings) {
+      const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
+      const refusal = refuse(running, cents, ceilings);
+      if (refusal) return { ok: false, refusal };
+      running.calls++;
+      running.cents += cents;
+      workspaces.set(workspace, running);
+      return {
+        ok: true,
+        leave() {
+          running.calls--;
+          running.cents -= cents;
+          if (running.calls === 0) workspaces.delete(workspace);
+        },
+      };
+    },
+  };
+}
+
+function refuse(running: Running, cents: number, ceilings: Ceilings): ReplyError | undefined {
+  if (running.calls >= ceilings.inFlight) {
+    const most = `at most ${ceilings.inFlight} calls of a workspace run at a time`;
+    return replyError('concurrency_limit_exceeded', `In-flight limit: ${most}.`);
+  }
+  const { committedCents: limit } = ceilings;
+  if (running.cents + cents <= limit) return undefined;
+  const headers = {
+    'X-Committed-Spend-Limit': String(limit),
+    'X-Committed-Spend-Current': String(running.cents),
+    'X-Committed-Spend-Remaining': String(Math.max(0, limit - running.cents)),
+  };
+  const detail =
+    `Committed-spend ceiling: running calls are committed to ${running.cents} of ${limit} cents, ` +
+    `and this one costs ${cents}.`;
+  return replyError('concurrency_limit_exceeded', detail, { headers });
+}

@@ -1,0 +1,99 @@
+import { distance } from 'fastest-levenshtein';
+import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_SEGMENT } from '../wire/router.ts';
+import type { ModelEntry, ModelPage } from '../wire/router.ts';
+import type { Cursors } from './cursor.ts';
+import { type ModelDef, modelId } from './model.ts';
+import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
+
+/** Whether a caller may see and run a model. */
+export type MayUse = (id: string) => boolean;
+
+/** The models that can be run, and how they are listed. */
+export type Catalog = {
+  find(id: string): ModelDef | undefined;
+  /** One page of what the caller may see. */
+  page(query: URLSearchParams, mayUse: MayUse): Reply;
+  notFound(id: string, mayUse: MayUse): ReplyError;
+};
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+const MAX_SUGGESTIONS = 3;
+/** Beyond this part of its length a wrong id is no misspelling. */
+const NEAR = 0.6;
+
+/** The models that can be run here, in the order of their ids. */
+export function createCatalog(models: readonly ModelDef[], cursors: Cursors): Catalog {
+  const byId = new Map(models.map((model) => [modelId(model), model]));
+  const ids = [...byId.keys()].toSorted();
+  for (const id of ids) refuseBadId(byId.get(id) as ModelDef);
+  return {
+    find: (id) => byId.get(id),
+    page(query, mayUse) {
+      const asked = readQuery(query, cursors);
+      if ('bucket' in asked) return asked;
+      const rest = ids.filter((id) => mayUse(id) && (!asked.after || id > asked.after));
+      const shown = rest.slice(0, asked.limit);
+      const last = shown.at(-1);
+      const more = rest.length > shown.length && last !== undefined;
+      return replyJson({
+        data: shown.map((id) => entryOf(byId.get(id) as ModelDef)),
+        has_more: more,
+        ...(more && { next_cursor: cursors.write(last) }),
+        limit: asked.limit,
+      } satisfies ModelPage);
+    },
+    notFound: (id, mayUse) => replyError('model_not_found', missing(id, ids.filter(mayUse))),
+  };
+}
+
+/** A model as the catalogue lists it. */
+export function entryOf(def: ModelDef): ModelEntry {
+  const { provider, model, billing } = def;
+  return { id: modelId(def), provider, model, billing };
+}
+
+/** Whether these segments can name a model at all. */
+export function isModelId(provider: string, model: string): boolean {
+  return (
+    provider.length <= MAX_PROVIDER_CHARS &&
+    model.length <= MAX_MODEL_CHARS &&
+    MODEL_SEGMENT.test(provider) &&
+    MODEL_SEGMENT.test(model)
+  );
+}
+
+function refuseBadId({ provider, model }: ModelDef): void {
+  if (!isModelId(provider, model)) throw new Error(`${provider}/${model} cannot be a model id`);
+}
+
+type Asked = { readonly after: string | undefined; readonly limit: number };
+
+/** A walk never restarts silently: what is not understood is refused. */
+function readQuery(query: URLSearchParams, cursors: Cursors): Asked | ReplyError {
+  const [given, ...others] = query.getAll('cursor');
+  const after = given === undefined ? undefined : cursors.read(given);
+  if (others.length > 0 || (given !== undefined && after === undefined)) {
+    return replyError('invalid_input', 'This cursor is not one of this catalog.');
+  }
+  const [limit = String(DEFAULT_LIMIT), ...more] = query.getAll('limit');
+  if (more.length > 0 || !/^[+-]?\d+$/.test(limit)) {
+    return replyError('invalid_input', 'limit must be a whole number.');
+  }
+  const asked = Number(limit);
+  return { after, limit: asked <= 0 ? DEFAULT_LIMIT : Math.min(asked, MAX_LIMIT) };
+}
+
+function missing(id: string, known: readonly string[]): string {
+  const [provider = '', model = '', ...rest] = id.split('/');
+  // What cannot be an id is not repeated: people may look at it anywhere.
+  if (rest.length > 0 || !isModelId(provider, model)) return 'This id names no model.';
+  const near = known
+    .map((other) => ({ other, steps: distance(id, other) }))
+    .filter(({ other, steps }) => steps <= Math.max(id.length, other.length) * NEAR)
+    .toSorted((a, b) => a.steps - b.steps)
+    .slice(0, MAX_SUGGESTIONS)
+    .map(({ other }) => other);
+  const hint = near.length > 0 ? ` Did you mean ${near.join(', ')}?` : '';
+  return `There is no model ${id}.${hint}`;
+}

@@ -1,0 +1,32 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/** Page cursors: the id a page ended with, signed, so that only what was handed out comes back. */
+export type Cursors = {
+  write(lastId: string): string;
+  /** The id a cursor stands after; `undefined`: it is none of ours. */
+  read(cursor: string): string | undefined;
+};
+
+const SIGNATURE_BYTES = 16;
+const MAX_CHARS = 512;
+
+/** Cursors name a place in the sort order, not an entry: they outlive changes of the catalogue. */
+export function createCursors(secret: Buffer): Cursors {
+  const sign = (id: string): Buffer =>
+    createHmac('sha256', secret)
+      .update(`model cursor\0${id}`)
+      .digest()
+      .subarray(0, SIGNATURE_BYTES);
+  const write = (id: string): string =>
+    `${Buffer.from(id).toString('base64url')}.${sign(id).toString('base64url')}`;
+  return {
+    write,
+    read(cursor) {
+      if (cursor.length > MAX_CHARS) return undefined;
+      const id = Buffer.from(cursor.split('.', 1)[0] ?? '', 'base64url').toString();
+      const expected = Buffer.from(write(id));
+      const given = Buffer.from(cursor);
+      return given.length === expected.length && timingSafeEqual(given, expected) ? id : undefined;
+    },
+  };
+}

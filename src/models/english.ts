@@ -1,0 +1,67 @@
+import type { Detail, ItemSentence, ItemToken, ItsFunction } from 'wink-nlp';
+
+/** A word or mark with its part of speech and its dictionary form. */
+export type Token = {
+  readonly text: string;
+  readonly type: string;
+  readonly pos: string;
+  readonly lemma: string;
+};
+
+/** What the English language model says of a text; computed as asked for. */
+export type EnglishText = {
+  /** From -1 to 1. */
+  sentiment(): number;
+  sentences(): { readonly text: string; readonly sentiment: number }[];
+  tokens(): Token[];
+  entities(): { readonly text: string; readonly type: string }[];
+};
+
+/** Reads a text. */
+export type English = (text: string) => Promise<EnglishText>;
+
+type Trait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
+
+/** wink-nlp with its small English model, loaded with the first text and kept. */
+export function createEnglish(): English {
+  let loading: ReturnType<typeof load> | undefined;
+  return async (text) => {
+    const { nlp, its } = await (loading ??= load());
+    const doc = nlp.readDoc(text);
+    return {
+      sentiment: () => Number(doc.out(its.sentiment)),
+      sentences: () =>
+        collect<ItemSentence>(doc.sentences()).map((sentence) => ({
+          text: sentence.out(),
+          sentiment: Number(sentence.out(its.sentiment)),
+        })),
+      tokens: () =>
+        collect<ItemToken>(doc.tokens()).map((token) => ({
+          text: token.out(),
+          type: String(token.out(its.type)),
+          pos: String(token.out(its.pos)),
+          lemma: String(token.out(its.lemma)),
+        })),
+      entities: () =>
+        (doc.entities().out(its.detail) as unknown as Detail[]).map(({ value, type }) => ({
+          text: value,
+          type,
+        })),
+    };
+  };
+}
+
+async function load() {
+  const [{ default: winkNLP }, { default: model }] = await Promise.all([
+    import('wink-nlp'),
+    import('wink-eng-lite-web-model'),
+  ]);
+  const nlp = winkNLP(model);
+  return { nlp, its: nlp.its as unknown as { readonly [trait in Trait]: ItsFunction<string> } };
+}
+
+function collect<T>(items: { each(see: (item: T) => void): void }): T[] {
+  const all: T[] = [];
+  items.each((item) => void all.push(item));
+  return all;
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/** What the owner of a key may do; what is left out is as for everybody. */
+export type Grant = {
+  readonly workspace: string;
+  /** False: the router is not switched on for this workspace. */
+  readonly enabled?: boolean | undefined;
+  /** Model ids, or `provider/*`; left out: all. */
+  readonly models?: readonly string[] | undefined;
+  readonly in_flight?: number | undefined;
+  readonly committed_cents?: number | undefined;
+  readonly requests_per_minute?: number | undefined;
+  /** What the workspace may be charged in all, in US cents; left out: nothing is counted. */
+  readonly credits_cents?: number | undefined;
+};
+
+/** The configured keys; only their digests are held. */
+export type Keys = {
+  /** What marks a value as a key; any other is an identity provider's token. */
+  readonly prefix: string;
+  readonly find: (key: string) => Grant | undefined;
+};
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+const count = z.int().min(0);
+const ENTRY = z.strictObject({
+  key: z.string().min(1),
+  workspace: z.string().min(1).max(128),
+  enabled: z.boolean().optional(),
+  models: z.array(z.string()).optional(),
+  in_flight: count.optional(),
+  committed_cents: count.optional(),
+  requests_per_minute: count.min(1).optional(),
+  credits_cents: count.optional(),
+});
+const FILE = z.strictObject({
+  prefix: z.string().default('comfyui-'),
+  keys: z.array(ENTRY),
+});
+
+/** Reads a keys file; throws with a sentence a person can act on, which never shows a key. */
+export function readKeys(path: string): Keys {
+  const { prefix, keys } = parse(path);
+  const grants = new Map<string, Grant>();
+  for (const [at, { key, ...grant }] of keys.entries()) {
+    if (!DIGEST.test(key) && !key.startsWith(prefix)) {
+      throw new Error(`--model-keys ${path}: key ${at + 1} does not start with '${prefix}'`);
+    }
+    grants.set(DIGEST.test(key) ? key : digest(key), grant);
+  }
+  return { prefix, find: (key) => grants.get(digest(key)) };
+}
+
+/** Whether a grant covers a model. */
+export function covers({ models }: Pick<Grant, 'models'>, id: string): boolean {
+  if (models === undefined) return true;
+  return models.some(
+    (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),
+  );
+}
+
+function parse(path: string): z.infer<typeof FILE> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new Error(`--model-keys ${path} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+  const parsed = FILE.safeParse(readJson(text));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.join('.') || 'the file';
+  throw new Error(`--model-keys ${path}: ${where}: ${issue?.message ?? 'is not understood'}`);
+}
+
+/** What is no JSON is left to the schema to refuse: a parser would quote from the file. */
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function digest(key: string): string {
+  return `sha256:${createHash('sha256').update(key).digest('hex')}`;
+}

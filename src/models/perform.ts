@@ -1,0 +1,134 @@
+import type { ModelCallStore } from '../ledger/ledger.ts';
+import type { Logger } from '../telemetry.ts';
+import type { JsonObject } from '../wire/json.ts';
+import type { Bucket } from '../wire/router.ts';
+import { type Admission, type Gate, createGate } from './admission.ts';
+import type { Invocation } from './invoke.ts';
+import { type ModelDef, modelId } from './model.ts';
+import { type Reply, replyError, replyInvalid } from './reply.ts';
+import { type RunEnd, type StopReason, runModel } from './run.ts';
+
+/** What a call came to, and what it costs. */
+export type Done = { readonly reply: Reply; readonly cents: number; readonly replayed?: boolean };
+
+/** What runs checked calls. */
+export type Performer = {
+  /** Takes room, runs the model on its checked input, gives the room back. */
+  perform(
+    call: Invocation & { readonly input: JsonObject; readonly isKeyed: boolean },
+  ): Promise<Done>;
+  /** Ends what runs. */
+  stop(): void;
+};
+
+type Deps = {
+  readonly modelCalls: Pick<ModelCallStore, 'chargedCents'>;
+  readonly deadlineMs: number;
+  readonly log: Logger;
+};
+
+/** One call under way. */
+type Work = Invocation & {
+  readonly input: JsonObject;
+  readonly isKeyed: boolean;
+  readonly cents: number;
+};
+
+/** Runs models within what their callers may spend, the time they have, and while somebody listens. */
+export function createPerformer(deps: Deps): Performer {
+  const gate = createGate();
+  const stops = new Set<AbortController>();
+  const run = async (work: Work): Promise<RunEnd> => {
+    const { ctx, def, visitor, input } = work;
+    const stop = new AbortController();
+    const leave = (): void => stop.abort('disconnected' satisfies StopReason);
+    stops.add(stop);
+    ctx.res.once('close', leave);
+    if (!ctx.writable) leave();
+    try {
+      const call = { input, caller: visitor.caller };
+      return await runModel({ def, call, stop, deadlineMs: deps.deadlineMs });
+    } finally {
+      ctx.res.off('close', leave);
+      stops.delete(stop);
+    }
+  };
+  return {
+    async perform(call) {
+      const work = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
+      const admission = await admit(work, gate, deps);
+      if (!admission.ok) return { reply: admission.refusal, cents: 0 };
+      try {
+        return answerEnd(work, await run(work), deps);
+      } finally {
+        admission.leave();
+      }
+    },
+    stop() {
+      for (const stop of stops) stop.abort('closing' satisfies StopReason);
+    },
+  };
+}
+
+/** Credits first: waiting does not bring them back. */
+async function admit(
+  { visitor, cents }: Work,
+  gate: Gate,
+  { modelCalls }: Deps,
+): Promise<Admission> {
+  const { workspace, creditsCents } = visitor;
+  if (creditsCents !== undefined && cents > 0) {
+    const charged = await modelCalls.chargedCents(workspace);
+    if (charged + gate.committedCents(workspace) + cents > creditsCents) {
+      const detail = `This call costs ${cents} cents, more than the workspace has left.`;
+      return { ok: false, refusal: replyError('insufficient_credits', detail) };
+    }
+  }
+  return gate.enter(workspace, cents, visitor);
+}
+
+function answerEnd(work: Work, end: RunEnd, { log, deadlineMs }: Deps): Done {
+  const { cents, def, requestId } = work;
+  switch (end.kind) {
+    case 'answer': {
+      const { contentType, body } = end;
+      const headers = { 'Cache-Control': 'no-store' };
+      return { reply: { status: 200, contentType, body, headers }, cents };
+    }
+    case 'invalid':
+      return { reply: replyInvalid(end.detail), cents: 0 };
+    case 'failed':
+      return { reply: replyError(end.bucket, end.detail), cents: costOfFailure(work, end.bucket) };
+    case 'crashed':
+      log.error({ err: end.cause, requestId, model: modelId(def) }, 'a model failed');
+      return { reply: replyError('provider_error', 'The model failed.'), cents: 0 };
+    case 'stopped':
+      return { reply: answerStop(end.reason, deadlineMs), cents: 0 };
+  }
+}
+
+function answerStop(reason: StopReason, deadlineMs: number): Reply {
+  switch (reason) {
+    case 'deadline': {
+      const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;
+      return replyError('deadline_exceeded', detail);
+    }
+    case 'disconnected':
+      return replyError('client_disconnected', 'The caller closed the connection.');
+    case 'closing':
+      return replyError('service_unavailable', 'The server is stopping.');
+  }
+}
+
+/**
+ * A time-out of the provider is billed, but under a key only an answer is: that key is free again,
+ * and is charged at most once.
+ */
+function costOfFailure(
+  { def, isKeyed, cents }: { def: ModelDef; isKeyed: boolean; cents: number },
+  bucket: Bucket,
+): number {
+  if (bucket === 'provider_timeout') return isKeyed ? 0 : cents;
+  const charges = def.billing.charges_on_policy_rejection === 'yes';
+  return bucket === 'content_policy_violation' && charges ? cents : 0;
+}

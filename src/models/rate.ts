@@ -1,0 +1,34 @@
+import { LRUCache } from 'lru-cache';
+
+/** A request allowance that refills continuously. */
+export type RateLimiter = {
+  /** Takes one request; else says in how many whole seconds there is one. */
+  take(
+    caller: string,
+    perMinute: number,
+  ): { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number };
+};
+
+type Allowance = { left: number; atMs: number };
+
+const MAX_CALLERS = 100_000;
+const MINUTE_MS = 60_000;
+
+/** Callers are forgotten once their allowance is full again. */
+export function createRateLimiter(now: () => number): RateLimiter {
+  const callers = new LRUCache<string, Allowance>({ max: MAX_CALLERS, ttl: MINUTE_MS });
+  return {
+    take(caller, perMinute) {
+      const atMs = now();
+      const before = callers.get(caller) ?? { left: perMinute, atMs };
+      const refilled = (Math.max(0, atMs - before.atMs) * perMinute) / MINUTE_MS;
+      const left = Math.min(perMinute, before.left + refilled);
+      if (left < 1) {
+        const waitMs = ((1 - left) * MINUTE_MS) / perMinute;
+        return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) };
+      }
+      callers.set(caller, { left: left - 1, atMs });
+      return { ok: true };
+    },
+  };
+}

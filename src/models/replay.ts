@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import type { ReplayHolder, ReplayRow, ReplayStore } from '../ledger/ledger.ts';
+import type { ModelLimits } from './limits.ts';
+import { type Reply, type ReplyError, Unavailable, replyError } from './reply.ts';
+
+/** A key held for a running call. */
+export type Hold = {
+  /** Keeps the answer for replay, or frees the key, before the answer goes out. */
+  settle(reply: Reply): Promise<void>;
+  /** The answer was sent, but not all of it arrived. */
+  consume(): Promise<void>;
+  release(): Promise<void>;
+  /** The call is over, whatever became of it. */
+  end(): void;
+};
+
+/** The idempotency keys of all callers. */
+export type Replays = {
+  /** Holds the key for this call, or says what a retry is answered. */
+  hold(
+    request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
+  ): Promise<
+    | { readonly kind: 'held'; readonly hold: Hold }
+    | { readonly kind: 'reply'; readonly reply: Reply }
+  >;
+  sweep(): Promise<void>;
+};
+
+type Deps = {
+  readonly store: ReplayStore;
+  readonly now: () => number;
+  readonly limits: Pick<ModelLimits, 'replayMs' | 'replayBytes' | 'replayBudgetBytes'>;
+};
+
+/** How soon a retry may hope to find its original answered. */
+const IN_FLIGHT_RETRY_S = 2;
+/** Below 500, what charges nothing and may end otherwise: the caller tops up, waits, or was gone. */
+const RELEASING: readonly number[] = [402, 408, 425, 429, 499];
+
+/**
+ * The life of an `Idempotency-Key`. Reserved rows belong to calls of this process: one that runs
+ * no longer was cut off by a kill, has answered nobody, and holds nothing.
+ */
+export function createReplays({ store, now, limits }: Deps): Replays {
+  const running = new Set<string>();
+  const holdFor = (holder: ReplayHolder): Hold => ({
+    release: () => guarded(store.release(holder)),
+    consume: () => guarded(store.consume(holder, now())),
+    end: () => void running.delete(holder.requestId),
+    async settle(reply) {
+      if (isReleasing(reply.status)) return await guarded(store.release(holder));
+      const body = Buffer.from(reply.body ?? '');
+      const { status, contentType = '' } = reply;
+      const kept = body.length + (await store.recordedBytes());
+      if (body.length > limits.replayBytes || kept > limits.replayBudgetBytes) {
+        return await guarded(store.consume(holder, now()));
+      }
+      await guarded(store.record(holder, { atMs: now(), status, contentType, body }));
+    },
+  });
+  return {
+    async hold(request) {
+      const row = { ...request, atMs: now() };
+      const freeBeforeMs = row.atMs - limits.replayMs;
+      running.add(request.requestId);
+      let found = await guarded(store.reserve(row, freeBeforeMs));
+      if (found?.state === 'reserved' && !running.has(found.requestId)) {
+        await guarded(store.release(found));
+        found = await guarded(store.reserve(row, freeBeforeMs));
+      }
+      if (found === undefined) return { kind: 'held', hold: holdFor(request) };
+      running.delete(request.requestId);
+      return { kind: 'reply', reply: answerRetry(found, request.fingerprint) };
+    },
+    sweep: () => store.expire(now() - limits.replayMs),
+  };
+}
+
+/** Tells requests apart: what is asked of which model, to the byte. */
+export function fingerprintOf(parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
+  return hash.digest('hex');
+}
+
+function isReleasing(status: number): boolean {
+  return status >= 500 || RELEASING.includes(status);
+}
+
+function answerRetry(row: ReplayRow, fingerprint: string): Reply {
+  if (row.fingerprint !== fingerprint) {
+    return conflict('This Idempotency-Key was sent with a different request: use a new one.');
+  }
+  if (row.state === 'reserved') {
+    const headers = { 'Retry-After': String(IN_FLIGHT_RETRY_S) };
+    const detail = 'The call with this Idempotency-Key is still running: send it again later.';
+    return replyError('concurrency_limit_exceeded', detail, { status: 409, headers });
+  }
+  if (row.state === 'consumed' || row.status === null || row.body === null) {
+    return conflict(
+      'The call with this Idempotency-Key is done, but its answer was not kept: use a new key.',
+    );
+  }
+  const headers = { 'Idempotent-Replayed': 'true', 'Cache-Control': 'no-store' };
+  const { status, body } = row;
+  const bucket = status >= 400 ? bucketOf(row) : undefined;
+  return {
+    status,
+    body,
+    headers,
+    ...(row.contentType && { contentType: row.contentType }),
+    ...(bucket && { bucket }),
+  };
+}
+
+/** A recorded error says its bucket itself, except for the 422. */
+function bucketOf({ body }: ReplayRow): ReplyError['bucket'] {
+  const { error_type: bucket } = JSON.parse(Buffer.from(body ?? '{}').toString()) as {
+    error_type?: ReplyError['bucket'];
+  };
+  return bucket ?? 'invalid_input';
+}
+
+function conflict(detail: string): Reply {
+  return replyError('invalid_input', detail, { status: 409 });
+}
+
+async function guarded<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new Unavailable('the ledger does not answer', { cause });
+  }
+}

@@ -1,0 +1,81 @@
+import type Koa from 'koa';
+import type { ModelCallStore } from '../ledger/ledger.ts';
+import type { Logger } from '../telemetry.ts';
+import type { Bucket } from '../wire/router.ts';
+import type { Invocation } from './invoke.ts';
+import { modelId } from './model.ts';
+import type { Done } from './perform.ts';
+import type { Hold } from './replay.ts';
+import { Unavailable } from './reply.ts';
+
+type Deps = {
+  readonly modelCalls: ModelCallStore;
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+type Settled = Invocation & {
+  readonly startedAtMs: number;
+  readonly done: Done;
+  /** The key of the call, if it has one and this is not a replay. */
+  readonly hold?: Hold;
+};
+
+/** Puts the end of a call on disk before its answer goes out, and puts it right if that gets lost. */
+export async function settle(call: Settled, deps: Deps): Promise<void> {
+  const { ctx, def, requestId, visitor, startedAtMs, done, hold } = call;
+  const record = deps.modelCalls.insert({
+    requestId,
+    workspace: visitor.workspace,
+    user: visitor.caller.user,
+    model: modelId(def),
+    startedAtMs,
+    endedAtMs: deps.now(),
+    status: done.reply.status,
+    errorType: done.reply.bucket ?? null,
+    chargedCents: done.cents,
+    replayed: done.replayed ?? false,
+  });
+  // Begun in one turn, and so one transaction: charged and kept, or neither.
+  const written = await Promise.allSettled([record, hold?.settle(done.reply)]);
+  const failure = written.find((each) => each.status === 'rejected');
+  if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
+  watchDelivery(ctx, (begun) => {
+    undelivered({ requestId, begun, cents: done.cents, hold }, deps).catch((error: unknown) =>
+      deps.log.error({ err: error, requestId }, 'an undelivered answer could not be recorded'),
+    );
+  });
+}
+
+/**
+ * Tells when an answer did not arrive whole, and whether any of it was sent. Node says `finish` of a
+ * response whose connection broke, too: it counts only while the connection is there.
+ */
+function watchDelivery(
+  { req, res, writable }: Koa.Context,
+  onShort: (begun: boolean) => void,
+): void {
+  let arrived = false;
+  if (!writable) return onShort(res.headersSent);
+  res.once('finish', () => (arrived = !req.socket.destroyed));
+  res.once('close', () => {
+    if (!arrived) onShort(res.headersSent);
+  });
+}
+
+type Lost = {
+  readonly requestId: string;
+  readonly begun: boolean;
+  readonly cents: number;
+  readonly hold: Hold | undefined;
+};
+
+/** Nothing reached the caller: nothing is charged, the key is free. Part did: the key is spent. */
+async function undelivered({ requestId, begun, cents, hold }: Lost, deps: Deps): Promise<void> {
+  const errorType = 'client_disconnected' satisfies Bucket;
+  const amended = { errorType, chargedCents: begun ? cents : 0 };
+  await Promise.all([
+    deps.modelCalls.amend(requestId, amended),
+    begun ? hold?.consume() : hold?.release(),
+  ]);
+}

@@ -1,0 +1,137 @@
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import type { ValidationDetail } from '../wire/router.ts';
+import type { ModelDef } from './model.ts';
+
+/** An input fit for its model, defaults filled in, or what is wrong with each of its fields. */
+export type Validated =
+  | { readonly ok: true; readonly input: JsonObject }
+  | { readonly ok: false; readonly detail: readonly ValidationDetail[] };
+
+/** The check of one model's input. */
+export type Validate = (body: Json) => Validated;
+
+type Complaint = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
+type Wrong = ErrorObject<string, Record<string, Json>>;
+
+/** Nobody needs more; checking everything against a flood of fields would stop everyone else. */
+const MAX_FIELDS = 256;
+const MAX_DETAILS = 100;
+const MAX_ECHO_CHARS = 1024;
+
+/** JSON types in the vocabulary that callers of such models know. */
+const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
+  string: ['string_type', 'a valid string'],
+  integer: ['int_type', 'a valid integer'],
+  number: ['float_type', 'a valid number'],
+  boolean: ['bool_type', 'a valid boolean'],
+  object: ['dict_type', 'a valid object'],
+  array: ['list_type', 'a valid list'],
+};
+
+/** Which bound a schema keyword names, and how it is said. */
+const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string, msg: string] } = {
+  minimum: ['greater_than_equal', 'ge', 'Input should be greater than or equal to'],
+  maximum: ['less_than_equal', 'le', 'Input should be less than or equal to'],
+  exclusiveMinimum: ['greater_than', 'gt', 'Input should be greater than'],
+  exclusiveMaximum: ['less_than', 'lt', 'Input should be less than'],
+  multipleOf: ['multiple_of', 'multiple_of', 'Input should be a multiple of'],
+  minLength: ['string_too_short', 'min_length', 'Fewest characters:'],
+  maxLength: ['string_too_long', 'max_length', 'Most characters:'],
+  pattern: ['string_pattern_mismatch', 'pattern', 'Input should match'],
+  minItems: ['too_short', 'min_length', 'Fewest items:'],
+  maxItems: ['too_long', 'max_length', 'Most items:'],
+};
+
+/** Prepares the check of one model's input; it is the check its schema document describes. */
+export function createValidate(def: ModelDef): Validate {
+  if (def.input === undefined) return acceptObject;
+  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true });
+  const check = ajv.compile(def.input as object);
+  return (body) => validate(check, withPlainNumbers(body));
+}
+
+function validate(check: ValidateFunction, input: Json): Validated {
+  const fields = isJsonObject(input) ? Object.keys(input).length : 0;
+  if (fields > MAX_FIELDS) return tooManyFields();
+  if (check(input)) return { ok: true, input: input as JsonObject };
+  const byPlace = new Map<string, ValidationDetail>();
+  for (const wrong of (check.errors ?? []) as Wrong[]) {
+    const detail = toDetail(wrong);
+    const place = JSON.stringify(detail.loc);
+    // One entry for each field: what is said first is what has to be put right first.
+    if (!byPlace.has(place) && byPlace.size < MAX_DETAILS) byPlace.set(place, detail);
+  }
+  return { ok: false, detail: [...byPlace.values()] };
+}
+
+/** Without a schema there is nothing to object to; what is no object is refused before. */
+const acceptObject: Validate = (body) => ({
+  ok: true,
+  input: withPlainNumbers(body) as JsonObject,
+});
+
+function tooManyFields(): Validated {
+  const msg = `Input should have at most ${MAX_FIELDS} fields`;
+  const ctx = { max_length: MAX_FIELDS };
+  return { ok: false, detail: [{ loc: ['body'], msg, type: 'too_long', ctx }] };
+}
+
+/** A copy in the numbers a computation can use, and for defaults to be filled in. */
+function withPlainNumbers(value: Json): Json {
+  if (value instanceof LosslessNumber) return Number(value.value);
+  if (Array.isArray(value)) return value.map(withPlainNumbers);
+  if (!isJsonObject(value)) return value;
+  // `Object.fromEntries` defines: a field called `__proto__` stays a field.
+  return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withPlainNumbers(v)]));
+}
+
+function toDetail(wrong: Wrong): ValidationDetail {
+  const at = wrong.instancePath.split('/').slice(1).map(segment);
+  const { missingProperty, additionalProperty } = wrong.params;
+  const named = wrong.keyword === 'required' ? missingProperty : additionalProperty;
+  const loc = ['body', ...at, ...(typeof named === 'string' ? [named] : [])];
+  return { loc, ...complaint(wrong), ...echo(wrong) };
+}
+
+/** A JSON pointer's step, unescaped; a number indexes an array. */
+function segment(text: string): string | number {
+  if (/^\d+$/.test(text)) return Number(text);
+  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function complaint({ keyword, params, schema, message }: Wrong): Complaint {
+  const bound = BOUNDS[keyword];
+  if (bound) {
+    const [type, name, msg] = bound;
+    return { type, msg: `${msg} ${String(schema)}`, ctx: { [name]: schema as Json } };
+  }
+  switch (keyword) {
+    case 'required':
+      return { type: 'missing', msg: 'Field required' };
+    case 'additionalProperties':
+      return { type: 'extra_forbidden', msg: 'Extra inputs are not permitted' };
+    case 'type': {
+      const [type, what] = TYPE_WORDS[params.type as string] ?? ['type_error', 'another type'];
+      return { type, msg: `Input should be ${what}` };
+    }
+    case 'enum': {
+      const expected = (schema as Json[]).map((value) => JSON.stringify(value)).join(' or ');
+      return { type: 'literal_error', msg: `Input should be ${expected}`, ctx: { expected } };
+    }
+    default:
+      return { type: 'value_error', msg: `Input ${message ?? 'is not accepted'}` };
+  }
+}
+
+/** Only what is short: a picture is not sent back because its width is wrong. */
+function echo({ keyword, data, params }: Wrong): { readonly input?: Json } {
+  if (keyword === 'required') return {};
+  const value =
+    keyword === 'additionalProperties'
+      ? (data as JsonObject)[params.additionalProperty as string]
+      : (data as Json);
+  if (value === undefined || (typeof value === 'object' && value !== null)) return {};
+  if (typeof value === 'string' && value.length > MAX_ECHO_CHARS) return {};
+  return { input: value };
+}

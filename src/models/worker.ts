@@ -1,0 +1,57 @@
+/** Entry of the worker threads that run models. */
+import type { JsonObject } from '../wire/json.ts';
+import { createEnglish } from './english.ts';
+import { type Files, InputFault, type Made, type Task, type TaskEnd } from './thread-model.ts';
+import { THREAD_MODELS } from './thread-models.ts';
+
+const context = { readEnglish: createEnglish() };
+
+/** Runs one model; what it cannot work on comes back as a value. */
+export async function runTask({ model, input, files }: Task): Promise<TaskEnd> {
+  const def = THREAD_MODELS.find((each) => each.model === model);
+  if (def === undefined) throw new Error(`no model ${model}`);
+  try {
+    const given = { ...decodeFiles(input, def.files ?? [], files), ...files };
+    return deliver(await def.compute(input, given, context), input);
+  } catch (error) {
+    if (error instanceof InputFault) return { kind: 'invalid', detail: [error.detail] };
+    throw error;
+  }
+}
+
+/** The files that came within the input. */
+function decodeFiles(input: JsonObject, fields: readonly string[], assets: Files): Files {
+  const here = fields.flatMap((field) => {
+    const text = input[field];
+    return typeof text === 'string' && !(field in assets) ? [[field, decode(field, text)]] : [];
+  });
+  return Object.fromEntries(here) as Files;
+}
+
+function decode(field: string, text: string): Uint8Array {
+  const comma = text.startsWith('data:') ? text.indexOf(',') : -1;
+  const isBase64 = comma < 0 ? !text.startsWith('data:') : text.slice(0, comma).endsWith(';base64');
+  const base64 = text.slice(comma + 1);
+  if (isBase64 && /^[A-Za-z0-9+/_\s-]*={0,2}\s*$/.test(base64))
+    return Buffer.from(base64, 'base64');
+  const msg = 'Input should be base64, a base64 data: URL, or the id of an asset';
+  throw new InputFault(field, { type: 'base64_decode', msg });
+}
+
+/** The answer as the input asks for it; an asset is not this thread's to make. */
+function deliver(made: Made, input: JsonObject): TaskEnd {
+  if (made.kind === 'json') return answer(made.value);
+  const { bytes, contentType, facts } = made;
+  if (input.output === 'binary') return { kind: 'answer', contentType, body: bytes };
+  if (input.output === 'asset') return made;
+  const name = contentType.split('/', 1)[0] ?? 'file';
+  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return answer({
+    [name]: { content_type: contentType, size_bytes: bytes.length, ...facts, base64 },
+  });
+}
+
+function answer(value: JsonObject): TaskEnd {
+  const body = Buffer.from(JSON.stringify(value));
+  return { kind: 'answer', contentType: 'application/json', body };
+}

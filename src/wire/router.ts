@@ -1,0 +1,69 @@
+import type { Json, JsonObject } from './json.ts';
+
+/**
+ * The closed set of error buckets, in the contract's order, with the status each is answered with.
+ * `client_disconnected` is written to the audit record only: nobody is left to receive it.
+ */
+export const BUCKET_STATUS = {
+  invalid_input: 400,
+  content_policy_violation: 400,
+  provider_error: 502,
+  provider_timeout: 504,
+  insufficient_credits: 402,
+  model_not_found: 404,
+  unauthorized: 401,
+  forbidden: 403,
+  concurrency_limit_exceeded: 429,
+  client_disconnected: 499,
+  internal_error: 500,
+  deadline_exceeded: 504,
+  not_enabled: 403,
+  service_unavailable: 503,
+  rate_limited: 429,
+} as const;
+
+/** Why a call was not answered with a result. */
+export type Bucket = keyof typeof BUCKET_STATUS;
+
+/** Header names that must be said twice: by the contract's name and by the one real clients read. */
+export const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
+/** On every error; on a 422 the only place that names the bucket. */
+export const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
+
+/** Body of every router error but the 422. */
+export type RouterError = { readonly detail: string; readonly error_type: Bucket };
+
+/** One offending field of a 422; `type` is an open vocabulary, `loc` starts with `body`. */
+export type ValidationDetail = {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+  readonly ctx?: JsonObject;
+  readonly input?: Json;
+};
+
+/** Billing facts of a model; anything but `no` may mean that a refused call is charged. */
+export type ModelBilling = { readonly charges_on_policy_rejection: string };
+
+/** A model as the catalogue lists it. */
+export type ModelEntry = {
+  readonly id: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly billing: ModelBilling;
+};
+
+/** One page of the catalogue. */
+export type ModelPage = {
+  readonly data: readonly ModelEntry[];
+  readonly has_more: boolean;
+  readonly next_cursor?: string;
+  readonly limit: number;
+};
+
+/** What either segment of a model id may be made of. */
+export const MODEL_SEGMENT = /^[a-z0-9]+([._-][a-z0-9]+)*$/;
+/** Longest first segment of a model id. */
+export const MAX_PROVIDER_CHARS = 64;
+/** Longest second segment of a model id. */
+export const MAX_MODEL_CHARS = 128;

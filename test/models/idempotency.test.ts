@@ -1,0 +1,395 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import type { ModelDef } from '../../src/models/model.ts';
+import { dial, requestText } from '../support/raw-socket.ts';
+import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
+
+let router: OpenRouter;
+afterEach(() => router.close());
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const KEY = { 'Idempotency-Key': 'k-1' };
+
+/** A model that counts its runs in its answers. */
+function counting(more: Partial<ModelDef> = {}) {
+  const seen = { runs: 0 };
+  const run: ModelDef['run'] = async () => {
+    seen.runs++;
+    const body = Buffer.from(`{"run": ${seen.runs},  "ü": 1.0}`);
+    return { kind: 'answer', contentType: 'application/json', body };
+  };
+  return { seen, def: model({ model: 'counting', run, ...more }) };
+}
+
+/** A model that ends as the list says, then with an answer. */
+function ending(...ends: Awaited<ReturnType<ModelDef['run']>>[]) {
+  const seen = { runs: 0 };
+  const ok = { kind: 'answer', contentType: 'text/plain', body: Buffer.from('ok') } as const;
+  return { seen, def: model({ model: 'ending', run: async () => ends[seen.runs++] ?? ok }) };
+}
+
+describe('recorded', () => {
+  test('the same request again is the original answer byte for byte, marked, under its own request id', async () => {
+    const { def, seen } = counting();
+    router = await openRouter({ models: [def] });
+    const first = await router.run('test/counting', { a: 1 }, KEY);
+    const again = await router.run('test/counting', { a: 1 }, KEY);
+    expect([again.status, again.text, seen.runs]).toEqual([200, first.text, 1]);
+    expect(again.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect(first.headers.get('idempotent-replayed')).toBeNull();
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    const ids = [first, again].map(({ headers }) => headers.get('x-service-request-id'));
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  test('a binary answer is replayed to the byte', async () => {
+    const body = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+    const bytes = model({
+      model: 'bytes',
+      run: async () => ({ kind: 'answer', contentType: 'audio/wav', body }),
+    });
+    router = await openRouter({ models: [bytes] });
+    const init = { method: 'POST', headers: { 'X-API-Key': 'a', ...KEY }, body: '{}' };
+    const url = `${router.url}/v1/models/test/bytes`;
+    await (await fetch(url, init)).arrayBuffer();
+    const again = await fetch(url, init);
+    expect(again.headers.get('content-type')).toBe('audio/wav');
+    expect(Buffer.from(await again.arrayBuffer())).toEqual(body);
+  });
+
+  test('without a key every call runs', async () => {
+    const { def, seen } = counting();
+    router = await openRouter({ models: [def] });
+    for (let i = 0; i < 3; i++) await router.run('test/counting', {});
+    expect(seen.runs).toBe(3);
+  });
+
+  test.each([
+    ['body', 'test/counting', { a: 2 }],
+    ['spelling of the body', 'test/counting', '{"a": 1}'],
+    ['query', 'test/counting?x=1', { a: 1 }],
+    ['model', 'test/other', { a: 1 }],
+  ])('the same key with another %s is a 409', async (_, id, body) => {
+    const { def, seen } = counting();
+    router = await openRouter({ models: [def, model({ model: 'other' })] });
+    await router.run('test/counting', { a: 1 }, KEY);
+    const answer = await router.run(id, body, KEY);
+    expect(errorOf(answer)).toEqual(said(409, 'invalid_input'));
+    expect(answer.headers.get('retry-after')).toBeNull();
+    expect(seen.runs).toBe(1);
+  });
+
+  test('the same key of another credential is another key', async () => {
+    const { def, seen } = counting();
+    router = await openRouter({ models: [def] });
+    await router.run('test/counting', {}, KEY);
+    const other = await router.run('test/counting', {}, { ...KEY, 'X-API-Key': 'bob' });
+    expect([other.json.run, seen.runs]).toEqual([2, 2]);
+  });
+
+  test('is kept for 24 hours, which a retry does not extend', async () => {
+    const { def, seen } = counting();
+    router = await openRouter({ models: [def] });
+    await router.run('test/counting', {}, KEY);
+    router.advance(DAY_MS - 60_000);
+    expect((await router.run('test/counting', {}, KEY)).headers.get('idempotent-replayed')).toBe(
+      'true',
+    );
+    router.advance(2 * 60_000);
+    const later = await router.run('test/counting', {}, KEY);
+    expect([later.headers.get('idempotent-replayed'), seen.runs]).toEqual([null, 2]);
+  });
+
+  test('a 422 that was answered is replayed, with its bucket; another body under its key is a 409', async () => {
+    const { def } = counting({ input: { type: 'object', required: ['a'], properties: { a: {} } } });
+    router = await openRouter({ models: [def] });
+    const first = await router.run('test/counting', {}, KEY);
+    const again = await router.run('test/counting', {}, KEY);
+    expect([again.status, again.text]).toEqual([422, first.text]);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(again.headers.get('x-service-error-type')).toBe('invalid_input');
+    expect((await router.run('test/counting', { a: 1 }, KEY)).status).toBe(409);
+  });
+
+  test('a refusal on content-policy grounds is replayed: it would be the same again', async () => {
+    const { def, seen } = ending({
+      kind: 'failed',
+      bucket: 'content_policy_violation',
+      detail: 'no',
+    });
+    router = await openRouter({ models: [def] });
+    const first = await router.run('test/ending', {}, KEY);
+    const again = await router.run('test/ending', {}, KEY);
+    expect(errorOf(again)).toEqual(said(400, 'content_policy_violation'));
+    expect([again.text, seen.runs]).toEqual([first.text, 1]);
+  });
+
+  test('is charged once, however often it is replayed', async () => {
+    const { def } = counting({ priceCents: () => 5 });
+    router = await openRouter({ models: [def] });
+    for (let i = 0; i < 4; i++) await router.run('test/counting', {}, KEY);
+    expect(await router.ledger.modelCalls.chargedCents('user of ann')).toBe(5);
+  });
+
+  test('a replay has an audit record of its own', async () => {
+    router = await openRouter();
+    await router.run('test/echo', {}, KEY);
+    const { headers } = await router.run('test/echo', {}, KEY);
+    const row = await router.ledger.modelCalls.get(headers.get('x-service-request-id') ?? '');
+    expect(row).toMatchObject({ replayed: true, chargedCents: 0, status: 200 });
+  });
+
+  test('a replay takes no place among the running calls', async () => {
+    const { def, begun, answer } = steppedModel();
+    router = await openRouter({ models: [def, model({ model: 'echo' })], limits: { inFlight: 1 } });
+    await router.run('test/echo', {}, KEY);
+    const running = router.run('test/stepped', {});
+    await begun(1);
+    expect((await router.run('test/echo', {}, KEY)).status).toBe(200);
+    answer();
+    await running;
+  });
+});
+
+describe('reserved', () => {
+  test('the same key while the original runs is a 409 with Retry-After; then it is a replay', async () => {
+    const { def, begun, answer, runs } = steppedModel();
+    router = await openRouter({ models: [def] });
+    const original = router.run('test/stepped', {}, KEY);
+    await begun(1);
+    const early = await router.run('test/stepped', {}, KEY);
+    expect(errorOf(early)).toEqual(said(409, 'concurrency_limit_exceeded'));
+    expect(early.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    answer({ done: 1 });
+    await original;
+    const late = await router.run('test/stepped', {}, KEY);
+    expect([late.json, late.headers.get('idempotent-replayed')]).toEqual([{ done: 1 }, 'true']);
+    expect(runs).toHaveLength(1);
+  });
+
+  test('a different body while the original runs is a 409 that no waiting helps', async () => {
+    const { def, begun, answer } = steppedModel();
+    router = await openRouter({ models: [def] });
+    const original = router.run('test/stepped', {}, KEY);
+    await begun(1);
+    const other = await router.run('test/stepped', { b: 1 }, KEY);
+    expect(errorOf(other)).toEqual(said(409, 'invalid_input'));
+    expect(other.headers.get('retry-after')).toBeNull();
+    answer();
+    await original;
+  });
+
+  test('of fifty calls at once with one key a single one runs', async () => {
+    const { def, seen } = counting({
+      run: async () => {
+        seen.runs++;
+        await sleep(50);
+        return { kind: 'answer', contentType: 'text/plain', body: Buffer.from(String(seen.runs)) };
+      },
+    });
+    router = await openRouter({ models: [def] });
+    const calls = Array.from({ length: 50 }, () => router.run('test/counting', {}, KEY));
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect(seen.runs).toBe(1);
+    expect(new Set(statuses)).toEqual(new Set([200, 409]));
+    expect((await router.run('test/counting', {}, KEY)).text).toBe('1');
+  });
+
+  test('fifty keys at once are fifty runs, each replayed as its own', async () => {
+    router = await openRouter({ limits: { inFlight: 100 } });
+    const run = (i: number) => router.run('test/echo', { i }, { 'Idempotency-Key': `many-${i}` });
+    const all = Array.from({ length: 50 }, (_, i) => i);
+    await Promise.all(all.map(run));
+    const again = await Promise.all(all.map(run));
+    expect(again.map(({ json }) => json.echo.i)).toEqual(all);
+    expect(again.every(({ headers }) => headers.get('idempotent-replayed'))).toBe(true);
+  });
+});
+
+describe('released', () => {
+  test.each([
+    ['provider_error', 502],
+    ['provider_timeout', 504],
+    ['service_unavailable', 503],
+  ] as const)('after %s a retry with the same key runs again', async (bucket, status) => {
+    const { def, seen } = ending({ kind: 'failed', bucket, detail: 'once' });
+    router = await openRouter({ models: [def] });
+    expect((await router.run('test/ending', {}, KEY)).status).toBe(status);
+    const again = await router.run('test/ending', {}, KEY);
+    expect([again.status, again.headers.get('idempotent-replayed'), seen.runs]).toEqual([
+      200,
+      null,
+      2,
+    ]);
+  });
+
+  test('after a model that broke', async () => {
+    let runs = 0;
+    const broken = model({
+      model: 'broken',
+      run: async () => {
+        if (++runs === 1) throw new Error('once');
+        return { kind: 'answer', contentType: 'text/plain', body: Buffer.from('ok') };
+      },
+    });
+    router = await openRouter({ models: [broken] });
+    expect((await router.run('test/broken', {}, KEY)).status).toBe(502);
+    expect((await router.run('test/broken', {}, KEY)).text).toBe('ok');
+  });
+
+  test('after the server deadline', async () => {
+    const { def, runs } = steppedModel();
+    router = await openRouter({ models: [def], limits: { deadlineMs: 20 } });
+    expect((await router.run('test/stepped', {}, KEY)).status).toBe(504);
+    expect((await router.run('test/stepped', {}, KEY)).status).toBe(504);
+    expect(runs).toHaveLength(2);
+  });
+
+  test('after a 429 for want of room', async () => {
+    const { def, begun, answer } = steppedModel();
+    router = await openRouter({ models: [def], limits: { inFlight: 1 } });
+    const running = router.run('test/stepped', {});
+    await begun(1);
+    expect((await router.run('test/stepped', {}, KEY)).status).toBe(429);
+    answer();
+    await running;
+    const retry = router.run('test/stepped', {}, KEY);
+    await begun(2);
+    answer();
+    expect((await retry).status).toBe(200);
+  });
+
+  test('a caller who went away before the answer may send the key again: it runs again', async () => {
+    const { def, begun, answer } = steppedModel();
+    router = await openRouter({ models: [def] });
+    const wire = await dial(router.port);
+    const headers = ['X-API-Key: ann', 'Idempotency-Key: k-1'];
+    wire.send(requestText('/v1/models/test/stepped', { method: 'POST', headers, body: '{}' }));
+    await begun(1);
+    wire.reset();
+    await expect
+      .poll(() => router.lines.some((line) => line.errorType === 'client_disconnected'))
+      .toBe(true);
+    const retry = router.run('test/stepped', {}, KEY);
+    await begun(2);
+    answer({ again: true });
+    expect((await retry).json).toEqual({ again: true });
+  });
+
+  test('a key reserved by a process that is gone', async () => {
+    const ledger = createMemoryLedger();
+    const row = {
+      scope: 'user of ann',
+      key: 'k-1',
+      fingerprint: 'x',
+      requestId: 'dead',
+      atMs: Date.now(),
+    };
+    await ledger.replays.reserve(row, 0);
+    router = await openRouter({ ledger });
+    const calls = Array.from({ length: 5 }, () => router.run('test/echo', {}, KEY));
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(0);
+    expect(statuses.every((status) => [200, 409].includes(status))).toBe(true);
+    await ledger.close();
+  });
+});
+
+describe('consumed, not replayable', () => {
+  const expectSpent = async () => {
+    const retry = await router.run('test/counting', {}, KEY);
+    expect(errorOf(retry)).toEqual(said(409, 'invalid_input'));
+    expect(retry.headers.get('retry-after')).toBeNull();
+    const fresh = await router.run('test/counting', {}, { 'Idempotency-Key': 'fresh' });
+    expect(fresh.status).toBe(200);
+  };
+
+  test('an answer over the replay cap reaches its caller, and its key is spent', async () => {
+    const { def } = counting();
+    router = await openRouter({ models: [def], limits: { replayBytes: 5 } });
+    expect((await router.run('test/counting', {}, KEY)).json.run).toBe(1);
+    await expectSpent();
+  });
+
+  test('so is the key of one for which there is no room among all that are kept', async () => {
+    const { def } = counting();
+    router = await openRouter({ models: [def], limits: { replayBudgetBytes: 5 } });
+    await router.run('test/counting', {}, KEY);
+    await expectSpent();
+  });
+
+  test('an answer of which only a part arrived', async () => {
+    const big = Buffer.alloc(16 * 1024 * 1024, 1);
+    let runs = 0;
+    const { def } = counting({
+      run: async () => ({
+        kind: 'answer',
+        contentType: 'application/octet-stream',
+        body: ++runs === 1 ? big : Buffer.from('small'),
+      }),
+      priceCents: () => 3,
+    });
+    router = await openRouter({ models: [def], limits: { replayBytes: 2 ** 30 } });
+    const wire = await dial(router.port);
+    const headers = ['X-API-Key: ann', 'Idempotency-Key: k-1'];
+    wire.send(requestText('/v1/models/test/counting', { method: 'POST', headers, body: '{}' }));
+    await wire.received(1000);
+    wire.reset();
+    const charged = () => router.ledger.modelCalls.chargedCents('user of ann');
+    await expect.poll(async () => (await router.ledger.replays.recordedBytes()) === 0).toBe(true);
+    expect(await charged()).toBe(3);
+    await expectSpent();
+  });
+});
+
+describe('the key itself', () => {
+  test.each([
+    ['none at all', ''],
+    ['more than 255', 'x'.repeat(256)],
+  ])('with %s characters it is a 400 invalid_input', async (_, key) => {
+    router = await openRouter();
+    const answer = await router.run('test/echo', {}, { 'Idempotency-Key': key });
+    expect(errorOf(answer)).toEqual(said(400, 'invalid_input'));
+  });
+
+  test('of 255 characters it is taken', async () => {
+    router = await openRouter();
+    const answer = await router.run('test/echo', {}, { 'Idempotency-Key': 'x'.repeat(255) });
+    expect(answer.status).toBe(200);
+  });
+
+  test('means nothing on a read', async () => {
+    router = await openRouter();
+    const answers = [
+      await router.call('/v1/models', { headers: KEY }),
+      await router.call('/v1/models/test/echo', { headers: KEY }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test.each([
+    ['401', () => router.run('test/echo', {}, { ...KEY, 'X-API-Key': '' }), 401],
+    ['404', () => router.run('test/none', {}, KEY), 404],
+    ['400', () => router.run('test/echo', 'no json', KEY), 400],
+  ])('is not held by a call that is refused with %s', async (_, refused, status) => {
+    router = await openRouter();
+    expect((await refused()).status).toBe(status);
+    expect((await router.run('test/echo', {}, KEY)).status).toBe(200);
+  });
+});
+
+test('closing the router answers what runs with 503 service_unavailable and frees its keys', async () => {
+  const ledger = createMemoryLedger();
+  const { def, begun } = steppedModel();
+  router = await openRouter({ models: [def], ledger });
+  const running = router.run('test/stepped', {}, KEY).catch(() => undefined);
+  await begun(1);
+  await router.close();
+  const answered = await running;
+  expect([undefined, 503]).toContain(answered?.status);
+  router = await openRouter({ models: [model({ model: 'stepped' })], ledger });
+  const retry = await router.run('test/stepped', {}, KEY);
+  expect([retry.status, retry.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  await ledger.close();
+});

@@ -1,0 +1,264 @@
+// The embedded router as people start it: a process of its own, killed, stopped and started again.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { dial, requestText } from '../support/raw-socket.ts';
+import { filesWith } from '../support/unharmed.ts';
+import { type Answer, errorOf, read, said } from './open.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const SECRET_KEY = 'comfyui-canary-7Qx1';
+
+let dataDir: string;
+let server: Holdover;
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
+});
+afterEach(async () => {
+  await server?.dispose();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+async function start(limits: object = {}, args: readonly string[] = []): Promise<void> {
+  server = await startHoldover({
+    dataDir,
+    args: ['--model-limits', JSON.stringify(limits), ...args],
+  });
+}
+
+async function run(model: string, body: object, key: string): Promise<Answer> {
+  return await read(
+    await fetch(`${server.url}/v1/models/local/${model}`, {
+      method: 'POST',
+      headers: { 'X-API-Key': SECRET_KEY, 'Idempotency-Key': key },
+      body: JSON.stringify(body),
+    }),
+  );
+}
+
+function request(body: object, key: string): string {
+  return requestText('/v1/models/local/delay', {
+    method: 'POST',
+    headers: [`X-API-Key: ${SECRET_KEY}`, `Idempotency-Key: ${key}`],
+    body: JSON.stringify(body),
+  });
+}
+
+const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
+
+describe('kill -9', () => {
+  test('after the answer: it is replayed byte for byte by the next process, to this body alone', async () => {
+    await start();
+    const body = { width: 64, height: 64, seed: 3 };
+    const first = await run('procedural-image', body, 'k');
+    await server.kill9();
+    await start();
+    const again = await run('procedural-image', body, 'k');
+    expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, 'true']);
+    const other = await run('procedural-image', { ...body, seed: 4 }, 'k');
+    expect(errorOf(other)).toEqual(said(409, 'invalid_input'));
+  });
+
+  test('during the run: nothing was answered, the key is free and the retry runs', async () => {
+    await start();
+    const wire = await dial(server.port);
+    wire.send(request({ seconds: 60 }, 'k'));
+    const busy = async () => (await run('delay', { seconds: 60 }, 'k')).status;
+    await expect.poll(busy).toBe(409);
+    await server.kill9();
+    await start();
+    const other = await run('delay', { seconds: 0, echo: 'again' }, 'k');
+    expect([other.json, replayed(other)]).toEqual([{ waited_seconds: 0, echo: 'again' }, null]);
+  });
+
+  test('between run and answer, at any moment: each key then answers once more, and is never stuck', async () => {
+    for (let round = 0; round < 4; round++) {
+      await start();
+      const told = new Map<string, string>();
+      const calls = Array.from({ length: 6 }, async (_, i) => {
+        const [key, echo] = [`${round}-${i}`, `answer ${round}-${i}`];
+        // They end within a few milliseconds of each other, and of the kill.
+        const answer = await run('delay', { seconds: 0.04 + i * 0.004, echo }, key).catch(
+          () => undefined,
+        );
+        if (answer?.status === 200) told.set(key, answer.text);
+      });
+      await new Promise((resolve) => setTimeout(resolve, 60 + round * 9));
+      await server.kill9();
+      await Promise.all(calls);
+      await start();
+      for (let i = 0; i < 6; i++) {
+        const [key, echo] = [`${round}-${i}`, `answer ${round}-${i}`];
+        const retry = await run('delay', { seconds: 0.04 + i * 0.004, echo }, key);
+        expect([key, retry.status, retry.json.echo]).toEqual([key, 200, echo]);
+        // What was told is told again, not run again.
+        if (told.has(key)) expect([key, replayed(retry)]).toEqual([key, 'true']);
+      }
+      await server.kill9();
+    }
+  });
+
+  test('charges are not lost and not doubled', async () => {
+    const keys = join(dataDir, 'keys.json');
+    const grant = { key: SECRET_KEY, workspace: 'w', credits_cents: 30 };
+    await writeFile(keys, JSON.stringify({ keys: [grant] }));
+    const priced = { seconds: 0, price_cents: 20 };
+    await start({}, ['--model-keys', keys]);
+    expect((await run('delay', priced, 'k')).status).toBe(200);
+    await server.kill9();
+    await start({}, ['--model-keys', keys]);
+    expect(replayed(await run('delay', priced, 'k'))).toBe('true');
+    expect(errorOf(await run('delay', priced, 'k2'))).toEqual(said(402, 'insufficient_credits'));
+    expect((await run('delay', { ...priced, price_cents: 10 }, 'k3')).status).toBe(200);
+  });
+});
+
+describe('an ordinary stop', () => {
+  test('ends running calls at once with 503 service_unavailable, and frees their keys', async () => {
+    await start();
+    const running = run('delay', { seconds: 600 }, 'k').catch(() => undefined);
+    await expect.poll(async () => (await run('delay', { seconds: 600 }, 'k')).status).toBe(409);
+    expect(await server.terminate()).toBe(0);
+    const answer = await running;
+    expect(answer && errorOf(answer)).toEqual(said(503, 'service_unavailable'));
+    await start();
+    expect((await run('delay', { seconds: 0 }, 'k')).status).toBe(200);
+  });
+
+  test('does not wait for a model that computes', async () => {
+    await start();
+    const huge = { width: 2048, height: 2048, octaves: 8 };
+    const running = Promise.all(
+      [1, 2, 3].map((i) =>
+        run('procedural-image', { ...huge, seed: i }, `k${i}`).catch(() => undefined),
+      ),
+    );
+    await expect
+      .poll(async () => (await run('procedural-image', { ...huge, seed: 3 }, 'k3')).status)
+      .toBe(409);
+    expect(await server.terminate()).toBe(0);
+    await running;
+    expect(server.log()).not.toMatch(/"level":[56]0/);
+  });
+});
+
+describe('limits', () => {
+  test('a model that computes too long is ended, its thread with it, and the next call is served', async () => {
+    await start({ deadlineMs: 150 });
+    const huge = { width: 2048, height: 2048, octaves: 8 };
+    const late = await run('procedural-image', huge, 'k');
+    expect(errorOf(late)).toEqual(said(504, 'deadline_exceeded'));
+    // A thread of its own starts meanwhile.
+    const next = async () => (await run('digest', { text: 'x' }, `n${Math.random()}`)).status;
+    await expect.poll(next, { timeout: 10_000 }).toBe(200);
+  });
+
+  test('a call that waits for the thread of another is served when that one is given up', async () => {
+    await start();
+    const wire = await dial(server.port);
+    const body = JSON.stringify({ width: 2048, height: 2048, octaves: 8 });
+    const headers = [`X-API-Key: ${SECRET_KEY}`, 'Idempotency-Key: heavy'];
+    const target = '/v1/models/local/procedural-image';
+    wire.send(requestText(target, { method: 'POST', headers, body }));
+    await expect.poll(async () => (await run('procedural-image', {}, 'heavy')).status).toBe(409);
+    const waiting = run('digest', { text: 'x' }, 'light');
+    wire.reset();
+    expect((await waiting).status).toBe(200);
+  });
+
+  test('calls beyond what may wait for a processor are a 503 service_unavailable', async () => {
+    await start({ maxWaiting: 1, inFlight: 50 });
+    const paint = (i: number) =>
+      run('procedural-image', { width: 1024, height: 1024, seed: i }, `k${i}`);
+    const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(paint));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBe(4);
+    for (const answer of refused) expect(errorOf(answer)).toEqual(said(503, 'service_unavailable'));
+  });
+
+  test('the flags set them', async () => {
+    await start({}, ['--model-rate', '2', '--model-calls', '1', '--model-spend', '5']);
+    expect(
+      (await run('delay', { seconds: 0, price_cents: 6 }, 'a')).headers.get(
+        'x-committed-spend-limit',
+      ),
+    ).toBe('5');
+    await run('delay', { seconds: 0 }, 'b');
+    expect(errorOf(await run('delay', { seconds: 0 }, 'c'))).toEqual(said(429, 'rate_limited'));
+  });
+});
+
+describe('a start', () => {
+  test('with a keys file that is not there says so, with exit code 2', async () => {
+    const { code, stderr } = await runHoldover([
+      '--port',
+      '0',
+      '--model-keys',
+      '/nowhere/keys.json',
+    ]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--model-keys')]);
+  });
+
+  test('with a keys file that is wrong says where, without showing a key', async () => {
+    const keys = join(dataDir, 'keys.json');
+    await writeFile(keys, JSON.stringify({ keys: [{ key: 'sk-secret', workspace: 'w' }] }));
+    const args = ['--port', '0', '--data-dir', dataDir, '--model-keys', keys];
+    const { code, stderr } = await runHoldover(args);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('key 1')]);
+    expect(stderr).not.toContain('sk-secret');
+  });
+
+  test('the curl of the README works', async () => {
+    await start();
+    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const commands = [...readme.matchAll(/^curl (.*\/v1\/models.*)$/gm)].map(
+      ([, rest = '']) => rest,
+    );
+    expect(commands.length).toBeGreaterThan(0);
+    for (const command of commands) {
+      const url = /http:\/\/127\.0\.0\.1:8188([^\s']*)/.exec(command)?.[1] ?? '';
+      const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, n = '', v = '']) => [
+        n,
+        v,
+      ]);
+      const body = /-d '([^']*)'/.exec(command)?.[1];
+      const init = {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: headers as [string, string][],
+      };
+      const answer = await fetch(server.url + url, {
+        ...init,
+        ...(body !== undefined && { body }),
+      });
+      await answer.arrayBuffer();
+      expect([command, answer.status]).toEqual([command, 200]);
+    }
+  });
+});
+
+test('a key is neither logged nor stored', async () => {
+  await start();
+  await run('digest', { text: 'x' }, 'k');
+  await run('delay', { seconds: 0 }, 'k2');
+  expect(server.log()).not.toContain(SECRET_KEY);
+  await server.terminate();
+  expect(filesWith(dataDir, SECRET_KEY)).toEqual([]);
+});
+
+test('an endless line of slow callers who vanish leaves nothing running', async () => {
+  await start({ inFlight: 3 });
+  for (let round = 0; round < 3; round++) {
+    const wires = await Promise.all([1, 2, 3].map(() => dial(server.port)));
+    for (const [i, wire] of wires.entries()) wire.send(request({ seconds: 60 }, `${round}-${i}`));
+    await expect
+      .poll(async () => (await run('delay', { seconds: 0 }, `probe${Math.random()}`)).status)
+      .toBe(429);
+    for (const wire of wires) wire.reset();
+    const left = () => server.log().match(/"errorType":"client_disconnected"/g)?.length;
+    await expect.poll(left, { timeout: 10_000 }).toBe(3 * (round + 1));
+  }
+  expect((await run('delay', { seconds: 0 }, 'last')).status).toBe(200);
+});
