@@ -7,6 +7,9 @@ export type DataDir = {
   readonly root: string;
   readonly database: string;
   readonly spool: string;
+  readonly userData: string;
+  /** Copies of node definitions, for the time after a restart. */
+  readonly objectInfo: string;
   /** Signs download addresses and tells users apart; made once, readable by the owner only. */
   readonly secret: Buffer;
 };
@@ -21,7 +24,15 @@ export function openDataDir(root: string): DataDir {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`--data-dir ${root} cannot be used: ${reason}`, { cause: error });
   }
-  return { root, database: join(root, 'holdover.db'), spool, secret: secretIn(root) };
+  const userData = join(root, 'userdata');
+  return {
+    root,
+    database: join(root, 'holdover.db'),
+    spool,
+    userData,
+    objectInfo: join(root, 'object-info'),
+    secret: secretIn(root),
+  };
 }
 
 function secretIn(root: string): Buffer {

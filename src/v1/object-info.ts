@@ -1,125 +1,132 @@
 import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
-import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
-import type { ClassInfo, ObjectInfo } from '../wire/v1.ts';
-import { contentTypeOf } from './served-as.ts';
+import type { Definitions } from '../wire/definitions.ts';
+import { stringifyJson } from '../wire/json.ts';
+import { createSlots } from './render.ts';
+import { type Uploads, takesUploads, uploadsOf, withFiles } from './upload-combos.ts';
+
+/** An answer as it travels: one that is known to be the same is not sent again. */
+export type Served = { readonly etag: string; readonly body: Buffer };
+
+export type Encoding = 'br' | 'gzip';
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export type UserObjectInfo = {
-  /** Every class, JSON in UTF-8. */
-  all(user: string): Promise<Buffer>;
+  /** Every class. Users whose files make no difference share the bytes. */
+  all(definitions: Definitions, user: string): Promise<Variant>;
   /** One class by its name, or `{}`: v1 answers 200 for a class nobody has. */
-  one(user: string, name: string): Promise<string>;
+  one(definitions: Definitions, user: string, name: string): Promise<Served>;
 };
 
-/** Which kinds of file an upload button offers. */
-const UPLOAD_FAMILIES: { readonly [flag: string]: readonly string[] } = {
-  image_upload: ['image'],
-  audio_upload: ['audio', 'video'],
-  video_upload: ['video'],
+/** The whole text for certain files, and its compressed forms once somebody asked. */
+export type Variant = Served & { compressed(encoding: Encoding): Promise<Served> };
+
+const CACHE_BYTES = 128 * 1024 * 1024;
+const COMPRESSED_AT_ONCE = 2;
+
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+
+/** Both work on threads of their own. */
+const COMPRESS: { readonly [name in Encoding]: (body: Buffer) => Promise<Buffer> } = {
+  br: (body) => promisify(brotliCompress)(body, BROTLI),
+  gzip: promisify<Buffer, Buffer>(gzip),
 };
 
-const CACHE_BYTES = 64 * 1024 * 1024;
-
-type Entry = string | ((files: readonly string[]) => string);
-type Serialised = { readonly info: ObjectInfo; readonly entries: readonly Entry[] };
-
-/**
- * Fills upload-flagged inputs with the user's files. Everything else is serialised once for as
- * long as `objectInfo` answers the same object.
- */
+/** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
 export function createUserObjectInfo(deps: {
-  readonly objectInfo: () => Promise<ObjectInfo>;
   readonly files: Pick<FileStore, 'list'>;
 }): UserObjectInfo {
-  let serialised: Serialised | undefined;
-  const whole = new LRUCache<string, Buffer>({
+  const inTurn = createSlots(COMPRESSED_AT_ONCE);
+  const choosers = new WeakMap<Definitions, ReadonlySet<string>>();
+  const wholes = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
+  const packed = new LRUCache<string, Buffer, Buffer>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ length }) => length + 1,
+    sizeCalculation: sizeOf,
+    fetchMethod: (key, _stale, { context }) => inTurn(() => COMPRESS[encodingOf(key)](context)),
   });
-  const current = async (): Promise<Serialised> => {
-    const info = await deps.objectInfo();
-    if (serialised?.info === info) return serialised;
-    whole.clear();
-    return (serialised = { info, entries: Object.entries(info).map(entryOf) });
+
+  const choosersOf = (definitions: Definitions): ReadonlySet<string> => {
+    const known = choosers.get(definitions) ?? findChoosers(definitions);
+    choosers.set(definitions, known);
+    return known;
+  };
+  const whole = (key: string, definitions: Definitions, uploads: Uploads): Buffer => {
+    const known = wholes.get(key) ?? join(definitions, choosersOf(definitions), uploads);
+    wholes.set(key, known);
+    return known;
   };
   return {
-    async all(user) {
-      const { entries } = await current();
-      const files = await uploadsOf(deps.files, user);
-      const key = createHash('sha256')
-        .update([user, ...files].join('\0'))
-        .digest('base64');
-      const known = whole.get(key) ?? join(entries, files);
-      whole.set(key, known);
-      return known;
+    async all(definitions, user) {
+      const uploads = await uploadsOf(deps.files, user);
+      const key = variantOf(definitions, uploads);
+      const body = whole(key, definitions, uploads);
+      return {
+        etag: `"${key}"`,
+        body,
+        async compressed(encoding) {
+          const small = await packed.fetch(`${key}-${encoding}`, { context: body });
+          return { etag: `"${key}-${encoding}"`, body: small ?? (await COMPRESS[encoding](body)) };
+        },
+      };
     },
-    async one(user, name) {
-      const { info } = await current();
-      const known = Object.hasOwn(info, name) ? info[name] : undefined;
-      if (known === undefined) return '{}';
-      return stringifyJson({ [name]: withFiles(known, await uploadsOf(deps.files, user)) });
+    async one(definitions, user, name) {
+      const member = definitions.members.get(name);
+      if (!member) return served(Buffer.from('{}'));
+      if (!choosersOf(definitions).has(name)) return served(braced([member]));
+      return served(braced([filled(definitions, name, await uploadsOf(deps.files, user))]));
     },
   };
 }
 
-function join(entries: readonly Entry[], files: readonly string[]): Buffer {
-  const texts = entries.map((entry) => (typeof entry === 'string' ? entry : entry(files)));
-  return Buffer.from(`{${texts.join(',')}}`);
+function sizeOf({ length }: Buffer): number {
+  return length + 1;
 }
 
-function entryOf([name, info]: [string, ClassInfo]): Entry {
-  const text = (shown: ClassInfo) => `${JSON.stringify(name)}:${stringifyJson(shown)}`;
-  return takesUploads(info) ? (files) => text(withFiles(info, files)) : text(info);
+function encodingOf(key: string): Encoding {
+  return key.endsWith('-br') ? 'br' : 'gzip';
 }
 
-/** Files directly in the input folder; those in subfolders are valid but not listed. */
-async function uploadsOf(files: Pick<FileStore, 'list'>, user: string): Promise<readonly string[]> {
-  const rows = await files.list(user, 'input');
-  return rows
-    .filter(({ subfolder }) => subfolder === '')
-    .map(({ filename }) => filename)
-    .toSorted();
+function served(body: Buffer): Served {
+  return { body, etag: `"${digestOf(body)}"` };
 }
 
-function takesUploads({ input }: ClassInfo): boolean {
-  return Object.values(input).some((group) =>
-    Object.values(group).some((spec) => familiesOf(spec) !== undefined),
+/** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
+function variantOf({ version }: Definitions, uploads: Uploads): string {
+  return digestOf(JSON.stringify([version, uploads]));
+}
+
+function digestOf(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('base64url').slice(0, 27);
+}
+
+/** The classes with a file chooser; most are told from their text alone. */
+function findChoosers({ members, info }: Definitions): ReadonlySet<string> {
+  const names = [...members].flatMap(([name, member]) => {
+    const known = member.includes('_upload"') ? info[name] : undefined;
+    return known && takesUploads(known) ? [name] : [];
+  });
+  return new Set(names);
+}
+
+function join(definitions: Definitions, choosers: ReadonlySet<string>, uploads: Uploads): Buffer {
+  return braced(
+    Array.from(definitions.members, ([name, member]) =>
+      choosers.has(name) ? filled(definitions, name, uploads) : member,
+    ),
   );
 }
 
-function withFiles(info: ClassInfo, files: readonly string[]): ClassInfo {
-  const groups = Object.entries(info.input).map(([name, group]) => {
-    const specs = Object.entries(group).map(([key, spec]) => [key, filled(spec, files)] as const);
-    return [name, Object.fromEntries(specs)] as const;
-  });
-  return { ...info, input: Object.fromEntries(groups) };
+function filled({ info, members }: Definitions, name: string, uploads: Uploads): Buffer {
+  const known = info[name];
+  if (!known) return members.get(name) ?? Buffer.alloc(0);
+  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withFiles(known, uploads))}`);
 }
 
-/** A legacy combo is a list in place of the type; a newer one has it under `options`. */
-function filled(spec: Json, files: readonly string[]): Json {
-  const families = familiesOf(spec);
-  if (families === undefined || !isList(spec)) return spec;
-  const names = files.filter((name) => families.includes(familyOf(name)));
-  const [type, options] = spec;
-  if (isList(type)) return [names, ...spec.slice(1)];
-  if (!isJsonObject(options) || !isList(options['options'])) return spec;
-  return [type ?? null, { ...options, options: names }];
-}
-
-/** A combo over another folder than the input folder fetches its own list. */
-function familiesOf(spec: Json): readonly string[] | undefined {
-  const options = isList(spec) ? spec[1] : undefined;
-  if (!isJsonObject(options) || (options['image_folder'] ?? 'input') !== 'input') return undefined;
-  const flag = Object.keys(UPLOAD_FAMILIES).find((name) => options[name] === true);
-  return flag === undefined ? undefined : UPLOAD_FAMILIES[flag];
-}
-
-function familyOf(filename: string): string {
-  return contentTypeOf(filename)?.split('/', 1)[0] ?? '';
-}
-
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
+function braced(members: readonly Buffer[]): Buffer {
+  const comma = Buffer.from(',');
+  const parts = members.flatMap((member, index) => (index === 0 ? [member] : [comma, member]));
+  return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
 }

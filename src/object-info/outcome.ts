@@ -1,0 +1,26 @@
+/** What a source said of the version it sent, for asking whether that still holds. */
+export type Validators = { readonly etag?: string; readonly lastModified?: string };
+
+/** A text of definitions and where it came from. */
+export type Text = {
+  readonly bytes: Buffer;
+  /** Which of several addresses had it; addresses may carry secrets, this is kept on disk. */
+  readonly from: number;
+  readonly validators: Validators;
+};
+
+/** How asking a source once went. */
+export type Outcome =
+  | ({ readonly kind: 'text' } & Text)
+  | { readonly kind: 'same' }
+  /** It is there, and has no definitions. */
+  | { readonly kind: 'none'; readonly reason: string }
+  /** It wants a key, or another one. */
+  | { readonly kind: 'locked'; readonly reason: string }
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
+      /** It did answer: it is not down, it only does badly at this. */
+      readonly isReached?: true;
+    };

@@ -1,0 +1,69 @@
+import type { FileStore } from '../ledger/ledger.ts';
+import { type Json, isJsonObject } from '../wire/json.ts';
+import type { ClassInfo } from '../wire/v1.ts';
+import { contentTypeOf } from './served-as.ts';
+
+/** A user's files that some upload button offers, sorted. */
+export type Uploads = readonly string[];
+
+/** Which kinds of file an upload button offers. */
+const UPLOAD_FAMILIES: { readonly [flag: string]: readonly string[] } = {
+  image_upload: ['image'],
+  audio_upload: ['audio', 'video'],
+  video_upload: ['video'],
+};
+
+const OFFERED = new Set(Object.values(UPLOAD_FAMILIES).flat());
+
+/** Files directly in the input folder; those in subfolders are valid but not listed. */
+export async function uploadsOf(files: Pick<FileStore, 'list'>, user: string): Promise<Uploads> {
+  const rows = await files.list(user, 'input');
+  return rows
+    .filter(({ subfolder }) => subfolder === '')
+    .map(({ filename }) => filename)
+    .filter((name) => OFFERED.has(familyOf(name)))
+    .toSorted();
+}
+
+/** Whether a class lets its user choose among uploaded files. */
+export function takesUploads({ input }: ClassInfo): boolean {
+  return Object.values(input).some((group) =>
+    Object.values(group).some((spec) => familiesOf(spec) !== undefined),
+  );
+}
+
+/** The class with a user's files in place of whoever's its source listed. */
+export function withFiles(info: ClassInfo, files: Uploads): ClassInfo {
+  const groups = Object.entries(info.input).map(([name, group]) => {
+    const specs = Object.entries(group).map(([key, spec]) => [key, filled(spec, files)] as const);
+    return [name, Object.fromEntries(specs)] as const;
+  });
+  return { ...info, input: Object.fromEntries(groups) };
+}
+
+/** A legacy combo is a list in place of the type; a newer one has it under `options`. */
+function filled(spec: Json, files: Uploads): Json {
+  const families = familiesOf(spec);
+  if (families === undefined || !isList(spec)) return spec;
+  const names = files.filter((name) => families.includes(familyOf(name)));
+  const [type, options] = spec;
+  if (isList(type)) return [names, ...spec.slice(1)];
+  if (!isJsonObject(options) || !isList(options['options'])) return spec;
+  return [type ?? null, { ...options, options: names }];
+}
+
+/** A combo over another folder than the input folder fetches its own list. */
+function familiesOf(spec: Json): readonly string[] | undefined {
+  const options = isList(spec) ? spec[1] : undefined;
+  if (!isJsonObject(options) || (options['image_folder'] ?? 'input') !== 'input') return undefined;
+  const flag = Object.keys(UPLOAD_FAMILIES).find((name) => options[name] === true);
+  return flag === undefined ? undefined : UPLOAD_FAMILIES[flag];
+}
+
+function familyOf(filename: string): string {
+  return contentTypeOf(filename)?.split('/', 1)[0] ?? '';
+}
+
+function isList(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value);
+}
