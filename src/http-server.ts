@@ -2,9 +2,11 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerOptions,
   type ServerResponse,
   createServer,
 } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
 /** How long a peer may take; a slow one that keeps sending is spared. */
@@ -15,21 +17,29 @@ export type Patience = {
   readonly bodyIdleMs: number;
 };
 
+/** Key and certificate chain, as PEM; `undefined`: plain HTTP. */
+type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
+
 const PATIENCE: Patience = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
 /** Limits that keep a slow or hostile peer from holding the server; honest slow uploads are spared. */
-export function createHttpServer(handler: RequestListener, patience: Patience = PATIENCE): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: 16 * 1024,
-      headersTimeout: patience.headersMs,
-      connectionsCheckingInterval: Math.min(5000, patience.headersMs),
-      requestTimeout: 0,
-      // Pollers come every five seconds and more rarely; closing under them looks like a reset.
-      keepAliveTimeout: 80_000,
-    },
-    handler,
-  );
+export function createHttpServer(
+  handler: RequestListener,
+  options: Partial<Patience> & { readonly tls?: Tls } = {},
+): Server {
+  const { tls, ...given } = options;
+  const patience = { ...PATIENCE, ...given };
+  const limits: ServerOptions = {
+    maxHeaderSize: 16 * 1024,
+    headersTimeout: patience.headersMs,
+    connectionsCheckingInterval: Math.min(5000, patience.headersMs),
+    requestTimeout: 0,
+    // Pollers come every five seconds and more rarely; closing under them looks like a reset.
+    keepAliveTimeout: 80_000,
+  };
+  const server: Server = tls
+    ? createTlsServer({ ...limits, ...tls, handshakeTimeout: patience.headersMs }, handler)
+    : createServer(limits, handler);
   server.maxHeadersCount = 100;
   server.on('request', (request, response) => watchBody(request, response, patience.bodyIdleMs));
   return server;
@@ -43,7 +53,9 @@ function watchBody(request: IncomingMessage, response: ServerResponse, idleMs: n
   let bytes = socket.bytesRead;
   const timer = setInterval(() => {
     if (request.complete) return clearInterval(timer);
-    if (socket.bytesRead === bytes) giveUp(socket, response);
+    // While the buffer is full nothing is read: it is held up here, not by the peer.
+    const isFull = request.readableLength >= request.readableHighWaterMark;
+    if (socket.bytesRead === bytes && !isFull) giveUp(socket, response);
     bytes = socket.bytesRead;
   }, idleMs);
   timer.unref();
@@ -72,7 +84,10 @@ export function listen(
 }
 
 /** The address as people type it. */
-export function urlOf(where: { readonly listen: string }, port: number): string {
+export function urlOf(
+  where: { readonly listen: string; readonly tls?: Tls },
+  port: number,
+): string {
   const host = where.listen.includes(':') ? `[${where.listen}]` : where.listen;
-  return `http://${host}:${port}`;
+  return `${where.tls ? 'https' : 'http'}://${host}:${port}`;
 }

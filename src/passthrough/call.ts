@@ -1,0 +1,148 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream';
+import type Koa from 'koa';
+import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
+
+/** What goes upstream instead of what came. */
+export type Order = {
+  /** Path and query, byte for byte. */
+  readonly path: string;
+  readonly headers: Headers;
+  /** Headers an answer gets beside its own. */
+  readonly beside?: (raw: RawHeaders) => Headers;
+};
+
+/** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
+export type Outcome = 'answered' | 'unreachable' | 'lost';
+
+/** What the library is shown of a request. */
+export type Shown = Pick<
+  IncomingMessage,
+  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
+>;
+
+/** One call on its way. */
+export type Call = {
+  readonly shown: Shown;
+  /** A connection, new or used before, has been found for it. */
+  onConnection(request: ClientRequest): void;
+  onAnswer(answer: IncomingMessage): void;
+  fail(cause: Error): void;
+};
+
+type Options = {
+  readonly ctx: Koa.Context;
+  readonly order: Order;
+  readonly connectTimeoutMs: number;
+  readonly resolve: (outcome: Outcome) => void;
+};
+
+/** How long the rest of an upload is read after its answer: closing at once would take that away. */
+const LINGER_MS = 10_000;
+
+export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): Call {
+  const { req, res } = ctx;
+  let request: ClientRequest | undefined;
+  let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
+
+  function end(outcome: Outcome): void {
+    if (stage === 'over') return;
+    stage = 'over';
+    if (outcome === 'answered') ctx.respond = false;
+    if (!req.complete || outcome !== 'answered' || !res.writableFinished) request?.destroy();
+    req.unpipe();
+    resolve(outcome);
+  }
+  function fail(): void {
+    if (req.socket.destroyed) end('answered');
+    else if (stage === 'unsent') end('unreachable');
+    else if (stage === 'sent') end('lost');
+  }
+  // The library hears of a client that leaves only while its request is still coming in.
+  if (res.destroyed) end('answered');
+  else res.once('close', () => end('answered'));
+
+  return {
+    // Of a `DELETE` the library takes the framing away; the real method is said elsewhere.
+    shown: {
+      method: 'POST',
+      url: order.path,
+      headers: order.headers as IncomingMessage['headers'],
+      httpVersion: req.httpVersion,
+      socket: req.socket,
+      on: req.on.bind(req) as Shown['on'],
+    },
+    onConnection(opened) {
+      request = opened;
+      if (stage === 'over') return void opened.destroy();
+      // The library has tidied it up: `//` is one slash to it.
+      opened.path = order.path;
+      opened.once('close', fail);
+      whenConnected(opened, connectTimeoutMs, () => {
+        if (stage === 'unsent') stage = 'sent';
+      });
+    },
+    onAnswer(answer) {
+      if (stage === 'over') return void answer.destroy();
+      if (!begin(ctx, order, answer)) return end('lost');
+      stage = 'answering';
+      if (req.httpVersion === '1.0') answer.once('error', () => req.socket.resetAndDestroy());
+      pipeline(answer, res, () => {
+        end('answered');
+        if (!req.complete) linger(req);
+      });
+    },
+    fail,
+  };
+}
+
+/** Nothing is sent before there is a connection; one that was used before is there at once. */
+function whenConnected(request: ClientRequest, timeoutMs: number, then: () => void): void {
+  const { socket } = request;
+  if (!socket?.connecting) return then();
+  const timer = setTimeout(() => request.destroy(new Error('not connected in time')), timeoutMs);
+  socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+    clearTimeout(timer);
+    then();
+  });
+  request.once('close', () => clearTimeout(timer));
+}
+
+/** Files of users are among what comes back; none is a page that may act as ours. */
+const NOT_A_PAGE_OF_OURS = "default-src 'none'; sandbox";
+
+/** Writes the head of an answer; whether it could be written. */
+function begin({ res }: Koa.Context, order: Order, answer: IncomingMessage): boolean {
+  const { rawHeaders, statusCode = 0, statusMessage } = answer;
+  if (statusCode < 200) return false;
+  const headers = { ...answerHeaders(rawHeaders), ...order.beside?.(rawHeaders) };
+  const before = res.getHeaders();
+  try {
+    res.setHeader('Content-Security-Policy', NOT_A_PAGE_OF_OURS);
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+    expose(res, Object.keys(headers));
+    res.writeHead(statusCode, statusMessage);
+  } catch {
+    for (const name of res.getHeaderNames()) res.removeHeader(name);
+    for (const [name, value = ''] of Object.entries(before)) res.setHeader(name, value);
+    return false;
+  }
+  // Whoever waits for events wants to know at once that they will come.
+  if (answer.headers['content-length'] === undefined) res.flushHeaders();
+  return true;
+}
+
+const LISTED = 'Access-Control-Expose-Headers';
+
+/** In CORS mode a page may read only what is listed. */
+export function expose(res: Koa.Context['res'], names: readonly string[]): void {
+  const listed = res.getHeader(LISTED);
+  if (typeof listed === 'string') res.setHeader(LISTED, [listed, ...names].join(', '));
+}
+
+function linger(request: IncomingMessage): void {
+  const { socket } = request;
+  const timer = setTimeout(() => socket.destroySoon(), LINGER_MS).unref();
+  request.once('close', () => clearTimeout(timer));
+  request.resume();
+}

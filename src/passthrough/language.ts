@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import type Koa from 'koa';
+import {
+  BUCKET_STATUS,
+  type Bucket,
+  ERROR_TYPE_HEADERS,
+  REQUEST_ID_HEADERS,
+} from '../wire/router.ts';
+import { expose } from './call.ts';
+
+/** Why a call is not passed on, or what became of it. */
+export type Failure =
+  | 'unauthorized'
+  | 'foreign_key'
+  | 'bad_path'
+  | 'bad_method'
+  | 'bad_coding'
+  | 'unreachable'
+  | 'lost';
+
+/** Says a failure of our own in the words of the API that was called. */
+export type Say = (ctx: Koa.Context, failure: Failure) => void;
+
+/** What is said in either language: not where the upstream is. */
+const WORDS: Readonly<Record<Failure, string>> = {
+  unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+  foreign_key:
+    'All callers of this server share one account of the service behind it, and nobody may see ' +
+    'what belongs to others: a call with a key of its own is not passed on.',
+  bad_path: 'A path with dot segments is not passed on.',
+  bad_method: 'This method is not passed on.',
+  bad_coding: 'The only transfer coding that is passed on is chunked.',
+  unreachable: 'The service behind this server cannot be reached. Nothing was sent.',
+  lost: 'The connection to the service behind this server was lost. The call may have taken effect.',
+};
+
+const V2: Readonly<Record<Failure, { readonly status: number; readonly code: string }>> = {
+  unauthorized: { status: 401, code: 'unauthorized' },
+  foreign_key: { status: 403, code: 'forbidden' },
+  bad_path: { status: 400, code: 'invalid_request' },
+  bad_method: { status: 405, code: 'method_not_allowed' },
+  bad_coding: { status: 501, code: 'not_implemented' },
+  unreachable: { status: 503, code: 'upstream_unreachable' },
+  lost: { status: 502, code: 'upstream_error' },
+};
+
+const ROUTER: Readonly<Record<Failure, { readonly status?: number; readonly bucket: Bucket }>> = {
+  unauthorized: { bucket: 'unauthorized' },
+  foreign_key: { bucket: 'forbidden' },
+  bad_path: { bucket: 'invalid_input' },
+  bad_method: { bucket: 'invalid_input', status: 405 },
+  bad_coding: { bucket: 'invalid_input', status: 501 },
+  unreachable: { bucket: 'service_unavailable' },
+  lost: { bucket: 'internal_error' },
+};
+
+const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE';
+
+/** The envelope of the v2 contract. */
+export const sayInV2: Say = (ctx, failure) => {
+  const { status, code } = V2[failure];
+  answer(ctx, {
+    status,
+    failure,
+    json: { error: { code, message: WORDS[failure], details: null } },
+  });
+};
+
+/** The router's two fields, and both names of its two headers. */
+export const sayInRouter: Say = (ctx, failure) => {
+  const { bucket, status = BUCKET_STATUS[bucket] } = ROUTER[failure];
+  const requestId = randomUUID();
+  for (const name of REQUEST_ID_HEADERS) ctx.set(name, requestId);
+  for (const name of ERROR_TYPE_HEADERS) ctx.set(name, bucket);
+  expose(ctx.res, [...REQUEST_ID_HEADERS, ...ERROR_TYPE_HEADERS]);
+  answer(ctx, { status, failure, json: { detail: WORDS[failure], error_type: bucket } });
+};
+
+function answer(
+  ctx: Koa.Context,
+  told: { readonly status: number; readonly failure: Failure; readonly json: object },
+): void {
+  ctx.status = told.status;
+  ctx.set('Content-Type', 'application/json');
+  ctx.set('Cache-Control', 'no-store');
+  if (told.failure === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer');
+  if (told.failure === 'bad_method') ctx.set('Allow', ALLOWED);
+  ctx.body = JSON.stringify(told.json);
+}

@@ -1,0 +1,59 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import httpProxy from 'http-proxy';
+import type Koa from 'koa';
+import { type Call, type Order, type Outcome, createCall } from './call.ts';
+
+/** How long the upstream may take. */
+export type RelayLimits = {
+  readonly connectTimeoutMs: number;
+  /** Without a byte in either direction; a model may think for ten minutes before it says a word. */
+  readonly silenceMs: number;
+};
+
+/** The way to one upstream, for calls that go there and come back as they are. */
+export type Relay = {
+  /** Sends a call on once; what the client has not been answered is for the caller to say. */
+  send(ctx: Koa.Context, order: Order): Promise<Outcome>;
+  close(): void;
+};
+
+/** Of a call, unless something else is said. */
+export const RELAY_LIMITS: RelayLimits = { connectTimeoutMs: 5_000, silenceMs: 15 * 60_000 };
+
+/** Servers close idle connections after five seconds or more; one that is closed under a call loses it. */
+const IDLE_MS = 4_000;
+
+/** Passes through `http-proxy`, which sends the request; the answer is written by the call itself. */
+export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): Relay {
+  const { connectTimeoutMs, silenceMs } = { ...RELAY_LIMITS, ...limits };
+  const { protocol, hostname, port } = new URL(origin);
+  const Agent = protocol === 'https:' ? HttpsAgent : HttpAgent;
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const proxy = httpProxy.createProxyServer({
+    target: { protocol, host, hostname: host, port },
+    agent,
+    proxyTimeout: silenceMs,
+    selfHandleResponse: true,
+    prependPath: false,
+    toProxy: true,
+  });
+  const calls = new WeakMap<object, Call>();
+  proxy.on('proxyReq', (request, shown) => calls.get(shown)?.onConnection(request));
+  proxy.on('proxyRes', (answer, shown) => calls.get(shown)?.onAnswer(answer));
+  return {
+    send: (ctx, order) =>
+      new Promise((resolve) => {
+        const call = createCall({ ctx, order, connectTimeoutMs, resolve });
+        const options = { method: ctx.method, buffer: ctx.req };
+        calls.set(call.shown, call);
+        try {
+          proxy.web(call.shown as typeof ctx.req, ctx.res, options, (error) => call.fail(error));
+        } catch (error) {
+          call.fail(error as Error);
+        }
+      }),
+    close: () => agent.destroy(),
+  };
+}

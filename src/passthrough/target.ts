@@ -1,0 +1,65 @@
+const V2 = '/api/v2';
+
+/** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
+const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
+
+/** The contract says `/v1`; the clients of today say `/v2`. */
+const MODELS = /^\/v[12]\/models(?=\/|$)/;
+
+/** What a call asks for, byte for byte: `query` with its question mark, or empty. */
+export type Asked = { readonly path: string; readonly query: string };
+
+/** Where a call goes upstream; `undefined`: it is not for the upstream. */
+export type TargetOf = (path: string) => string | undefined;
+
+/** Splits a request target, which may be a whole address, without decoding anything. */
+export function readTarget(url: string): Asked {
+  const target = url.replace(/^https?:\/\/[^/?#]*/i, '');
+  const at = target.indexOf('?');
+  return at < 0
+    ? { path: target, query: '' }
+    : { path: target.slice(0, at), query: target.slice(at) };
+}
+
+/** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */
+export function mountOf(baseUrl: string): string {
+  const path = new URL(baseUrl).pathname.replace(/\/+$/, '');
+  return path.endsWith(V2) ? path.slice(0, -V2.length) : path;
+}
+
+/** The v2 API; host-relative links of its answers carry the mount already. */
+export function v2TargetOf(mount: string): TargetOf {
+  const mounted = mount + V2;
+  return (path) => {
+    if (isAt(mounted, path) && (mount !== '' || !V1_TWINS.test(path))) return path;
+    return isAt(V2, path) && !V1_TWINS.test(path) ? mount + path : undefined;
+  };
+}
+
+/** The model router, what it queues, and the partner routes beside it. */
+export function routerTargetOf(mount: string, prefix: string): TargetOf {
+  return (path) => {
+    if (MODELS.test(path)) return mount + path.replace(MODELS, () => prefix);
+    return isAt('/proxy', path) && path !== '/proxy' ? mount + path : undefined;
+  };
+}
+
+function isAt(prefix: string, path: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
+}
+
+const UP = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
+
+/** Whether a path climbs: somebody on the way may resolve it, and it would leave where it was let in. */
+export function climbs(path: string): boolean {
+  return UP.test(path) || path.includes('#');
+}
+
+/** The query without the key that v1 clients may carry in it; all else stays byte for byte. */
+export function withoutKey(query: string): string {
+  if (query === '') return '';
+  const parts = query.slice(1).split('&');
+  const kept = parts.filter((part) => !new URLSearchParams(part).has('token'));
+  if (kept.length === parts.length) return query;
+  return kept.length === 0 ? '' : `?${kept.join('&')}`;
+}

@@ -1,0 +1,151 @@
+// Whose key goes along with a call that is passed through, and who may call at all.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RawAnswer, requestText, say } from '../support/raw-socket.ts';
+import { expectUnharmed } from '../support/unharmed.ts';
+import { type Echoed, type Origin, echo, startOrigin } from './origin.ts';
+
+const BAD = 'key-nobody-has-3f9a';
+const OWN = 'key-of-alice-77b1';
+const FIXED = 'key-of-the-house-c04d';
+const TOKEN = 'token-of-the-door-5e2f';
+
+let origin: Origin;
+beforeAll(async () => {
+  origin = await startOrigin({ refusedKeys: [BAD] });
+  origin.on('/', echo);
+});
+afterAll(() => origin.close());
+
+const basic = (text: string) => `Authorization: Basic ${Buffer.from(text).toString('base64')}`;
+
+/** The credentials that reached the service, under any name. */
+function sentKeys({ rawHeaders }: Echoed): string[] {
+  return rawHeaders.flatMap((value, i) =>
+    /^(authorization|x-api-key|cookie)$/i.test(rawHeaders[i - 1] ?? '') ? [value] : [],
+  );
+}
+
+/** Both APIs are let in the same way. */
+const DOORS = [
+  ['/api/v2/jobs', (body: string): string => JSON.parse(body).error.code],
+  ['/v1/models/p/m', (body: string): string => JSON.parse(body).error_type],
+  ['/proxy/p/x', (body: string): string => JSON.parse(body).error_type],
+] as const;
+
+async function ask(
+  house: Holdover,
+  target: string,
+  headers: readonly string[],
+): Promise<RawAnswer> {
+  return say(house.port, requestText(target, { headers }));
+}
+
+describe.each(DOORS)('each caller’s own key: %s', (path, codeOf) => {
+  let house: Holdover;
+  beforeAll(async () => {
+    house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+  });
+  afterAll(() => house.dispose());
+  afterEach(async () => {
+    await expectUnharmed(house);
+    for (const key of [OWN, BAD]) expect(house.log()).not.toContain(key);
+  });
+
+  test.each<[string, string, string[]]>([
+    ['as X-API-Key', '', [`X-API-Key: ${OWN}`]],
+    ['as Bearer', '', [`Authorization: Bearer ${OWN}`]],
+    [
+      'as X-API-Key, which wins over Bearer',
+      '',
+      ['Authorization: Bearer other', `X-API-Key: ${OWN}`],
+    ],
+    ['as the password of Basic', '', [basic(`:${OWN}`)]],
+    ['as ?token=', `?a=1&token=${OWN}`, []],
+    ['as a header, beside a ?token=', '?token=other&a=1', [`X-API-Key: ${OWN}`]],
+  ])('presented %s goes out as Bearer, and nowhere else', async (_form, query, headers) => {
+    const answer = await ask(house, path + query, headers);
+    expect(answer.status).toBe(200);
+    const sent = JSON.parse(answer.body) as Echoed;
+    expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
+    expect(sent.url).not.toMatch(/token|other|key-of/);
+    expect(JSON.stringify(sent).split(OWN)).toHaveLength(2);
+  });
+
+  test('no key is presented when the caller has none', async () => {
+    const headers = ['Authorization: Bearer ', 'Cookie: a=b'];
+    const answer = await ask(house, path, headers);
+    expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([]);
+  });
+
+  test('one the service refuses is 401 unauthorized, and the call stays here', async () => {
+    const before = origin.heard.length;
+    const answer = await ask(house, path, [`X-API-Key: ${BAD}`]);
+    expect(answer.status).toBe(401);
+    expect(codeOf(answer.body)).toBe('unauthorized');
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+    expect(origin.heard.length).toBe(before);
+  });
+});
+
+describe.each(DOORS)('one key for all callers: %s', (path, codeOf) => {
+  let dir: string;
+  const houses: Holdover[] = [];
+  async function withKey(...args: readonly string[]): Promise<Holdover> {
+    const key = ['--upstream', origin.url, '--upstream-key', join(dir, 'key')];
+    const house = await startHoldover({ upstream: 'embedded', args: [...key, ...args] });
+    houses.push(house);
+    return house;
+  }
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
+    await writeFile(join(dir, 'key'), FIXED);
+  });
+  afterAll(async () => {
+    for (const house of houses) await house.dispose();
+    await rm(dir, { recursive: true });
+  });
+  afterEach(async () => {
+    for (const house of houses) {
+      await expectUnharmed(house);
+      for (const key of [FIXED, TOKEN]) expect(house.log()).not.toContain(key);
+    }
+  });
+
+  test('it goes along for whoever has no other, never for whoever has', async () => {
+    const house = await withKey();
+    const answer = await ask(house, path, []);
+    expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([`Bearer ${FIXED}`]);
+    const before = origin.heard.length;
+    for (const headers of [[`X-API-Key: ${OWN}`], [`Authorization: Bearer ${OWN}`]]) {
+      const refused = await ask(house, path, headers);
+      expect(refused.status).toBe(403);
+      expect(codeOf(refused.body)).toBe('forbidden');
+      expect(refused.body).toMatch(/share one account/);
+      expect(refused.raw).not.toContain(FIXED);
+    }
+    expect((await ask(house, `${path}?token=${OWN}`, [])).status).toBe(403);
+    expect(origin.heard.length).toBe(before);
+  });
+
+  test('behind a local token, it goes along for its holders only', async () => {
+    const house = await withKey('--local-token', TOKEN);
+    for (const headers of [[`X-API-Key: ${TOKEN}`], [`Authorization: Bearer ${TOKEN}`]]) {
+      const answer = await ask(house, path, headers);
+      const sent = JSON.parse(answer.body) as Echoed;
+      expect(sentKeys(sent)).toEqual([`Bearer ${FIXED}`]);
+      expect(JSON.stringify(sent)).not.toContain(TOKEN);
+    }
+    const byQuery = await ask(house, `${path}?token=${TOKEN}`, []);
+    expect(JSON.stringify(JSON.parse(byQuery.body))).not.toContain(TOKEN);
+    const before = origin.heard.length;
+    for (const headers of [[], [`X-API-Key: ${FIXED}`]]) {
+      const refused = await ask(house, path, headers);
+      expect([refused.status, codeOf(refused.body)]).toEqual([401, 'unauthorized']);
+    }
+    expect(origin.heard.length).toBe(before);
+  });
+});
