@@ -14,6 +14,9 @@ type Options = {
 
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
+/** What people follow links to. */
+const PAGES: ReadonlySet<string> = new Set(['/', '/holdover']);
+
 /** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
 const MAX_HEADERS = 100;
 
@@ -34,20 +37,21 @@ export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
     if (loopbackOnly && !isLoopbackName(host.hostname)) {
       return { status: 403, reason: 'foreign host' };
     }
-    if (corsOrigin !== undefined) return corsRefusal(request, corsOrigin);
+    if (corsOrigin !== undefined) return corsRefusal(request, host, corsOrigin);
     return originRefusal(request, host) ?? fetchMetadataRefusal(request);
   };
 }
 
-/** v1 names an origin in CORS mode and serves everybody; a named one is enforced here. */
-function corsRefusal(request: IncomingMessage, corsOrigin: string): Refusal | undefined {
+/** v1 names an origin in CORS mode and serves everybody; here that one and our own pages are served. */
+function corsRefusal(request: IncomingMessage, host: URL, corsOrigin: string): Refusal | undefined {
   const { origin } = request.headers;
   if (corsOrigin === '*' || origin === undefined) return undefined;
-  const same = URL.canParse(origin) && new URL(origin).origin === new URL(corsOrigin).origin;
-  return same ? undefined : { status: 403, reason: 'foreign origin' };
+  const given = URL.canParse(origin) ? new URL(origin) : undefined;
+  const named = given?.origin === new URL(corsOrigin).origin;
+  if (given && (named || isSameHost(given, host))) return undefined;
+  return { status: 403, reason: 'foreign origin' };
 }
 
-/** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
 function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined {
   const { origin } = request.headers;
   if (origin === undefined) return undefined;
@@ -57,11 +61,14 @@ function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined
     return harmless ? undefined : { status: 403, reason: 'opaque origin' };
   }
   const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
-  const same =
-    parsed !== undefined &&
-    parsed.hostname === host.hostname &&
-    (parsed.port === '' || host.port === '' || parsed.port === host.port);
+  const same = parsed !== undefined && isSameHost(parsed, host);
   return same ? undefined : { status: 403, reason: 'foreign origin' };
+}
+
+/** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
+function isSameHost(origin: URL, host: URL): boolean {
+  const samePort = origin.port === '' || host.port === '' || origin.port === host.port;
+  return origin.hostname === host.hostname && samePort;
 }
 
 /** A browser says when another site makes it call us; following a link to the page is fine. */
@@ -71,7 +78,7 @@ function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusa
     (method === 'GET' || method === 'HEAD') &&
     headers['sec-fetch-mode'] === 'navigate' &&
     headers['sec-fetch-dest'] === 'document' &&
-    url?.split('?', 1)[0] === '/';
+    PAGES.has(url?.split('?', 1)[0] ?? '');
   return navigation ? undefined : { status: 403, reason: 'cross-site request' };
 }
 

@@ -4,9 +4,12 @@ import type Koa from 'koa';
 export function homePage(facts: {
   readonly version: string;
   readonly upstream: string;
+  /** A mounted front end has `/` for itself. */
+  readonly path?: '/' | '/holdover';
 }): Koa.Middleware {
   return async (ctx, next) => {
-    if (ctx.path !== '/' || (ctx.method !== 'GET' && ctx.method !== 'HEAD')) return next();
+    if (ctx.path !== (facts.path ?? '/') || (ctx.method !== 'GET' && ctx.method !== 'HEAD'))
+      return next();
     ctx.set('Cache-Control', 'no-cache');
     ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
     ctx.type = 'html';

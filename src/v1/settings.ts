@@ -8,6 +8,9 @@ import type { V1Request, V1Route } from './routes.ts';
 /** What the settings need of the house. */
 export type SettingDeps = { readonly settings: SettingStore; readonly maxBodyBytes: number };
 
+/** Of one user; front ends have a few hundred, of a few characters each. */
+const MOST_SETTINGS = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
+
 /** A user's settings: one flat object of JSON values, merged shallowly. */
 export function settingRoutes(deps: SettingDeps): readonly V1Route[] {
   return [
@@ -37,13 +40,28 @@ async function merge(deps: SettingDeps, { ctx, caller }: V1Request): Promise<voi
     throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
   }
   const texts = Object.entries(given).map(([id, value]) => [id, stringifyJson(value)] as const);
-  await deps.settings.merge(caller.user, Object.fromEntries(texts));
+  await keep(deps, caller.user, Object.fromEntries(texts));
   sendEmpty(ctx);
 }
 
 async function put(deps: SettingDeps, { ctx, caller, params }: V1Request): Promise<void> {
   const value = await readJson(ctx, deps.maxBodyBytes);
   const { id = '' } = params;
-  await deps.settings.merge(caller.user, { [id]: stringifyJson(value) });
+  await keep(deps, caller.user, Object.fromEntries([[id, stringifyJson(value)]]));
   sendEmpty(ctx);
+}
+
+/** They are read and sent as a whole, again and again: what is large belongs to the user data. */
+async function keep(
+  { settings }: SettingDeps,
+  user: string,
+  changes: { readonly [id: string]: string },
+): Promise<void> {
+  const after = { ...(await settings.all(user)), ...changes };
+  const sizes = Object.entries(after).map(([id, text]) => id.length + text.length);
+  const chars = sizes.reduce((sum, size) => sum + size, 0);
+  if (sizes.length > MOST_SETTINGS.count || chars > MOST_SETTINGS.chars) {
+    throw new V1Error(507, plainError('settings_full', 'There is no room for more settings.'));
+  }
+  await settings.merge(user, changes);
 }

@@ -1,0 +1,52 @@
+import type { Json, JsonObject } from '../wire/json.ts';
+import { sendJson } from './errors.ts';
+import type { V1Route } from './routes.ts';
+import { systemStats } from './stats.ts';
+
+/** What a starting front end wants to know of the house. */
+export type BootDeps = {
+  /** What the WebSocket negotiates as well. */
+  readonly features: JsonObject;
+  readonly version: string;
+  /** Scripts of the mounted front end, if one is. */
+  readonly extensions?: (() => Promise<readonly string[]>) | undefined;
+};
+
+/** What has the same answer every time: there are no packs that could bring any of it along. */
+const CONSTANTS: { readonly [path: string]: Json } = {
+  '/embeddings': [],
+  '/i18n': {},
+  '/workflow_templates': {},
+  '/global_subgraphs': {},
+  '/node_replacements': {},
+  /** Paths of this machine are nobody's business. */
+  '/internal/folder_paths': {},
+};
+
+/** What a front end asks at its start: what the server is, can and brings along. */
+export function bootRoutes(deps: BootDeps): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/features', handle: ({ ctx }) => sendJson(ctx, deps.features) },
+    {
+      method: 'GET',
+      path: '/system_stats',
+      handle: ({ ctx }) => sendJson(ctx, systemStats(deps.version)),
+    },
+    {
+      method: 'GET',
+      path: '/extensions',
+      handle: async ({ ctx }) => sendJson(ctx, (await deps.extensions?.()) ?? []),
+    },
+    /** Hosted front ends ask whether the account may be used. */
+    {
+      method: 'GET',
+      path: '/api/user',
+      handle: ({ ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
+    },
+    ...Object.entries(CONSTANTS).map(([path, body]) => constant(path, body)),
+  ];
+}
+
+function constant(path: string, body: Json): V1Route {
+  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, body) };
+}

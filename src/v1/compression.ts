@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+import { createSlots } from './render.ts';
+import { type StaticFile, findBelow } from './static-file.ts';
+
+/** A file as it travels: another file with the same content, or bytes in memory. */
+export type Packed = { readonly encoding: Encoding } & (
+  | { readonly file: StaticFile }
+  | { readonly bytes: Buffer; readonly etag: string }
+);
+
+/** Finds, or makes once and remembers, the smallest form of a file that the client takes. */
+export type Packer = (ctx: Koa.Context, file: StaticFile) => Promise<Packed | undefined>;
+
+type Encoding = 'br' | 'gzip';
+
+/** Best first; what lies beside the file is preferred to what has to be made. */
+const SIBLINGS: readonly { readonly encoding: Encoding; readonly suffix: string }[] = [
+  { encoding: 'br', suffix: '.br' },
+  { encoding: 'gzip', suffix: '.gz' },
+];
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+const MIN_BYTES = 1024;
+/** Larger files travel as they are: they would fill memory while they are made small. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const AT_ONCE = 2;
+/** Archives and checkouts round times; a sibling that much older is of an earlier build. */
+const TIME_SLACK_MS = 2000;
+
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+const PACK: { readonly [name in Encoding]: (bytes: Buffer) => Promise<Buffer> } = {
+  br: (bytes) => promisify(brotliCompress)(bytes, BROTLI),
+  gzip: promisify<Buffer, Buffer>(gzip),
+};
+
+export function createPacker(): Packer {
+  const inTurn = createSlots(AT_ONCE);
+  const made = new LRUCache<string, Buffer, { file: StaticFile; encoding: Encoding }>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ length }) => length + 1,
+    fetchMethod: (_key, _stale, { context: { file, encoding } }) =>
+      inTurn(async () => PACK[encoding](await readFile(file.path))),
+  });
+
+  async function make(file: StaticFile, encoding: Encoding): Promise<Packed | undefined> {
+    const key = `${encoding} ${file.etag} ${file.path}`;
+    const bytes = await made.fetch(key, { context: { file, encoding } });
+    if (bytes === undefined || bytes.length >= file.sizeBytes) return undefined;
+    return { encoding, bytes, etag: file.etag.replace(/"$/, `-${encoding}"`) };
+  }
+
+  return async (ctx, file) => {
+    // A range is one of the file's own bytes.
+    if (ctx.get('Range') !== '') return undefined;
+    const taken = SIBLINGS.filter(({ encoding }) => takes(ctx, encoding));
+    for (const { encoding, suffix } of taken) {
+      const sibling = await siblingOf(file, suffix);
+      if (sibling) return { encoding, file: sibling };
+    }
+    const [best] = taken;
+    const worthIt = file.sizeBytes >= MIN_BYTES && file.sizeBytes <= MAX_BYTES;
+    return best && worthIt ? make(file, best.encoding) : undefined;
+  };
+}
+
+/** No header means a client that unpacks nothing, whatever the standard allows. */
+function takes(ctx: Koa.Context, encoding: Encoding): boolean {
+  return ctx.get('Accept-Encoding') !== '' && ctx.acceptsEncodings(encoding) === encoding;
+}
+
+async function siblingOf(file: StaticFile, suffix: string): Promise<StaticFile | undefined> {
+  const path = file.path.slice(file.root.length) + suffix;
+  const address = path.split(/[\\/]/).map(encodeURIComponent).join('/');
+  const sibling = await findBelow(file.root, address.startsWith('/') ? address : `/${address}`);
+  const isCurrent = sibling && sibling.modifiedAtMs + TIME_SLACK_MS >= file.modifiedAtMs;
+  return isCurrent ? sibling : undefined;
+}

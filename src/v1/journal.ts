@@ -1,0 +1,68 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { LRUCache } from 'lru-cache';
+import type { Logger } from '../telemetry.ts';
+import { type LogFields, describeLine } from './log-line.ts';
+
+/** One line of the log as v1 shows it: when, and what with its line end. */
+export type LogEntry = { readonly t: string; readonly m: string };
+
+/**
+ * The last lines of the log for each user. A line belongs to whoever's call or prompt it is about;
+ * lines about nobody are for the operator's log only.
+ */
+export type Journal = {
+  /** The same log, with every line noted for its user. */
+  watch(log: Logger): Logger;
+  /** Lines logged within are about this user. */
+  readonly within: <T>(user: string, act: () => T) => T;
+  entries(user: string): readonly LogEntry[];
+};
+
+/** As many as v1 keeps. */
+const ENTRIES_KEPT = 300;
+const USERS_KEPT = 100;
+const LEVELS: ReadonlySet<string> = new Set(['info', 'warn', 'error', 'fatal']);
+
+type Log = (fields: unknown, message?: string) => void;
+
+export function createJournal(deps: {
+  readonly now: () => number;
+  readonly onEntry: (user: string, entry: LogEntry) => void;
+}): Journal {
+  const rings = new LRUCache<string, LogEntry[]>({ max: USERS_KEPT });
+  const whose = new AsyncLocalStorage<string>();
+
+  function note(level: string, given: unknown, message: string | undefined): void {
+    const fields = typeof given === 'object' && given !== null ? (given as LogFields) : {};
+    const user = typeof fields.user === 'string' ? fields.user : whose.getStore();
+    if (user === undefined) return;
+    const text = describeLine(level, fields, message ?? String(given));
+    if (text === undefined) return;
+    const entry = { t: new Date(deps.now()).toISOString(), m: `${text}\n` };
+    const ring = rings.get(user) ?? [];
+    ring.push(entry);
+    if (ring.length > ENTRIES_KEPT) ring.shift();
+    rings.set(user, ring);
+    deps.onEntry(user, entry);
+  }
+
+  return {
+    watch: (log) =>
+      new Proxy(log, {
+        get(target, name, receiver) {
+          const member = Reflect.get(target, name, receiver) as unknown;
+          if (typeof name !== 'string' || !LEVELS.has(name)) return member;
+          return ((fields, message) => {
+            note(name, fields, message);
+            Reflect.apply(
+              member as Log,
+              target,
+              message === undefined ? [fields] : [fields, message],
+            );
+          }) satisfies Log;
+        },
+      }),
+    within: (user, act) => whose.run(user, act),
+    entries: (user) => rings.get(user) ?? [],
+  };
+}

@@ -1,0 +1,46 @@
+/** What lines of the log carry; only the members named here are ever shown to a client. */
+export type LogFields = {
+  readonly user?: unknown;
+  readonly method?: unknown;
+  readonly url?: unknown;
+  readonly path?: unknown;
+  readonly status?: unknown;
+  readonly ms?: unknown;
+  readonly promptId?: unknown;
+};
+
+const MAX_CHARS = 1000;
+
+/**
+ * A line of the log in words a client may see, `undefined` for what is none of its business.
+ * Pollers come many times a second: what only reads, and succeeds, would push out everything else.
+ */
+export function describeLine(
+  level: string,
+  fields: LogFields,
+  message: string,
+): string | undefined {
+  if (message === 'request answered') return describeCall(fields);
+  if (message === 'prompt executed') {
+    return `Prompt executed in ${(Number(fields.ms) / 1000).toFixed(2)} seconds`;
+  }
+  if (message === 'unknown route')
+    return clean(`${String(fields.method)} ${String(fields.path)}: unknown`);
+  const about = typeof fields.promptId === 'string' ? ` (prompt ${fields.promptId})` : '';
+  return clean(`${level === 'info' ? '' : `${level.toUpperCase()}: `}${message}${about}`);
+}
+
+function describeCall({ method, url, status, ms }: LogFields): string | undefined {
+  const path = String(url).split('?', 1)[0] ?? '';
+  const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+  // What is missing is told once, as unknown.
+  if (isRead && (Number(status) < 400 || status === 404)) return undefined;
+  if (path.startsWith('/internal/logs')) return undefined;
+  // Watchers of the v1 server's log wait for these words.
+  if (/^(\/api)?\/prompt$/.test(path) && status === 200) return 'got prompt';
+  return clean(`${String(method)} ${path} -> ${String(status)} (${String(ms)} ms)`);
+}
+
+function clean(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_CHARS);
+}

@@ -1,0 +1,52 @@
+import { isJsonObject } from '../wire/json.ts';
+import { readJson } from './body.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
+import type { Journal } from './journal.ts';
+import { type LogFeed, TERMINAL_SIZE } from './log-feed.ts';
+import type { V1Request, V1Route } from './routes.ts';
+
+/** What the log routes need of the house. */
+export type LogDeps = {
+  readonly journal: Pick<Journal, 'entries'>;
+  readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe'>;
+  readonly maxBodyBytes: number;
+};
+
+const MAX_CLIENT_ID_CHARS = 128;
+
+/** The log of this server, as far as it is about the caller. */
+export function logRoutes(deps: LogDeps): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/internal/logs', handle: (request) => asText(deps, request) },
+    { method: 'GET', path: '/internal/logs/raw', handle: (request) => asEntries(deps, request) },
+    {
+      method: 'PATCH',
+      path: '/internal/logs/subscribe',
+      handle: (request) => subscribe(deps, request),
+    },
+  ];
+}
+
+/** v1 sends its log as one JSON string. */
+function asText({ journal }: LogDeps, { ctx, caller }: V1Request): void {
+  const lines = journal.entries(caller.user).map(({ t, m }) => `${t} - ${m}`);
+  sendJson(ctx, lines.join(''));
+}
+
+function asEntries({ journal }: LogDeps, { ctx, caller }: V1Request): void {
+  sendJson(ctx, { entries: journal.entries(caller.user), size: TERMINAL_SIZE });
+}
+
+async function subscribe(deps: LogDeps, { ctx, caller }: V1Request): Promise<void> {
+  const body = await readJson(ctx, deps.maxBodyBytes);
+  if (!isJsonObject(body) || !('clientId' in body) || !('enabled' in body)) {
+    throw new V1Error(400, plainError('missing_key', 'clientId and enabled are both needed.'));
+  }
+  const { clientId, enabled } = body;
+  if (typeof clientId !== 'string' || clientId.length > MAX_CLIENT_ID_CHARS) {
+    throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
+  }
+  if (enabled) deps.logFeed.subscribe(caller.user, clientId);
+  else deps.logFeed.unsubscribe(caller.user, clientId);
+  sendEmpty(ctx);
+}

@@ -1,0 +1,91 @@
+import type { DefinitionSource } from '../wire/definitions.ts';
+import type { Caller } from '../wire/jobs.ts';
+import { type Json, isJsonObject } from '../wire/json.ts';
+import { V1Error, sendJson } from './errors.ts';
+import type { V1Request, V1Route } from './routes.ts';
+
+/** Where the names of models come from. */
+export type ModelDeps = { readonly definitions: Pick<DefinitionSource, 'info'> };
+
+/** v1's model folders in its order, and the node input that offers a folder's files by name. */
+const MODEL_FOLDERS: { readonly [folder: string]: readonly [string, string] | undefined } = {
+  checkpoints: ['CheckpointLoaderSimple', 'ckpt_name'],
+  configs: ['CheckpointLoader', 'config_name'],
+  loras: ['LoraLoader', 'lora_name'],
+  vae: ['VAELoader', 'vae_name'],
+  text_encoders: ['CLIPLoader', 'clip_name'],
+  diffusion_models: ['UNETLoader', 'unet_name'],
+  clip_vision: ['CLIPVisionLoader', 'clip_name'],
+  style_models: ['StyleModelLoader', 'style_model_name'],
+  embeddings: undefined,
+  diffusers: ['DiffusersLoader', 'model_path'],
+  vae_approx: undefined,
+  controlnet: ['ControlNetLoader', 'control_net_name'],
+  gligen: ['GLIGENLoader', 'gligen_name'],
+  upscale_models: ['UpscaleModelLoader', 'model_name'],
+  custom_nodes: undefined,
+  hypernetworks: ['HypernetworkLoader', 'hypernetwork_name'],
+  photomaker: ['PhotoMakerLoader', 'photomaker_model_name'],
+  classifiers: undefined,
+  model_patches: ['ModelPatchLoader', 'name'],
+  audio_encoders: ['AudioEncoderLoader', 'audio_encoder_name'],
+};
+
+const FOLDER_NAMES = Object.keys(MODEL_FOLDERS);
+const NOT_MODELS = new Set(['configs', 'custom_nodes']);
+const EXPERIMENT_FOLDERS = FOLDER_NAMES.filter((name) => !NOT_MODELS.has(name));
+
+/** Lists of models: what the node definitions offer, since the files lie with whoever runs the jobs. */
+export function modelRoutes(deps: ModelDeps): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/models', handle: ({ ctx }) => sendJson(ctx, FOLDER_NAMES) },
+    { method: 'GET', path: '/models/:folder', handle: (request) => names(deps, request) },
+    { method: 'GET', path: '/experiment/models', handle: ({ ctx }) => sendJson(ctx, HOSTED) },
+    {
+      method: 'GET',
+      path: '/experiment/models/:folder',
+      handle: (request) => details(deps, request),
+    },
+  ];
+}
+
+/** The hosted form: paths of this machine are nobody's business. */
+const HOSTED: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
+
+async function names(deps: ModelDeps, { ctx, caller, params }: V1Request): Promise<void> {
+  sendJson(ctx, await filesIn(deps, caller, folderOf(FOLDER_NAMES, params)));
+}
+
+/** Sizes and times are known only where the files are. */
+async function details(deps: ModelDeps, { ctx, caller, params }: V1Request): Promise<void> {
+  const files = await filesIn(deps, caller, folderOf(EXPERIMENT_FOLDERS, params));
+  sendJson(
+    ctx,
+    files.map((name) => ({ name, pathIndex: 0 })),
+  );
+}
+
+function folderOf(folders: readonly string[], { folder = '' }: V1Request['params']): string {
+  if (!folders.includes(folder)) throw new V1Error(404);
+  return folder;
+}
+
+async function filesIn(
+  { definitions }: ModelDeps,
+  caller: Caller,
+  folder: string,
+): Promise<readonly string[]> {
+  const [className, input] = MODEL_FOLDERS[folder] ?? [];
+  if (className === undefined || input === undefined) return [];
+  const info = await definitions.info(caller);
+  const choices = choicesOf(info[className]?.input['required']?.[input]);
+  // Some loaders offer built-in choices beside the files.
+  return folder === 'diffusers' ? choices : choices.filter((name) => /\.\w+$/.test(name));
+}
+
+/** An older combo is its list of choices; a newer one says `COMBO` and has them among its options. */
+function choicesOf(definition: Json | undefined): readonly string[] {
+  const [type, options] = Array.isArray(definition) ? (definition as readonly Json[]) : [];
+  const choices = Array.isArray(type) ? type : isJsonObject(options) ? options['options'] : [];
+  return Array.isArray(choices) ? choices.filter((name) => typeof name === 'string') : [];
+}

@@ -1,0 +1,52 @@
+import type Router from '@koa/router';
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+import type { Logger } from '../telemetry.ts';
+import { sendEmpty, sendText } from './errors.ts';
+
+/** v1's static root has no `/internal/*` and nothing below `//`. */
+const NO_STATIC_ROOT = /^\/(internal)?\//;
+
+/** Serves a front end where a path may have files behind it. */
+export function behindRoutes(frontEnd: Koa.Middleware): Koa.Middleware {
+  return (ctx, next) => (NO_STATIC_ROOT.test(ctx.path) ? next() : frontEnd(ctx, next));
+}
+
+const UNKNOWN_KEPT = 1000;
+
+/** What clients miss is worth a line, not one for each time they ask. */
+export function noteUnknown(log: Logger): Koa.Middleware {
+  const seen = new LRUCache<string, true>({ max: UNKNOWN_KEPT });
+  return async (ctx, next) => {
+    await next();
+    const { method, path, status } = ctx;
+    const key = `${method} ${path.slice(0, 200)}`;
+    if (seen.has(key)) return;
+    seen.set(key, true);
+    log.info({ method, path: path.slice(0, 200), status }, 'unknown route');
+  };
+}
+
+/**
+ * v1's unknown paths fall into its static root: a GET is an empty 404, anything else a 405 that
+ * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
+ * no static root behind them and answer in words.
+ */
+export function nobodyHome(router: Router): Koa.Middleware {
+  return (ctx) => {
+    const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const known = new Set(
+      router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
+    );
+    const internal = NO_STATIC_ROOT.test(ctx.path);
+    if (reads && internal && known.size === 0) return sendText(ctx, 404, '404: Not Found');
+    if (reads && (!internal || known.size === 0)) {
+      sendEmpty(ctx, 404);
+      return ctx.set('Content-Type', 'application/octet-stream');
+    }
+    if (!internal && (known.size === 0 || known.has('POST')))
+      for (const method of ['GET', 'HEAD']) known.add(method);
+    ctx.set('Allow', [...known].toSorted().join(','));
+    sendText(ctx, 405, '405: Method Not Allowed');
+  };
+}

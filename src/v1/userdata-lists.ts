@@ -1,0 +1,93 @@
+import type { Stats } from 'node:fs';
+import type { Json, JsonObject } from '../wire/json.ts';
+import { sendJson, sendText } from './errors.ts';
+import type { V1Request, V1Route } from './routes.ts';
+import { withinRoot } from './safe-name.ts';
+import { type Entry, namedBelow } from './userdata-place.ts';
+import type { UserData } from './userdata-store.ts';
+
+/** The two listings of a user's files: v1's own, and the one of its newer namesake. */
+export function userDataListings(userData: UserData): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/userdata', handle: (request) => list(userData, request) },
+    { method: 'GET', path: '/v2/userdata', handle: (request) => listTree(userData, request) },
+  ];
+}
+
+/** What v1 tells of a file; times are seconds, as Python has them. */
+export function infoOf(path: string, stats: Stats): JsonObject {
+  return {
+    path,
+    size: stats.size,
+    modified: stats.mtimeMs / 1000,
+    created: stats.ctimeMs / 1000,
+  };
+}
+
+async function list(userData: UserData, { ctx, caller, query }: V1Request): Promise<void> {
+  const dir = query.get('dir');
+  if (dir === null || dir === '') return sendText(ctx, 400, 'Directory not provided');
+  if (withinRoot(dir) === undefined) return sendText(ctx, 403, 'Invalid directory');
+  const path = await folderOf(userData, caller.user, dir);
+  if (path === undefined) return sendText(ctx, 404, 'Directory not found');
+  const depth = isTrue(query, 'recurse') ? 'all' : 'this folder';
+  const entries = await userData.list(caller.user, path, { depth });
+  sendJson(ctx, entries.filter(isListed).map(formOf(query)));
+}
+
+async function listTree(userData: UserData, { ctx, caller, query }: V1Request): Promise<void> {
+  const given = query.get('path') ?? '';
+  if (withinRoot(given) === undefined) return sendText(ctx, 400, 'Invalid path requested');
+  const path = await folderOf(userData, caller.user, given);
+  if (path === undefined && given === '') return sendJson(ctx, []);
+  if (path === undefined) return sendText(ctx, 404, 'Requested path not found');
+  const entries = await userData.list(caller.user, path, { depth: 'all' });
+  const folders = entries.filter(({ isFolder }) => isFolder).toSorted(byName);
+  const files = entries.filter(({ isFolder }) => !isFolder).toSorted(byName);
+  sendJson(
+    ctx,
+    [...folders, ...files].map((entry) => treeRowOf(path, entry)),
+  );
+}
+
+/** The path of a folder that is there; a client may have put a slash at its end. */
+async function folderOf(
+  userData: UserData,
+  user: string,
+  given: string,
+): Promise<string | undefined> {
+  const path = withinRoot(given) === '' ? '' : namedBelow(given);
+  const inside = typeof path === 'string' ? path : path.ok ? path.path : undefined;
+  if (inside === undefined) return undefined;
+  const { kind } = await userData.look(user, inside);
+  return kind === 'folder' ? inside : undefined;
+}
+
+/** v1 lists files only, and neither what is hidden nor what lies in hidden folders. */
+function isListed({ path, isFolder }: Entry): boolean {
+  return !isFolder && !path.split('/').some((part) => part.startsWith('.'));
+}
+
+/** What is known of a file wins over the parts of its path, as on the v1 server. */
+function formOf(query: URLSearchParams): (entry: Entry) => Json {
+  if (isTrue(query, 'full_info')) return ({ path, stats }) => infoOf(path, stats);
+  if (isTrue(query, 'split')) return ({ path }) => [path, ...path.split('/')];
+  return ({ path }) => path;
+}
+
+/** Paths are those of the whole tree, wherever the listing begins. */
+function treeRowOf(top: string, { path, name, isFolder, stats }: Entry): JsonObject {
+  const whole = top === '' ? path : `${top}/${path}`;
+  if (isFolder) return { name, path: whole, type: 'directory' };
+  const modified = stats.mtimeMs / 1000;
+  return { name, path: whole, type: 'file', size: stats.size, modified };
+}
+
+function byName(a: Entry, b: Entry): number {
+  const [left, right] = [a.name.toLowerCase(), b.name.toLowerCase()];
+  return left < right ? -1 : Number(left > right);
+}
+
+function isTrue(query: URLSearchParams, name: string): boolean {
+  return query.get(name)?.toLowerCase() === 'true';
+}

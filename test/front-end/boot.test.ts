@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Called, call } from '../support/call.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
+
+let web: WebRoot;
+let house: Holdover;
+beforeAll(async () => {
+  web = await makeWebRoot();
+  house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+});
+afterAll(async () => {
+  await house.dispose();
+  await web.dispose();
+});
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const WORKFLOWS = 'userdata?dir=workflows&recurse=true&split=false&full_info=true';
+
+/** What a front end asks before it shows anything, with what it cannot do without. */
+const BOOT = [
+  ['/api/users', { storage: 'server', migrated: true }],
+  ['/api/settings', {}],
+  ['/api/system_stats', { system: { os: 'posix' }, devices: [{ type: 'cpu' }] }],
+  ['/api/features', { supports_preview_metadata: true }],
+  ['/api/object_info', { SaveImage: { output_node: true } }],
+  ['/api/extensions', ['/extensions/core/clipspace.js', '/extensions/pack/web/deep.js']],
+  ['/api/embeddings', []],
+  ['/api/i18n', {}],
+  ['/api/workflow_templates', {}],
+  ['/api/global_subgraphs', {}],
+  ['/api/node_replacements', {}],
+  ['/api/queue', { queue_running: [], queue_pending: [] }],
+  ['/api/history?max_items=64', {}],
+  ['/api/jobs?status=completed&limit=200&offset=0', { jobs: [] }],
+  ['/api/prompt', { exec_info: { queue_remaining: 0 } }],
+  ['/api/user', { id: 'local', status: 'active' }],
+  ['/api/experiment/models/checkpoints', []],
+  ['/api/v2/userdata', []],
+  ['/internal/folder_paths', {}],
+  ['/internal/logs/raw', { size: { cols: 80, rows: 24 } }],
+  ['/internal/files/input', []],
+  ['/internal/files/output', []],
+  ['/internal/files/temp', []],
+  ['/templates/index.json', []],
+] as const;
+
+describe('what a browser front end asks at its start', () => {
+  test.each(BOOT)('%s is answered in JSON', async (path, expected) => {
+    const answer = await call(house.url, path, { headers: { 'Comfy-User': '' } });
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, JSON_TYPE]);
+    expect(JSON.parse(answer.text)).toMatchObject(expected);
+  });
+
+  test.each([
+    [`/api/${WORKFLOWS}`, 404],
+    ['/api/userdata/comfy.templates.json', 404],
+    ['/api/userdata/user.css', 404],
+    ['/api/userdata/workflows%2F.index.json', 404],
+    ['/api/global_subgraphs/abc', 404],
+    ['/api/workflow_templates/pack/name.json', 404],
+    ['/api/experiment/models/nope', 404],
+    ['/api/experiment/models/preview/checkpoints/0/x.safetensors', 404],
+    ['/internal/files/nope', 400],
+  ])('%s, which there is not yet, is %i and no failure of the server', async (path, status) => {
+    expect((await call(house.url, path)).status).toBe(status);
+  });
+
+  test('/api/experiment/models names the folders, not where they are', async () => {
+    const folders = JSON.parse((await call(house.url, '/api/experiment/models')).text);
+    expect(folders).toContainEqual({ name: 'checkpoints', folders: ['checkpoints'] });
+    expect(JSON.stringify(folders)).not.toContain('/');
+  });
+
+  test.each(['{"username":"bob"}', '{"username":" "}'])(
+    'POST /users %s is told that there are no accounts',
+    async (body) => {
+      const answer = await call(house.url, '/users', { method: 'POST', body });
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.text).error.message).toMatch(/no accounts/);
+    },
+  );
+});
+
+describe('an unknown route', () => {
+  const times = (text: string): number => house.log().split(text).length - 1;
+  const ask = (path: string, method = 'GET'): Promise<Called> =>
+    call(house.url, path, { method, headers: { 'X-API-Key': 'secret-key' } });
+
+  test('is an empty 404, logged once however often it is asked for', async () => {
+    for (let i = 0; i < 3; i++) {
+      const answer = await ask('/api/manager/version?token=secret-token');
+      expect([answer.status, answer.text]).toEqual([404, '']);
+    }
+    const line = /"path":"\/api\/manager\/version","status":404,"msg":"unknown route"/g;
+    expect(house.log().match(line)).toHaveLength(1);
+  });
+
+  test('keeps no secret in that line', async () => {
+    expect(times('secret-token')).toBe(0);
+    expect(times('secret-key')).toBe(0);
+  });
+
+  test.each([
+    ['GET', '/internal/nope', 404, '404: Not Found'],
+    ['POST', '/nope', 405, '405: Method Not Allowed'],
+    ['GET', '/nope', 404, ''],
+  ])('%s %s is answered in the v1 manner: %i', async (method, path, status, text) => {
+    expect(await ask(path, method)).toMatchObject({ status, text });
+  });
+});

@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { call } from '../support/call.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+
+const APP = 'http://localhost:3000';
+
+let closed: Holdover;
+let open: Holdover;
+let named: Holdover;
+beforeAll(async () => {
+  const start = (...args: string[]) => startHoldover({ args, upstream: 'embedded' });
+  [closed, open, named] = await Promise.all([
+    start(),
+    start('--enable-cors-header'),
+    // A person's spelling; browsers compare the answer letter by letter.
+    start('--enable-cors-header', 'http://LOCALHOST:3000/'),
+  ]);
+});
+afterAll(() => Promise.all([closed, open, named].map((house) => house.dispose())));
+
+const houseOf = { closed: () => closed, open: () => open, named: () => named };
+type Name = keyof typeof houseOf;
+
+/** What v1 clients in browsers send beside what is always allowed. */
+const SENT = ['Content-Type', 'Authorization', 'X-API-Key', 'Comfy-User', 'Range'];
+
+/** What a browser does before a call: it asks, and compares. */
+async function preflight(name: Name, method: string, header: string): Promise<boolean> {
+  const answer = await call(houseOf[name]().url, '/api/prompt', {
+    method: 'OPTIONS',
+    headers: {
+      Origin: APP,
+      'Access-Control-Request-Method': method,
+      'Access-Control-Request-Headers': header.toLowerCase(),
+    },
+  });
+  const listed = (header_: string): string[] =>
+    String(answer.headers[header_] ?? '')
+      .toLowerCase()
+      .split(/,\s*/);
+  const origin = answer.headers['access-control-allow-origin'];
+  return (
+    answer.status === 200 &&
+    (origin === '*' || origin === APP) &&
+    listed('access-control-allow-methods').includes(method.toLowerCase()) &&
+    listed('access-control-allow-headers').includes(header.toLowerCase())
+  );
+}
+
+describe('a page of another origin', () => {
+  test.each(SENT)('may send %s in CORS mode only', async (header) => {
+    expect(await preflight('open', 'POST', header)).toBe(true);
+    expect(await preflight('named', 'POST', header)).toBe(true);
+    expect(await preflight('closed', 'POST', header)).toBe(false);
+  });
+
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])('may %s', async (method) => {
+    expect(await preflight('open', method, 'Comfy-User')).toBe(true);
+  });
+
+  test.each([
+    ['open', APP, 200, '*'],
+    ['open', 'https://evil.example', 200, '*'],
+    ['named', APP, 200, APP],
+    ['named', 'https://evil.example', 403, undefined],
+    ['named', 'http://localhost:3001', 403, undefined],
+    ['named', 'null', 403, undefined],
+    ['closed', APP, 403, undefined],
+  ] as const)('%s: a call from %s is %i', async (name, origin, status, allowed) => {
+    const options = { method: 'POST', headers: { Origin: origin }, body: '{}' };
+    const answer = await call(houseOf[name]().url, '/queue', options);
+    expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([
+      status,
+      allowed,
+    ]);
+  });
+
+  test('may read errors, and the headers that tell of a file', async () => {
+    const answer = await call(open.url, '/prompt', {
+      method: 'POST',
+      headers: { Origin: APP },
+      body: 'bad',
+    });
+    expect(answer.status).toBe(400);
+    expect(answer.headers['access-control-allow-origin']).toBe('*');
+    expect(answer.headers['access-control-expose-headers']).toContain('Content-Range');
+  });
+
+  test.each([
+    ['open', 'https://evil.example', 101],
+    ['named', APP, 101],
+    ['named', 'https://evil.example', 403],
+    ['closed', APP, 403],
+  ] as const)('%s: a WebSocket from %s is %i', async (name, origin, status) => {
+    const socket = new WebSocket(`${houseOf[name]().wsUrl}/ws?clientId=x`, { origin });
+    const answered = await Promise.race([
+      once(socket, 'open').then(() => 101),
+      once(socket, 'unexpected-response').then(([, response]) => response.statusCode as number),
+    ]);
+    socket.on('error', () => {});
+    socket.terminate();
+    expect(answered).toBe(status);
+  });
+});
+
+test('an origin that is named does not lock out the server’s own pages', async () => {
+  const options = { method: 'POST', headers: { Origin: named.url }, body: '{}' };
+  expect((await call(named.url, '/queue', options)).status).toBe(200);
+  const socket = new WebSocket(`${named.wsUrl}/ws`, { origin: named.url });
+  await once(socket, 'open');
+  socket.terminate();
+});

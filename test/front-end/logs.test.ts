@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call } from '../support/call.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Received, type Recorder, connect, postPrompt } from '../support/v1-client.ts';
+import { flat } from '../support/workflows.ts';
+
+let house: Holdover;
+beforeAll(async () => {
+  house = await startHoldover({ upstream: 'embedded' });
+});
+afterAll(() => house.dispose());
+
+type Entry = { readonly t: string; readonly m: string };
+
+const withKey = (key: string): Record<string, string> => ({ 'X-API-Key': key });
+
+async function raw(key: string): Promise<{ entries: Entry[]; size: object }> {
+  const answer = await call(house.url, '/internal/logs/raw', { headers: withKey(key) });
+  return JSON.parse(answer.text) as { entries: Entry[]; size: object };
+}
+
+async function subscribe(key: string, clientId: string, enabled: boolean): Promise<void> {
+  const body = JSON.stringify({ clientId, enabled });
+  const options = { method: 'PATCH', headers: withKey(key), body };
+  const answer = await call(house.url, '/internal/logs/subscribe', options);
+  expect([answer.status, answer.text]).toEqual([200, '']);
+}
+
+async function run(key: string, clientId: string): Promise<string> {
+  const prompt = { prompt: flat(), client_id: clientId };
+  const { body } = await postPrompt(house.url, prompt, { headers: withKey(key) });
+  return body.prompt_id;
+}
+
+const isLog =
+  (text: string) =>
+  (frame: Received): boolean =>
+    frame.kind === 'text' && frame.type === 'logs' && frame.text.includes(text);
+const logFrames = (socket: Recorder): Received[] => socket.frames.filter(isLog(''));
+
+describe('/internal/logs', () => {
+  test('tells of the caller’s own prompts in v1’s words', async () => {
+    const socket = await connect(house.wsUrl, { clientId: 'a', headers: withKey('words') });
+    await socket.untilDone(await run('words', 'a'));
+    await expect
+      .poll(() => raw('words'))
+      .toEqual({
+        entries: [
+          { t: expect.stringMatching(/^\d{4}-\d\d-\d\dT/), m: 'got prompt\n' },
+          {
+            t: expect.any(String),
+            m: expect.stringMatching(/^Prompt executed in \d+\.\d\d seconds\n$/),
+          },
+        ],
+        size: { cols: 80, rows: 24 },
+      });
+    const whole = await call(house.url, '/internal/logs', { headers: withKey('words') });
+    expect(JSON.parse(whole.text)).toMatch(/^\S+ - got prompt\n\S+ - Prompt executed in .*\n$/);
+    await socket.close();
+  });
+
+  test('shows nobody the lines, the files or the key of another', async () => {
+    await call(house.url, '/userdata/of-alice.json', {
+      method: 'POST',
+      headers: withKey('alice-secret'),
+      body: 'x',
+    });
+    expect(JSON.stringify(await raw('alice-secret'))).toContain('/userdata/of-alice.json -> 200');
+    expect(JSON.stringify(await raw('alice-secret'))).not.toContain('alice-secret');
+    for (const other of ['bob', '']) {
+      expect(JSON.stringify(await raw(other))).not.toContain('of-alice');
+    }
+  });
+
+  test('keeps the last 300 lines; calls that only read are not among them', async () => {
+    const options = { method: 'POST', headers: withKey('busy'), body: '1' };
+    for (let i = 0; i < 310; i++) await call(house.url, `/settings/s${i}?token=hidden`, options);
+    await call(house.url, '/queue', { headers: withKey('busy') });
+    const { entries } = await raw('busy');
+    expect(entries).toHaveLength(300);
+    expect(entries[0]?.m).toMatch(/^POST \/settings\/s10 -> 200 \(\d+ ms\)\n$/);
+    expect(entries.at(-1)?.m).toContain('/settings/s309 ');
+    expect(JSON.stringify(entries)).not.toContain('hidden');
+  });
+
+  test('has no twin under /api', async () => {
+    expect((await call(house.url, '/api/internal/logs')).status).toBe(404);
+  });
+});
+
+describe('PATCH /internal/logs/subscribe', () => {
+  test('sends new lines to this socket; the size of the terminal once', async () => {
+    const socket = await connect(house.wsUrl, { clientId: 'sub', headers: withKey('carol') });
+    await subscribe('carol', 'sub', true);
+    await run('carol', 'sub');
+    await socket.until(isLog('Prompt executed in'));
+    await run('carol', 'sub');
+    await expect.poll(() => logFrames(socket).length).toBeGreaterThan(1);
+    const [first, ...later] = logFrames(socket).map((frame) =>
+      frame.kind === 'text' ? frame.data : {},
+    );
+    expect(first).toEqual({
+      entries: expect.arrayContaining([{ t: expect.any(String), m: 'got prompt\n' }]),
+      size: { cols: 80, rows: 24 },
+    });
+    expect(later.map(({ size }) => size)).toEqual(later.map(() => null));
+    await socket.close();
+  });
+
+  test('reaches a socket that comes back under its id', async () => {
+    await subscribe('dave', 'again', true);
+    const socket = await connect(house.wsUrl, { clientId: 'again', headers: withKey('dave') });
+    await run('dave', 'again');
+    await socket.until(isLog('got prompt'));
+    await socket.close();
+  });
+
+  test('with enabled false ends it', async () => {
+    const socket = await connect(house.wsUrl, { clientId: 'end', headers: withKey('erin') });
+    const witness = await connect(house.wsUrl, { clientId: 'see', headers: withKey('erin') });
+    await subscribe('erin', 'end', true);
+    await subscribe('erin', 'end', false);
+    await subscribe('erin', 'see', true);
+    await run('erin', 'end');
+    await witness.until(isLog('Prompt executed in'));
+    expect(logFrames(socket)).toEqual([]);
+    await Promise.all([socket.close(), witness.close()]);
+  });
+
+  test('of another user’s socket brings nothing, to neither', async () => {
+    const victim = await connect(house.wsUrl, { clientId: 'shared', headers: withKey('frank') });
+    const spy = await connect(house.wsUrl, { clientId: 'shared', headers: withKey('grace') });
+    await subscribe('grace', 'shared', true);
+    await victim.untilDone(await run('frank', 'shared'));
+    await run('grace', 'shared');
+    await spy.until(isLog('Prompt executed in'));
+    const entries = logFrames(spy).flatMap((f) => (f.kind === 'text' ? f.data.entries : []));
+    expect(entries.filter(({ m }: Entry) => m === 'got prompt\n')).toHaveLength(1);
+    expect(logFrames(victim)).toEqual([]);
+    await Promise.all([victim.close(), spy.close()]);
+  });
+
+  test.each(['{"clientId":"a"}', '{"enabled":true}', '[]', '{"clientId":1,"enabled":true}', 'x'])(
+    'refuses %s with 400',
+    async (body) => {
+      const answer = await call(house.url, '/internal/logs/subscribe', { method: 'PATCH', body });
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.text).message).toEqual(expect.any(String));
+    },
+  );
+});

@@ -1,0 +1,271 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Called, call } from '../support/call.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/web-root.ts';
+
+let web: WebRoot;
+let house: Holdover;
+
+beforeAll(async () => {
+  web = await makeWebRoot();
+  house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+});
+afterAll(async () => {
+  await house.dispose();
+  await web.dispose();
+});
+
+const get = (path: string, headers: Record<string, string> = {}): Promise<Called> =>
+  call(house.url, path, { headers });
+
+const FOR_EVER = 'public, max-age=31536000, immutable';
+
+describe('a mounted front end', () => {
+  test.each([
+    ['/', 'text/html; charset=utf-8', 'no-cache'],
+    ['/index.html', 'text/html; charset=utf-8', 'no-cache'],
+    ['/assets/index-B2rHQ9Sn.js', 'text/javascript; charset=utf-8', FOR_EVER],
+    ['/assets/index-B2rHQ9Sn.css', 'text/css; charset=utf-8', FOR_EVER],
+    ['/assets/default-workflow.json', 'application/json; charset=utf-8', 'no-cache'],
+    ['/assets/logo.svg', 'image/svg+xml', 'no-cache'],
+    ['/assets/font.woff2', 'font/woff2', 'no-cache'],
+    ['/assets/module.wasm', 'application/wasm', 'no-cache'],
+    ['/assets/picture.png', 'image/png', 'public, max-age=86400'],
+    ['/extensions/core/clipspace.js', 'text/javascript; charset=utf-8', 'no-cache'],
+    ['/templates/flux.json', 'application/json; charset=utf-8', 'no-cache'],
+    ['/docs/KSampler/en.md', 'text/markdown; charset=utf-8', 'no-cache'],
+    ['/docs/inside/default-workflow.json', 'application/json; charset=utf-8', 'no-cache'],
+    ['/name%20with%20blank.txt', 'text/plain; charset=utf-8', 'no-cache'],
+  ])('serves %s as %s, kept %s', async (path, type, caching) => {
+    const answer = await get(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({ 'content-type': type, 'cache-control': caching });
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
+    expect(answer.headers.etag).toMatch(/^"[\w-]+"$/);
+    const head = await call(house.url, path, { method: 'HEAD' });
+    expect([head.status, head.headers['content-length'], head.body.length]).toEqual([
+      200,
+      String(answer.body.length),
+      0,
+    ]);
+  });
+
+  test('lists the scripts of /extensions, and serves each', async () => {
+    const listed = JSON.parse((await get('/extensions')).text) as string[];
+    expect(listed).toEqual(['/extensions/core/clipspace.js', '/extensions/pack/web/deep.js']);
+    for (const path of listed) expect((await get(path)).status).toBe(200);
+    expect((await get('/api/extensions')).text).toBe(JSON.stringify(listed));
+  });
+
+  test.each([
+    ['/templates/index.json', '[]'],
+    ['/templates/index.zh-TW.json', '[]'],
+    ['/user.css', ''],
+  ])('answers %s, which pages always ask for, although it has none', async (path, text) => {
+    expect(await get(path)).toMatchObject({ status: 200, text });
+  });
+
+  test.each([
+    ['/queue', '{"queue_running":[],"queue_pending":[]}'],
+    ['/api/settings', '{}'],
+  ])('leaves %s to the API', async (path, text) => {
+    await web.write(path.slice(1), 'a file');
+    expect(await get(path)).toMatchObject({ status: 200, text });
+  });
+
+  test.each(['/nope', '/assets', '/assets/', '/nope.js', '/api/nope', '/index.html/'])(
+    'answers %s in the v1 manner: an empty 404',
+    async (path) => expect(await get(path)).toMatchObject({ status: 404, text: '' }),
+  );
+
+  test('takes no POST for a file', async () => {
+    const answer = await call(house.url, '/index.html', { method: 'POST' });
+    expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET,HEAD' } });
+  });
+
+  test('notices a new build of itself', async () => {
+    await web.write('changing.js', 'one');
+    const before = await get('/changing.js');
+    await web.write('changing.js', 'another');
+    const after = await get('/changing.js', { 'If-None-Match': before.headers.etag ?? '' });
+    expect(after).toMatchObject({ status: 200, text: 'another' });
+  });
+
+  test('has Holdover’s own page at /holdover', async () => {
+    const answer = await get('/holdover');
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('Holdover');
+    expect((await get('/')).text).toContain('stub');
+  });
+});
+
+describe('what the client has or can unpack is not sent in full', () => {
+  test.each(['identity', 'gzip', 'br'])('%s: an unchanged file is 304', async (coding) => {
+    const path = '/assets/index-B2rHQ9Sn.js';
+    const first = await get(path, { 'Accept-Encoding': coding });
+    const again = { 'Accept-Encoding': coding, 'If-None-Match': first.headers.etag ?? '' };
+    const second = await get(path, again);
+    expect([second.status, second.body.length]).toEqual([304, 0]);
+    expect(second.headers.etag).toBe(first.headers.etag);
+    expect(second.headers['cache-control']).toBe(FOR_EVER);
+  });
+
+  test('each form has its own ETag, and says what it depends on', async () => {
+    const codings = ['identity', 'gzip', 'br'];
+    const answers = await Promise.all(
+      codings.map((coding) => get('/assets/index-B2rHQ9Sn.js', { 'Accept-Encoding': coding })),
+    );
+    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(3);
+    expect(answers.map(({ headers }) => headers.vary)).toEqual(
+      codings.map(() => 'Accept-Encoding'),
+    );
+  });
+
+  const unpack = { gzip: gunzipSync, br: brotliDecompressSync };
+  test.each([
+    ['gzip', 'gzip'],
+    ['gzip, deflate, br', 'br'],
+    ['br;q=0, gzip', 'gzip'],
+  ] as const)('Accept-Encoding: %s gets %s', async (header, coding) => {
+    const answer = await get('/assets/index-B2rHQ9Sn.js', { 'Accept-Encoding': header });
+    expect(answer.headers['content-encoding']).toBe(coding);
+    expect(answer.headers['content-length']).toBe(String(answer.body.length));
+    expect(answer.body.length).toBeLessThan(SCRIPT.length / 2);
+    expect(unpack[coding](answer.body).toString()).toBe(SCRIPT);
+  });
+
+  test.each([
+    ['br', brotliDecompressSync, '/* br beside */'],
+    ['gzip', gunzipSync, '/* gz beside */'],
+  ] as const)('%s lying beside a file is preferred', async (coding, decompress, comment) => {
+    const answer = await get('/assets/ready.js', { 'Accept-Encoding': coding });
+    expect(answer.headers['content-encoding']).toBe(coding);
+    expect(answer.headers['content-type']).toBe('text/javascript; charset=utf-8');
+    expect(decompress(answer.body).toString()).toBe(comment + SCRIPT);
+  });
+
+  test('one of an earlier build is not', async () => {
+    const answer = await get('/assets/stale.js', { 'Accept-Encoding': 'gzip' });
+    expect(gunzipSync(answer.body).toString()).toBe(SCRIPT);
+  });
+
+  test('nor one that leads out of the root', async () => {
+    const answer = await get('/', { 'Accept-Encoding': 'gzip' });
+    expect(answer.headers['content-encoding']).toBeUndefined();
+    expect(answer.text).toContain('stub');
+  });
+
+  test.each([
+    ['/assets/font.woff2', 'gzip, br'],
+    ['/assets/picture.png', 'gzip, br'],
+    ['/assets/index-B2rHQ9Sn.css', 'gzip, br'],
+    ['/assets/index-B2rHQ9Sn.js', 'deflate'],
+    ['/assets/index-B2rHQ9Sn.js', ''],
+  ])('%s for Accept-Encoding: %s travels as it is', async (path, coding) => {
+    const answer = await get(path, { 'Accept-Encoding': coding });
+    expect([answer.status, answer.headers['content-encoding']]).toEqual([200, undefined]);
+  });
+
+  test('a range is one of the file itself', async () => {
+    const headers = { Range: 'bytes=0-9', 'Accept-Encoding': 'gzip' };
+    const answer = await get('/assets/index-B2rHQ9Sn.js', headers);
+    expect(answer).toMatchObject({ status: 206, text: SCRIPT.slice(0, 10) });
+    expect(answer.headers['content-range']).toBe(`bytes 0-9/${SCRIPT.length}`);
+    const beyond = await get('/assets/index-B2rHQ9Sn.js', { Range: 'bytes=999999-' });
+    expect(beyond).toMatchObject({ status: 416, text: '' });
+  });
+});
+
+describe('no path leaves the root', () => {
+  test.each([
+    '/link.txt',
+    '/up/secret.txt',
+    '/up/static/index.html/../../secret.txt',
+    '/assets/sibling/secret.txt',
+    '/loop',
+    '/loop/x',
+    '/../secret.txt',
+    '/assets/../../secret.txt',
+    '/%2e%2e/secret.txt',
+    '/%2e%2e%2fsecret.txt',
+    '/..%2fsecret.txt',
+    '/assets%2f..%2f..%2fsecret.txt',
+    '/assets%2Findex-B2rHQ9Sn.js',
+    '/..%5csecret.txt',
+    '/..\\secret.txt',
+    '/%252e%252e%252fsecret.txt',
+    '/static-not/secret.txt',
+    '/../static-not/secret.txt',
+    '/index.html%00',
+    '/%00',
+    '/link.txt%00.html',
+    '/%2fetc%2fpasswd',
+    '//etc/passwd',
+    '/./index.html',
+    '/assets//index-B2rHQ9Sn.js',
+    '/.env',
+    '/.git/config',
+    '/%2eenv',
+    '/%ff',
+    '/%c0%ae%c0%ae/secret.txt',
+  ])('%s is not there', async (path) => {
+    const answer = await get(path);
+    expect(answer.status).toBe(404);
+    expect(answer.text).not.toContain(OUTSIDE);
+  });
+
+  test.each([
+    ['300 characters', `/${'a'.repeat(300)}`],
+    ['3000 folders', `/${'a/'.repeat(3000)}x`],
+  ])('a name of %s is not there', async (_, path) => {
+    expect((await get(path)).status).toBe(404);
+  });
+});
+
+describe('a browser', () => {
+  test.each([
+    [{ Accept: 'text/html,*/*', 'Sec-Fetch-Mode': 'navigate' }, /^Basic realm="Holdover"/],
+    [{ Accept: 'text/html,*/*' }, /^Basic realm="Holdover"/],
+    [{ Accept: '*/*', 'Sec-Fetch-Mode': 'cors' }, /^Bearer$/],
+  ] as const)('with %j is asked for the token: %s', async (headers, challenge) => {
+    const locked = await startHoldover({
+      args: ['--front-end-root', web.root, '--local-token', 's3cret'],
+      upstream: 'embedded',
+    });
+    const refused = await call(locked.url, '/', { headers });
+    const key = Buffer.from('anybody:s3cret').toString('base64');
+    const opened = await call(locked.url, '/', {
+      headers: { ...headers, Authorization: `Basic ${key}` },
+    });
+    await locked.dispose();
+    expect(refused.status).toBe(401);
+    expect(refused.headers['www-authenticate']).toMatch(challenge);
+    expect(opened).toMatchObject({ status: 200 });
+  });
+});
+
+describe('without --front-end-root', () => {
+  test('/ is Holdover’s own page, and nothing of a front end is there', async () => {
+    const plain = await startHoldover({ upstream: 'embedded' });
+    const paths = ['/', '/holdover', '/index.html', '/user.css', '/extensions'];
+    const answers = await Promise.all(paths.map((path) => call(plain.url, path)));
+    await plain.dispose();
+    expect(answers.map(({ status }) => status)).toEqual([200, 404, 404, 404, 200]);
+    expect(answers[0]?.text).toContain('Holdover');
+    expect(answers[4]?.text).toBe('[]');
+  });
+});
+
+test('a folder without an index.html is refused in one line', async () => {
+  const empty = await mkdtemp(join(tmpdir(), 'holdover-empty-'));
+  const { code, stderr } = await runHoldover(['--front-end-root', empty]);
+  await rm(empty, { recursive: true });
+  expect(code).toBe(2);
+  expect(stderr).toBe(
+    `error: option '--front-end-root' needs a folder with an index.html, not '${empty}'\n`,
+  );
+});

@@ -1,0 +1,416 @@
+import { mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CallOptions, type Called, call } from '../support/call.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+
+const SECRET = 'of another user';
+const LIMITS = ['--max-upload-size', '0.5', '--userdata-quota', '2'];
+
+let house: Holdover;
+beforeAll(async () => {
+  house = await startHoldover({ args: LIMITS, upstream: 'embedded' });
+  await ask('POST', '/userdata/planted.txt', 'planted');
+  const home = join(house.dataDir, 'userdata/local');
+  await mkdir(join(house.dataDir, 'userdata/elsewhere'));
+  await writeFile(join(house.dataDir, 'userdata/elsewhere/secret.txt'), SECRET);
+  await symlink('../elsewhere', join(home, 'folder-link'));
+  await symlink('../elsewhere/secret.txt', join(home, 'file-link.txt'));
+});
+afterAll(() => house.dispose());
+
+function ask(
+  method: string,
+  path: string,
+  body?: string | Buffer,
+  more: CallOptions = {},
+): Promise<Called> {
+  return call(house.url, path, { method, ...(body !== undefined && { body }), ...more });
+}
+
+const json = async (path: string, more: CallOptions = {}): Promise<any> =>
+  JSON.parse((await ask('GET', path, undefined, more)).text);
+
+const as = (key: string): CallOptions => ({ headers: { 'X-API-Key': key } });
+const ALICE = as('key of alice');
+const BOB = as('key of bob');
+
+const NAMES = [
+  'workflow.json',
+  'workflows/.index.json',
+  'workflows/deep/er/still.json',
+  'workflows/100%.json',
+  'workflows/50%20off.json',
+  'workflows/a+b & c?d#e.json',
+  'workflows/Größe 日本語 🎨.json',
+  'workflows/a:b;c"d\'.json',
+  'workflows/...three.json',
+];
+
+describe('/userdata/{file}', () => {
+  test.each(NAMES)('keeps %s under exactly its name', async (name) => {
+    const path = `/userdata/${encodeURIComponent(name)}`;
+    const content = Buffer.from(`{"name":"${name}","bytes":"\u0000\ufffd"}`);
+    const written = await ask('POST', path, content, ALICE);
+    expect([written.status, written.text]).toEqual([200, JSON.stringify(name)]);
+    const got = await ask('GET', `/api${path}`, undefined, ALICE);
+    expect([got.status, got.body.equals(content)]).toEqual([200, true]);
+    expect(got.headers['content-type']).toBe('application/json');
+    const tree = (await json('/v2/userdata', ALICE)) as { path: string }[];
+    expect(tree.map((row) => row.path)).toContain(name);
+    expect((await ask('DELETE', path, undefined, ALICE)).status).toBe(204);
+    expect((await ask('GET', path, undefined, ALICE)).status).toBe(404);
+    expect((await ask('DELETE', path, undefined, ALICE)).status).toBe(404);
+  });
+
+  test('is written over unless that is forbidden', async () => {
+    const path = '/userdata/over.json';
+    expect((await ask('POST', `${path}?overwrite=false`, 'one')).status).toBe(200);
+    const refused = await ask('POST', `${path}?overwrite=false`, 'two');
+    expect([refused.status, refused.text]).toEqual([409, 'File already exists']);
+    expect((await ask('GET', path)).text).toBe('one');
+    expect((await ask('POST', path, 'three')).status).toBe(200);
+    expect((await ask('GET', path)).text).toBe('three');
+  });
+
+  test('only one of many that must not write over wins', async () => {
+    const path = '/userdata/race.json?overwrite=false';
+    const texts = Array.from({ length: 12 }, (_, i) => `writer ${i}`);
+    const answers = await Promise.all(texts.map((text) => ask('POST', path, text)));
+    const winners = texts.filter((_, i) => answers[i]?.status === 200);
+    expect(winners).toHaveLength(1);
+    expect((await ask('GET', '/userdata/race.json')).text).toBe(winners[0]);
+  });
+
+  test('is always one writer’s whole file', async () => {
+    const path = '/userdata/whole.txt';
+    const texts = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(200_000));
+    await ask('POST', path, texts[0]);
+    const reads = texts.map(async (text) => {
+      await ask('POST', path, text);
+      return (await ask('GET', path)).text;
+    });
+    for (const read of await Promise.all(reads)) expect(texts).toContain(read);
+  });
+
+  test('tells what v1 tells of a file when asked for full_info', async () => {
+    const info = await ask('POST', '/userdata/workflows%2Finfo.json?full_info=true', '{"a": 3}');
+    const seconds = { modified: expect.any(Number), created: expect.any(Number) };
+    expect(JSON.parse(info.text)).toEqual({ path: 'workflows/info.json', size: 8, ...seconds });
+    expect(JSON.parse(info.text).modified).toBeLessThan(Date.now());
+  });
+
+  test('has validators and ranges', async () => {
+    await ask('POST', '/userdata/ranged.txt', '0123456789');
+    const whole = await ask('GET', '/userdata/ranged.txt');
+    expect(whole.headers).toMatchObject({ 'content-length': '10', 'accept-ranges': 'bytes' });
+    const etag = { 'If-None-Match': whole.headers.etag ?? '' };
+    expect((await ask('GET', '/userdata/ranged.txt', undefined, { headers: etag })).status).toBe(
+      304,
+    );
+    const part = { headers: { Range: 'bytes=2-4' } };
+    expect(await ask('GET', '/userdata/ranged.txt', undefined, part)).toMatchObject({
+      status: 206,
+      text: '234',
+    });
+    await ask('POST', '/userdata/ranged.txt', '9876543210');
+    const after = await ask('GET', '/userdata/ranged.txt', undefined, { headers: etag });
+    expect([after.status, after.text]).toEqual([200, '9876543210']);
+  });
+
+  test.each([
+    ['user.css', 'text/css; charset=utf-8', undefined],
+    ['page.html', 'application/octet-stream', 'attachment; filename="page.html"'],
+    ['code.js', 'application/octet-stream', 'attachment; filename="code.js"'],
+    ['drawing.svg', 'application/octet-stream', 'attachment; filename="drawing.svg"'],
+    ['picture.png', 'image/png', undefined],
+    ['noextension', 'application/octet-stream', undefined],
+  ])('serves %s as %s: a browser runs nothing of it', async (name, type, disposition) => {
+    await ask('POST', `/userdata/${name}`, 'x');
+    const { headers } = await ask('GET', `/userdata/${name}`);
+    expect(headers['content-type']).toBe(type);
+    expect(headers['content-disposition']).toBe(disposition);
+    expect(headers['cache-control'] ?? '').not.toContain('public');
+  });
+
+  test.each([
+    ['GET', '/userdata/workflows/a.json', 404],
+    ['POST', '/userdata/workflows/a.json', 405],
+    ['DELETE', '/userdata/workflows/a.json', 405],
+    ['PUT', '/userdata/a.json', 405],
+    ['GET', '/userdata/', 404],
+  ])('%s %s is no call of v1: %i', async (method, path, status) => {
+    expect((await ask(method, path, 'x')).status).toBe(status);
+  });
+
+  test('beyond the size limit is 413 in v1’s words, whether or not it said so before', async () => {
+    const big = Buffer.alloc(600_000, 'x');
+    const answer = await ask('POST', '/userdata/big.txt', big);
+    expect([answer.status, answer.text]).toEqual([
+      413,
+      'Maximum request body size 524288 exceeded.',
+    ]);
+    const chunked = { method: 'POST', body: new Blob([big]).stream(), duplex: 'half' };
+    const streamed = await fetch(`${house.url}/userdata/big.txt`, chunked as RequestInit);
+    expect(streamed.status).toBe(413);
+    expect((await ask('GET', '/userdata/big.txt')).status).toBe(404);
+    expect(await readdir(join(house.dataDir, 'spool'))).toEqual([]);
+  });
+
+  test('beyond the quota is 507; other users have their own', async () => {
+    const part = Buffer.alloc(500_000, 'x');
+    const names = ['1', '2', '3', '4', '5'];
+    const statuses = [];
+    for (const name of names) {
+      statuses.push((await ask('POST', `/userdata/quota-${name}`, part, BOB)).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 507]);
+    // Writing over needs no more than the difference.
+    expect((await ask('POST', '/userdata/quota-1', part, BOB)).status).toBe(200);
+    expect((await ask('POST', '/userdata/quota-5', part, ALICE)).status).toBe(200);
+    await ask('DELETE', '/userdata/quota-2', undefined, BOB);
+    expect((await ask('POST', '/userdata/quota-5', part, BOB)).status).toBe(200);
+    for (const name of names) await ask('DELETE', `/userdata/quota-${name}`, undefined, BOB);
+  });
+});
+
+describe('/userdata/{file}/move/{dest}', () => {
+  const move = (from: string, to: string, query = ''): Promise<Called> =>
+    ask('POST', `/userdata/${encodeURIComponent(from)}/move/${encodeURIComponent(to)}${query}`);
+
+  test('moves a file, makes folders for it, and answers where it is', async () => {
+    await ask('POST', '/userdata/from.json', 'moved');
+    const answer = await move('from.json', 'new/folder/to.json');
+    expect([answer.status, answer.text]).toEqual([200, '"new/folder/to.json"']);
+    expect((await ask('GET', '/userdata/from.json')).status).toBe(404);
+    expect((await ask('GET', '/userdata/new%2Ffolder%2Fto.json')).text).toBe('moved');
+    const info = await move('new/folder/to.json', 'from.json', '?full_info=true');
+    expect(JSON.parse(info.text)).toMatchObject({ path: 'from.json', size: 5 });
+  });
+
+  test.each([
+    ['nothing.json', 'x.json', '', 404],
+    ['planted.txt', 'taken.json', '?overwrite=false', 409],
+    ['planted.txt', '../x.json', '', 403],
+    ['../x.json', 'planted.txt', '', 403],
+    ['planted.txt', 'folder-link/x.txt', '', 400],
+    ['folder-link/secret.txt', 'stolen.txt', '', 400],
+    ['file-link.txt', 'stolen.txt', '', 400],
+    ['planted.txt', 'planted.txt/below.txt', '', 400],
+  ])('%s to %s%s is %i and changes nothing', async (from, to, query, status) => {
+    await ask('POST', '/userdata/taken.json', 'taken');
+    expect((await move(from, to, query)).status).toBe(status);
+    expect((await ask('GET', '/userdata/planted.txt')).text).toBe('planted');
+    expect((await ask('GET', '/userdata/taken.json')).text).toBe('taken');
+    expect((await ask('GET', '/userdata/stolen.txt')).status).toBe(404);
+  });
+});
+
+describe('/userdata?dir=', () => {
+  const CAROL = as('key of carol');
+  const FILES = ['.hidden.json', 'b.json', 'a.json', 's/c.json', 's/.h/d.json', 's/t/e.json'];
+  beforeAll(async () => {
+    for (const file of FILES) {
+      await ask('POST', `/userdata/${encodeURIComponent(`workflows/${file}`)}`, '{}', CAROL);
+    }
+  });
+
+  test.each([
+    ['dir=workflows', ['a.json', 'b.json']],
+    ['dir=workflows/', ['a.json', 'b.json']],
+    ['dir=workflows&recurse=true', ['a.json', 'b.json', 's/c.json', 's/t/e.json']],
+    ['dir=workflows/s&recurse=true', ['c.json', 't/e.json']],
+    [
+      'dir=workflows&split=true',
+      [
+        ['a.json', 'a.json'],
+        ['b.json', 'b.json'],
+      ],
+    ],
+    [
+      'dir=workflows%2Fs&recurse=true&split=true',
+      [
+        ['c.json', 'c.json'],
+        ['t/e.json', 't', 'e.json'],
+      ],
+    ],
+    ['dir=.', []],
+  ])('%s lists %j', async (query, expected) => {
+    expect(await json(`/userdata?${query}`, CAROL)).toEqual(expected);
+  });
+
+  test('with full_info tells sizes and times, whatever split says', async () => {
+    const rows = await json(
+      '/api/userdata?dir=workflows&recurse=true&split=true&full_info=true',
+      CAROL,
+    );
+    expect(rows.map(({ path }: { path: string }) => path)).toEqual([
+      'a.json',
+      'b.json',
+      's/c.json',
+      's/t/e.json',
+    ]);
+    expect(rows[0]).toEqual({
+      path: 'a.json',
+      size: 2,
+      modified: expect.any(Number),
+      created: expect.any(Number),
+    });
+  });
+
+  test.each([
+    ['', 400, 'Directory not provided'],
+    ['dir=', 400, 'Directory not provided'],
+    ['dir=nope', 404, 'Directory not found'],
+    ['dir=workflows/a.json', 404, 'Directory not found'],
+    ['dir=..', 403, 'Invalid directory'],
+    ['dir=workflows/../../elsewhere', 403, 'Invalid directory'],
+    ['dir=/etc', 403, 'Invalid directory'],
+    ['dir=%2e%2e%2felsewhere', 403, 'Invalid directory'],
+    ['dir=a%00b', 404, 'Directory not found'],
+    ['dir=..%5celsewhere', 403, 'Invalid directory'],
+  ])('?%s is %i: %s', async (query, status, text) => {
+    expect(await ask('GET', `/userdata?${query}`, undefined, CAROL)).toMatchObject({
+      status,
+      text,
+    });
+  });
+
+  test('does not follow links', async () => {
+    const listed = JSON.stringify(await json('/userdata?dir=.&recurse=true'));
+    expect(listed).toContain('planted.txt');
+    expect(listed).not.toContain('link');
+    expect((await ask('GET', '/userdata?dir=folder-link')).status).toBe(404);
+  });
+
+  test('/v2/userdata shows the whole tree, folders first', async () => {
+    const rows = (await json('/api/v2/userdata', CAROL)) as Record<string, string>[];
+    expect(rows.map(({ path, type }) => `${path} ${type}`)).toEqual([
+      'workflows/s/.h directory',
+      'workflows/s directory',
+      'workflows/s/t directory',
+      'workflows directory',
+      'workflows/.hidden.json file',
+      'workflows/a.json file',
+      'workflows/b.json file',
+      'workflows/s/c.json file',
+      'workflows/s/.h/d.json file',
+      'workflows/s/t/e.json file',
+    ]);
+    expect(rows.at(-1)).toEqual({
+      name: 'e.json',
+      path: 'workflows/s/t/e.json',
+      type: 'file',
+      size: 2,
+      modified: expect.any(Number),
+    });
+    const below = (await json('/v2/userdata?path=workflows%2Fs%2Ft', CAROL)) as { path: string }[];
+    expect(below.map(({ path }) => path)).toEqual(['workflows/s/t/e.json']);
+  });
+
+  test.each([
+    ['path=nope', 404, 'Requested path not found'],
+    ['path=..%2F..', 400, 'Invalid path requested'],
+    ['path=/etc', 400, 'Invalid path requested'],
+  ])('/v2/userdata?%s is %i: %s', async (query, status, text) => {
+    const answer = await ask('GET', `/v2/userdata?${query}`, undefined, CAROL);
+    expect(answer).toMatchObject({ status, text });
+  });
+
+  test('/v2/userdata of who has nothing yet is empty', async () => {
+    expect(await json('/v2/userdata', as('key of nobody'))).toEqual([]);
+  });
+});
+
+const HOSTILE = [
+  ['..%2Felsewhere%2Fsecret.txt', 403],
+  ['%2e%2e%2felsewhere%2fsecret.txt', 403],
+  ['workflows%2F..%2F..%2Felsewhere%2Fsecret.txt', 403],
+  ['..%5Celsewhere%5Csecret.txt', 403],
+  ['%2Fetc%2Fpasswd', 403],
+  ['C%3A%5Cx', 403],
+  ['..', 403],
+  ['.', 400],
+  ['%2e', 400],
+  ['a%2F..', 400],
+  ['folder-link%2Fsecret.txt', 404],
+  ['file-link.txt', 404],
+  ['a%00.json', 400],
+  ['a%0d%0ax.json', 400],
+  ['con.json', 400],
+  ['trailing.', 400],
+  ['a%2F%2Fb%2F%20', 400],
+  ['n'.repeat(300), 400],
+  [`${'d%2F'.repeat(40)}x`, 400],
+].map(([name, status]) => ({ name: String(name), status, title: String(name).slice(0, 50) }));
+
+describe('no name leaves the user’s folder', () => {
+  test.each(HOSTILE)('GET $title is $status', async ({ name, status }) => {
+    const answer = await ask('GET', `/userdata/${name}`);
+    expect(answer.status).toBe(status);
+    expect(answer.text).not.toContain(SECRET);
+  });
+
+  test.each(HOSTILE)('POST and DELETE of $title touch nothing', async ({ name }) => {
+    for (const method of ['POST', 'DELETE']) {
+      const answer = await ask(method, `/userdata/${name}`, 'overwritten');
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+      expect(answer.status).toBeLessThan(500);
+    }
+    const secret = join(house.dataDir, 'userdata/elsewhere/secret.txt');
+    expect(await readFile(secret, 'utf8')).toBe(SECRET);
+    expect(await readdir(join(house.dataDir, 'userdata/elsewhere'))).toEqual(['secret.txt']);
+    expect(await readdir(house.dataDir)).not.toContain('x.json');
+  });
+});
+
+describe('two users', () => {
+  test('see, change and remove nothing of each other', async () => {
+    const path = '/userdata/workflows%2Fmine.json';
+    await ask('POST', path, 'alice', ALICE);
+    expect((await ask('GET', path, undefined, BOB)).status).toBe(404);
+    expect((await ask('DELETE', path, undefined, BOB)).status).toBe(404);
+    expect((await ask('POST', `${path}/move/x.json`, '', BOB)).status).toBe(404);
+    expect((await ask('POST', `${path}?overwrite=false`, 'bob', BOB)).status).toBe(200);
+    expect((await ask('GET', path, undefined, ALICE)).text).toBe('alice');
+    expect((await ask('GET', path)).status).toBe(404);
+  });
+
+  test('are told apart by their key, not by what Comfy-User says', async () => {
+    await ask('POST', '/userdata/hers.json', 'alice', ALICE);
+    const pretender = { headers: { ...BOB.headers, 'Comfy-User': 'local' } };
+    expect((await ask('GET', '/userdata/hers.json', undefined, pretender)).status).toBe(404);
+  });
+
+  test('leave no key in the names of folders, which nobody else can read', async () => {
+    const root = join(house.dataDir, 'userdata');
+    expect((await readdir(root)).join(' ')).not.toContain('key of');
+    expect(((await stat(root)).mode & 0o077).toString(8)).toBe('0');
+  });
+});
+
+test('/settings of one user have an end too: 507, and those before are kept', async () => {
+  const large = (mb: number): Promise<Called> => {
+    const body = JSON.stringify('x'.repeat(mb * 1024 * 1024));
+    return call(roomy.url, '/api/settings/Comfy.Large', { method: 'POST', body });
+  };
+  const roomy = await startHoldover({ upstream: 'embedded' });
+  const statuses = [(await large(1)).status, (await large(17)).status];
+  const kept = await call(roomy.url, '/settings');
+  await roomy.dispose();
+  expect(statuses).toEqual([200, 507]);
+  expect(kept.body.length).toBeLessThan(2 * 1024 * 1024);
+});
+
+test('what was acknowledged survives a kill', async () => {
+  const first = await startHoldover({ upstream: 'embedded' });
+  const { dataDir } = first;
+  await call(first.url, '/userdata/kept.json', { method: 'POST', body: 'kept' });
+  await call(first.url, '/api/settings/Comfy.Kept', { method: 'POST', body: '[1]' });
+  await first.kill9();
+  const second = await startHoldover({ dataDir, upstream: 'embedded' });
+  const file = await call(second.url, '/userdata/kept.json');
+  const setting = await call(second.url, '/settings');
+  await second.dispose();
+  expect([file.text, setting.text]).toEqual(['kept', '{"Comfy.Kept":[1]}']);
+});
