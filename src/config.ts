@@ -8,7 +8,10 @@ import {
   type PREVIEW_METHODS,
   type VIEW_MODES,
 } from './config/flags.ts';
+import { frontEndRoot } from './config/front-end.ts';
+import { type ModelSettings, modelSettings } from './config/models.ts';
 import { Refused } from './config/refused.ts';
+import { type Tls, tlsOf } from './config/tls.ts';
 import {
   type ObjectInfoSource,
   type Upstream,
@@ -42,6 +45,12 @@ export type Config = {
   readonly retentionMs: number;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
+  /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
+  readonly frontEndRoot: string | undefined;
+  readonly userdataQuotaBytes: number;
+  readonly models: ModelSettings;
+  /** `undefined`: plain HTTP. */
+  readonly tls: Tls | undefined;
 };
 
 export type { ObjectInfoSource, Upstream } from './config/upstream.ts';
@@ -106,7 +115,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
-    corsOrigin: cors === true ? '*' : cors,
+    corsOrigin: cors === true ? '*' : originOf(cors),
     logLevel: flags.logLevel,
     localToken: flags.localToken === '' ? undefined : flags.localToken,
     view: flags.view,
@@ -120,6 +129,10 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     retentionMs: flags.retentionDays * DAY_MS,
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
+    frontEndRoot: frontEndRoot(flags.frontEndRoot),
+    userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
+    models: modelSettings(flags),
+    tls: tlsOf(flags),
   });
 }
 
@@ -142,6 +155,11 @@ function refuseBadOrigin(text: string): void {
   throw new Refused(
     `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
   );
+}
+
+/** As browsers spell it: they compare the answer letter by letter. */
+function originOf(text: string | undefined): string | undefined {
+  return text === undefined || text === '*' ? text : new URL(text).origin;
 }
 
 /** For commander a switch is on as soon as its variable exists, whatever that says. */

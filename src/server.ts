@@ -1,22 +1,26 @@
 import type { RequestListener } from 'node:http';
 import type Koa from 'koa';
 import { type Config, isLoopback, packageVersion } from './config.ts';
+import { createCrashPoint } from './crash-point.ts';
 import { openDataDir } from './data-dir.ts';
 import { createV2Routes } from './engine/http.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
+import { openEmbeddedModels } from './models/embedded.ts';
+import type { ModelRouter } from './models/router.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
+import { openDefinitions } from './object-info/open.ts';
+import { type PassThrough, createPassThrough } from './passthrough/passthrough.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
-import { createAcceptor } from './v1/accept.ts';
 import { createApp } from './v1/app.ts';
 import { createBoard } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
-import { createFollower } from './v1/follower.ts';
+import { createFrontEnd } from './v1/front-end.ts';
 import { createGuard } from './v1/guard.ts';
 import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
@@ -24,15 +28,18 @@ import { homePage } from './v1/home.ts';
 import { createHub } from './v1/hub.ts';
 import { LOCAL_USER, createAuthenticate, createIdentify } from './v1/identity.ts';
 import { jobRoutes } from './v1/jobs.ts';
+import { createJournal } from './v1/journal.ts';
 import { createKeyring } from './v1/keyring.ts';
+import { createLogFeed } from './v1/log-feed.ts';
 import { promptRoutes } from './v1/prompt.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
-import { resumePrompts } from './v1/resume.ts';
-import { createRewriter } from './v1/rewrite.ts';
 import { createViewSigner } from './v1/signed-url.ts';
 import { createCounter } from './v1/submission.ts';
+import { type Submissions, openSubmissions } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
+import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
+import { createUserData } from './v1/userdata-store.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
 export type Running = { readonly url: string; readonly port: number; close(): Promise<void> };
@@ -52,14 +59,17 @@ export async function startServer(
     guard: house.guard,
     authenticate: house.authenticate,
     corsOrigin: config.corsOrigin,
-    log,
+    log: house.log,
     trace: house.trace.run,
+    within: house.journal.within,
+    frontEnd: house.frontEnd?.serve,
     ...surface(house, live, await firstNumber(house.ledger)),
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
-  await resumePrompts({ ...house, ...live });
+  await live.submissions.resume();
   house.upstream.start();
-  const server = createHttpServer(app.callback() as RequestListener);
+  house.definitions.start();
+  const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
   server.on('upgrade', createUpgrade({ ...house, ...live, ...config }));
   const port = await listen(server, config);
   log.info(
@@ -71,8 +81,12 @@ export async function startServer(
     port,
     async close() {
       server.close();
+      house.logFeed.close();
       house.hub.close();
-      await live.follower.close();
+      await live.submissions.close();
+      await live.models?.close();
+      live.passThrough?.close();
+      await house.definitions.close();
       await house.upstream.close();
       await house.ledger.close();
       server.closeAllConnections();
@@ -83,8 +97,13 @@ export async function startServer(
 type House = Awaited<ReturnType<typeof openHouse>>;
 
 /** What is there before anybody knocks: files, ledger, engine, and who may come in. */
-async function openHouse(config: Config, log: Logger, library: Library) {
+async function openHouse(config: Config, operatorsLog: Logger, library: Library) {
   const now = Date.now;
+  const logFeed = createLogFeed({
+    tell: (user, clientId, data) => hub.tell(user, clientId, { type: 'logs', data }),
+  });
+  const journal = createJournal({ now, onEntry: logFeed.push });
+  const log = journal.watch(operatorsLog);
   const dir = openDataDir(config.dataDir);
   const ledger = openSqliteLedger({ path: dir.database });
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
@@ -107,13 +126,22 @@ async function openHouse(config: Config, log: Logger, library: Library) {
       return prompt !== undefined && hub.listens(user, prompt.clientId);
     },
   });
-  const info = objectInfo([...library.nodes.values()]);
+  const definitions = openDefinitions({
+    source: config.objectInfo,
+    upstream: config.upstream,
+    embedded: objectInfo([...library.nodes.values()]),
+    copiesDir: dir.objectInfo,
+    log,
+  });
   const trace = createTrace();
   const keyring = createKeyring();
   const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
   return {
     config,
     log,
+    journal,
+    logFeed,
+    frontEnd: config.frontEndRoot === undefined ? undefined : createFrontEnd(config.frontEndRoot),
     now,
     dir,
     ledger,
@@ -124,7 +152,8 @@ async function openHouse(config: Config, log: Logger, library: Library) {
     trace,
     version: packageVersion(),
     jobs: trace.watch(upstream.jobs),
-    objectInfo: async () => info,
+    definitions,
+    objectInfo: definitions.info,
     features,
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
     identify,
@@ -132,37 +161,61 @@ async function openHouse(config: Config, log: Logger, library: Library) {
   };
 }
 
-/** Prompts on their way, and the sockets that hear of them. */
+/** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
 function createLive(house: House) {
-  const follower = createFollower({ ...house, historyLimit: house.config.historyLimit });
-  return { follower };
+  return {
+    submissions: submissionsOf(house),
+    models: embeddedModels(house),
+    passThrough: remoteApis(house),
+  };
+}
+
+function submissionsOf(house: House): Submissions {
+  const { config, upstream } = house;
+  const isRemote = config.upstream.kind === 'remote';
+  return openSubmissions({
+    ...house,
+    mayBeAnothers: isRemote,
+    needsOwner: upstream.needsOwner,
+    historyLimit: config.historyLimit,
+    outboxLimit: config.outboxLimit,
+    pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
+    reached: createCrashPoint(process.env['HOLDOVER_CRASH_AT']),
+  });
 }
 
 /** Every route: those open to all, then the old API word by word. */
 function surface(house: House, live: ReturnType<typeof createLive>, first: number) {
   const { config, dir, ledger, now } = house;
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
-  const deps = { ...house, ...live, ...limits, spoolDir: dir.spool };
-  const rewriter = createRewriter({ files: ledger.files, objectInfo: house.objectInfo });
+  const { acceptor, cancel } = live.submissions;
+  const deps = { ...house, ...limits, cancel, spoolDir: dir.spool };
   const files = {
     ...deps,
     files: ledger.files,
     view: config.view,
     signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
     decoding: createSlots(DECODERS),
+    quota: createUploadQuota(UPLOAD_ROOM),
     callerOf: house.keyring.callerOf,
   };
   return {
     open: [
       healthRoutes({ jobs: house.upstream.jobs }),
-      homePage({ version: house.version, upstream: shownUpstream(config) }),
+      homePage({
+        version: house.version,
+        upstream: shownUpstream(config),
+        path: house.frontEnd ? '/holdover' : '/',
+      }),
       signedViews(files),
       ...sameAddressV2(house),
+      ...(live.models ? [live.models.middleware] : []),
+      ...(live.passThrough ? [live.passThrough.v2, live.passThrough.router] : []),
     ],
     routes: [
       ...promptRoutes({
         ...deps,
-        acceptor: createAcceptor({ ...deps, rewriter }),
+        acceptor,
         counter: createCounter(first),
       }),
       ...queueRoutes(deps),
@@ -170,7 +223,13 @@ function surface(house: House, live: ReturnType<typeof createLive>, first: numbe
       ...jobRoutes(deps),
       ...fileRoutes(files),
       ...PLAIN_SOCKET_ROUTES,
-      ...catalogRoutes({ ...deps, files: ledger.files, settings: ledger.settings }),
+      ...catalogRoutes({
+        ...deps,
+        files: ledger.files,
+        settings: ledger.settings,
+        userData: createUserData({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
+        extensions: house.frontEnd?.extensions,
+      }),
     ],
   };
 }
@@ -180,12 +239,33 @@ async function firstNumber(ledger: Ledger): Promise<number> {
   return Math.floor((await ledger.prompts.highestNumber()) + 1);
 }
 
-/** The embedded engine's own v2 routes; the jobs of a remote service are at its own address. */
+/** The embedded engine's own v2 routes; those of a remote service are passed through. */
 function sameAddressV2({ config, upstream, identify, log, dir }: House): Koa.Middleware[] {
   if (config.upstream.kind !== 'embedded') return [];
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
   const deps = { ...limits, jobs: upstream.jobs, log, spoolDir: dir.spool };
   return [createV2Routes({ ...deps, identify: (ctx) => identify(ctx.req) })];
+}
+
+/** The model router over what runs here; with a remote upstream, its routes are passed through. */
+function embeddedModels(house: House): ModelRouter | undefined {
+  const { config, dir, identify } = house;
+  if (config.upstream.kind !== 'embedded') return undefined;
+  return openEmbeddedModels({
+    ...house,
+    ...config.models,
+    secret: dir.secret,
+    spoolDir: dir.spool,
+    callerOf: (key) => identify({ headers: { 'x-api-key': key }, url: '' }),
+  });
+}
+
+/** What a remote service serves, at our address as it is. */
+function remoteApis({ config, authenticate, log }: House): PassThrough | undefined {
+  const { upstream } = config;
+  if (upstream.kind === 'embedded') return undefined;
+  const { url: baseUrl, key, routerPrefix, limits } = upstream;
+  return createPassThrough({ baseUrl, key, routerPrefix, authenticate, log, limits });
 }
 
 /** What people may know of it: where it is, not what its address may carry. */

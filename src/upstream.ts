@@ -57,7 +57,7 @@ function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): OpenUp
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
-    spoolDir: dir.spool,
+    placeSecret: dir.secret,
     log,
     assetMode,
     labels,

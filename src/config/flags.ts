@@ -18,6 +18,7 @@ export type Flags = {
   upstreamLabels: (typeof LABEL_MODES)[number];
   upstreamStreams: number;
   upstreamLimits: string;
+  routerPrefix: string;
   outboxLimit: number;
   objectInfo: string;
   dataDir: string;
@@ -37,6 +38,16 @@ export type Flags = {
   retentionDays: number;
   maxSockets: number;
   maxSocketsPerUser: number;
+  frontEndRoot?: string;
+  userdataQuota: number;
+  modelKeys?: string;
+  modelCalls: number;
+  modelSpend: number;
+  modelRate: number;
+  modelTimeout: number;
+  modelLimits: string;
+  tlsKeyfile?: string;
+  tlsCertfile?: string;
 };
 
 /** One row per setting: flag, environment twin, help, default, parser. v1's own names where it has them. */
@@ -66,6 +77,9 @@ export const OPTIONS: readonly Option[] = [
   setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
     .default('{}')
     .hideHelp(),
+  setting('--router-prefix <PATH>', 'where the upstream has its model router').default(
+    '/v1/models',
+  ),
   setting('--outbox-limit <N>', 'prompts of one user that may wait for the upstream to have room')
     .default(1000)
     .argParser(integer({ min: 0, max: 1_000_000 })),
@@ -123,6 +137,26 @@ export const OPTIONS: readonly Option[] = [
   setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
     .default(50)
     .argParser(integer({ min: 1, max: 100_000 })),
+  setting('--front-end-root <DIR>', 'folder of a browser front end to serve at /'),
+  setting('--userdata-quota <MB>', 'most disk space for the workflows and other files of one user')
+    .default(1024)
+    .argParser(decimal({ min: 0.001, max: 100_000_000 })),
+  setting('--tls-keyfile <FILE>', 'private key (PEM); with --tls-certfile: serve https and wss'),
+  setting('--tls-certfile <FILE>', 'certificate chain (PEM) of --tls-keyfile'),
+  setting('--model-keys <FILE>', 'who may call the model router; none: anybody with any key'),
+  setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
+    .default(8)
+    .argParser(integer({ min: 1, max: 10_000 })),
+  setting('--model-spend <CENTS>', 'what the running model calls of one workspace may cost')
+    .default(1000)
+    .argParser(integer({ min: 0, max: 1_000_000_000 })),
+  setting('--model-rate <N>', 'model router requests of one key in a rolling minute')
+    .default(600)
+    .argParser(integer({ min: 1, max: 1_000_000 })),
+  setting('--model-timeout <SECONDS>', 'longest run of one model call')
+    .default(600)
+    .argParser(integer({ min: 1, max: 86_400 })),
+  setting('--model-limits <JSON>', 'times and bounds of the model router').default('{}').hideHelp(),
 ];
 
 function setting(flags: string, help: string): Option {

@@ -10,6 +10,8 @@ export type Upstream =
       readonly url: string;
       /** One key for all callers; `undefined`: each caller's own is passed through. */
       readonly key: string | undefined;
+      /** Path of its model router, below its base. */
+      readonly routerPrefix: string;
       readonly assetMode: (typeof ASSET_MODES)[number];
       readonly labels: (typeof LABEL_MODES)[number];
       /** Event streams open at a time; 0: jobs are polled. */
@@ -35,11 +37,18 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
     kind: 'remote',
     url: upstreamUrl(upstream),
     key,
+    routerPrefix: routerPrefix(flags.routerPrefix),
     assetMode: flags.upstreamAssets,
     labels: flags.upstreamLabels,
     streams: flags.upstreamStreams,
     limits: limitsOf(flags.upstreamLimits),
   };
+}
+
+function routerPrefix(text: string): string {
+  const path = text.replace(/\/+$/, '');
+  if (/^(\/[\w~-][\w.~-]*)+$/.test(path)) return path;
+  throw new Refused(`option '--router-prefix' needs a path such as /v1/models, not '${text}'`);
 }
 
 export function objectInfoSource(text: string): ObjectInfoSource {

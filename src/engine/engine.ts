@@ -129,7 +129,10 @@ function createUpkeep(
   return { chore: () => sweep(retention), first: () => removeOrphanBlobs(retention) };
 }
 
-type JobHalf = Pick<JobApi, 'submit' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'>;
+type JobHalf = Pick<
+  JobApi,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
 
 function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher): JobHalf {
   const { ledger, clock, live, limits } = deps;
@@ -152,6 +155,10 @@ function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher)
       const job = accepted.value;
       dispatcher.add(job);
       return ok({ ...showJob(job, clock()), x_workflow: job.workflow });
+    },
+    async recover(caller, { metadata }) {
+      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
+      return page.ok ? ok({ job: page.value.jobs[0] ?? null, isCertain: true }) : page;
     },
     async cancel(caller, jobId) {
       const job = live.get(jobId);

@@ -72,13 +72,34 @@ export function toPromptRefusal(
       ? missingFiles(details, graph, context)
       : toNodeErrors(details.node_errors, graph, context.outputs ?? []);
   const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph);
+  const isToldByNode =
+    type === 'prompt_outputs_failed_validation' && Object.keys(node_errors).length > 0;
   const own = {
     type,
-    message: type === 'prompt_outputs_failed_validation' ? VALIDATION_FAILED : messageOf(error),
+    message: isToldByNode ? VALIDATION_FAILED : messageOf(error),
     details: ownErrors(node_errors, context.outputs ?? []),
     extra_info: {},
   };
   return withRetry({ status, body: { error: stated ?? own, node_errors } }, error);
+}
+
+/** The job service could not be reached, so that nothing was submitted: it may be tried again. */
+export function unreachableUpstream(): V1Refusal {
+  const message = 'The job service cannot be reached right now. Nothing was submitted.';
+  return { ...refusal('upstream_unavailable', message), status: 502 };
+}
+
+/**
+ * Nobody knows whether there is a job now. It is looked for in the background; `promptId` is where
+ * what comes of it is shown.
+ */
+export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
+  const message =
+    'Whether the job service took this prompt is unknown. It is looked for under the prompt id in ' +
+    'extra_info; submitting again may run it twice.';
+  const { status, body } = refusal('submit_outcome_unknown', message, error.code);
+  const stated = { ...body.error, extra_info: { prompt_id: promptId } };
+  return { status: Math.max(500, status), body: { ...body, error: stated } };
 }
 
 /** What any other v1 call answers. */

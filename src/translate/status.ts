@@ -52,7 +52,7 @@ const LISTED = {
 /** What is known of a prompt that has not ended. */
 export type LiveFacts = {
   /** Absent while the submission is in flight or its answer is unknown. */
-  readonly status?: JobStatus;
+  readonly status?: JobStatus | undefined;
   /** A node, step, preview or output was seen. */
   readonly hasEvidence?: boolean;
   /** v1 asked for the end; v2 may not have said so yet. */
@@ -61,7 +61,7 @@ export type LiveFacts = {
 
 /** The status word of a prompt without a history entry. */
 export function liveWord({ status, hasEvidence, cancelAsked }: LiveFacts): StatusWord {
-  if (status === undefined) return 'submitted';
+  if (status === undefined) return cancelAsked ? 'cancel_requested' : 'submitted';
   const isOpen = status === 'queued' || status === 'running';
   if (isOpen && cancelAsked) return 'cancel_requested';
   return status === 'running' && hasEvidence ? 'executing' : PLAIN_WORD[status];

@@ -1,17 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
-import { type V1Refusal, goodOutputs, refuseShape, toPromptRefusal } from '../translate/errors.ts';
-import { pruneTo } from '../translate/graph.ts';
-import { secretsOf, withoutSecrets } from '../translate/secrets.ts';
-import { chosenOutputs, extraPngInfo, outputNodes } from '../translate/workflow.ts';
+import {
+  type V1Refusal,
+  refuseShape,
+  submitUnknown,
+  unreachableUpstream,
+} from '../translate/errors.ts';
+import { chosenOutputs, outputNodes } from '../translate/workflow.ts';
+import type { Logger } from '../telemetry.ts';
 import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
-import type { Caller, JobApi, Result } from '../wire/jobs.ts';
-import type { Job } from '../wire/v2.ts';
+import type { Caller } from '../wire/jobs.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
-import type { Board } from './board.ts';
+import type { Birth } from './birth.ts';
+import type { Board, LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
-import type { AssetRewriter, Rewritten } from './rewrite.ts';
+import type { Outbox } from './outbox.ts';
+import { type Pace, waitMsOf } from './pace.ts';
+import { type Plan, intentJsonOf, planOf } from './plan.ts';
+import type { Reconciler } from './reconciler.ts';
+import type { AssetRewriter } from './rewrite.ts';
+import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
 
 /** What `POST /prompt` answers; `release` lets the prompt's frames go. */
@@ -24,126 +33,148 @@ export type Accepted = {
 
 export type Acceptor = { accept(caller: Caller, submission: Submission): Promise<Accepted> };
 
+/** A moment of a submission at which a process may die; tests make it die there. */
+export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-outbox';
+
 type Deps = {
-  readonly jobs: JobApi;
   readonly ledger: Ledger;
   readonly board: Board;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
-  readonly objectInfo: () => Promise<ObjectInfo>;
+  readonly sender: Sender;
+  readonly birth: Birth;
+  readonly outbox: Outbox;
+  readonly reconciler: Reconciler;
+  readonly pace: Pace;
+  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
+  readonly log: Logger;
   readonly now: () => number;
+  readonly reached: (moment: Moment) => void;
 };
 
-/** The label a job carries upstream, by which it is found again after a crash. */
-export const KEY_LABEL = 'holdover_key';
-
-type Attempt = {
-  readonly job: Job;
-  readonly nodeErrors: NodeErrors;
-  readonly targets: readonly string[];
-};
+type Intake = { readonly caller: Caller; readonly submission: Submission; readonly plan: Plan };
 
 /**
- * Turns a submission into a v2 job. The intent is on disk before the job exists, and the job's id
- * before the client hears of it, so that nothing acknowledged is ever lost.
+ * Turns a submission into a v2 job, or into a letter that waits for one. The intent is on disk
+ * before the first byte leaves, and what the client is told before it hears of it.
  */
 export function createAcceptor(deps: Deps): Acceptor {
-  const { jobs, ledger, board, follower, now } = deps;
+  const { ledger, board, follower, outbox, reconciler, sender, now, reached } = deps;
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
+    const again = resumedTwin(board, caller, submission);
+    if (again) return { ...again, nodeErrors: {}, release: () => {} };
     refuseTwin(board, caller, submission);
     const misshapen = refuseShape(submission.graph as JsonObject);
     if (misshapen) throw refused(misshapen);
-    const outputs = outputsOf(submission, await deps.objectInfo());
-    const rewritten = await deps.rewriter.rewrite(caller.user, submission.graph);
-    const row = rowOf(caller, submission, now());
-    await ledger.prompts.insert(row);
-    const attempt = await attemptOrForget(caller, row, { submission, outputs, rewritten });
-    const { job, targets } = attempt;
-    const prompt = follower.adopt(
-      {
-        key: row.key,
-        promptId: submission.promptId ?? job.id,
-        jobId: job.id,
-        number: row.number,
-        clientId: row.clientId,
-        createdAtMs: row.createdAtMs,
-        graph: rewritten.restore(job.x_workflow),
-        extraData: withoutSecrets(submission.extraData),
-        targets,
-      },
-      caller,
-    );
-    await ledger.prompts.attach(row.key, {
-      promptId: prompt.promptId,
-      jobId: job.id,
-      graphJson: stringifyJson(prompt.graph as Json),
-      targetsJson: JSON.stringify(targets),
-    });
-    return {
-      promptId: prompt.promptId,
-      number: submission.number,
-      nodeErrors: attempt.nodeErrors,
-      release: () => follower.follow(prompt),
-    };
+    const outputs = outputsOf(submission, await deps.objectInfo(caller));
+    const placed = await deps.rewriter.placed(caller, submission.graph);
+    const plan = planOf(randomUUID(), submission, { outputs, placed });
+    const intake = { caller, submission, plan };
+    if (outbox.isBusy(caller.user)) return await queueUp(intake);
+    await ledger.prompts.insert(rowOf(intake, 'submitting', now()));
+    reached('after-intent');
+    const sent = await send(intake);
+    reached('after-submit');
+    return await settle(intake, sent);
   }
 
-  async function attemptOrForget(caller: Caller, row: PromptRow, plan: Plan): Promise<Attempt> {
+  /** Something of our own may break on the way: then nobody knows what became of the job. */
+  async function send({ caller, plan }: Intake): Promise<Sent> {
     try {
-      return await attempt(caller, row, plan);
-    } catch (error) {
-      if (error instanceof V1Error) await ledger.prompts.remove(row.key);
-      throw error;
+      return await sender.send(caller, plan);
+    } catch (cause) {
+      deps.log.error({ err: cause }, 'a submission broke off');
+      return { kind: 'unknown', plan, error: BROKEN, isKeyUsed: false };
     }
   }
 
-  /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
-  async function attempt(caller: Caller, row: PromptRow, plan: Plan): Promise<Attempt> {
-    let targets = plan.outputs;
-    let nodeErrors: NodeErrors = {};
-    for (;;) {
-      const sent = await send(caller, row.key, plan, targets);
-      if (sent.ok) return { job: sent.value, nodeErrors, targets };
-      const { placed } = plan.rewritten;
-      const context = { outputs: targets, placed };
-      const refusal = toPromptRefusal(sent.error, plan.submission.graph, context);
-      nodeErrors = { ...nodeErrors, ...refusal.body.node_errors };
-      const good = goodOutputs(refusal.body.node_errors, targets);
-      const partly = refusal.status === 400 && good.length > 0 && good.length < targets.length;
-      if (!partly)
-        throw refused({ ...refusal, body: { ...refusal.body, node_errors: nodeErrors } });
-      targets = good;
+  async function settle(intake: Intake, sent: Sent): Promise<Accepted> {
+    const { label: key } = intake.plan;
+    switch (sent.kind) {
+      case 'accepted':
+        return await born(intake, sent);
+      case 'crowded':
+        if (outbox.hasRoom(intake.caller.user)) return await park(intake, sent);
+        await ledger.prompts.remove(key);
+        throw refused(refusalOf(sent.error, sent.plan));
+      case 'unsent':
+        await ledger.prompts.remove(key);
+        throw refused(unreachableUpstream());
+      case 'refused':
+        await ledger.prompts.remove(key);
+        throw refused(sent.refusal);
+      case 'unknown':
+        return await doubt(intake, sent);
     }
   }
 
-  function send(
-    caller: Caller,
-    key: string,
-    plan: Plan,
-    outputs: readonly string[],
-  ): Promise<Result<Job>> {
-    const { submission, rewritten } = plan;
-    const whole = submission.partialTargets === undefined && outputs === plan.outputs;
-    return jobs.submit(caller, {
-      workflow: whole ? rewritten.graph : pruneTo(rewritten.graph, outputs),
-      extraData: secretsOf(submission.extraData),
-      idempotencyKey: outputs === plan.outputs ? key : `${key}.${outputs.length}`,
-      metadata: { [KEY_LABEL]: key },
-      order: submission.number,
-      provenance: {
-        prompt: submission.graph as Json,
-        extraPngInfo: extraPngInfo(submission.extraData),
-      },
-    });
+  async function born(intake: Intake, sent: Sent & { kind: 'accepted' }): Promise<Accepted> {
+    const { submission, caller } = intake;
+    const prompt = adopt(intake, submission.promptId ?? sent.job.id, caller);
+    await deps.birth(prompt, sent.plan, sent.job);
+    reached('after-attach');
+    return answer(prompt, sent.nodeErrors);
+  }
+
+  /** The first of its user to find no room. */
+  async function park(intake: Intake, sent: Sent & { kind: 'crowded' }): Promise<Accepted> {
+    await ledger.prompts.setState(intake.plan.label, 'outbox');
+    return post({ ...intake, plan: sent.plan }, waitMsOf(deps.pace, sent.error));
+  }
+
+  /** Who comes after it waits behind it. */
+  async function queueUp(intake: Intake): Promise<Accepted> {
+    if (!outbox.hasRoom(intake.caller.user)) throw refused(refusalOf(FULL, intake.plan));
+    await ledger.prompts.insert(rowOf(intake, 'outbox', now()));
+    return post(intake, 0);
+  }
+
+  function post(intake: Intake, waitMs: number): Accepted {
+    const { submission, plan, caller } = intake;
+    const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
+    outbox.put({ prompt, plan, told: 'accepted' }, waitMs);
+    reached('after-outbox');
+    return answer(prompt, {});
+  }
+
+  async function doubt(intake: Intake, sent: Sent & { kind: 'unknown' }): Promise<never> {
+    const { submission, plan, caller } = intake;
+    await ledger.prompts.setState(plan.label, 'unknown');
+    const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
+    follower.release(prompt);
+    reconciler.take({ prompt, plan: sent.plan, told: 'unknown', isKeyUsed: sent.isKeyUsed });
+    throw refused(submitUnknown(sent.error, prompt.promptId));
+  }
+
+  function adopt({ submission, plan }: Intake, promptId: string, caller: Caller): LivePrompt {
+    const { number, clientId } = submission;
+    const { label: key, graph, extraData, outputs: targets } = plan;
+    const createdAtMs = now();
+    const draft = { key, promptId, number, clientId, createdAtMs, graph, extraData, targets };
+    return follower.adopt({ ...draft, isResumed: false }, caller);
+  }
+
+  function answer(prompt: LivePrompt, nodeErrors: NodeErrors): Accepted {
+    const { promptId, number } = prompt;
+    return { promptId, number, nodeErrors, release: () => follower.release(prompt) };
   }
 
   return { accept };
 }
 
-type Plan = {
-  readonly submission: Submission;
-  readonly outputs: readonly string[];
-  readonly rewritten: Rewritten;
+const BROKEN = {
+  status: 500,
+  code: 'internal_error',
+  message: 'The submission broke off.',
+  details: null,
+};
+const FULL = {
+  status: 429,
+  code: 'queue_full',
+  message: 'Too many prompts are waiting for the job service to have room.',
+  details: null,
+  retryAfterSeconds: 10,
 };
 
 /** The original accepts a live id again under another number; the same number kills its worker. */
@@ -152,6 +183,19 @@ function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submissi
   if (twin?.promptId !== promptId || twin?.number !== number) return;
   const message = `A prompt with the id ${promptId} and this number is already queued.`;
   throw new V1Error(400, promptRefusal('duplicate_prompt_id', message) as unknown as Json);
+}
+
+/** A client whose answer was lost with the process sends its own id again: it gets that answer. */
+function resumedTwin(
+  board: Board,
+  caller: Caller,
+  { promptId, graph }: Submission,
+): LivePrompt | undefined {
+  const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
+  const isIt = twin?.isResumed === true && twin.promptId === promptId;
+  return isIt && stringifyJson(twin.graph as Json) === stringifyJson(graph as Json)
+    ? twin
+    : undefined;
 }
 
 /** The outputs to execute; with targets given that name none of them there is nothing to run. */
@@ -170,20 +214,25 @@ function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
   return new V1Error(status, body as unknown as Json, { headers });
 }
 
-function rowOf(caller: Caller, submission: Submission, nowMs: number): PromptRow {
-  const key = randomUUID();
+function rowOf(
+  { caller, submission, plan }: Intake,
+  state: 'submitting' | 'outbox',
+  nowMs: number,
+): PromptRow {
   return {
-    key,
+    key: plan.label,
     user: caller.user,
-    promptId: submission.promptId ?? key,
+    promptId: submission.promptId ?? plan.label,
     jobId: null,
     number: submission.number,
     clientId: submission.clientId,
     createdAtMs: nowMs,
-    graphJson: stringifyJson(submission.graph as Json),
-    extraDataJson: stringifyJson(withoutSecrets(submission.extraData)),
-    targetsJson: '[]',
-    state: 'submitting',
+    graphJson: stringifyJson(plan.graph as Json),
+    extraDataJson: stringifyJson(plan.extraData),
+    targetsJson: JSON.stringify(plan.outputs),
+    state,
+    intentJson: intentJsonOf(plan),
+    cancelAskedAtMs: null,
     entryJson: null,
     statusWord: null,
     startedAtMs: null,

@@ -6,6 +6,7 @@ import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts'
 import type { Guard } from './guard.ts';
 import type { Authenticate } from './identity.ts';
 import { linger } from './linger.ts';
+import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import type { V1Route } from './routes.ts';
 
 type Deps = {
@@ -18,6 +19,10 @@ type Deps = {
   readonly log: Logger;
   /** Runs a request and lists the v2 calls made within it. */
   readonly trace: <T>(act: (calls: readonly string[]) => T) => T;
+  /** Lines logged within are about this user. */
+  readonly within?: (<T>(user: string, act: () => T) => T) | undefined;
+  /** Serves files where no route answers. */
+  readonly frontEnd?: Koa.Middleware | undefined;
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
@@ -31,9 +36,11 @@ export function createApp(deps: Deps): Koa {
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
   for (const middleware of deps.open) app.use(middleware);
-  app.use(knowCaller(deps.authenticate));
+  app.use(knowCaller(deps));
   app.use(cacheHeaders);
   app.use(router.routes());
+  if (deps.frontEnd) app.use(behindRoutes(deps.frontEnd));
+  app.use(noteUnknown(deps.log));
   app.use(nobodyHome(router));
   app.on('error', (error: unknown) => deps.log.debug({ error }, 'response was cut short'));
   return app;
@@ -74,7 +81,9 @@ function observe({ log, trace }: Deps): Koa.Middleware {
       await next();
       const ms = Math.round(performance.now() - startedAt);
       const { method, status } = ctx;
-      log.info({ id, method, url: withoutToken(ctx.url), status, ms, v2 }, 'request answered');
+      const user = (ctx.state.caller as Caller | undefined)?.user;
+      const url = withoutToken(ctx.url);
+      log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
     });
 }
 
@@ -134,7 +143,7 @@ const answerOptions: Koa.Middleware = async (ctx, next) => {
   else await next();
 };
 
-function knowCaller(authenticate: Authenticate): Koa.Middleware {
+function knowCaller({ authenticate, within, frontEnd }: Deps): Koa.Middleware {
   return async (ctx, next) => {
     const caller = await authenticate(ctx.req);
     if (caller === undefined) {
@@ -142,11 +151,24 @@ function knowCaller(authenticate: Authenticate): Koa.Middleware {
         'unauthorized',
         'A valid key is needed: X-API-Key, or Authorization: Bearer.',
       );
-      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
+      const asked = frontEnd !== undefined && opensPage(ctx) ? BASIC_TOO : 'Bearer';
+      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': asked } });
     }
     ctx.state.caller = caller;
-    await next();
+    await (within ? within(caller.user, next) : next());
   };
+}
+
+/** A browser asks its user for a key (the password), and sends it along from then on. */
+const BASIC_TOO = 'Basic realm="Holdover", charset="UTF-8", Bearer';
+
+function opensPage(ctx: Koa.Context): boolean {
+  const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+  return reads && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
+}
+
+function wantsHtml(ctx: Koa.Context): boolean {
+  return ctx.get('Accept').includes('text/html');
 }
 
 /** v1 decides caching by what the path looks like, whatever the answer is. */
@@ -158,27 +180,3 @@ const cacheHeaders: Koa.Middleware = async (ctx, next) => {
     ctx.set('Cache-Control', 'public, max-age=86400');
   }
 };
-
-/**
- * v1's unknown paths fall into its static root: a GET is an empty 404, anything else a 405 that
- * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
- * no static root behind them and answer in words.
- */
-function nobodyHome(router: Router): Koa.Middleware {
-  return (ctx) => {
-    const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-    const known = new Set(
-      router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
-    );
-    const internal = /^\/(internal)?\//.test(ctx.path);
-    if (reads && internal && known.size === 0) return sendText(ctx, 404, '404: Not Found');
-    if (reads && (!internal || known.size === 0)) {
-      sendEmpty(ctx, 404);
-      return ctx.set('Content-Type', 'application/octet-stream');
-    }
-    if (!internal && (known.size === 0 || known.has('POST')))
-      for (const method of ['GET', 'HEAD']) known.add(method);
-    ctx.set('Allow', [...known].toSorted().join(','));
-    sendText(ctx, 405, '405: Method Not Allowed');
-  };
-}

@@ -1,23 +1,33 @@
 import type { JsonObject } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
-import type { Graph, JobStatus } from '../wire/v2.ts';
+import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Channel } from './channel.ts';
 
-/** A prompt between its accepted `POST` and its history entry. */
-export type LivePrompt = {
+/** What is known of a prompt from its `POST` on. */
+export type PromptDraft = {
   readonly key: string;
-  /** Its credential, if any, is in memory only. */
-  readonly caller: Caller;
   readonly promptId: string;
-  readonly jobId: string;
   readonly number: number;
   readonly clientId: string | null;
   readonly createdAtMs: number;
   readonly graph: Graph;
   readonly extraData: JsonObject;
   readonly targets: readonly string[];
+  /** It was accepted by an earlier process. */
+  readonly isResumed: boolean;
+};
+
+/** A prompt between its accepted `POST` and its history entry. */
+export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets'> & {
   readonly channel: Channel;
-  status: JobStatus;
+  /** Its credential, if any, is in memory only. */
+  caller: Caller;
+  graph: Graph;
+  targets: readonly string[];
+  /** `null`: no v2 job is known, and then there is no status either. */
+  jobId: string | null;
+  /** A terminal one: the job is over, its history is still being written. */
+  status: JobStatus | undefined;
   /** The job has shown a node, a step, a preview or an output. */
   hasEvidence: boolean;
   cancelAsked: boolean;
@@ -28,11 +38,12 @@ export type LivePrompt = {
 export type Board = {
   add(prompt: LivePrompt): void;
   remove(prompt: LivePrompt): void;
+  has(prompt: LivePrompt): boolean;
   /** In the order they will run. */
   of(user: string): readonly LivePrompt[];
   readonly count: (user: string) => number;
   find(user: string, promptId: string): LivePrompt | undefined;
-  /** What `/queue` calls running: what runs, else the oldest. */
+  /** What `/queue` calls running: what runs, else the oldest that has a job. */
   running(user: string): readonly LivePrompt[];
 };
 
@@ -49,17 +60,32 @@ export function createBoard(): Board {
       theirs?.delete(prompt);
       if (theirs?.size === 0) users.delete(prompt.caller.user);
     },
+    has: (prompt) => users.get(prompt.caller.user)?.has(prompt) ?? false,
     of,
     count: (user) => users.get(user)?.size ?? 0,
-    // The newest one: v1 lets a client use an id again while the first is live.
-    find: (user, promptId) =>
-      [...(users.get(user) ?? [])].findLast((p) => p.promptId === promptId || p.jobId === promptId),
+    // The newest one: v1 lets a client use an id again while the first is live. A prompt that
+    // waited for its job answers to its own id and to the job's.
+    find: (user, id) =>
+      [...(users.get(user) ?? [])].findLast((p) => p.promptId === id || p.jobId === id),
     running(user) {
-      const active = of(user).filter((prompt) => prompt.status !== 'queued');
+      const withJob = of(user).filter((prompt) => prompt.status !== undefined && !isOver(prompt));
+      const active = withJob.filter((prompt) => prompt.status !== 'queued');
+      if (active.length > 0) return active;
       // One client shows nothing, another crashes, when jobs wait and none of them is running.
-      return active.length > 0 ? active : [...(users.get(user) ?? [])].slice(0, 1);
+      const oldest = [...(users.get(user) ?? [])].find((prompt) => withJob.includes(prompt));
+      return oldest ? [oldest] : [];
     },
   };
+}
+
+/** Whether it can be taken out of the queue: nothing of it runs, as far as is known. */
+export function isWaiting({ status }: Pick<LivePrompt, 'status'>): boolean {
+  return status === undefined || status === 'queued';
+}
+
+/** Whether nothing of it is left to run or to stop. */
+export function isOver({ status }: Pick<LivePrompt, 'status'>): boolean {
+  return status !== undefined && IS_TERMINAL[status];
 }
 
 /** Lower number first; the sort keeps equal ones as they came, which is how the engine runs them. */

@@ -1,12 +1,13 @@
-import { buffer } from 'node:stream/consumers';
+import { createHash } from 'node:crypto';
 import type Koa from 'koa';
 import parseRange from 'range-parser';
 import type { FileRow } from '../ledger/ledger.ts';
-import type { ByteRange, Caller, Content, JobApi } from '../wire/jobs.ts';
+import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../wire/jobs.ts';
 import { V1Error, sendEmpty } from './errors.ts';
 import { relayRefusal } from './relay.ts';
 import { type Rendering, render } from './render.ts';
 import { servedAs } from './served-as.ts';
+import { openBytes, readWhole } from './whole-file.ts';
 
 /** One file on its way to one caller. */
 export type Download = {
@@ -16,18 +17,17 @@ export type Download = {
 };
 
 type ContentApi = Pick<JobApi, 'content'>;
-type Bytes = Extract<Content, { kind: 'bytes' }>;
 
-/** Beyond this a picture is not taken into memory to be decoded. */
-const MAX_RENDER_BYTES = 256 * 1024 * 1024;
+/** Tells how many bytes there are, and brings hardly any. */
+const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 
 /** Sends the file as it is: whole, one range of it, or the word that the client has it already. */
 export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
   if (isFresh(ctx, row)) return describe(ctx, row, 304);
-  const range = rangeOf(ctx, row);
-  if (range === 'unsatisfiable') return refuseRange(ctx, row);
-  const content = await openContent(jobs, download, range);
+  const range = await rangeOf(jobs, download);
+  const content = range === 'unsatisfiable' ? range : await openPart(jobs, download, range);
+  if (content === 'unsatisfiable') return refuseRange(jobs, download);
   if (content.kind === 'redirect') return sendLocation(ctx, content.location);
   const part = content.range;
   describe(ctx, row, part === undefined ? 200 : 206);
@@ -38,13 +38,12 @@ export async function serveFile(jobs: ContentApi, download: Download): Promise<v
 /** Sends the picture drawn anew. Like v1's, it has no validators and no ranges. */
 export async function serveRendered(
   jobs: ContentApi,
-  download: Download,
+  { ctx, caller, row }: Download,
   rendering: Rendering,
 ): Promise<void> {
-  const { ctx, row } = download;
-  const content = await openContent(jobs, download);
-  if (content.kind === 'redirect') return sendLocation(ctx, content.location);
-  const picture = await render(await readWhole(content), rendering);
+  const bytes = await readWhole(jobs, { caller, assetId: row.assetId });
+  if (!bytes.ok) throw relayRefusal(bytes.error);
+  const picture = await render(bytes.value, rendering);
   if (!picture.ok) throw new V1Error(400, picture.reason);
   ctx.status = 200;
   ctx.set('Content-Type', picture.contentType);
@@ -52,22 +51,29 @@ export async function serveRendered(
   ctx.body = picture.bytes;
 }
 
-/** Opens an asset; one that is gone, or any other refusal, is thrown as the answer to send. */
-export async function openContent(
+/** Where the upstream keeps a file for whoever holds the link, if it does so; a file that is gone is thrown. */
+export async function locationOf(
   jobs: ContentApi,
-  { caller, row }: Pick<Download, 'caller' | 'row'>,
-  range?: ByteRange,
-): Promise<Content> {
-  const content = await jobs.content(caller, row.assetId, range);
+  { caller, row }: Omit<Download, 'ctx'>,
+): Promise<string | undefined> {
+  const content = await jobs.content(caller, row.assetId, FIRST_BYTE);
+  // An empty file has no first byte.
+  if (!content.ok && content.error.status === 416) return undefined;
   if (!content.ok) throw relayRefusal(content.error);
-  return content.value;
+  if (content.value.kind === 'redirect') return content.value.location;
+  content.value.stream.destroy();
+  return undefined;
 }
 
-/** All bytes of an opened asset, within what may be decoded. */
-export async function readWhole({ stream, totalBytes }: Bytes): Promise<Buffer> {
-  if (totalBytes <= MAX_RENDER_BYTES) return buffer(stream);
-  stream.destroy();
-  throw new V1Error(400, 'The file is too large to be shown as a picture.');
+async function openPart(
+  jobs: ContentApi,
+  { caller, row }: Download,
+  range?: ByteRange,
+): Promise<Content | 'unsatisfiable'> {
+  const content = await openBytes(jobs, { caller, assetId: row.assetId }, range);
+  if (content.ok) return content.value;
+  if (range && content.error.status === 416) return 'unsatisfiable';
+  throw relayRefusal(content.error);
 }
 
 /** Sends the caller where the bytes are; such a link authorizes itself. */
@@ -77,9 +83,13 @@ export function sendLocation(ctx: Koa.Context, location: string): void {
   sendEmpty(ctx, 302);
 }
 
-/** v1's ETag is made of time and size; ours of the bytes, so that a file saved again is still known. */
+/**
+ * v1's ETag is made of time and size; ours of the bytes, so that a file saved again is still known.
+ * Ids may be long and differ at their ends only.
+ */
 function etagOf({ hash, assetId }: FileRow): string {
-  return `"${(hash ?? assetId).replace('blake3:', '').slice(0, 32)}"`;
+  const bytes = hash?.replace('blake3:', '') ?? createHash('sha256').update(assetId).digest('hex');
+  return `"${bytes.slice(0, 32)}"`;
 }
 
 function modifiedAt({ modifiedAtMs }: FileRow): string {
@@ -104,28 +114,51 @@ function isFresh(ctx: Koa.Context, row: FileRow): boolean {
   return false;
 }
 
+/** Stands for a size that is not known: 0 is also what one upstream says of every file. */
+const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
+
 /** One range is served; several, or one nobody can read, get the whole file. */
-function rangeOf(ctx: Koa.Context, row: FileRow): ByteRange | undefined | 'unsatisfiable' {
+async function rangeOf(
+  jobs: ContentApi,
+  download: Download,
+): Promise<ByteRange | undefined | 'unsatisfiable'> {
+  const { ctx, row } = download;
   const condition = ctx.get('If-Range');
   if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row))
     return undefined;
   const header = ctx.get('Range');
   if (!header.startsWith('bytes=')) return undefined;
-  const ranges = parseRange(row.sizeBytes, header);
+  const countsFromEnd = /^bytes=\s*-/.test(header);
+  const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
+  if (size === Infinity) return undefined;
+  const ranges = parseRange(size, header);
   if (ranges === -1) return 'unsatisfiable';
-  if (ranges === -2 || ranges.length !== 1) return undefined;
-  return ranges[0];
+  const [range] = ranges === -2 ? [] : ranges;
+  if (ranges === -2 || ranges.length !== 1 || range === undefined) return undefined;
+  return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };
 }
 
-function refuseRange(ctx: Koa.Context, row: FileRow): void {
+async function sizeOf(jobs: ContentApi, download: Download): Promise<number> {
+  if (download.row.sizeBytes > 0) return download.row.sizeBytes;
+  const content = await openPart(jobs, download, FIRST_BYTE);
+  if (content === 'unsatisfiable') return 0;
+  if (content.kind === 'redirect') return Infinity;
+  content.stream.destroy();
+  return content.totalBytes;
+}
+
+async function refuseRange(jobs: ContentApi, download: Download): Promise<void> {
+  const { ctx, row } = download;
+  const size = await sizeOf(jobs, download);
   const { 'Content-Type': type = '', 'Content-Disposition': disposition = '' } = servedAs(row, '');
   sendEmpty(ctx, 416);
   ctx.set({ 'Content-Type': type, 'Content-Disposition': disposition });
-  ctx.set('Content-Range', `bytes */${row.sizeBytes}`);
+  if (size < Infinity) ctx.set('Content-Range', `bytes */${size}`);
 }
 
-function sendStream(ctx: Koa.Context, { stream, totalBytes, range }: Bytes): void {
+function sendStream(ctx: Koa.Context, { stream, totalBytes, range }: ContentBytes): void {
   if (ctx.method === 'HEAD') stream.destroy();
   else ctx.body = stream;
-  ctx.length = range === undefined ? totalBytes : range.end - range.start + 1;
+  const length = range === undefined ? totalBytes : range.end - range.start + 1;
+  if (length < Infinity) ctx.length = length;
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { JsonObject } from '../wire/json.ts';
+import type { V1Message } from '../wire/v1.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
 import { type Session, createSession, encodeMessage } from './session.ts';
 
@@ -20,6 +21,8 @@ export type Hub = {
   retire(channel: Channel): void;
   /** Tells all sockets of this user how many of their prompts are left. */
   status(user: string): void;
+  /** Says something to the sockets of this id, if there are any. */
+  tell(user: string, clientId: string, message: V1Message): void;
   count(user?: string): number;
   /** Whether a socket is there for a prompt of this client; of no client: any socket of the user. */
   listens(user: string, clientId: string | null): boolean;
@@ -100,6 +103,11 @@ export function createHub(deps: {
     status(user) {
       const text = statusText(user);
       for (const session of sessions.get(user) ?? []) if (session.isOpen()) session.sendText(text);
+    },
+    tell(user, clientId, message) {
+      for (const session of sessions.get(user) ?? []) {
+        if (session.sid === clientId && session.isOpen()) session.sendText(encodeMessage(message));
+      }
     },
     count(user) {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;

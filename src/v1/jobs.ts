@@ -1,21 +1,19 @@
 import type { Ledger } from '../ledger/ledger.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
-import type { Logger } from '../telemetry.ts';
-import type { JobApi } from '../wire/jobs.ts';
 import type { Board } from './board.ts';
 import { readJson } from './body.ts';
+import type { Cancel } from './cancel.ts';
 import { V1Error, sendJson } from './errors.ts';
 import { findDone } from './history.ts';
 import { listJobs } from './job-list.ts';
 import { doneView, liveView } from './job-view.ts';
-import { cancelPrompts, idList, objectBody } from './queue.ts';
+import { idList, objectBody } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
-  readonly jobs: JobApi;
+  readonly cancel: Cancel;
   readonly ledger: Ledger;
   readonly board: Board;
-  readonly log: Logger;
   readonly maxBodyBytes: number;
 };
 
@@ -45,7 +43,7 @@ async function status(deps: Deps, { ctx, caller, params }: V1Request): Promise<v
 /** Never a 404: an id nobody knows was not cancelled. */
 async function cancelOne(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const prompt = deps.board.find(caller.user, params.id ?? '');
-  if (prompt) await cancelPrompts(deps, [prompt]);
+  if (prompt) await deps.cancel([prompt]);
   sendJson(ctx, { cancelled: prompt !== undefined });
 }
 
@@ -53,7 +51,7 @@ async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void>
   const body = objectBody(await readJson(ctx, deps.maxBodyBytes));
   const ids = idList(body.job_ids, 'job_ids');
   const prompts = ids.flatMap((id) => deps.board.find(caller.user, id) ?? []);
-  await cancelPrompts(deps, prompts);
+  await deps.cancel(prompts);
   sendJson(ctx, { cancelled: prompts.length > 0 });
 }
 

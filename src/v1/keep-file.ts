@@ -4,6 +4,7 @@ import type { Caller, JobApi, Result, SpooledFile } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
 import { relayRefusal } from './relay.ts';
 import { contentTypeOf } from './served-as.ts';
+import { uploadPathOf } from './upload-path.ts';
 
 /** What keeping a file needs of the house. */
 export type KeepDeps = {
@@ -65,7 +66,11 @@ type Twin = { readonly held: FileRow; readonly named: NewFile; readonly asset: A
 /** The name holds these bytes: nothing is written, unless the asset behind it is gone meanwhile. */
 async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<void> {
   const alive = await deps.jobs.asset(named.caller, held.assetId);
-  if (alive.ok) return void (asset && (await deps.jobs.deleteAsset(named.caller, asset.id)));
+  if (alive.ok) {
+    // One upstream has one record for equal bytes, whoever sends them again.
+    const isInVain = asset !== undefined && asset.id !== held.assetId;
+    return void (isInVain && (await deps.jobs.deleteAsset(named.caller, asset.id)));
+  }
   if (alive.error.status !== 404 && alive.error.status !== 410) throw relayRefusal(alive.error);
   await deps.files.put(rowOf(deps, named, asset ?? (await store(deps.jobs, named))));
 }
@@ -73,9 +78,7 @@ async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<v
 /** Bytes the user has already are not sent again. */
 async function store(jobs: KeepDeps['jobs'], wanted: NewFile): Promise<Asset> {
   const { caller, file } = wanted;
-  // Below `input/` whatever it is: v2 places files of other roots. Only inputs may be found by name.
-  const folder = wanted.type === 'input' ? '' : wanted.type;
-  const filePath = posix.join('input', folder, wanted.subfolder, wanted.filename);
+  const filePath = uploadPathOf(wanted);
   const known = await jobs.hasBlob(caller, file.hash);
   if (known.ok && known.value) {
     const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });

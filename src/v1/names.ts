@@ -2,6 +2,7 @@ import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { freeNames } from '../translate/names.ts';
 import type { Output } from '../wire/v2.ts';
 import type { FileRef } from '../wire/v1.ts';
+import { placeOf } from './output-name.ts';
 
 /**
  * Gives a v2 output the name v1 clients know it by, unique for its user: the name it came with, or,
@@ -15,11 +16,12 @@ export async function nameOutput(
 ): Promise<FileRef> {
   const known = await files.byAsset(user, output.id);
   if (known) return refOf(known);
-  for (const filename of freeNames(output.name)) {
+  const place = placeOf(output.name, output.x_subfolder);
+  for (const filename of freeNames(place.filename)) {
     const row: FileRow = {
       user,
       type: output.x_temp ? 'temp' : 'output',
-      subfolder: output.x_subfolder ?? '',
+      subfolder: place.subfolder,
       filename,
       assetId: output.id,
       hash: output.hash,

@@ -1,17 +1,15 @@
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
-import type { JobApi } from '../wire/jobs.ts';
 import { pythonTruth } from '../wire/python-text.ts';
-import type { Logger } from '../telemetry.ts';
 import { queueItem } from '../translate/history.ts';
-import type { Board, LivePrompt } from './board.ts';
+import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
 import { readJson, readText } from './body.ts';
+import type { Cancel } from './cancel.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
-  readonly jobs: JobApi;
   readonly board: Board;
-  readonly log: Logger;
+  readonly cancel: Cancel;
   readonly maxBodyBytes: number;
 };
 
@@ -28,21 +26,6 @@ export function queueRoutes(deps: Deps): readonly V1Route[] {
   ];
 }
 
-/** Asks for the end of each prompt; its follower tells the sockets what really happened. */
-export async function cancelPrompts(
-  { jobs, log }: Pick<Deps, 'jobs' | 'log'>,
-  prompts: readonly LivePrompt[],
-): Promise<void> {
-  await Promise.all(
-    prompts.map(async (prompt) => {
-      prompt.cancelAsked = true;
-      const result = await jobs.cancel(prompt.caller, prompt.jobId);
-      if (!result.ok)
-        log.warn({ jobId: prompt.jobId, code: result.error.code }, 'cancel was refused');
-    }),
-  );
-}
-
 /** Ids in a body's list member, refused when it is no list of strings. */
 export function idList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
@@ -57,7 +40,9 @@ export function idList(value: Json | undefined, name: string): readonly string[]
 
 function showQueue({ board }: Deps, { ctx, caller }: V1Request): void {
   const running = board.running(caller.user);
-  const pending = board.of(caller.user).filter((prompt) => !running.includes(prompt));
+  const pending = board
+    .of(caller.user)
+    .filter((prompt) => !running.includes(prompt) && !isOver(prompt));
   sendJson(ctx, {
     queue_running: running.map(queueItem),
     queue_pending: pending.map(queueItem),
@@ -72,28 +57,36 @@ async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
   const body = objectBody(await readJson(ctx, deps.maxBodyBytes));
   const { board } = deps;
   const hosted = ctx.state.apiPrefixed === true;
-  const mayCancel = (prompt: LivePrompt) => hosted || prompt.status === 'queued';
+  const mayCancel = (prompt: LivePrompt) => hosted || isWaiting(prompt);
   const named = new Set([...idList(body.delete, 'delete'), ...idList(body.cancel, 'cancel')]);
   const chosen = board
     .of(caller.user)
     .filter((prompt) =>
-      named.has(prompt.promptId) || named.has(prompt.jobId)
-        ? mayCancel(prompt)
-        : pythonTruth(body.clear) && prompt.status === 'queued',
+      isNamed(named, prompt) ? mayCancel(prompt) : pythonTruth(body.clear) && isWaiting(prompt),
     );
-  await cancelPrompts(deps, chosen);
+  await deps.cancel(chosen);
   sendEmpty(ctx);
 }
 
-/** A named prompt only if it runs; without a name what runs now. Always 200, also when idle. */
+function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): boolean {
+  return ids.has(promptId) || (jobId !== null && ids.has(jobId));
+}
+
+/**
+ * A named prompt if it runs, or waits here for its job; without a name what runs now. Always 200,
+ * also when idle.
+ */
 async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = lenientBody(await readText(ctx, deps.maxBodyBytes));
   const running = deps.board.running(caller.user);
-  const id = body.prompt_id;
-  const chosen = pythonTruth(id)
-    ? running.filter((prompt) => prompt.promptId === id || prompt.jobId === id)
+  const mayEnd = deps.board
+    .of(caller.user)
+    .filter((prompt) => prompt.jobId === null || running.includes(prompt));
+  const named = new Set([body.prompt_id]);
+  const chosen = pythonTruth(body.prompt_id)
+    ? mayEnd.filter((prompt) => isNamed(named, prompt))
     : running;
-  await cancelPrompts(deps, chosen);
+  await deps.cancel(chosen);
   sendEmpty(ctx);
 }
 

@@ -1,49 +1,67 @@
 import type { FileStore } from '../ledger/ledger.ts';
 import {
+  type FileMention,
   type FoundAsset,
-  adoptCoerced,
   fileKey,
   fileMentions,
   foundMentions,
   withAssets,
 } from '../translate/workflow.ts';
-import type { Graph } from '../wire/v2.ts';
+import type { Caller } from '../wire/jobs.ts';
 import type { ObjectInfo } from '../wire/v1.ts';
+import type { Graph } from '../wire/v2.ts';
+import { uploadPathOf } from './upload-path.ts';
 
-/** A v1 graph made fit for v2, and the way back. */
-export type Rewritten = {
-  /** With `core/ASSET` where the client named files of its own. */
-  readonly graph: Graph;
-  /** Which asset stands for which name. */
-  readonly placed: readonly { nodeId: string; input: string; value: string; assetId: string }[];
-  /** The graph v1 shows: literals as v2 coerced them, files as the client named them. */
-  restore(coerced: Graph | undefined): Graph;
-};
+/** An input of a graph that names a file of its user, and the asset behind the name. */
+export type PlacedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
 
 /** Finds the files a graph names among those of its user. */
-export type AssetRewriter = { rewrite(user: string, graph: Graph): Promise<Rewritten> };
+export type AssetRewriter = {
+  placed(caller: Caller, graph: Graph): Promise<readonly PlacedFile[]>;
+};
 
 export function createRewriter(deps: {
   readonly files: FileStore;
-  readonly objectInfo: () => Promise<ObjectInfo>;
+  /** Whether v2 may know a file of somebody else by a name its user does not have. */
+  readonly mayBeAnothers: boolean;
+  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): AssetRewriter {
   return {
-    async rewrite(user, graph) {
-      const mentions = fileMentions(graph, await deps.objectInfo());
+    async placed(caller, graph) {
+      const mentions = fileMentions(graph, await deps.objectInfo(caller));
       const found = new Map<string, FoundAsset>();
       for (const mention of mentions) {
-        const row = await deps.files.get(user, mention);
+        const row = await deps.files.get(caller.user, mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
+        else if (deps.mayBeAnothers && isGuessable(mention)) {
+          found.set(fileKey(mention), { id: NOBODYS_FILE });
+        }
       }
-      const rewritten = foundMentions(mentions, found);
-      return {
-        graph: withAssets(graph, rewritten, found),
-        placed: rewritten.map((mention) => ({
-          ...mention,
-          assetId: found.get(fileKey(mention))?.id ?? '',
-        })),
-        restore: (coerced) => adoptCoerced(graph, coerced ?? {}, rewritten),
-      };
+      return foundMentions(mentions, found).map((mention) => {
+        const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
+        return { ...mention, assetId: id, hash };
+      });
     },
   };
+}
+
+/** No service has it: the answer is v1's own to a name nobody has. */
+const NOBODYS_FILE = '00000000-0000-4000-8000-000000000000';
+
+/** Runs name what they make in an order anybody can count; uploads of others lie in secret places. */
+function isGuessable({ type, value }: FileMention): boolean {
+  return type !== 'input' || value.split(/[\\/]/).includes('..');
+}
+
+/** The graph for v2: `core/ASSET` where the client named files of its own. */
+export function placeFiles(graph: Graph, placed: readonly PlacedFile[]): Graph {
+  const found = new Map(
+    placed.map((file) => {
+      // Some upstreams go by the path a file was uploaded under; outputs were not.
+      const isUpload = file.type === 'input' && file.assetId !== NOBODYS_FILE;
+      const path = isUpload ? { filePath: uploadPathOf(file) } : {};
+      return [fileKey(file), { id: file.assetId, hash: file.hash, ...path }];
+    }),
+  );
+  return withAssets(graph, placed, found);
 }

@@ -1,4 +1,3 @@
-import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { historyEntry } from '../translate/history.ts';
 import type { Effect, PictureEffect, ProgressState } from '../translate/progress-state.ts';
@@ -8,24 +7,34 @@ import { type Json, stringifyJson } from '../wire/json.ts';
 import type { LivePrompt } from './board.ts';
 import type { Picture } from './channel.ts';
 import type { FollowerDeps } from './follower.ts';
+import { readWhole } from './whole-file.ts';
 
 /** Says a prompt's effects on its channel, and writes its history before v1's last word. */
 export type Speaker = { say(effect: Effect, state: ProgressState): Promise<void> };
 
+export type SpeakerDeps = Pick<FollowerDeps, 'jobs' | 'ledger' | 'board' | 'hub' | 'log'>;
+
 /** A disk that is full now may have room later; the outcome is kept until then. */
 const REWRITE_MS = 1000;
 
-export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
+export function createSpeaker(deps: SpeakerDeps, prompt: LivePrompt): Speaker {
   const { ledger, board, hub, log } = deps;
-  const { channel, caller } = prompt;
+  const { channel } = prompt;
+  const { user } = prompt.caller;
 
   async function end(effect: Effect & { kind: 'end' }, state: ProgressState): Promise<void> {
     // Most clients read the history in the same breath as v1's last frame.
     await persist(() => ledger.prompts.finish(prompt.key, outcomeOf(prompt, state)));
     board.remove(prompt);
-    hub.status(caller.user);
+    hub.status(user);
     channel.send({ kind: 'json', message: effect.closing });
     hub.retire(channel);
+    noteEnd(state);
+  }
+
+  function noteEnd({ startedAtMs, endedAtMs }: ProgressState): void {
+    const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
+    log.info({ user, promptId: prompt.promptId, ms }, 'prompt executed');
   }
 
   async function persist(write: () => Promise<void>): Promise<void> {
@@ -52,8 +61,8 @@ export function createSpeaker(deps: FollowerDeps, prompt: LivePrompt): Speaker {
   }
 
   async function fetchBytes(assetId: string): Promise<Buffer | undefined> {
-    const content = await deps.jobs.content(caller, assetId);
-    if (content.ok && content.value.kind === 'bytes') return buffer(content.value.stream);
+    const bytes = await readWhole(deps.jobs, { caller: prompt.caller, assetId });
+    if (bytes.ok) return bytes.value;
     log.warn({ assetId }, 'a picture for the socket could not be read');
     return undefined;
   }

@@ -4,10 +4,17 @@ import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import { V1Error } from './errors.ts';
+import type { V1Request } from './routes.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
+import type { UploadQuota } from './upload-quota.ts';
 
 /** Where a form's files land first, and how large they may be. */
-export type FormLimits = { readonly spoolDir: string; readonly maxUploadBytes: number };
+export type FormLimits = {
+  readonly spoolDir: string;
+  readonly maxUploadBytes: number;
+  /** Absent: there is always room. */
+  readonly quota?: UploadQuota;
+};
 
 /** What a form asks for: the file, where it goes, and what to answer about that. */
 export type Wish = {
@@ -28,13 +35,26 @@ const CLOSING = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
-/** Receives the form, works with it, and leaves none of its files behind. */
+/** Receives the form when there is room, works with it, and leaves none of its files behind. */
 export async function withForm(
+  limits: FormLimits,
+  { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
+  work: (form: Form) => Promise<void>,
+): Promise<void> {
+  if (!ctx.is('multipart/form-data')) throw new V1Error(400);
+  const { quota, maxUploadBytes } = limits;
+  const bytes = ctx.request.length ?? maxUploadBytes;
+  const receive = () => receiveForm(limits, ctx, work);
+  // What is too large is refused before it is read, and needs no room.
+  if (!quota || bytes > maxUploadBytes) return receive();
+  await quota.within({ user: caller.user, bytes }, receive);
+}
+
+async function receiveForm(
   { spoolDir, maxUploadBytes }: FormLimits,
   ctx: Koa.Context,
   work: (form: Form) => Promise<void>,
 ): Promise<void> {
-  if (!ctx.is('multipart/form-data')) throw new V1Error(400);
   const received = await receiveMultipart(ctx.req, { dir: spoolDir, maxFileBytes: maxUploadBytes });
   if (!received.ok) throw new V1Error(received.status, received.message, CLOSING);
   try {

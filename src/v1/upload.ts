@@ -5,14 +5,15 @@ import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { spoolStream } from '../spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
-import { openContent, readWhole } from './download.ts';
 import { V1Error, sendJson } from './errors.ts';
 import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
+import { relayRefusal } from './relay.ts';
 import type { Slots } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
 import { type FormLimits, type Wish, readWish, textOf, withForm } from './upload-form.ts';
+import { readWhole } from './whole-file.ts';
 
 /** What the uploads need of the house. */
 export type UploadDeps = KeepDeps &
@@ -23,16 +24,18 @@ export type UploadDeps = KeepDeps &
   };
 
 /** `POST /upload/image`: any file, despite the name. */
-export async function uploadImage(deps: UploadDeps, { ctx, caller }: V1Request): Promise<void> {
-  await withForm(deps, ctx, async (form) => {
+export async function uploadImage(deps: UploadDeps, request: V1Request): Promise<void> {
+  const { ctx, caller } = request;
+  await withForm(deps, request, async (form) => {
     const wish = await readWish(deps.files, caller.user, form);
     sendKept(ctx, wish, await keep(deps, wish, { ...wish, caller, reuse: 'same bytes' }));
   });
 }
 
 /** `POST /upload/mask`: the original with the mask's alpha. */
-export async function uploadMask(deps: UploadDeps, { ctx, caller }: V1Request): Promise<void> {
-  await withForm(deps, ctx, async (form) => {
+export async function uploadMask(deps: UploadDeps, request: V1Request): Promise<void> {
+  const { ctx, caller } = request;
+  await withForm(deps, request, async (form) => {
     const wish = await readWish(deps.files, caller.user, form);
     const text = (await textOf(form, 'original_ref')) ?? (await textOf(form, 'originalRef'));
     const ref = text === undefined ? undefined : readOriginalRef(text);
@@ -74,9 +77,9 @@ async function spooled({ spoolDir }: FormLimits, bytes: Buffer): Promise<Spooled
 type Original = { readonly caller: Caller; readonly row: FileRow };
 
 async function composed(deps: UploadDeps, original: Original, mask: SpooledFile): Promise<Buffer> {
-  const content = await openContent(deps.jobs, original);
-  if (content.kind === 'redirect') throw new V1Error(502, 'The original cannot be read from here.');
-  const picture = await composeMask(await readWhole(content), await readFile(mask.path));
+  const bytes = await readWhole(deps.jobs, { ...original, assetId: original.row.assetId });
+  if (!bytes.ok) throw relayRefusal(bytes.error);
+  const picture = await composeMask(bytes.value, await readFile(mask.path));
   if (!picture.ok) throw new V1Error(400, picture.reason);
   return picture.bytes;
 }

@@ -1,8 +1,8 @@
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
-import { type Download, serveFile, serveRendered } from './download.ts';
-import { V1Error, sendEmpty } from './errors.ts';
+import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
+import { V1Error } from './errors.ts';
 import { type Rendering, type Slots, renderingOf } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
@@ -29,8 +29,13 @@ const ELSEWHERE = /^[a-z][\w+.-]*:[\\/]/i;
 export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): Promise<void> {
   const row = await locate(deps.files, { user: caller.user, query, querystring: ctx.querystring });
   const rendering = readRendering(query);
-  if (redirects(deps.view, ctx)) return sendLink(deps.signer, { ctx, row, query });
-  await serve(deps, { ctx, caller, row }, rendering);
+  const download = { ctx, caller, row };
+  if (!redirects(deps.view, ctx)) return serve(deps, download, rendering);
+  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
+  // What is drawn anew is drawn here.
+  const location = rendering ? undefined : await locationOf(deps.jobs, download);
+  if (location !== undefined) return sendLocation(ctx, location);
+  sendLink(deps.signer, { ctx, row, query });
 }
 
 /** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
@@ -41,7 +46,17 @@ export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void
   const row = await deps.files.get(grant.user, grant);
   if (row === undefined) throw new V1Error(404);
   const caller = deps.callerOf?.(grant.user) ?? { user: grant.user };
-  await serve(deps, { ctx, caller, row }, readRendering(query));
+  try {
+    await serve(deps, { ctx, caller, row }, readRendering(query));
+  } catch (error) {
+    throw caller.credential === undefined ? withoutOwner(error) : error;
+  }
+}
+
+/** Keys are not kept: after a restart there is none for the upstream until the owner calls. */
+function withoutOwner(error: unknown): unknown {
+  if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
+  return new V1Error(403, 'This link is no longer valid: its owner has to ask for a new one.');
 }
 
 type Wanted = {
@@ -112,10 +127,7 @@ type Link = { readonly ctx: Koa.Context; readonly row: FileRow; readonly query: 
 function sendLink(signer: ViewSigner, { ctx, row, query }: Link): void {
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
   const link = signer.sign({ ...row, look: Object.fromEntries(query) });
-  ctx.set('Location', `${ctx.protocol}://${ctx.host}${prefix}${SIGNED_VIEW_PATH}?${link}`);
-  ctx.set('Cache-Control', 'no-store');
-  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
-  sendEmpty(ctx, 302);
+  sendLocation(ctx, `${ctx.protocol}://${ctx.host}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 
 async function serve(

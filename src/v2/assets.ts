@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { LRUCache } from 'lru-cache';
 import { createHasher } from '../spool.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
@@ -8,6 +9,7 @@ import type { Account } from './accounts.ts';
 import type { Calls } from './call.ts';
 import { type Reply, badAnswer, unreachable } from './errors.ts';
 import type { Facts } from './facts.ts';
+import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import { uploadBody } from './multipart-body.ts';
 import { readAsset } from './schemas.ts';
@@ -24,14 +26,26 @@ export type RemoteAssets = {
   remove(account: Account, assetId: string): Promise<Result<null>>;
 };
 
-type Deps = { readonly calls: Calls; readonly links: UpstreamLinks; readonly facts: Facts };
+type Deps = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly facts: Facts;
+  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs'>;
+};
 
 const ATTEMPTS = 2;
 
-export function createAssets(deps: Deps): RemoteAssets {
-  const { calls, links, facts } = deps;
+/** Who asks whether bytes are known uploads them right away if they are not. */
+const ABSENT = { max: 1_000, ttl: 5_000 };
+/** Some servers do nothing with a file before all of it is there; then they take their time. */
+const SLOWEST_BYTES_PER_MS = 10_000;
 
-  async function hasBlob(account: Account, hash: string): Promise<Result<boolean>> {
+export function createAssets(deps: Deps): RemoteAssets {
+  const { calls, links, facts, limits } = deps;
+  /** Each is believed once, by the next upload. */
+  const absent = new LRUCache<string, true>(ABSENT);
+
+  async function look(account: Account, hash: string): Promise<Result<boolean>> {
     // Lookups are by exact text, and hashes are written small.
     const path = links.target('assets', 'by-hash', hash.toLowerCase());
     const answer = await calls.read(account, { method: 'HEAD', path });
@@ -41,7 +55,7 @@ export function createAssets(deps: Deps): RemoteAssets {
     return status === 404 ? ok(false) : answer;
   }
 
-  async function fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+  async function mint(account: Account, request: FromHash): Promise<Result<Asset>> {
     const { hash, filePath, tags, expiresInSeconds } = request;
     const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
     if (filePath !== undefined) body['file_path'] = filePath;
@@ -54,10 +68,11 @@ export function createAssets(deps: Deps): RemoteAssets {
   /** Bytes the upstream has need not travel; every doubt means that they do. */
   async function reuse(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
     if (facts.byHash === 'no') return undefined;
+    if (absent.delete(keyOf(account, upload.file.hash))) return undefined;
     const { file, filePath, tags, expiresInSeconds } = upload;
-    const known = await hasBlob(account, file.hash);
+    const known = await look(account, file.hash);
     if (!known.ok || !known.value) return undefined;
-    const minted = await fromHash(account, {
+    const minted = await mint(account, {
       hash: file.hash,
       filePath,
       ...(tags && { tags }),
@@ -74,6 +89,7 @@ export function createAssets(deps: Deps): RemoteAssets {
       path: links.target('assets'),
       headers: { ...headers, 'idempotency-key': randomUUID() },
       body,
+      timeoutMs: limits.submitTimeoutMs + upload.file.sizeBytes / SLOWEST_BYTES_PER_MS,
     });
     if (exchange.kind === 'lost') return { ok: false, error: unreachable() };
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
@@ -96,8 +112,16 @@ export function createAssets(deps: Deps): RemoteAssets {
   }
 
   return {
-    hasBlob,
-    fromHash,
+    async hasBlob(account, hash) {
+      const known = await look(account, hash);
+      if (known.ok && !known.value) absent.set(keyOf(account, hash), true);
+      return known;
+    },
+    async fromHash(account, request) {
+      const minted = await mint(account, request);
+      if (!minted.ok && minted.error.status === 404) absent.set(keyOf(account, request.hash), true);
+      return minted;
+    },
     create: async (account, upload) =>
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
     async get(account, assetId) {
@@ -110,6 +134,10 @@ export function createAssets(deps: Deps): RemoteAssets {
       return answer.ok ? ok(null) : answer;
     },
   };
+}
+
+function keyOf({ id }: Account, hash: string): string {
+  return `${id} ${hash.toLowerCase()}`;
 }
 
 function assetOf(answer: Result<Reply>): Result<Asset> {

@@ -2,18 +2,19 @@ import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
-import type { Job } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
 import { type Calls, createCalls } from './call.ts';
 import { openContent } from './content.ts';
+import { type Elsewhere, createElsewhere } from './elsewhere.ts';
 import { badAnswer, toError, unreachable } from './errors.ts';
 import { type Facts, noFacts } from './facts.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, createLinks } from './links.ts';
+import { type Places, createPlaces } from './places.ts';
 import { type Connections, createConnections } from './pool.ts';
-import { type Lost, type Recovery, createRecovery } from './recover.ts';
+import { type Recovery, createRecovery } from './recover.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { createSeats } from './seats.ts';
 import { type Snapshots, createSnapshots } from './snapshots.ts';
@@ -25,7 +26,8 @@ export type RemoteDeps = {
   /** Of the service; `/api/v2` is appended unless it ends so. */
   readonly baseUrl: string;
   readonly credential: Credential;
-  readonly spoolDir: string;
+  /** Hides uploads of one user from the others, where the upstream does not. */
+  readonly placeSecret?: Buffer;
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
   readonly assetMode?: 'auto' | 'object' | 'string';
@@ -38,8 +40,6 @@ export type RemoteDeps = {
 
 /** A remote v2 service behind the port. */
 export interface RemoteJobs extends JobApi {
-  /** The job a submission of unknown outcome left behind; `null` when there is none to be seen. */
-  recover(caller: Caller, lost: Lost): Promise<Result<Job | null>>;
   /** Whether the upstream takes the key of this caller, or the absence of one; if nobody can tell, yes. */
   admits(caller: Caller): Promise<boolean>;
   /** What the upstream turned out to be. */
@@ -49,7 +49,6 @@ export interface RemoteJobs extends JobApi {
 
 /** The contract allows more somewhere; six is what no known server refuses. */
 const MOST_STREAMS = 6;
-const MAX_SPOOLED_DOWNLOAD_BYTES = 4 * 1024 ** 3;
 
 export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
   const parts = assemble(deps);
@@ -67,7 +66,7 @@ export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
     facts: () => ({ ...facts, openStreams: seats.open() }),
     async close() {
       await watches.close();
-      await connections.close();
+      await Promise.all([connections.close(), parts.elsewhere.close()]);
     },
   };
 }
@@ -79,6 +78,7 @@ type Parts = {
   readonly log: Logger;
   readonly links: UpstreamLinks;
   readonly connections: Connections;
+  readonly elsewhere: Elsewhere;
   readonly accounts: Accounts;
   readonly calls: Calls;
   readonly admission: Admission;
@@ -86,6 +86,7 @@ type Parts = {
   readonly snapshots: Snapshots;
   readonly recovery: Recovery;
   readonly assets: RemoteAssets;
+  readonly places: Places;
   readonly seats: ReturnType<typeof createSeats>;
   readonly watches: Watches;
 };
@@ -106,10 +107,12 @@ function assemble(deps: RemoteDeps): Parts {
     ...common,
     deps,
     connections,
+    elsewhere: createElsewhere(links.origin, limits),
     accounts: createAccounts(deps.credential, { clock, submitsAtOnce: limits.submitsAtOnce }),
     admission: createAdmission({ ...common, timeoutMs: limits.discoverTimeoutMs }),
     recovery: createRecovery(common),
     assets: createAssets(common),
+    places: createPlaces(deps.placeSecret),
     watches: createWatches({ ...common, isWatched }),
   };
 }
@@ -120,15 +123,24 @@ type JobHalf = Pick<
 >;
 
 function createJobHalf(parts: Parts): JobHalf {
-  const { accounts, calls, snapshots, recovery, watches } = parts;
+  const { accounts, calls, snapshots, recovery, watches, places } = parts;
   const as = withAccount(accounts);
   return {
-    submit: (caller, request) =>
+    submit: (caller, asked) =>
       as(caller, async (account) => {
+        const workflow = places.inWorkflow(asked.workflow, caller.user);
+        const request = { ...asked, workflow };
         const spelling = await spellingFor(parts, request);
         return submitJob(parts, { account, request, spelling });
       }),
-    recover: (caller, lost) => as(caller, (account) => recovery.find(account, lost)),
+    recover: (caller, lost) =>
+      as(caller, async (account) => {
+        const found = await recovery.find(account, {
+          ...lost,
+          workflow: places.inWorkflow(lost.workflow, caller.user),
+        });
+        return found.ok ? ok({ job: found.value, isCertain: false }) : found;
+      }),
     get: (caller, jobId) => as(caller, (account) => snapshots.get(account, jobId)),
     list: (caller, query) => as(caller, (account) => recovery.list(account, query)),
     events: (caller, jobId, signal) =>
@@ -164,25 +176,32 @@ type AssetHalf = Pick<
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
 >;
 
-function createAssetHalf({ accounts, calls, links, assets, deps }: Parts): AssetHalf {
+function createAssetHalf(parts: Parts): AssetHalf {
+  const { accounts, assets, places } = parts;
   const as = withAccount(accounts);
-  const { spoolDir } = deps;
-  const content = { calls, links, spoolDir, maxSpoolBytes: MAX_SPOOLED_DOWNLOAD_BYTES };
   return {
     async createAsset(caller, upload) {
       try {
-        return await as(caller, (account) => assets.create(account, upload));
+        const { filePath, file } = upload;
+        const placed = places.pathOf({ user: caller.user, filePath, hash: file.hash });
+        return await as(caller, (account) =>
+          assets.create(account, { ...upload, filePath: placed }),
+        );
       } finally {
         // Sent or refused, nobody needs it any more.
         await rm(upload.file.path, { force: true });
       }
     },
-    assetFromHash: (caller, request) => as(caller, (account) => assets.fromHash(account, request)),
+    assetFromHash(caller, request) {
+      const { filePath, hash } = request;
+      const placed = filePath && { filePath: places.pathOf({ user: caller.user, filePath, hash }) };
+      return as(caller, (account) => assets.fromHash(account, { ...request, ...placed }));
+    },
     hasBlob: (caller, hash) => as(caller, (account) => assets.hasBlob(account, hash)),
     asset: (caller, assetId) => as(caller, (account) => assets.get(account, assetId)),
     deleteAsset: (caller, assetId) => as(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
-      as(caller, (account) => openContent(content, { account, assetId, ...(range && { range }) })),
+      as(caller, (account) => openContent(parts, { account, assetId, ...(range && { range }) })),
   };
 }
 
@@ -197,9 +216,9 @@ function withAccount(accounts: Accounts) {
 }
 
 async function spellingFor(parts: Parts, request: SubmitRequest): Promise<Spelling> {
-  const { assetMode, labels } = parts.facts;
+  const { assetMode, labels, authToken } = parts.facts;
   const wantsVendor = request.order !== undefined || request.provenance !== undefined;
-  return { assetMode, labels, vendorFields: wantsVendor && (await isHoldover(parts)) };
+  return { assetMode, labels, authToken, vendorFields: wantsVendor && (await isHoldover(parts)) };
 }
 
 /** Only a Holdover that runs jobs itself says `embedded` of its upstream. */

@@ -1,110 +1,172 @@
-import { createReadStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { spoolStream } from '../spool.ts';
-import { type ByteRange, type Content, type Result, ok, refuse } from '../wire/jobs.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type ByteRange,
+  type Content,
+  type ContentBytes,
+  type Result,
+  ok,
+  refuse,
+} from '../wire/jobs.ts';
 import { parseJson } from '../wire/json.ts';
 import type { Account } from './accounts.ts';
 import type { Calls } from './call.ts';
+import { type BytesDeps, type Head, bytesOf, rangeHeader } from './content-bytes.ts';
+import type { Elsewhere } from './elsewhere.ts';
 import { type Reply, badAnswer, unreachable } from './errors.ts';
+import type { RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, redirectTarget } from './links.ts';
 
-type Deps = {
+type Deps = BytesDeps & {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
-  readonly spoolDir: string;
-  readonly maxSpoolBytes: number;
+  readonly elsewhere: Elsewhere;
+  readonly limits: Pick<RemoteLimits, 'readBudgetMs' | 'readRetryMs'>;
 };
 
 type Wanted = { readonly account: Account; readonly assetId: string; readonly range?: ByteRange };
 
+type Headers = Readonly<Record<string, string>>;
+
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** Bytes as they come, or where they are; a redirect is never followed here, the key would go along. */
+/** Bytes as they come, or where they are; with the key only the upstream itself is asked. */
 export async function openContent(deps: Deps, wanted: Wanted): Promise<Result<Content>> {
-  const { calls, links } = deps;
   const { account, assetId, range } = wanted;
-  const answer = await calls.open(account, {
-    method: 'GET',
-    path: links.target('assets', assetId, 'content'),
-    headers: { accept: '*/*', ...(range && { range: `bytes=${range.start}-${range.end}` }) },
+  const answer = await ask(deps, wanted, range && rangeHeader(range));
+  if (!answer.ok) return answer;
+  const head = answer.value;
+  if (head.status >= 300) return linkOf(deps, wanted, head);
+  const again = async (headers: Headers) => {
+    const more = await ask(deps, wanted, headers);
+    return more.ok && more.value.status < 300 ? more.value : undefined;
+  };
+  const bytes = bytesOf(deps, head, { range, again });
+  if (bytes) return bytes;
+  // What some servers call a part is none: then all of it.
+  return range ? openContent(deps, { account, assetId }) : badAnswer();
+}
+
+/** The answer to one question: bytes, or where they are. */
+async function ask(
+  { calls, links, limits }: Deps,
+  { account, assetId }: Wanted,
+  headers: Headers = {},
+): Promise<Result<Head>> {
+  const path = links.target('assets', assetId, 'content');
+  let answer: Result<Head> = { ok: false, error: unreachable() };
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    if (attempt > 1) await delay(limits.readRetryMs);
+    if (!(await account.gate.pass({ budgetMs: limits.readBudgetMs }))) return paused(account);
+    const head = await calls.open(account, {
+      method: 'GET',
+      path,
+      headers: { accept: '*/*', ...headers },
+    });
+    if (!head.ok) continue;
+    if (BRINGS.has(head.status)) return ok(head);
+    answer = { ok: false, error: calls.refusal(account, await refusalOf(head)) };
+    if (head.status !== 429) break;
+  }
+  return answer;
+}
+
+const ATTEMPTS = 2;
+const BRINGS = new Set([200, 206, 301, 302, 303, 307, 308]);
+
+function paused({ gate }: Account): Result<never> {
+  const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
+  const message = 'The job service asked for a pause.';
+  return refuse(429, 'rate_limited', message, { retryAfterSeconds });
+}
+
+/** A link authorizes whoever holds it; one that holds the key itself is nothing to hand out. */
+function linkOf(deps: Deps, wanted: Wanted, { headers, body }: Head): Result<Content> {
+  body.destroy();
+  const { key } = wanted.account;
+  const location = redirectTarget(headers.location, deps.links.origin);
+  if (location === undefined) return badAnswer();
+  if (key !== undefined && decoded(location).includes(key)) return badAnswer();
+  return ok({
+    kind: 'redirect',
+    location,
+    open: (range) => openLink(deps, { ...wanted, location, range }),
   });
-  if (!answer.ok) return { ok: false, error: unreachable() };
-  const { status, headers, body } = answer;
-  if (status === 200 || status === 206) return bytesOf(deps, headers, body);
-  if (status >= 300 && status < 400) {
-    body.destroy();
-    const location = redirectTarget(headers.location, links.origin);
-    return location === undefined ? badAnswer() : ok({ kind: 'redirect', location });
-  }
-  const reply = await refusalOf(status, headers, body);
-  return { ok: false, error: calls.refusal(account, reply) };
 }
 
-async function bytesOf(
-  deps: Deps,
-  headers: IncomingHttpHeaders,
-  body: Readable,
-): Promise<Result<Content>> {
-  const range = rangeOf(headers['content-range']);
-  const length = headers['content-length'];
-  const known = range?.totalBytes ?? (length === undefined ? undefined : Number(length));
-  const contentType = headers['content-type'] ?? 'application/octet-stream';
-  const { etag } = headers;
-  const facts = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
-  if (known !== undefined) {
-    const part = range && { range: { start: range.start, end: range.end } };
-    return ok({ ...facts, stream: body, totalBytes: known, ...part });
-  }
-  const spooled = await measured(deps, body);
-  return spooled.ok ? ok({ ...facts, ...spooled.value }) : spooled;
-}
-
-/** Bytes of unknown length go over the disk: who asks wants to know how many there are. */
-async function measured(
-  { spoolDir, maxSpoolBytes }: Deps,
-  body: Readable,
-): Promise<Result<{ readonly stream: Readable; readonly totalBytes: number }>> {
-  const spooled = await spoolStream(body, { dir: spoolDir, maxBytes: maxSpoolBytes });
-  if (!spooled.ok) {
-    body.destroy();
-    return spooled.status === 400 ? { ok: false, error: unreachable() } : tooLarge();
-  }
-  const { path, sizeBytes } = spooled.value;
-  const stream = createReadStream(path);
-  stream.once('close', () => void rm(path, { force: true }).catch(() => {}));
-  return ok({ stream, totalBytes: sizeBytes });
-}
-
-function tooLarge(): Result<never> {
-  return refuse(502, 'bad_upstream_response', 'The file is too large to be passed on.');
-}
-
-/** `bytes 2-4/10`; a total of `*` is no total. */
-function rangeOf(
-  header: string | undefined,
-): (ByteRange & { readonly totalBytes: number }) | undefined {
-  const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(header ?? '');
-  if (!match) return undefined;
-  const [start = 0, end = 0, totalBytes = 0] = match.slice(1).map(Number);
-  return { start, end, totalBytes };
-}
-
-async function refusalOf(
-  status: number,
-  headers: IncomingHttpHeaders,
-  body: Readable,
-): Promise<Reply> {
+function decoded(text: string): string {
   try {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of body) {
-      chunks.push(chunk as Buffer);
-      if ((size += (chunk as Buffer).length) > MAX_REFUSAL_BYTES) break;
-    }
-    return { status, headers, json: parseJson(Buffer.concat(chunks).toString('utf8')) };
+    return text + decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+type Linked = Omit<Wanted, 'range'> & {
+  readonly location: string;
+  readonly range: ByteRange | undefined;
+};
+
+/** Reads what a link leads to; one that has expired meanwhile is asked for once more. */
+async function openLink(deps: Deps, wanted: Linked): Promise<Result<ContentBytes>> {
+  const { account, assetId, range } = wanted;
+  let { location } = wanted;
+
+  async function renew(): Promise<boolean> {
+    const answer = await openContent(deps, { account, assetId, range: { start: 0, end: 0 } });
+    if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
+    if (!answer.ok || answer.value.kind !== 'redirect') return false;
+    ({ location } = answer.value);
+    return true;
+  }
+
+  /** Clocks differ, so a link is tried whatever it says of its end. */
+  async function visit(headers: Headers): Promise<Result<Head>> {
+    const head = await deps.elsewhere.open(location, headers);
+    if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
+    if (head.ok) head.body.destroy();
+    return refusedThere(head.ok ? head.status : 0);
+  }
+
+  async function visitTwice(headers: Headers): Promise<Result<Head>> {
+    const first = await visit(headers);
+    if (first.ok || first.error.status === 416) return first;
+    return (await renew()) ? visit(headers) : first;
+  }
+
+  const head = await visitTwice(range ? rangeHeader(range) : {});
+  if (!head.ok) return head;
+  const again = async (headers: Headers) => {
+    const more = await visitTwice(headers);
+    return more.ok ? more.value : undefined;
+  };
+  const bytes = bytesOf(deps, head.value, { range, again });
+  if (bytes) return bytes;
+  return range ? openLink(deps, { ...wanted, location, range: undefined }) : badAnswer();
+}
+
+/** Whoever keeps the files has its own words, which say nothing to a client of ours. */
+function refusedThere(status: number): Result<never> {
+  if (status === 404 || status === 410) return refuse(404, 'not_found', 'The file is gone.');
+  if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
+  return refuse(502, 'bad_upstream_response', 'The file could not be read where it is kept.');
+}
+
+async function refusalOf({ status, headers, body }: Head): Promise<Reply> {
+  try {
+    const text = await textOf(body);
+    return { status, headers, json: parseJson(text) };
   } catch {
     return { status, headers };
   }
+}
+
+async function textOf(body: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer);
+    if ((size += (chunk as Buffer).length) > MAX_REFUSAL_BYTES) break;
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -8,6 +8,7 @@ import {
   stringifyJson,
 } from '../wire/json.ts';
 import type { RemoteLimits } from './limits.ts';
+import { withoutFolders } from './places.ts';
 
 /** A whole answer; `json` is absent when the body is none. */
 export type Reply = {
@@ -45,8 +46,8 @@ export function toError({ status, headers, json }: Reply, secret?: string): V2Er
   return {
     status: status >= 400 ? status : 502,
     code,
-    message: withoutSecret(message, secret),
-    details: detailsOf(envelope, secret),
+    message: withoutFolders(withoutSecret(message, secret)),
+    details: readable(detailsOf(envelope, secret)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
 }
@@ -86,6 +87,12 @@ export function retryAfterMs(
 function fallbackCode(status: number): string {
   if (status < 400) return 'bad_upstream_response';
   return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
+}
+
+function readable(details: Json): Json {
+  const text = details === null ? '' : stringifyJson(details);
+  const clear = withoutFolders(text);
+  return clear === text ? details : parseJson(clear);
 }
 
 /** Some refusals say more beside the contract's three fields. */

@@ -4,6 +4,8 @@ export type Facts = {
   assetMode: 'unknown' | 'object' | 'string';
   /** How labels are taken: as a map, as one text, or not at all. */
   labels: 'unknown' | 'map' | 'string' | 'none';
+  /** Whether `extra_data` may hold the token of a caller who is logged in. */
+  authToken: 'unknown' | 'no';
   /** Whether `GET /jobs` is there. */
   listing: 'unknown' | 'yes' | 'no';
   /** Whether bytes can be found by their hash. */
@@ -20,6 +22,7 @@ export function noFacts(): Facts {
   return {
     assetMode: 'unknown',
     labels: 'unknown',
+    authToken: 'unknown',
     listing: 'unknown',
     byHash: 'unknown',
     pollOnlyUntilMs: 0,

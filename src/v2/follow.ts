@@ -60,12 +60,12 @@ function createRun(deps: FollowDeps, followed: Followed) {
     yieldSeat: () => stream?.abort(),
   };
 
-  /** Rests, but not past the moment when a stream is to be had. */
+  /** Rests, but not past the moment when a stream is to be had; that may have come before. */
   async function rest(ms: number): Promise<void> {
-    wakeUp = new AbortController();
     await delay(ms, undefined, { signal: AbortSignal.any([signal, wakeUp.signal]) }).catch(
       () => {},
     );
+    wakeUp = new AbortController();
   }
 
   /** Reads the job and shows it; true when that was the end. */
@@ -82,7 +82,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
     }
     if (!isGone(read.error)) return false;
     if (missing++ > 0) return true;
-    await rest(limits.secondLookMs);
+    await delay(limits.secondLookMs, undefined, { signal });
     return look();
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { type JobListQuery, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
+import { type JobListQuery, type LostSubmission, type Result, ok } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
 import type { Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
@@ -13,21 +13,15 @@ import { readJob, readWorkflow } from './schemas.ts';
 import type { Snapshots } from './snapshots.ts';
 import { inAssetMode, isSameWorkflow } from './workflow.ts';
 
-/** A submission whose outcome is unknown, as far as it helps to find its job. */
-export type Lost = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
-  /** When its key was first sent, by our clock. */
-  readonly sentAtMs: number;
-};
-
 export type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
 /** Finds jobs again by what was submitted. */
 export type Recovery = {
   list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
   /** The job of a lost submission; `null` when there is none to be seen. */
-  find(account: Account, lost: Lost): Promise<Result<Job | null>>;
+  find(account: Account, lost: LostSubmission): Promise<Result<Job | null>>;
   /** Looks for a while: the first request may still be on its way. */
-  search(account: Account, lost: Lost): Promise<Job | undefined>;
+  search(account: Account, lost: LostSubmission): Promise<Job | undefined>;
   /** A job somebody has is not another submission's. */
   take(jobId: string): void;
 };
@@ -65,12 +59,12 @@ export function createRecovery(deps: Deps): Recovery {
     return ok({ jobs, ...(typeof next === 'string' && next !== '' && { next_cursor: next }) });
   }
 
-  function mayBe(job: Job, lost: Lost): boolean {
+  function mayBe(job: Job, lost: LostSubmission): boolean {
     const bornMs = Date.parse(job.created_at) - facts.clockAheadMs;
     return !taken.has(job.id) && bornMs >= lost.sentAtMs - CLOCK_SLACK_MS;
   }
 
-  async function hasWorkflow(account: Account, job: Job, lost: Lost): Promise<boolean> {
+  async function hasWorkflow(account: Account, job: Job, lost: LostSubmission): Promise<boolean> {
     const path = `${snapshots.target(account, job.id, 'self')}/workflow`;
     const answer = await calls.read(account, { method: 'GET', path });
     const kept = answer.ok ? readWorkflow(answer.value.json) : undefined;
@@ -78,7 +72,7 @@ export function createRecovery(deps: Deps): Recovery {
     return kept !== undefined && isSameWorkflow(sent, kept.workflow);
   }
 
-  async function find(account: Account, lost: Lost): Promise<Result<Job | null>> {
+  async function find(account: Account, lost: LostSubmission): Promise<Result<Job | null>> {
     const { metadata } = lost;
     // Servers that do not filter ignore the filter: every job is looked at all the same.
     const byLabel = facts.labels === 'map' && metadata ? { metadata: firstOf(metadata) } : {};
@@ -89,7 +83,7 @@ export function createRecovery(deps: Deps): Recovery {
       const isLabelled = metadata !== undefined && hasLabels(job, metadata);
       const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
       if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
-      if (taken.has(job.id)) continue;
+      if (taken.has(job.id) || (await lost.isTaken?.(job.id)) === true) continue;
       taken.set(job.id, true);
       const whole = await snapshots.look(account, job.id);
       return whole.ok ? whole : ok(job);
@@ -125,10 +119,12 @@ function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): stri
 }
 
 /** Three labels may be asked for at a time. */
-function firstOf(metadata: NonNullable<Lost['metadata']>): NonNullable<Lost['metadata']> {
+function firstOf(
+  metadata: NonNullable<LostSubmission['metadata']>,
+): NonNullable<LostSubmission['metadata']> {
   return Object.fromEntries(Object.entries(metadata).slice(0, 3));
 }
 
-function hasLabels(job: Job, metadata: NonNullable<Lost['metadata']>): boolean {
+function hasLabels(job: Job, metadata: NonNullable<LostSubmission['metadata']>): boolean {
   return Object.entries(metadata).every(([name, value]) => job.metadata?.[name] === value);
 }

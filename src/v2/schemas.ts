@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  LosslessNumber,
+  isJsonObject,
+  parseJson,
+  stringifyJson,
+} from '../wire/json.ts';
 import {
   type Asset,
   type Graph,
@@ -11,6 +18,8 @@ import {
   type OutputType,
   type Progress,
 } from '../wire/v2.ts';
+import { engineFileOf } from './engine-file.ts';
+import { withoutFolders } from './places.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Stands for an expiry nobody told: such a link is never kept. */
@@ -124,9 +133,14 @@ export function readJob(json: unknown): Job | undefined {
     expires_at: expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
     progress: readProgress(rest.progress) ?? null,
     outputs: rest.outputs.flatMap((item) => readOutput(item) ?? []),
-    error: rest.error === null ? null : (keep(jobError, rest.error) as JobError),
+    error: rest.error === null ? null : readError(rest.error),
     ...(known && { metadata: known }),
   } as unknown as Job;
+}
+
+function readError(said: z.infer<typeof jobError>): JobError {
+  const text = stringifyJson(keep(jobError, said) as Json);
+  return parseJson(withoutFolders(text)) as unknown as JobError;
 }
 
 /** A progress snapshot; `null` and half ones are none. */
@@ -139,7 +153,19 @@ export function readOutput(json: unknown): Output | undefined {
   const parsed = output.safeParse(json);
   if (!parsed.success) return undefined;
   const { type, ...rest } = keep(output, parsed.data);
-  return { ...rest, type: type ?? typeFor(rest.content_type) } as unknown as Output;
+  const place = placeOf(rest.id);
+  return { ...place, ...rest, type: type ?? typeFor(rest.content_type) } as unknown as Output;
+}
+
+/** v1 tells folders apart, v2 does not; one server's ids say more than its fields. */
+function placeOf(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
+  const file = engineFileOf(id);
+  if (!file) return {};
+  const { subfolder, type } = file;
+  return {
+    ...(subfolder !== '' && { x_subfolder: subfolder }),
+    ...(type === 'temp' && { x_temp: true }),
+  };
 }
 
 export function readAsset(json: unknown): Asset | undefined {

@@ -4,11 +4,11 @@ export type Candidate = {
   readonly rank: () => number;
   /** Told when a stream may be had. */
   readonly wake: () => void;
-  /** Told to give its stream up to someone who is watched. */
+  /** Told to give its stream up to someone of a lower rank. */
   readonly yieldSeat: () => void;
 };
 
-/** The event streams of one upstream: so many at a time, given to those whose job somebody watches. */
+/** The event streams of one upstream: so many at a time, given to the jobs somebody watches, and to running ones. */
 export type Seats = {
   /** True: open a stream, and call `leave` when it is over. */
   take(candidate: Candidate): boolean;
@@ -44,9 +44,8 @@ export function createSeats(options: {
   }
 
   function makeRoom(candidate: Candidate): void {
-    if (candidate.rank() >= RANK.unwatched) return;
     const worst = [...seated].toSorted((a, b) => b.rank() - a.rank())[0];
-    if (worst && worst.rank() >= RANK.unwatched) worst.yieldSeat();
+    if (worst && worst.rank() > candidate.rank()) worst.yieldSeat();
   }
 
   function leave(candidate: Candidate): void {

@@ -1,6 +1,7 @@
 import type { SubmitRequest, V2Error } from '../wire/jobs.ts';
+import { isJsonObject } from '../wire/json.ts';
 import type { Facts } from './facts.ts';
-import type { Spelling } from './submit-body.ts';
+import { AUTH_TOKEN, type Spelling } from './submit-body.ts';
 import { hasFileRefs } from './workflow.ts';
 
 type Refused = { readonly request: SubmitRequest; readonly error: V2Error };
@@ -27,6 +28,14 @@ export function respell(
     if (next === 'none') facts.labels = 'none';
     return { ...spelling, labels: next };
   }
+  if (request.extraData[AUTH_TOKEN] && spelling.authToken !== 'no' && isAboutSecrets(error)) {
+    facts.authToken = 'no';
+    return { ...spelling, authToken: 'no' };
+  }
+  if (looksUpIds(error) && hasFileRefs(request.workflow) && spelling.assetMode !== 'string') {
+    if (facts.assetMode === 'unknown') facts.assetMode = 'object';
+    return undefined;
+  }
   const mayRename =
     error.status === 422 &&
     facts.assetMode === 'unknown' &&
@@ -42,6 +51,16 @@ export function settleSpelling(facts: Facts, spelling: Spelling, request: Submit
   if (facts.assetMode === 'unknown' && hasFileRefs(request.workflow)) {
     facts.assetMode = spelling.assetMode === 'string' ? 'string' : 'object';
   }
+}
+
+/** A service that says which ids are missing knows what they are. */
+function looksUpIds({ code, details }: V2Error): boolean {
+  const ids = isJsonObject(details) ? details['missing_ids'] : undefined;
+  return code === 'missing_asset' && Array.isArray(ids) && ids.length > 0;
+}
+
+function isAboutSecrets({ status, message }: V2Error): boolean {
+  return (status === 400 || status === 422) && /\bextra_data\b|auth_token/i.test(message);
 }
 
 function isAboutLabels({ status, code, message }: V2Error): boolean {

@@ -7,15 +7,22 @@ import { inAssetMode } from './workflow.ts';
 export type Spelling = {
   readonly assetMode: Facts['assetMode'];
   readonly labels: Facts['labels'];
+  readonly authToken: Facts['authToken'];
   /** Vendor fields go to another Holdover only: others refuse what they do not know. */
   readonly vendorFields: boolean;
 };
+
+/** Browser front ends send it with every prompt; some servers refuse all they do not know. */
+export const AUTH_TOKEN = 'auth_token_comfy_org';
 
 /** The body of `POST /jobs`. */
 export function submitBody(request: SubmitRequest, spelling: Spelling): string {
   const { workflow, extraData, metadata, order, provenance } = request;
   const body: { [name: string]: Json } = { workflow: inAssetMode(workflow, spelling.assetMode) };
-  const secrets = Object.entries(extraData).filter(([, secret]) => secret !== undefined);
+  const secrets = Object.entries(extraData).filter(
+    ([name, secret]) =>
+      secret !== undefined && (name !== AUTH_TOKEN || spelling.authToken !== 'no'),
+  );
   if (secrets.length > 0) body['extra_data'] = Object.fromEntries(secrets);
   if (metadata && spelling.labels !== 'none') {
     body['metadata'] = spelling.labels === 'string' ? JSON.stringify(metadata) : metadata;

@@ -1,5 +1,6 @@
-import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
-import type { Graph } from '../wire/v2.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
+import type { AssetRef, Graph } from '../wire/v2.ts';
+import { annotated, engineFileOf } from './engine-file.ts';
 import type { Facts } from './facts.ts';
 
 /** Whether a workflow names a file by a reference that could also be written as its path. */
@@ -11,7 +12,27 @@ export function hasFileRefs(value: Json): boolean {
 
 /** The workflow as an upstream of this kind wants its files named. */
 export function inAssetMode(workflow: Graph, mode: Facts['assetMode']): Graph {
-  return mode === 'string' ? (withPaths(workflow) as Graph) : workflow;
+  const nameOf = (ref: Json) =>
+    engineNameOf(ref) ?? (mode === 'string' ? filePathOf(ref) : undefined);
+  return mapRefs(workflow, (ref) => nameOf(ref) ?? ref) as Graph;
+}
+
+/** The workflow with what its file references say of their files changed. */
+export function mapFileRefs(
+  workflow: Graph,
+  change: (info: AssetRef['info']) => AssetRef['info'],
+): Graph {
+  return mapRefs(workflow, (ref) => {
+    const id = infoText(ref, 'id');
+    if (id === undefined) return ref;
+    const [hash, filePath] = [infoText(ref, 'hash'), infoText(ref, 'file_path')];
+    const info = change({
+      id,
+      ...(hash !== undefined && { hash }),
+      ...(filePath !== undefined && { file_path: filePath }),
+    });
+    return { ...(ref as JsonObject), info };
+  }) as Graph;
 }
 
 /**
@@ -37,12 +58,18 @@ export function isSameWorkflow(sent: Json, kept: Json): boolean {
   );
 }
 
-function withPaths(value: Json): Json {
-  if (Array.isArray(value)) return (value as readonly Json[]).map(withPaths);
+function mapRefs(value: Json, change: (ref: Json) => Json): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapRefs(item, change));
   if (!isJsonObject(value)) return value;
-  const filePath = filePathOf(value);
-  if (filePath !== undefined) return filePath;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withPaths(item)]));
+  if (isFileRef(value)) return change(value);
+  const entries = Object.entries(value).map(([key, item]) => [key, mapRefs(item, change)]);
+  return Object.fromEntries(entries) as Json;
+}
+
+/** The self-hosted server itself would put the bare name in place of an output's id. */
+function engineNameOf(ref: Json): string | undefined {
+  const file = engineFileOf(infoText(ref, 'id') ?? '');
+  return file && annotated(file);
 }
 
 function isFileRef(value: Json): boolean {
@@ -50,8 +77,12 @@ function isFileRef(value: Json): boolean {
 }
 
 function filePathOf(value: Json): string | undefined {
+  return infoText(value, 'file_path');
+}
+
+function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
   if (!isJsonObject(value) || value['__type'] !== 'core/ASSET') return undefined;
   const { info } = value;
-  const filePath = isJsonObject(info) ? info['file_path'] : undefined;
-  return typeof filePath === 'string' ? filePath : undefined;
+  const text = isJsonObject(info) ? info[name] : undefined;
+  return typeof text === 'string' ? text : undefined;
 }

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Trouble } from './trouble.ts';
+
+type Answered = { msg: string; method: string; url: string; status: number; v2: string[] };
+
+/** The server of the demo, and the v1 calls it has answered. */
+export type Started = {
+  readonly url: string;
+  readonly answered: Answered[];
+  stop(): Promise<void>;
+};
+
+/** A real server process on a free port; its log tells which v2 calls it made. */
+export async function startServer(args: readonly string[]): Promise<Started> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
+  const main = fileURLToPath(new URL('../main.js', import.meta.url));
+  const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info' },
+  });
+  const answered: Answered[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (!line.startsWith('{')) return void process.stderr.write(`${line}\n`);
+    const entry = JSON.parse(line) as Answered;
+    if (entry.msg === 'request answered') answered.push(entry);
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) =>
+      reject(new Trouble(`Holdover did not start (exit code ${code}).`)),
+    );
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const found = /^To see the GUI go to: (\S+)$/.exec(line)?.[1];
+      if (found) resolve(found);
+    });
+  });
+  return {
+    url,
+    answered,
+    async stop() {
+      if (child.exitCode === null) {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

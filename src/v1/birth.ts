@@ -1,0 +1,32 @@
+import type { Ledger } from '../ledger/ledger.ts';
+import { adoptCoerced } from '../translate/workflow.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
+import type { Job } from '../wire/v2.ts';
+import type { LivePrompt } from './board.ts';
+import type { Follower } from './follower.ts';
+import type { Plan } from './plan.ts';
+import type { Pursuit } from './pursuit.ts';
+
+/** Brings a prompt and its v2 job together, durably. */
+export type Birth = (prompt: LivePrompt, plan: Plan, job: Job) => Promise<void>;
+
+export function createBirth(deps: {
+  readonly ledger: Ledger;
+  readonly follower: Follower;
+  readonly pursuit: Pursuit;
+}): Birth {
+  const { ledger, follower, pursuit } = deps;
+  return async (prompt, plan, job) => {
+    // v1 shows literals as v2 coerced them, files as the client named them.
+    const graph = adoptCoerced(plan.graph, job.x_workflow ?? {}, plan.placed);
+    follower.attach(prompt, { jobId: job.id, graph, targets: plan.outputs });
+    await ledger.prompts.attach(prompt.key, {
+      promptId: prompt.promptId,
+      jobId: job.id,
+      graphJson: stringifyJson(graph as Json),
+      targetsJson: JSON.stringify(plan.outputs),
+    });
+    follower.begin(prompt);
+    if (prompt.cancelAsked) await pursuit.pursue(prompt);
+  };
+}

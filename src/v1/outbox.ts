@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { rejectionOf } from '../translate/rejection.ts';
+import type { Logger } from '../telemetry.ts';
+import type { Birth } from './birth.ts';
+import type { LivePrompt } from './board.ts';
+import type { Follower } from './follower.ts';
+import { type Pace, spread, waitMsOf } from './pace.ts';
+import type { Plan } from './plan.ts';
+import { type Reconciler, type ReconcilerDeps, forget } from './reconciler.ts';
+import type { Sender, Sent } from './send.ts';
+
+/** A prompt that waits for the upstream to have room; its intent is in the ledger. */
+export type Letter = {
+  readonly prompt: LivePrompt;
+  readonly plan: Plan;
+  /** `unheard`: the process died before its client heard of it. */
+  readonly told: 'accepted' | 'unheard';
+};
+
+/** Accepted prompts without a job, submitted one after the other as soon as the upstream admits them. */
+export type Outbox = {
+  /** Whether somebody of this user waits already: who comes later has to wait, too. */
+  isBusy(user: string): boolean;
+  hasRoom(user: string): boolean;
+  put(letter: Letter, waitMs?: number): void;
+  /** Takes a waiting prompt out; false when it is not there, or on its way upstream. */
+  withdraw(prompt: LivePrompt): boolean;
+  close(): Promise<void>;
+};
+
+type Deps = Pick<ReconcilerDeps, 'ledger' | 'board'> & {
+  readonly follower: Follower;
+  readonly sender: Sender;
+  readonly birth: Birth;
+  readonly reconciler: Reconciler;
+  readonly pace: Pace;
+  readonly log: Logger;
+  /** Letters of one user. */
+  readonly limit: number;
+};
+
+type Queue = { letters: Letter[]; sending: Letter | undefined };
+
+export function createOutbox(deps: Deps): Outbox {
+  const { follower, sender, birth, reconciler, pace, log } = deps;
+  const stop = new AbortController();
+  const queues = new Map<string, Queue>();
+  const pumps = new Set<Promise<void>>();
+
+  async function pump(user: string, queue: Queue, firstWaitMs: number): Promise<void> {
+    let unsent = 0;
+    for (let waitMs = firstWaitMs; ;) {
+      if (waitMs > 0) await delay(spread(waitMs), undefined, { signal: stop.signal, ref: false });
+      const letter = queue.letters[0];
+      if (letter === undefined) break;
+      queue.sending = letter;
+      const sent = await attempt(letter);
+      queue.sending = undefined;
+      unsent = sent?.kind === 'unsent' ? unsent + 1 : 0;
+      waitMs = await outcome(letter, sent, unsent);
+      if (waitMs === 0) remove(queue, letter);
+    }
+    queues.delete(user);
+  }
+
+  /** `undefined`: something of our own broke; whether the job was made is unknown. */
+  async function attempt({ prompt, plan }: Letter): Promise<Sent | undefined> {
+    try {
+      return await sender.send(prompt.caller, plan);
+    } catch (error) {
+      log.error({ err: error, promptId: prompt.promptId }, 'a submission broke off');
+      return undefined;
+    }
+  }
+
+  /** How long to wait before the same letter is sent again; 0: it is dealt with. */
+  async function outcome(letter: Letter, sent: Sent | undefined, unsent: number): Promise<number> {
+    const { prompt, plan, told } = letter;
+    if (sent?.kind === 'accepted') {
+      await birth(prompt, sent.plan, sent.job);
+      return 0;
+    }
+    if (prompt.cancelAsked && (sent?.kind === 'crowded' || sent?.kind === 'unsent')) {
+      void follower.settle(prompt, { kind: 'canceled' });
+      return 0;
+    }
+    if (sent?.kind === 'crowded') return waitMsOf(pace, sent.error);
+    if (sent?.kind === 'unsent')
+      return Math.min(pace.retryMs.last, pace.retryMs.first * 2 ** Math.min(unsent, 10));
+    if (sent?.kind === 'refused') return refused(letter, sent);
+    const isKeyUsed = sent?.isKeyUsed ?? false;
+    reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed });
+    return 0;
+  }
+
+  async function refused(
+    { prompt, told }: Letter,
+    { error, refusal, plan }: Sent & { kind: 'refused' },
+  ): Promise<number> {
+    // A key that is refused today may be good tomorrow; what was accepted is not dropped for it.
+    if (error.status === 401) return pace.retryMs.last;
+    if (told === 'unheard') await forget(deps, prompt);
+    else {
+      const failure = rejectionOf(error, refusal, plan.graph);
+      void follower.settle(prompt, { kind: 'failed', error: failure });
+    }
+    return 0;
+  }
+
+  function remove(queue: Queue, letter: Letter): void {
+    queue.letters = queue.letters.filter((other) => other !== letter);
+  }
+
+  function start(user: string, waitMs: number): Queue {
+    const queue: Queue = { letters: [], sending: undefined };
+    queues.set(user, queue);
+    const task = Promise.resolve()
+      .then(() => pump(user, queue, waitMs))
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) log.error({ err: error }, 'the outbox stopped');
+      })
+      .finally(() => pumps.delete(task));
+    pumps.add(task);
+    return queue;
+  }
+
+  return {
+    isBusy: (user) => (queues.get(user)?.letters.length ?? 0) > 0,
+    hasRoom: (user) => (queues.get(user)?.letters.length ?? 0) < deps.limit,
+    put(letter, waitMs = 0) {
+      const { user } = letter.prompt.caller;
+      const queue = queues.get(user) ?? start(user, waitMs);
+      queue.letters = [...queue.letters, letter].toSorted((a, b) => a.plan.number - b.plan.number);
+    },
+    withdraw(prompt) {
+      const queue = queues.get(prompt.caller.user);
+      const letter = queue?.letters.find((waiting) => waiting.prompt === prompt);
+      if (!queue || !letter || queue.sending === letter) return false;
+      remove(queue, letter);
+      return true;
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(pumps);
+    },
+  };
+}

@@ -1,0 +1,37 @@
+/** Every wait of submissions that are not over at once. */
+export type Pace = {
+  /** Bounds of what the upstream asks to wait for; without a word of it, `defaultWaitMs`. */
+  readonly minWaitMs: number;
+  readonly maxWaitMs: number;
+  readonly defaultWaitMs: number;
+  /** Between tries at an upstream that cannot be reached. */
+  readonly retryMs: { readonly first: number; readonly last: number };
+  /** Between looks for a job that may exist. */
+  readonly searchMs: { readonly first: number; readonly last: number };
+  /** A job nobody can see for so long is lost. */
+  readonly searchWindowMs: number;
+};
+
+export const DEFAULT_PACE: Pace = {
+  minWaitMs: 1000,
+  maxWaitMs: 60_000,
+  defaultWaitMs: 2000,
+  retryMs: { first: 1000, last: 30_000 },
+  searchMs: { first: 2000, last: 30_000 },
+  searchWindowMs: 10 * 60_000,
+};
+
+/** How long a refusal for lack of room is to be waited out, before spreading. */
+export function waitMsOf(
+  { minWaitMs, maxWaitMs, defaultWaitMs }: Pace,
+  error: { readonly retryAfterSeconds?: number },
+): number {
+  const wantedMs =
+    error.retryAfterSeconds === undefined ? defaultWaitMs : error.retryAfterSeconds * 1000;
+  return Math.min(maxWaitMs, Math.max(minWaitMs, wantedMs));
+}
+
+/** Up to a fifth more: many waiters must not come back in step. */
+export function spread(ms: number): number {
+  return ms * (1 + Math.random() * 0.2);
+}

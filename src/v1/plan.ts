@@ -1,0 +1,86 @@
+import type { PromptRow } from '../ledger/ledger.ts';
+import { pruneTo } from '../translate/graph.ts';
+import { type Secrets, secretsOf, withoutSecrets } from '../translate/secrets.ts';
+import { type JsonObject, parseJson } from '../wire/json.ts';
+import type { Graph } from '../wire/v2.ts';
+import { type PlacedFile, placeFiles } from './rewrite.ts';
+import type { Submission } from './submission.ts';
+
+/** The label a job carries upstream, by which it is found again after a crash. */
+export const KEY_LABEL = 'holdover_key';
+
+/** Everything needed to submit a prompt, now or once more. */
+export type Plan = {
+  /** Of the prompt; the job's label. */
+  readonly label: string;
+  /** The v2 idempotency key: another one only when the one before was refused for certain. */
+  readonly key: string;
+  /** As the client sent it. */
+  readonly graph: Graph;
+  readonly placed: readonly PlacedFile[];
+  readonly outputs: readonly string[];
+  /** Nothing of the graph is left out. */
+  readonly isWhole: boolean;
+  readonly number: number;
+  readonly extraData: JsonObject;
+  readonly secrets: Secrets;
+};
+
+/** What the ledger keeps of a plan beside the graph. */
+type Intent = {
+  readonly placed: readonly PlacedFile[];
+  readonly isWhole: boolean;
+  /** The prompt came with keys of its own, which are in memory only. */
+  readonly hasSecrets: boolean;
+};
+
+export function planOf(
+  key: string,
+  submission: Submission,
+  more: Pick<Plan, 'outputs' | 'placed'>,
+): Plan {
+  const { graph, number, extraData, partialTargets } = submission;
+  return {
+    ...more,
+    label: key,
+    key,
+    graph,
+    number,
+    isWhole: partialTargets === undefined,
+    extraData: withoutSecrets(extraData),
+    secrets: secretsOf(extraData),
+  };
+}
+
+/** The same prompt with fewer outputs. Its first key is free again: the refusal was certain. */
+export function narrowed(plan: Plan, outputs: readonly string[]): Plan {
+  return { ...plan, outputs, isWhole: false, key: `${plan.label}.${outputs.length}` };
+}
+
+/** What v2 is asked to run. */
+export function workflowOf({ graph, placed, isWhole, outputs }: Plan): Graph {
+  const workflow = placeFiles(graph, placed);
+  return isWhole ? workflow : pruneTo(workflow, outputs);
+}
+
+export function intentJsonOf({ placed, isWhole, secrets }: Plan): string {
+  const hasSecrets = Object.keys(secrets).length > 0;
+  return JSON.stringify({ placed, isWhole, hasSecrets } satisfies Intent);
+}
+
+/** The plan of an earlier process; `undefined`: it had keys that are gone with that process. */
+export function planOfRow(row: PromptRow): Plan | undefined {
+  const intent = JSON.parse(row.intentJson) as Partial<Intent>;
+  if (intent.hasSecrets === true) return undefined;
+  return {
+    label: row.key,
+    key: row.key,
+    graph: parseJson(row.graphJson) as Graph,
+    placed: intent.placed ?? [],
+    outputs: parseJson(row.targetsJson) as readonly string[],
+    isWhole: intent.isWhole ?? true,
+    number: row.number,
+    extraData: parseJson(row.extraDataJson) as JsonObject,
+    secrets: {},
+  };
+}

@@ -1,0 +1,58 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../telemetry.ts';
+import type { JobApi } from '../wire/jobs.ts';
+import { IS_TERMINAL } from '../wire/v2.ts';
+import type { Board, LivePrompt } from './board.ts';
+
+/** Sees to it that a cancel reaches the job, even when the upstream cannot hear it right now. */
+export type Pursuit = {
+  /** Resolves after the first try; what that could not do is tried on in the background. */
+  pursue(prompt: LivePrompt): Promise<void>;
+  close(): void;
+};
+
+type Deps = {
+  readonly jobs: Pick<JobApi, 'cancel'>;
+  readonly board: Board;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+const RETRY_MS = { first: 500, last: 10_000 } as const;
+const GIVE_UP_MS = 10 * 60_000;
+
+export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
+  const stop = new AbortController();
+
+  /** True when there is nothing left to do: asked, or known to be in vain. */
+  async function ask(prompt: LivePrompt): Promise<boolean> {
+    if (prompt.jobId === null) return true;
+    const result = await jobs.cancel(prompt.caller, prompt.jobId);
+    if (result.ok) {
+      if (IS_TERMINAL[result.value.status]) prompt.status = result.value.status;
+      return true;
+    }
+    const { status, code } = result.error;
+    log.warn({ jobId: prompt.jobId, code }, 'cancel was refused');
+    return status < 500 && status !== 429 && status !== 401;
+  }
+
+  async function goOn(prompt: LivePrompt): Promise<void> {
+    const deadlineMs = now() + GIVE_UP_MS;
+    for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
+      await delay(waitMs, undefined, { signal: stop.signal, ref: false });
+      // A cancel does no harm twice, and none to a job that is over.
+      if (!board.has(prompt) || now() > deadlineMs || (await ask(prompt))) return;
+    }
+  }
+
+  return {
+    async pursue(prompt) {
+      if (await ask(prompt)) return;
+      void goOn(prompt).catch((error: unknown) => {
+        if (!stop.signal.aborted) log.error({ err: error }, 'cancel could not be pursued');
+      });
+    },
+    close: () => stop.abort(),
+  };
+}

@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Ledger } from '../ledger/ledger.ts';
+import { rejectionOf } from '../translate/rejection.ts';
+import type { Logger } from '../telemetry.ts';
+import type { JobApi } from '../wire/jobs.ts';
+import type { Job } from '../wire/v2.ts';
+import type { Birth } from './birth.ts';
+import type { Board, LivePrompt } from './board.ts';
+import type { Follower } from './follower.ts';
+import { type Pace, spread } from './pace.ts';
+import { KEY_LABEL, type Plan, workflowOf } from './plan.ts';
+import type { Sender } from './send.ts';
+
+/** A prompt whose submission may or may not have made a job. */
+export type Doubt = {
+  readonly prompt: LivePrompt;
+  readonly plan: Plan;
+  /**
+   * `accepted`: the client was told it will run, so its key is sent again until that is answered.
+   * `unknown`: it was told that nobody knows; `unheard`: it was told nothing, the process died.
+   */
+  readonly told: 'accepted' | 'unknown' | 'unheard';
+  /** An attempt reached submission for certain: the key will never make a job any more. */
+  readonly isKeyUsed: boolean;
+};
+
+/** Looks for the jobs of such prompts until they are found or given up. */
+export type Reconciler = {
+  take(doubt: Doubt): void;
+  close(): Promise<void>;
+};
+
+export type ReconcilerDeps = {
+  readonly jobs: Pick<JobApi, 'recover'>;
+  readonly ledger: Ledger;
+  readonly board: Board;
+  readonly follower: Follower;
+  readonly sender: Sender;
+  readonly birth: Birth;
+  readonly pace: Pace;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** Keys live for a day upstream; sent again later, one could make a second job. */
+const KEY_LIFE_MS = 20 * 60 * 60_000;
+
+type Look = 'again' | 'over';
+
+export function createReconciler(deps: ReconcilerDeps): Reconciler {
+  const { jobs, ledger, follower, sender, birth, pace, log, now } = deps;
+  const stop = new AbortController();
+  const tasks = new Set<Promise<void>>();
+
+  async function look({ prompt, plan, told }: Doubt): Promise<Job | 'none' | 'not seen'> {
+    const { user } = prompt.caller;
+    const found = await jobs.recover(prompt.caller, {
+      workflow: workflowOf(plan),
+      metadata: { [KEY_LABEL]: plan.label },
+      sentAtMs: prompt.createdAtMs,
+      isTaken: async (jobId) => (await ledger.prompts.findByJob(user, jobId)) !== undefined,
+    });
+    if (!found.ok) return 'not seen';
+    if (found.value.job) return found.value.job;
+    log.debug({ promptId: prompt.promptId, told }, 'no job of this prompt is to be seen');
+    return found.value.isCertain ? 'none' : 'not seen';
+  }
+
+  /** Nothing can come of a key that was used up; any other may be sent again, and only it. */
+  async function resend(doubt: Doubt): Promise<Look | 'key used'> {
+    const { prompt, plan } = doubt;
+    if (prompt.cancelAsked || now() - prompt.createdAtMs > KEY_LIFE_MS) return 'key used';
+    const sent = await sender.send(prompt.caller, plan);
+    if (sent.kind === 'unknown') return sent.isKeyUsed ? 'key used' : 'again';
+    if (sent.kind === 'accepted') await birth(prompt, sent.plan, sent.job);
+    if (sent.kind === 'refused') {
+      const error = rejectionOf(sent.error, sent.refusal, plan.graph);
+      await follower.settle(prompt, { kind: 'failed', error });
+    }
+    return sent.kind === 'accepted' || sent.kind === 'refused' ? 'over' : 'again';
+  }
+
+  async function giveUp({ prompt, told }: Doubt, reason: string): Promise<void> {
+    if (told === 'unheard' && reason === NEVER_MADE) return forget(deps, prompt);
+    if (prompt.cancelAsked) return follower.settle(prompt, { kind: 'canceled' });
+    log.warn({ promptId: prompt.promptId, reason }, 'a submission is given up');
+    await follower.settle(prompt, { kind: 'lost', reason });
+  }
+
+  async function search(doubt: Doubt): Promise<void> {
+    const { first, last } = pace.searchMs;
+    let hopelessSinceMs = doubt.isKeyUsed || doubt.told === 'unknown' ? now() : undefined;
+    for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
+      const found = await look(doubt);
+      if (typeof found === 'object') return birth(doubt.prompt, doubt.plan, found);
+      if (found === 'none') return giveUp(doubt, NEVER_MADE);
+      if (hopelessSinceMs === undefined) {
+        const resent = await resend(doubt);
+        if (resent === 'over') return;
+        if (resent === 'key used') hopelessSinceMs = now();
+      } else if (now() - hopelessSinceMs > pace.searchWindowMs) return giveUp(doubt, UNKNOWN);
+      await delay(spread(waitMs), undefined, { signal: stop.signal, ref: false });
+    }
+  }
+
+  return {
+    take(doubt) {
+      const task = search(doubt)
+        .catch((error: unknown) => {
+          if (!stop.signal.aborted) log.error({ err: error }, 'a lost submission stays lost');
+        })
+        .finally(() => tasks.delete(task));
+      tasks.add(task);
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(tasks);
+    },
+  };
+}
+
+/** A prompt nobody was told of, and nothing came of. */
+export async function forget(
+  { ledger, board }: Pick<ReconcilerDeps, 'ledger' | 'board'>,
+  prompt: LivePrompt,
+): Promise<void> {
+  await ledger.prompts.remove(prompt.key);
+  board.remove(prompt);
+}
+
+const NEVER_MADE = 'the job service never took it';
+const UNKNOWN = 'whether the job service took it could not be found out';

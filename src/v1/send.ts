@@ -1,0 +1,92 @@
+import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
+import { extraPngInfo } from '../translate/workflow.ts';
+import type { Json } from '../wire/json.ts';
+import type { Caller, JobApi, V2Error } from '../wire/jobs.ts';
+import type { NodeErrors } from '../wire/v1.ts';
+import type { Job } from '../wire/v2.ts';
+import { healAssets } from './heal-assets.ts';
+import { KEY_LABEL, type Plan, narrowed, workflowOf } from './plan.ts';
+
+/** What became of a submission; `plan` is the one that was sent last. */
+export type Sent = { readonly plan: Plan } & (
+  | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
+  /** For certain, and for good. */
+  | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
+  /** For certain, but for now. */
+  | { readonly kind: 'crowded'; readonly error: V2Error }
+  | { readonly kind: 'unsent'; readonly error: V2Error }
+  /** There may be a job. `isKeyUsed`: an attempt has reached submission for certain. */
+  | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
+);
+
+export type Sender = { send(caller: Caller, plan: Plan): Promise<Sent> };
+
+type Deps = Parameters<typeof healAssets>[0] & { readonly jobs: Pick<JobApi, 'submit'> };
+
+export function createSender(deps: Deps): Sender {
+  const { jobs } = deps;
+  return {
+    /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
+    async send(caller, first) {
+      let plan = first;
+      let nodeErrors: NodeErrors = {};
+      for (;;) {
+        const result = await jobs.submit(caller, requestOf(plan));
+        if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors };
+        const { error } = result;
+        const kind = kindOf(error);
+        if (kind === 'unknown') {
+          return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
+        }
+        if (kind !== 'refused') return { kind, plan, error };
+        const healed = await healAssets(deps, caller, { placed: plan.placed, error });
+        if (healed && plan.key !== keyOfHealed(plan)) {
+          plan = { ...plan, placed: healed, key: keyOfHealed(plan) };
+          continue;
+        }
+        const refusal = refusalOf(error, plan);
+        nodeErrors = { ...nodeErrors, ...refusal.body.node_errors };
+        const good = goodOutputs(refusal.body.node_errors, plan.outputs);
+        const partly = good.length > 0 && good.length < plan.outputs.length;
+        if (refusal.status !== 400 || !partly) {
+          const body = { ...refusal.body, node_errors: nodeErrors };
+          return { kind, plan, error, refusal: { ...refusal, body } };
+        }
+        plan = narrowed(plan, good);
+      }
+    },
+  };
+}
+
+/** What `POST /prompt` answers to a refusal of this plan. */
+export function refusalOf(error: V2Error, { graph, outputs, placed }: Plan): V1Refusal {
+  return toPromptRefusal(error, graph, { outputs, placed });
+}
+
+const KEY_REUSED = 'idempotency_key_reuse';
+
+/** Once only: a file that is missing again is missing. */
+function keyOfHealed({ label }: Plan): string {
+  return `${label}.healed`;
+}
+
+function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {
+  if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
+  if (error.outcome === 'not_sent') return 'unsent';
+  // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
+  return error.status === 429 ? 'crowded' : 'refused';
+}
+
+function requestOf(plan: Plan): Parameters<JobApi['submit']>[1] {
+  return {
+    workflow: workflowOf(plan),
+    extraData: plan.secrets,
+    idempotencyKey: plan.key,
+    metadata: { [KEY_LABEL]: plan.label },
+    order: plan.number,
+    provenance: {
+      prompt: plan.graph as Json,
+      extraPngInfo: extraPngInfo(plan.extraData),
+    },
+  };
+}

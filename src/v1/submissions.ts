@@ -1,0 +1,53 @@
+import { type Acceptor, type Moment, createAcceptor } from './accept.ts';
+import { createBirth } from './birth.ts';
+import { type Cancel, createCancel } from './cancel.ts';
+import { type FollowerDeps, createFollower } from './follower.ts';
+import type { Keyring } from './keyring.ts';
+import { createOutbox } from './outbox.ts';
+import { DEFAULT_PACE, type Pace } from './pace.ts';
+import { createPursuit } from './pursuit.ts';
+import { createReconciler } from './reconciler.ts';
+import { resumePrompts } from './resume.ts';
+import { createRewriter } from './rewrite.ts';
+import { createSender } from './send.ts';
+
+/** The way of prompts from their `POST` to their history, and off it. */
+export type Submissions = {
+  readonly acceptor: Acceptor;
+  readonly cancel: Cancel;
+  /** Takes up what an earlier process left; once, before anybody calls. */
+  resume(): Promise<void>;
+  close(): Promise<void>;
+};
+
+type Deps = FollowerDeps &
+  Omit<Parameters<typeof createRewriter>[0], 'files'> & {
+    readonly keyring: Keyring;
+    readonly needsOwner: (user: string) => boolean;
+    readonly outboxLimit: number;
+    readonly pace: Partial<Pace>;
+    readonly reached: (moment: Moment) => void;
+  };
+
+export function openSubmissions(given: Deps): Submissions {
+  const pace = { ...DEFAULT_PACE, ...given.pace };
+  const follower = createFollower(given);
+  const pursuit = createPursuit(given);
+  const { files } = given.ledger;
+  const sender = createSender({ ...given, files });
+  const common = { ...given, pace, follower, pursuit, sender };
+  const birth = createBirth(common);
+  const reconciler = createReconciler({ ...common, birth });
+  const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
+  const deps = { ...common, birth, reconciler, outbox };
+  const rewriter = createRewriter({ ...given, files });
+  return {
+    acceptor: createAcceptor({ ...deps, rewriter }),
+    cancel: createCancel(deps),
+    resume: () => resumePrompts(deps),
+    async close() {
+      pursuit.close();
+      await Promise.all([outbox.close(), reconciler.close(), follower.close()]);
+    },
+  };
+}

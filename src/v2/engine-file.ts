@@ -1,0 +1,35 @@
+import { posix } from 'node:path';
+import { type Json, isJsonObject } from '../wire/json.ts';
+
+/** A file as the engine behind the self-hosted server knows it. */
+export type EngineFile = {
+  readonly name: string;
+  readonly subfolder: string;
+  readonly type: 'output' | 'temp';
+};
+
+/**
+ * The self-hosted server keeps no records of outputs: their ids say where the engine has them, as a
+ * payload and a signature.
+ */
+export function engineFileOf(assetId: string): EngineFile | undefined {
+  const [payload = '', signature] = assetId.split('.');
+  const said = signature ? readPayload(payload) : undefined;
+  if (!isJsonObject(said)) return undefined;
+  const { f: name, s: subfolder, t: type } = said;
+  if (typeof name !== 'string' || typeof subfolder !== 'string') return undefined;
+  return type === 'output' || type === 'temp' ? { name, subfolder, type } : undefined;
+}
+
+/** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
+export function annotated({ name, subfolder, type }: EngineFile): string {
+  return `${posix.join(subfolder, name)} [${type}]`;
+}
+
+function readPayload(payload: string): Json | undefined {
+  try {
+    return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Json;
+  } catch {
+    return undefined;
+  }
+}
