@@ -14,6 +14,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['wire', 'nodes', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v1: ['wire', 'translate', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v2: ['wire', 'telemetry', 'spool'],
+  'object-info': ['wire', 'telemetry', 'config'],
+  models: ['wire', 'ledger', 'telemetry', 'spool', 'body'],
+  passthrough: ['wire', 'telemetry'],
   config: [],
   telemetry: [],
   spool: ['wire'],
@@ -25,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */
-const INTERFACE_ONLY = ['engine', 'v1'];
+const INTERFACE_ONLY = ['engine', 'v1', 'models'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set(['server', 'upstream', 'main', 'demo']);

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { WebSocket } from 'ws';
 import { NO_PICTURE, lookOf, untilRunning, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { testedUpstream } from '../support/tested-upstream.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
 // @stable-canvas/comfyui-client 1.5.9. It takes every binary frame of its running prompt for a
@@ -47,10 +48,13 @@ async function open(): Promise<void> {
   await client.connect();
 }
 
+/** On their way from one server to another only the latest preview waits. */
+const FEWEST = { embedded: 12, remote: 1 }[testedUpstream()];
+
 describe.each([
-  { args: [], previews: 12, name: 'previews forwarded' },
-  { args: ['--preview-method', 'none'], previews: 0, name: '--preview-method none' },
-])('with $name', ({ args, previews }) => {
+  { args: [], fewest: FEWEST, previews: 12, name: 'previews forwarded' },
+  { args: ['--preview-method', 'none'], fewest: 0, previews: 0, name: '--preview-method none' },
+])('with $name', ({ args, fewest, previews }) => {
   beforeAll(async () => {
     house = await startHoldover({ args });
     await open();
@@ -60,7 +64,7 @@ describe.each([
     await house.dispose();
   });
 
-  test(`enqueue answers one link to the saved picture and ${previews} previews`, async () => {
+  test(`enqueue answers one link to the saved picture and up to ${previews} previews`, async () => {
     const steps: number[] = [];
     const { images, prompt_id: id } = await client.enqueue(asGraph(growing({ prefix: 'enq' })), {
       progress: ({ value, max }) => void steps.push(value / max),
@@ -73,17 +77,20 @@ describe.each([
     expect(steps).toHaveLength(12);
     expect(steps.at(-1)).toBe(1);
     const buffers = images.filter(({ type }) => type === 'buff');
-    expect(buffers).toHaveLength(previews);
+    expect(buffers.length).toBeGreaterThanOrEqual(fewest);
+    expect(buffers.length).toBeLessThanOrEqual(previews);
     const looks = await Promise.all(buffers.map(({ data }) => lookOf(data as ArrayBuffer)));
-    expect(looks.filter((look) => look.startsWith('jpeg '))).toHaveLength(previews);
+    expect(looks.filter((look) => !look.startsWith('jpeg '))).toEqual([]);
     expect((await client.getPromptOutputs(id))['9']).toBeDefined();
   });
 
-  test(`invoke answers one link to the saved picture and ${previews} previews`, async () => {
+  test(`invoke answers one link to the saved picture and up to ${previews} previews`, async () => {
     const { images } = await built({ seed: 21, prefix: 'inv' }).invoke(client);
     expect(urlsOf(images)).toHaveLength(1);
     expect(await lookAt(urlsOf(images)[0]!)).toBe('png 64x64');
-    expect(images.filter(({ type }) => type === 'buff')).toHaveLength(previews);
+    const buffers = images.filter(({ type }) => type === 'buff');
+    expect(buffers.length).toBeGreaterThanOrEqual(fewest);
+    expect(buffers.length).toBeLessThanOrEqual(previews);
   });
 });
 
@@ -140,7 +147,10 @@ describe('in every mode of waiting', () => {
     await untilRunning(house.url);
     await invoked.interrupt();
     await outcome;
-    expect(await invoked.query()).toEqual({ running: false, pending: false, done: true });
+    // As with the original, its history is written after the interruption was told.
+    await expect
+      .poll(() => invoked.query())
+      .toEqual({ running: false, pending: false, done: true });
   });
 
   test('a waiting workflow rejects as interrupted when it is deleted from the queue unstarted', async () => {

@@ -140,6 +140,9 @@ export function fakeJobs(): FakeJobs {
     },
     cancel: async (_caller, id) =>
       scripted('cancel', () => known(id, JOB_ID, { ...JOB, status: 'canceled' as const })),
+    async recover() {
+      return scripted('recover', () => ok({ job: null, isCertain: true }));
+    },
     async list(_caller, query) {
       fake.listed.push(query);
       return scripted('list', () =>

@@ -6,6 +6,7 @@ import { parseConfig } from '../../src/config.ts';
 import { startServer } from '../../src/server.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { ALL_NODES } from './golden-nodes.mjs';
+import { argsOfPair, testedUpstream } from './tested-upstream.ts';
 
 /** A whole server that also knows the recorder's test nodes; every scenario starts from zero. */
 export type GoldenHouse = { readonly port: number; close(): Promise<void> };
@@ -14,19 +15,35 @@ export async function openGoldenHouse(
   args: readonly string[],
   inputs: ReadonlyMap<string, Buffer>,
 ): Promise<GoldenHouse> {
+  const house = testedUpstream() === 'remote' ? await openPair(args) : await openOne(args);
+  const black = { width: 8, height: 8, channels: 3, background: 'black' } as const;
+  const example = await sharp({ create: black }).png().toBuffer();
+  for (const [name, bytes] of new Map([['example.png', example], ...inputs])) {
+    await placeInput(house.port, name, bytes);
+  }
+  return house;
+}
+
+async function openPair(args: readonly string[]): Promise<GoldenHouse> {
+  const { front, behind } = argsOfPair(args);
+  const engine = await openOne(behind);
+  const house = await openOne(['--upstream', `http://127.0.0.1:${engine.port}`, ...front]);
+  return {
+    port: house.port,
+    async close() {
+      await house.close();
+      await engine.close();
+    },
+  };
+}
+
+async function openOne(args: readonly string[]): Promise<GoldenHouse> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-golden-'));
   const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], {});
   if (parsed.kind === 'exit') throw new Error(parsed.text);
   const nodesModule = new URL('./golden-nodes.mjs', import.meta.url).href;
-  const server = await startServer(parsed.config, silentLogger(), {
-    nodes: ALL_NODES,
-    nodesModule,
-  });
-  const black = { width: 8, height: 8, channels: 3, background: 'black' } as const;
-  const example = await sharp({ create: black }).png().toBuffer();
-  for (const [name, bytes] of new Map([['example.png', example], ...inputs])) {
-    await placeInput(server.port, name, bytes);
-  }
+  const library = { nodes: ALL_NODES, nodesModule };
+  const server = await startServer(parsed.config, silentLogger(), library);
   return {
     port: server.port,
     async close() {

@@ -83,16 +83,7 @@ export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'http-generic',
     args: ['--max-upload-size', '1'],
-    meant: [
-      meant('start-page', '5 HEAD /', 'content-type: text/html; charset=utf-8'),
-      meant(
-        'userdata',
-        '37 POST /userdata/big.txt',
-        'status 405',
-        'allow: GET,HEAD',
-        'body "405: Method Not Allowed"',
-      ),
-    ],
+    meant: [meant('start-page', '5 HEAD /', 'content-type: text/html; charset=utf-8')],
   },
   {
     scenario: 'cors-mode',
@@ -161,6 +152,23 @@ export const CALL_CASES: readonly Case[] = [
         '34 GET /api/job/x/status',
         JSON_TYPE,
         'body {"code":"not_found","message":"Job not found"}',
+      ),
+    ],
+  },
+  {
+    scenario: 'userdata',
+    meant: [
+      meant('users', '0 GET /users', 'migrated true'),
+      badInput('9 POST /settings'),
+      meant('users', '10 POST /users', 'status 400', ' {…}'),
+      meant('userdata', '14 GET /v2/userdata', ' []'),
+      meant('userdata', '32 GET /v2/userdata', ' […]'),
+      meant(
+        'userdata',
+        '39 POST /userdata/workflows%2Fc.json/move/..%2Fz.json',
+        'status 403',
+        'content-type: none',
+        'body ""',
       ),
     ],
   },

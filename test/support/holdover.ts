@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type TestedUpstream, argsOfPair, testedUpstream } from './tested-upstream.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -24,15 +25,44 @@ export type Holdover = {
   dispose(): Promise<void>;
 };
 
-/** Starts the built server as a user would; `dataDir` given: on what an earlier one stored. */
-export async function startHoldover(
-  options: {
-    args?: readonly string[];
-    env?: NodeJS.ProcessEnv;
-    dataDir?: string;
-    port?: number;
-  } = {},
-): Promise<Holdover> {
+export type StartOptions = {
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly dataDir?: string;
+  readonly port?: number;
+  /** What runs its jobs: its own engine, or another Holdover that is started for it. */
+  readonly upstream?: TestedUpstream;
+};
+
+/**
+ * Starts the built server as a user would; `dataDir` given: on what an earlier one stored. Where
+ * nothing is said about the upstream the test project says it.
+ */
+export async function startHoldover(options: StartOptions = {}): Promise<Holdover> {
+  const { upstream = testedUpstream() } = options;
+  return upstream === 'remote' ? startPair(options) : startOne(options);
+}
+
+async function startPair(options: StartOptions): Promise<Holdover> {
+  const { front, behind } = argsOfPair(options.args ?? []);
+  const engine = await startOne({ args: behind });
+  try {
+    const house = await startOne({ ...options, args: ['--upstream', engine.url, ...front] });
+    return {
+      ...house,
+      log: () => house.log() + engine.log(),
+      async dispose() {
+        await house.dispose();
+        await engine.dispose();
+      },
+    };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+async function startOne(options: StartOptions): Promise<Holdover> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'holdover-test-')));
   const args = [
     '--port',

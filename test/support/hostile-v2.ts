@@ -11,6 +11,8 @@ export type Recorded = {
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
   readonly atMs: number;
+  /** Whose key came along; '' without one. */
+  readonly account: string;
 };
 
 export type Route =
@@ -25,7 +27,9 @@ export type Route =
   | 'byHash'
   | 'asset'
   | 'content'
-  | 'health';
+  | 'health'
+  | 'signed'
+  | 'objectInfo';
 
 export type WireJob = { id: string; status: string; [field: string]: any };
 
@@ -36,6 +40,8 @@ export type Exchange = {
   readonly body: Buffer;
   /** The id in the path. */
   readonly id: string;
+  /** Whose key came along; '' without one. */
+  readonly account: string;
   readonly server: HostileV2;
   readonly json: (status: number, value: unknown, headers?: Record<string, string>) => void;
   /** What an honest server would do. */
@@ -43,6 +49,9 @@ export type Exchange = {
 };
 
 export type Hook = (exchange: Exchange) => unknown;
+
+/** What a submitted job does by itself. */
+export type Play = (job: WireJob, server: HostileV2) => Promise<void>;
 
 export type HostileV2 = {
   readonly url: string;
@@ -55,13 +64,31 @@ export type HostileV2 = {
   /** All requests of a route. */
   always(route: Route, hook: Hook): void;
   requests(route: Route): Recorded[];
-  /** Jobs an honest submission would have made. */
+  /** The same for what comes with one key; its hooks go before those for all. */
+  of(account: string): Pick<HostileV2, 'once' | 'always' | 'requests'> & {
+    /** Jobs that were made with this key. */
+    jobs(): WireJob[];
+  };
+  /** What jobs do that are submitted from now on: all of them, or those of one account. */
+  play(play: Play | undefined, account?: string): void;
+  /** Says something on the streams of a job; who comes late hears the latest of its kind. */
+  emit(id: string, event: string, data: unknown): void;
+  /** The job an honest submission makes. */
+  makeJob(exchange: Exchange, fields?: Partial<WireJob>): WireJob;
   addJob(fields?: Partial<WireJob>): WireJob;
   /** Changes a job; honest streams of it say so. */
   change(id: string, fields: Partial<WireJob>): void;
   /** Idempotency keys that are used up. */
   readonly keys: Set<string>;
   readonly streams: { open: number; most: number };
+  /** Honest streams beyond so many are refused. */
+  maxStreams: number;
+  /** Bytes of assets; ten digits for those that are not here. */
+  readonly contents: Map<string, Buffer>;
+  /** Where contents are redirected to: links that expire after so long. */
+  signing: { readonly origin: string; readonly forMs: number } | undefined;
+  /** Keys that are taken; everybody's while empty. */
+  readonly admitted: Set<string>;
   readonly connections: () => number;
   /** What went wrong in the hooks themselves. */
   readonly failures: unknown[];
@@ -85,6 +112,12 @@ const ROUTES: readonly (readonly [Route, string, RegExp])[] = [
   ['health', 'GET', /^\/health$/],
 ];
 
+/** Outside the API: links that authorize themselves, and what the host's own engine knows. */
+const OTHERS: readonly (readonly [Route, string, RegExp])[] = [
+  ['signed', 'GET', /^\/signed\/([^/?]+)/],
+  ['objectInfo', 'GET', /^\/api\/object_info$/],
+];
+
 const TERMINAL = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 
 /** A v2 server over real sockets that does what it is told, and is honest where it is told nothing. */
@@ -95,8 +128,12 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
   const jobs = new Map<string, WireJob>();
   const blobs = new Map<string, Buffer>();
   const keys = new Set<string>();
-  const queues = new Map<Route, Hook[]>();
-  const standing = new Map<Route, Hook>();
+  const queues = new Map<string, Hook[]>();
+  const standing = new Map<string, Hook>();
+  const plays = new Map<string, Play>();
+  const said = new Map<string, Said>();
+  const contents = new Map<string, Buffer>();
+  const admitted = new Set<string>();
   const streams = { open: 0, most: 0 };
   const sockets = new Set<Socket>();
   const failures: unknown[] = [];
@@ -117,86 +154,135 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
   async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const path = req.url ?? '';
     const inside = path.startsWith(prefix) ? path.slice(prefix.length) : '?';
-    const found = ROUTES.find(([, method, shape]) => method === req.method && shape.test(inside));
-    const id = decodeURIComponent(found?.[2].exec(inside)?.[1] ?? '');
-    const hook = found && (queues.get(found[0])?.shift() ?? standing.get(found[0]));
+    const found =
+      ROUTES.find(([, method, shape]) => method === req.method && shape.test(inside)) ??
+      OTHERS.find(([, method, shape]) => method === req.method && shape.test(path));
+    const id = decodeURIComponent((found?.[2].exec(inside) ?? found?.[2].exec(path))?.[1] ?? '');
+    const account = /^Bearer (.+)$/.exec(req.headers.authorization ?? '')?.[1] ?? '';
+    const hook = found && hookFor(found[0], account);
     const body = found && self.hasty.has(found[0]) ? Buffer.alloc(0) : await readAll(req);
     const headers = req.headers as Recorded['headers'];
     const route = found?.[0] ?? 'unknown';
-    journal.push({ route, method: req.method ?? '', path, headers, body, atMs: Date.now() });
+    const { method = '' } = req;
+    journal.push({ route, method, path, headers, body, atMs: Date.now(), account });
     const json: Exchange['json'] = (status, value, more = {}) => {
       res.writeHead(status, { 'Content-Type': 'application/json', ...more });
       res.end(JSON.stringify(value));
     };
     const honestly = async (): Promise<void> => {
       if (!found) return json(404, error('not_found'));
-      await honest[found[0]]({ req, res, body, id, server: self, json, honestly });
+      if (admitted.size > 0 && !admitted.has(account) && route !== 'signed') {
+        return json(401, error('unauthorized'));
+      }
+      await honest[found[0]]({ req, res, body, id, account, server: self, json, honestly });
     };
-    const exchange: Exchange = { req, res, body, id, server: self, json, honestly };
+    const exchange: Exchange = { req, res, body, id, account, server: self, json, honestly };
     await (hook ? hook(exchange) : honestly());
   }
 
+  function hookFor(route: Route, account: string): Hook | undefined {
+    const own = `${route} ${account}`;
+    return (
+      queues.get(own)?.shift() ??
+      queues.get(route)?.shift() ??
+      standing.get(own) ??
+      standing.get(route)
+    );
+  }
+
+  function jobOf(id: string, account: string): WireJob | undefined {
+    const job = jobs.get(id);
+    return job?.['account'] === undefined || job['account'] === account ? job : undefined;
+  }
+
   const honest: { readonly [name in Route]: Hook } = {
-    submit({ req, body, json }) {
+    submit(exchange) {
+      const { req, json } = exchange;
       const key = String(req.headers['idempotency-key'] ?? '');
       if (keys.has(key)) return json(422, error('idempotency_key_reuse'));
-      keys.add(key);
-      const { workflow, metadata } = JSON.parse(body.toString()) as Record<string, unknown>;
-      json(201, shown(self.addJob({ workflow, ...(metadata !== undefined && { metadata }) })));
+      json(201, shown(makeJob(exchange)));
     },
-    list: ({ json }) => json(200, { jobs: [...jobs.values()].toReversed().map(shown) }),
-    get: ({ id, json }) => answerJob(jobs.get(id), json),
-    workflow({ id, json }) {
-      const job = jobs.get(id);
+    list({ account, json }) {
+      const theirs = [...jobs.values()].filter(({ id }) => jobOf(id, account));
+      json(200, { jobs: theirs.toReversed().map(shown) });
+    },
+    get: ({ id, account, json }) => answerJob(jobOf(id, account), json),
+    workflow({ id, account, json }) {
+      const job = jobOf(id, account);
       if (!job) return json(404, error('not_found'));
       json(200, { workflow: job['workflow'], format: 'api' });
     },
-    async events({ id, res, json }) {
-      const job = jobs.get(id);
+    async events({ id, account, res, json }) {
+      const job = jobOf(id, account);
       if (!job) return json(404, error('job_not_found'));
-      startSse(res);
-      for (let said = ''; !res.destroyed; await delay(5)) {
-        if (said !== job.status) res.write(frame('status', { status: job.status }));
-        said = job.status;
-        if (TERMINAL.has(said)) return void res.end();
+      if (streams.open >= self.maxStreams) {
+        return json(429, error('too_many_streams'), { 'Retry-After': '1' });
       }
+      countStream(self, res);
+      startSse(res);
+      await tell(res, job, saidOf(said, id));
     },
-    cancel({ id, json }) {
-      const job = jobs.get(id);
-      if (job && !TERMINAL.has(job.status)) job.status = 'canceled';
+    cancel({ id, account, json }) {
+      const job = jobOf(id, account);
+      if (job && !TERMINAL.has(job.status)) self.change(id, { status: 'canceled' });
       answerJob(job, json);
     },
     upload({ body, json }) {
       const text = body.toString('latin1');
       const hash = /name="expected_hash"\r\n\r\n([^\r]+)/.exec(text)?.[1] ?? randomUUID();
       blobs.set(hash, body);
-      json(201, { ...ASSET, id: randomUUID(), hash });
+      const id = randomUUID();
+      contents.set(id, fileIn(body));
+      json(201, { ...ASSET, id, hash, size_bytes: fileIn(body).length });
     },
     fromHash({ body, json }) {
       const { hash, file_path } = JSON.parse(body.toString()) as {
         hash: string;
         file_path: string;
       };
-      if (!blobs.has(hash)) return json(404, error('blob_not_found'));
-      json(201, { ...ASSET, id: randomUUID(), hash, file_path });
+      const blob = blobs.get(hash);
+      if (!blob) return json(404, error('blob_not_found'));
+      const id = randomUUID();
+      contents.set(id, fileIn(blob));
+      json(201, { ...ASSET, id, hash, file_path, size_bytes: fileIn(blob).length });
     },
     byHash({ id, res }) {
       res.writeHead(blobs.has(id) ? 200 : 404);
       res.end();
     },
     asset: ({ id, json }) => json(200, { ...ASSET, id }),
-    content({ res }) {
-      res.writeHead(200, { 'Content-Type': 'image/png', 'Content-Length': '10' });
-      res.end('0123456789');
+    content({ id, req, res }) {
+      const { signing } = self;
+      if (!signing) return sendBytes(req, res, contents.get(id) ?? DIGITS);
+      const until = Date.now() + signing.forMs;
+      res.writeHead(302, { Location: `${signing.origin}/signed/${id}?until=${until}` });
+      res.end();
     },
+    signed({ id, req, res }) {
+      const until = new URL(req.url ?? '', 'http://x').searchParams.get('until');
+      if (Date.now() > Number(until)) return void res.writeHead(403).end('expired');
+      sendBytes(req, res, contents.get(id) ?? DIGITS);
+    },
+    objectInfo: ({ json }) => json(404, error('not_found')),
     health: ({ json }) => json(200, { status: 'healthy', upstream: 'http://127.0.0.1:8188' }),
   };
 
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const shown = (job: WireJob): object => {
-    const { workflow: _workflow, ...rest } = job;
+    const { workflow: _workflow, key: _key, account: _account, ...rest } = job;
     return rest;
+  };
+  const makeJob = ({ req, body, account }: Exchange, fields: Partial<WireJob> = {}): WireJob => {
+    const key = String(req.headers['idempotency-key'] ?? '');
+    keys.add(key);
+    const { workflow, metadata } = JSON.parse(body.toString()) as Record<string, unknown>;
+    const label = metadata === undefined ? {} : { metadata };
+    const owner = account === '' ? {} : { account };
+    const job = self.addJob({ workflow, ...label, key, ...owner, ...fields });
+    const play = plays.get(account) ?? plays.get('');
+    void play?.(job, self).catch((failure: unknown) => void failures.push(failure));
+    return job;
   };
   const answerJob = (job: WireJob | undefined, json: Exchange['json']): void =>
     job ? json(200, shown(job)) : json(404, error('job_not_found'));
@@ -209,12 +295,31 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
     blobs,
     keys,
     streams,
+    maxStreams: Infinity,
+    contents,
+    signing: undefined,
+    admitted,
     connections: () => sockets.size,
     failures,
     hasty: new Set(),
     once: (route, ...hooks) => void queues.set(route, [...(queues.get(route) ?? []), ...hooks]),
     always: (route, hook) => void standing.set(route, hook),
     requests: (route) => journal.filter((request) => request.route === route),
+    of: (account) => ({
+      once: (route, ...hooks) => {
+        const own = `${route} ${account}`;
+        queues.set(own, [...(queues.get(own) ?? []), ...hooks]);
+      },
+      always: (route, hook) => void standing.set(`${route} ${account}`, hook),
+      requests: (route) => self.requests(route).filter((request) => request.account === account),
+      jobs: () => [...jobs.values()].filter((job) => job['account'] === account),
+    }),
+    play(play, account = '') {
+      if (play) plays.set(account, play);
+      else plays.delete(account);
+    },
+    emit: (id, event, data) => void saidOf(said, id).push({ event, data }),
+    makeJob,
     addJob(fields = {}) {
       const id = fields.id ?? randomUUID();
       const link = `${prefix}/jobs/${encodeURIComponent(id)}`;
@@ -235,7 +340,11 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
       jobs.set(id, job);
       return job;
     },
-    change: (id, fields) => void Object.assign(jobs.get(id) ?? {}, fields),
+    change(id, fields) {
+      Object.assign(jobs.get(id) ?? {}, fields);
+      const { status } = fields;
+      if (status !== undefined) saidOf(said, id).push({ event: 'status', data: { status } });
+    },
     async close() {
       server.closeAllConnections();
       server.close();
@@ -243,6 +352,64 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
     },
   };
   return self;
+}
+
+type Said = { readonly event: string; readonly data: unknown }[];
+
+function saidOf(said: Map<string, Said>, id: string): Said {
+  const known = said.get(id) ?? [];
+  said.set(id, known);
+  return known;
+}
+
+/** First how things stand, then what happens, to the end of the job. */
+async function tell(res: ServerResponse, job: WireJob, said: Said): Promise<void> {
+  res.write(frame('status', { status: job.status }));
+  for (const kind of ['progress', 'preview']) {
+    const latest = said.findLast(({ event }) => event === kind);
+    if (latest && !TERMINAL.has(job.status)) res.write(frame(kind, latest.data));
+  }
+  let lastStatus = job.status;
+  for (let at = said.length; !res.destroyed; await delay(3)) {
+    if (TERMINAL.has(lastStatus)) return void res.end();
+    for (; at < said.length; at += 1) {
+      const { event, data } = said[at] ?? { event: '', data: {} };
+      if (event === 'status') lastStatus = (data as { status: string }).status;
+      res.write(frame(event, data));
+    }
+    // Somebody changed it without a word.
+    if (lastStatus !== job.status) res.write(frame('status', { status: job.status }));
+    lastStatus = job.status;
+  }
+}
+
+function countStream({ streams }: HostileV2, res: ServerResponse): void {
+  streams.open += 1;
+  streams.most = Math.max(streams.most, streams.open);
+  res.once('close', () => void (streams.open -= 1));
+}
+
+const DIGITS = Buffer.from('0123456789');
+
+function sendBytes(req: IncomingMessage, res: ServerResponse, bytes: Buffer): void {
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(req.headers.range ?? '') ?? [];
+  const start = Number(first ?? 0);
+  const end = last ? Math.min(Number(last), bytes.length - 1) : bytes.length - 1;
+  const part = bytes.subarray(start, end + 1);
+  res.writeHead(first === undefined ? 200 : 206, {
+    'Content-Type': 'image/png',
+    'Content-Length': part.length,
+    'Accept-Ranges': 'bytes',
+    ...(first !== undefined && { 'Content-Range': `bytes ${start}-${end}/${bytes.length}` }),
+  });
+  res.end(part);
+}
+
+/** The last part of a form. */
+function fileIn(form: Buffer): Buffer {
+  const head = form.indexOf('name="file"');
+  const start = form.indexOf('\r\n\r\n', head) + 4;
+  return head < 0 ? DIGITS : form.subarray(start, form.lastIndexOf('\r\n--'));
 }
 
 const ASSET = {
@@ -302,10 +469,11 @@ export const fault = {
   claimAndDie:
     (how: { readonly withJob: boolean; readonly last?: Hook }): Hook =>
     async (exchange) => {
-      const { server, req, body } = exchange;
-      server.keys.add(String(req.headers['idempotency-key'] ?? ''));
-      const { workflow, metadata } = JSON.parse(body.toString()) as Record<string, unknown>;
-      if (how.withJob) server.addJob({ workflow, ...(metadata !== undefined && { metadata }) });
+      const { server, req, json } = exchange;
+      const key = String(req.headers['idempotency-key'] ?? '');
+      if (server.keys.has(key)) return json(422, error('idempotency_key_reuse'));
+      server.keys.add(key);
+      if (how.withJob) server.makeJob(exchange);
       await (how.last ?? fault.reset())(exchange);
     },
   /** A good answer that breaks off after so many bytes. */
@@ -321,9 +489,7 @@ export const fault = {
   sse:
     (text: string | Buffer, end: 'close' | 'reset' | 'hold' = 'close', chunkBytes?: number): Hook =>
     async ({ res, server }) => {
-      server.streams.open += 1;
-      server.streams.most = Math.max(server.streams.most, server.streams.open);
-      res.once('close', () => void (server.streams.open -= 1));
+      countStream(server, res);
       startSse(res);
       const bytes = Buffer.from(text);
       const step = chunkBytes ?? Math.max(1, bytes.length);

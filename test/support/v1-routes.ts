@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { type IncomingHttpHeaders, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,9 @@ import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
 import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
 import { createSlots } from '../../src/v1/render.ts';
 import { createViewSigner } from '../../src/v1/signed-url.ts';
+import { createUserData } from '../../src/v1/userdata-store.ts';
 import { silentLogger } from '../../src/telemetry.ts';
+import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-house.ts';
 
 export const NOW = Date.UTC(2026, 0, 1);
@@ -43,7 +45,9 @@ export type House = {
 
 export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): Promise<House> {
   const assets = fakeAssets();
-  const spoolDir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
+  const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
+  const spoolDir = join(dir, 'spool');
+  await mkdir(spoolDir);
   const clock = { now: NOW };
   const now = (): number => clock.now;
   const deps: FileDeps & CatalogDeps = {
@@ -57,9 +61,12 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
     decoding: createSlots(2),
     now,
-    objectInfo: async () => ({}),
+    definitions: fixedDefinitions({}),
     features: {},
     version: '1.2.3',
+    journal: { entries: () => [] },
+    logFeed: { subscribe: () => {}, unsubscribe: () => {} },
+    userData: createUserData({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
   const app = createApp({
@@ -85,7 +92,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     async close() {
       server.closeAllConnections();
       server.close();
-      await rm(spoolDir, { recursive: true, force: true });
+      await rm(dir, { recursive: true, force: true });
     },
   };
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LosslessNumber } from '../../src/wire/json.ts';
 import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
+import { fixedDefinitions } from '../support/definitions.ts';
 import { exchangesOf } from '../support/recordings.ts';
 import { type House, openHouse, place } from '../support/v1-routes.ts';
 
@@ -40,7 +41,7 @@ const INFO: ObjectInfo = {
 let house: House;
 beforeEach(async () => {
   house = await openHouse({
-    objectInfo: async () => INFO,
+    definitions: fixedDefinitions(INFO),
     features: { supports_preview_metadata: true },
   });
 });

@@ -183,7 +183,7 @@ describe('downloading', () => {
   ])('a redirect to %s is told, not followed', async (location, expected) => {
     const { upstream, remote } = await openRemote();
     upstream.always('content', ({ res }) => void res.writeHead(302, { Location: location }).end());
-    expect(value(await remote.content(CALLER, 'a'))).toEqual({
+    expect(value(await remote.content(CALLER, 'a'))).toMatchObject({
       kind: 'redirect',
       location: expected.replace('ORIGIN', upstream.origin),
     });
@@ -237,14 +237,14 @@ describe('downloading', () => {
     expect(await contentText(remote, 'a', CALLER)).toBe('0123456789');
   });
 
-  test('bytes of unknown length are counted first', async () => {
-    const { upstream, remote } = await openRemote({ spoolDir: await tempDir() });
+  test('bytes of unknown length come as they are', async () => {
+    const { upstream, remote } = await openRemote();
     upstream.always('content', ({ res }) => {
       res.write('01234');
       res.end('56789');
     });
     const content = value(await remote.content(CALLER, 'a'));
-    expect(content).toMatchObject({ kind: 'bytes', totalBytes: 10 });
+    expect(content).toMatchObject({ kind: 'bytes', totalBytes: Infinity });
     expect(await contentText(remote, 'a', CALLER)).toBe('0123456789');
   });
 

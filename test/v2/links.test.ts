@@ -184,7 +184,7 @@ describe('credentials', () => {
 });
 
 test('an upstream that is no URL is told at once', () => {
-  const deps = { spoolDir: '/tmp', log: silentLogger() };
+  const deps = { log: silentLogger() };
   const credential = { mode: 'pass-through' } as const;
   expect(() => createRemoteJobs({ ...deps, credential, baseUrl: 'nope' })).toThrow();
 });

@@ -1,5 +1,4 @@
 import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
-import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -59,7 +58,6 @@ export async function openRemote(
   const remote = createRemoteJobs({
     baseUrl: upstream.url,
     credential: { mode: 'pass-through' },
-    spoolDir: path.join(tmpdir(), `holdover-remote-${randomUUID()}`),
     log: silentLogger(),
     ...deps,
     limits: { ...FAST, ...limits },

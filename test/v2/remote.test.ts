@@ -1,7 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type RemoteJobs, createRemoteJobs } from '../../src/v2/client.ts';
@@ -15,9 +13,8 @@ import { growing } from '../support/workflows.ts';
 const SCRIPT = fileURLToPath(new URL('../support/scripts/tiny-v2.mjs', import.meta.url));
 
 function connect(baseUrl: string): RemoteJobs {
-  const spoolDir = path.join(tmpdir(), 'holdover-remote-spool');
   const credential = { mode: 'pass-through' } as const;
-  return createRemoteJobs({ baseUrl, credential, spoolDir, log: silentLogger() });
+  return createRemoteJobs({ baseUrl, credential, log: silentLogger() });
 }
 
 /** Callers of the suite present no key; upstream they are told apart by theirs alone. */

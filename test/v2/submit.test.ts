@@ -173,12 +173,12 @@ describe('an ambiguous submission', () => {
     expect(upstream.requests('workflow')).toEqual([]);
   });
 
-  test('recover finds the job later; null when there is none', async () => {
+  test('recover finds the job later; null when there is none to be seen', async () => {
     const { upstream, remote } = await openRemote();
     const lost = { workflow: WORKFLOW, sentAtMs: Date.now() };
-    expect(value(await remote.recover(CALLER, lost))).toBeNull();
+    expect(value(await remote.recover(CALLER, lost))).toEqual({ job: null, isCertain: false });
     const { id } = upstream.addJob({ workflow: WORKFLOW });
-    expect(value(await remote.recover(CALLER, lost))?.id).toBe(id);
+    expect(value(await remote.recover(CALLER, lost)).job?.id).toBe(id);
   });
 
   test('a reused key on the first try is a refusal of this call', async () => {

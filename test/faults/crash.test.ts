@@ -1,0 +1,264 @@
+// Matrix D: kill -9 at every step of a prompt in front of a remote upstream. Rows without an
+// upstream in them are elsewhere: F42 and F44 in test/restart, F45 in test/hostile.
+import { once } from 'node:events';
+import { connect as dial } from 'node:net';
+import { describe, expect, test, vi } from 'vitest';
+import { runHoldover } from '../support/holdover.ts';
+import { fault } from '../support/hostile-v2.ts';
+import { keyOf } from '../support/invariants.ts';
+import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
+import { seeded } from '../support/seeded.ts';
+import { type Client, type Scene, ownScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
+
+const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
+
+/** Whose key upstream calls carry decides when a new process may go on: at once, or when they call. */
+const MODES = [
+  ['with a fixed key', FIXED],
+  ['with keys passed through', {}],
+] as const;
+
+const keysOf = ({ upstream }: Scene) => new Set(upstream.requests('submit').map(keyOf));
+
+/** Posts into a process that dies of it, and starts the next one. */
+async function postAndDie(scene: Scene, client: Client, promptId: string): Promise<void> {
+  const more = { prompt_id: promptId };
+  await expect(client.post({ marker: promptId, more })).rejects.toThrow();
+  await scene.restart();
+}
+
+/** The owner's next call. */
+async function call(client: Client): Promise<void> {
+  await client.reconnect();
+  await client.queue();
+}
+
+describe('kill -9', () => {
+  test('F36 before the prompt was read: nothing of it is anywhere', async () => {
+    const scene = await ownScene();
+    const client = await scene.client();
+    const body = JSON.stringify({ prompt: {}, prompt_id: 'half' });
+    const socket = dial(scene.house().port, '127.0.0.1');
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    socket.write(
+      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
+    );
+    await scene.restart();
+    await call(client);
+    expect(await client.queue()).toEqual({ running: [], pending: [] });
+    expect(scene.upstream.requests('submit')).toEqual([]);
+  });
+
+  test.each(MODES)(
+    'F37 between the intent and the submission, %s: it is submitted once',
+    async (_, env) => {
+      const scene = await ownScene({ env: { ...env } });
+      scene.upstream.play(runs());
+      await scene.restart({ env: { HOLDOVER_CRASH_AT: 'after-intent' } });
+      const client = await scene.client();
+      await postAndDie(scene, client, 'f37');
+      expect(scene.upstream.requests('submit')).toEqual([]);
+      await call(client);
+      expect((await client.ended('f37')).status.status_str).toBe('success');
+      expect(client.jobs('f37')).toHaveLength(1);
+      expect(keysOf(scene).size).toBe(1);
+      await scene.check();
+    },
+  );
+
+  test.each(MODES)(
+    'F38 between the submission and the job’s id, %s: the job is found, not made again',
+    async (_, env) => {
+      const scene = await ownScene({ env: { ...env } });
+      scene.upstream.play(runs());
+      await scene.restart({ env: { HOLDOVER_CRASH_AT: 'after-submit' } });
+      const client = await scene.client();
+      await postAndDie(scene, client, 'f38');
+      expect(client.jobs('f38')).toHaveLength(1);
+      await call(client);
+      expect((await client.ended('f38')).status.status_str).toBe('success');
+      expect(client.jobs('f38')).toHaveLength(1);
+      expect(keysOf(scene).size).toBe(1);
+      await scene.check();
+    },
+  );
+
+  test('F38 with no list to find it in: no second job, and nothing pretends to run', async () => {
+    const scene = await ownScene({ env: FIXED });
+    scene.upstream.play(runs());
+    scene.upstream.always('list', fault.refuse(501, 'not_implemented'));
+    await scene.restart({ env: { HOLDOVER_CRASH_AT: 'after-submit' } });
+    const client = await scene.client();
+    await postAndDie(scene, client, 'f38');
+    await call(client);
+    await expect
+      .poll(() => client.queue(), { timeout: 8_000 })
+      .toEqual({ running: [], pending: [] });
+    expect(client.jobs('f38')).toHaveLength(1);
+    expect(keysOf(scene).size).toBe(1);
+  });
+
+  test.each(MODES)(
+    'F39 between the job’s id and the answer, %s: the prompt is there and runs',
+    async (_, env) => {
+      const scene = await ownScene({ env: { ...env } });
+      scene.upstream.play(runs());
+      await scene.restart({ env: { HOLDOVER_CRASH_AT: 'after-attach' } });
+      const client = await scene.client();
+      await postAndDie(scene, client, 'f39');
+      await call(client);
+      expect((await client.ended('f39')).status.status_str).toBe('success');
+      expect(client.jobs('f39')).toHaveLength(1);
+      expect(scene.upstream.requests('submit')).toHaveLength(1);
+      await scene.check();
+    },
+  );
+
+  test.each(MODES)(
+    'with prompts that wait for room, %s: they are submitted in their order, under the keys they had',
+    async (_, env) => {
+      const scene = await ownScene({ env: { ...env } });
+      scene.upstream.always('submit', fault.refuse(429, 'queue_full'));
+      const client = await scene.client();
+      const posts = [await client.post(), await client.post(), await client.post()];
+      const before = keysOf(scene);
+      await scene.restart();
+      scene.upstream.play(runs());
+      scene.upstream.always('submit', (exchange) => exchange.honestly());
+      await call(client);
+      for (const { promptId } of posts) {
+        expect((await client.ended(promptId)).status.status_str).toBe('success');
+      }
+      const made = [...scene.upstream.jobs.values()].map(nameOf);
+      expect(made).toEqual(posts.map(({ marker }) => `${marker}_00001_.png`));
+      for (const key of before) expect([...keysOf(scene)]).toContain(key);
+      expect(keysOf(scene).size).toBe(3);
+      await scene.check();
+    },
+  );
+
+  test('right after a prompt was put aside, before its client heard: it runs once or not at all', async () => {
+    const scene = await ownScene({ env: FIXED });
+    scene.upstream.always('submit', fault.refuse(429, 'queue_full'));
+    await scene.restart({ env: { HOLDOVER_CRASH_AT: 'after-outbox' } });
+    const client = await scene.client();
+    await postAndDie(scene, client, 'aside');
+    scene.upstream.play(runs());
+    scene.upstream.always('submit', (exchange) => exchange.honestly());
+    await call(client);
+    await expect
+      .poll(() => client.queue(), { timeout: 8_000 })
+      .toEqual({ running: [], pending: [] });
+    expect(client.jobs('aside').length).toBeLessThanOrEqual(1);
+    expect(keysOf(scene).size).toBe(1);
+  });
+
+  test('of a prompt whose outcome is unknown: it is looked for again', async () => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(runs());
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    const client = await scene.client();
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(500);
+    await scene.restart();
+    upstream.always('list', (exchange) => exchange.honestly());
+    await client.reconnect();
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(keysOf(scene).size).toBe(1);
+  });
+
+  test.each(MODES)(
+    'F40 while a hundred prompts run, %s: all of them end, under their numbers',
+    async (_, env) => {
+      const scene = await ownScene({ env: { ...env } });
+      const { upstream } = scene;
+      upstream.play(staysRunning);
+      const client = await scene.client();
+      const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
+      const numbers = new Map(posts.map(({ promptId, json }) => [promptId, json.number]));
+      await scene.restart();
+      upstream.streams.most = upstream.streams.open;
+      const submits = upstream.requests('submit').length;
+      await call(client);
+      const jobs = [...upstream.jobs.values()];
+      // Some were over while nobody looked.
+      for (const job of jobs.slice(0, 50)) finish(upstream, job);
+      await expect.poll(async () => (await client.queue()).running.length).toBeGreaterThan(0);
+      for (const job of jobs.slice(50)) finish(upstream, job);
+      for (const { promptId } of posts) {
+        const entry = await client.ended(promptId, 10_000);
+        expect([entry.status.status_str, entry.prompt[0]]).toEqual([
+          'success',
+          numbers.get(promptId),
+        ]);
+      }
+      expect(upstream.streams.most).toBeLessThanOrEqual(6);
+      expect(upstream.requests('submit')).toHaveLength(submits);
+      await scene.check();
+    },
+  );
+
+  test('F41 again and again at random moments: nothing acknowledged is lost, nothing runs twice', async () => {
+    const { seed, random } = seeded();
+    const scene = await ownScene({ env: FIXED });
+    scene.upstream.play(runs({ steps: 2 }));
+    const client = await scene.client();
+    for (let round = 0; round < 6; round += 1) {
+      const posting = Array.from({ length: 12 }, async (_, i) => {
+        await new Promise((resolve) => setTimeout(resolve, i * 8));
+        await client.post().catch(() => {});
+      });
+      await new Promise((resolve) => setTimeout(resolve, random() * 150));
+      await scene.restart();
+      await Promise.all(posting);
+    }
+    await client.reconnect();
+    const left = async () => (await client.ask('/prompt')).json.exec_info.queue_remaining;
+    await expect.poll(left, { timeout: 15_000, message: `seed ${seed}` }).toBe(0);
+    await scene.check();
+  });
+});
+
+test('F42 SIGTERM while a prompt runs upstream: exits with 0, and does not stop the job', async () => {
+  const scene = await ownScene();
+  scene.upstream.play(staysRunning);
+  const client = await scene.client();
+  const { promptId, marker } = await client.post();
+  await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
+  const closed = once(client.socket.socket, 'close');
+  expect(await scene.house().terminate()).toBe(0);
+  expect((await closed)[0]).toBe(1001);
+  const [job] = client.jobs(marker);
+  expect(job?.status).toBe('running');
+  expect(scene.upstream.requests('cancel')).toEqual([]);
+  if (job) finish(scene.upstream, job);
+  await scene.restart();
+  await call(client);
+  expect((await client.ended(promptId)).status.status_str).toBe('success');
+});
+
+test('F43 a second process on the same data refuses, and submits nothing of it', async () => {
+  const scene = await ownScene({ env: FIXED });
+  scene.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+  const client = await scene.client();
+  await client.post();
+  const asked = scene.upstream.requests('submit').length;
+  const args = [
+    '--port',
+    '0',
+    '--data-dir',
+    scene.house().dataDir,
+    '--upstream',
+    scene.upstream.url,
+  ];
+  const second = await runHoldover(args, FIXED);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toMatch(/in use by another Holdover/);
+  expect(scene.upstream.requests('submit').length).toBe(asked);
+});

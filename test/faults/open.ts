@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, type RequestInit, fetch } from 'undici';
+import { expect, onTestFinished } from 'vitest';
+import type { Pace } from '../../src/v1/pace.ts';
+import type { RemoteLimits } from '../../src/v2/limits.ts';
+import { type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type HostileV2, type WireJob, openHostileV2 } from '../support/hostile-v2.ts';
+import {
+  type Answered,
+  type Heard,
+  type Posted,
+  type Run,
+  checkAll,
+  footprint,
+  jobsOf,
+} from '../support/invariants.ts';
+import { type Recorder, connect } from '../support/v1-client.ts';
+import { flat } from '../support/workflows.ts';
+
+/** Every wait cut down to what a test can sit through. */
+export const FAST: Partial<RemoteLimits> = {
+  connections: 16,
+  connectTimeoutMs: 400,
+  submitTimeoutMs: 500,
+  readTimeoutMs: 500,
+  bodyIdleTimeoutMs: 700,
+  unsentRetryMs: [20, 40],
+  unknownRetryMs: [20, 60],
+  recoverBudgetMs: 200,
+  recoverEveryMs: 40,
+  readBudgetMs: 600,
+  readRetryMs: 20,
+  minRetryAfterMs: 60,
+  maxRetryAfterMs: 400,
+  defaultRetryAfterMs: 100,
+  refusedPauseMs: 400,
+  snapshotMs: 40,
+  secondLookMs: 60,
+  streamIdleTimeoutMs: 400,
+  afterTerminalMs: 200,
+  streamCheckMs: 5_000,
+  reconnectMs: { first: 20, last: 100 },
+  pollOnlyMs: 60_000,
+  oddStreamMs: 5_000,
+  pollMs: {
+    watched: { first: 40, last: 40 },
+    unwatched: { first: 80, last: 160 },
+    queued: { first: 40, last: 80 },
+  },
+};
+
+/** Of all clients of a scene together. */
+const CLIENT_CONNECTIONS = 12;
+
+/** The same for submissions that are not over at once. */
+const FAST_PACE: Pace = {
+  minWaitMs: 60,
+  maxWaitMs: 400,
+  defaultWaitMs: 100,
+  retryMs: { first: 50, last: 200 },
+  searchMs: { first: 40, last: 120 },
+  searchWindowMs: 600,
+};
+
+type Options = {
+  readonly limits?: Partial<RemoteLimits>;
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly mount?: string;
+  /** Instead of the line to the hostile server. */
+  readonly upstreamUrl?: string;
+};
+
+/** A Holdover process, the line it is on, and the upstream at its other end. */
+export type Scene = {
+  readonly upstream: HostileV2;
+  readonly proxy: FaultProxy;
+  readonly house: () => Holdover;
+  /** A v1 client with a key nobody else has. */
+  client(options?: { readonly key?: string; readonly clientId?: string }): Promise<Client>;
+  /** SIGKILL, or nothing if it is gone already; then another process on what it stored. */
+  restart(options?: { readonly env?: NodeJS.ProcessEnv }): Promise<void>;
+  /** I1 to I10 over all that was said and done so far. */
+  check(): Promise<void>;
+  readonly run: Run;
+  close(): Promise<void>;
+};
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  readonly text: string;
+  readonly json: any;
+};
+
+/** A v1 client; all it says and hears is on the record. */
+export type Client = {
+  readonly key: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly socket: Recorder;
+  readonly clientId: string;
+  /** One prompt, known again by its marker. */
+  post(options?: {
+    readonly marker?: string;
+    readonly prompt?: object;
+    readonly more?: object;
+  }): Promise<Answer & { readonly marker: string; readonly promptId: string }>;
+  ask(path: string, init?: RequestInit): Promise<Answer>;
+  say(path: string, body?: unknown): Promise<Answer>;
+  history(promptId: string): Promise<any>;
+  /** Waits until history knows the prompt. */
+  ended(promptId: string, timeoutMs?: number): Promise<any>;
+  word(promptId: string): Promise<string>;
+  queue(): Promise<{ running: string[]; pending: string[] }>;
+  /** What was heard of one prompt, in order. */
+  outline(promptId: string): string[];
+  jobs(marker: string): readonly WireJob[];
+  /** Another socket of the same client. */
+  reconnect(): Promise<Recorder>;
+};
+
+export async function openScene(options: Options = {}): Promise<Scene> {
+  const { mount = '' } = options;
+  const upstream = await openHostileV2({ mount });
+  const proxy = await openFaultProxy(upstream.origin);
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-faults-'));
+  const start = (env: NodeJS.ProcessEnv = {}): Promise<Holdover> => {
+    const limits = JSON.stringify({ ...FAST, outbox: FAST_PACE, ...options.limits });
+    const url = options.upstreamUrl ?? proxy.url + mount;
+    const own = ['--upstream', url, '--upstream-limits', limits];
+    const args = [...own, ...(options.args ?? [])];
+    return startHoldover({ upstream: 'embedded', dataDir, args, env: { ...options.env, ...env } });
+  };
+  let house = await start();
+  const record = {
+    answers: [] as Answered[],
+    posts: [] as Posted[],
+    sockets: [] as Heard[],
+    keys: [options.env?.['HOLDOVER_UPSTREAM_KEY'] ?? []].flat(),
+    oldLogs: [] as string[],
+  };
+  const run: Run = {
+    ...record,
+    upstream,
+    house: () => house,
+    base: { files: 0, sockets: 0, rssBytes: 0 },
+  };
+  await fetch(`${house.url}/healthz`);
+  Object.assign(run.base, footprint(house));
+  const recorders: Recorder[] = [];
+  const dispatcher = new Agent({ connections: CLIENT_CONNECTIONS });
+  const scene: Scene = {
+    upstream,
+    proxy,
+    run,
+    house: () => house,
+    client: (own = {}) => openClient(scene, { ...record, recorders, dispatcher }, own),
+    async restart({ env } = {}) {
+      record.oldLogs.push(house.log());
+      await house.kill9();
+      house = await start(env);
+      Object.assign(run.base, footprint(house));
+    },
+    check: () => checkAll(run),
+    async close() {
+      for (const recorder of recorders) recorder.socket.terminate();
+      await dispatcher.destroy();
+      await house.dispose();
+      await proxy.close();
+      await upstream.close();
+      await rm(dataDir, { recursive: true, force: true });
+      expect(upstream.failures).toEqual([]);
+    },
+  };
+  return scene;
+}
+
+/** A scene of this test alone. */
+export async function ownScene(options: Options = {}): Promise<Scene> {
+  const scene = await openScene(options);
+  onTestFinished(() => scene.close());
+  return scene;
+}
+
+type OnRecord = {
+  readonly answers: Answered[];
+  readonly posts: Posted[];
+  readonly sockets: Heard[];
+  readonly keys: string[];
+  readonly recorders: Recorder[];
+  readonly dispatcher: Agent;
+};
+
+async function openClient(
+  scene: Scene,
+  record: OnRecord,
+  own: { readonly key?: string; readonly clientId?: string },
+): Promise<Client> {
+  const { key = `key-${randomUUID()}`, clientId = randomUUID() } = own;
+  const headers: Record<string, string> = key === '' ? {} : { 'X-API-Key': key };
+  if (key !== '' && !record.keys.includes(key)) record.keys.push(key);
+
+  async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
+    const url = `${scene.house().url}${path}`;
+    const { dispatcher } = record;
+    const own = { ...headers, ...(init.headers as Record<string, string>) };
+    const response = await fetch(url, { redirect: 'manual', dispatcher, ...init, headers: own });
+    const text = await response.text();
+    const { status } = response;
+    record.answers.push({ account: key, what: `${init.method ?? 'GET'} ${path}`, status, text });
+    return { status, headers: response.headers, text, json: jsonOf(text) };
+  }
+
+  async function listen(): Promise<Recorder> {
+    const recorder = await connect(scene.house().wsUrl, { clientId, headers });
+    const early: string[] = [];
+    recorder.socket.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) return;
+      const { type, data: said } = JSON.parse(data.toString()) as { type: string; data: any };
+      if (type !== 'executing' || said.node !== null) return;
+      void history(said.prompt_id).then(
+        (entry) => void (entry ?? early.push(said.prompt_id)),
+        () => {},
+      );
+    });
+    record.recorders.push(recorder);
+    const isWhole = () => recorder.socket.readyState === recorder.socket.OPEN;
+    record.sockets.push({ account: key, frames: recorder.frames, early, isWhole });
+    return recorder;
+  }
+
+  const history = async (promptId: string): Promise<any> =>
+    (await ask(`/history/${encodeURIComponent(promptId)}`)).json?.[promptId];
+  const say = (path: string, body: unknown = {}): Promise<Answer> =>
+    ask(path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  let socket = await listen();
+
+  return {
+    key,
+    headers,
+    clientId,
+    get socket() {
+      return socket;
+    },
+    ask,
+    history,
+    say,
+    async post({ marker = `m${randomUUID()}`, prompt, more } = {}) {
+      const body = { prompt: prompt ?? flat({ prefix: marker }), client_id: clientId, ...more };
+      const answer = await say('/prompt', body);
+      const promptId = answer.json?.prompt_id ?? answer.json?.error?.extra_info?.prompt_id;
+      record.posts.push({ account: key, marker, promptId, status: answer.status });
+      return { ...answer, marker, promptId };
+    },
+    async ended(promptId, timeoutMs = 8_000) {
+      await expect
+        .poll(() => history(promptId), { timeout: timeoutMs, interval: 25, message: 'an end' })
+        .toBeDefined();
+      return history(promptId);
+    },
+    word: async (promptId) =>
+      (await ask(`/api/job/${encodeURIComponent(promptId)}/status`)).json?.status,
+    async queue() {
+      const { json } = await ask('/queue');
+      const ids = (items: [number, string][]) => items.map(([, id]) => id);
+      return { running: ids(json.queue_running), pending: ids(json.queue_pending) };
+    },
+    outline: (promptId) =>
+      socket
+        .outline(promptId)
+        .filter((name) => !name.startsWith('binary') && !name.startsWith('progress_state')),
+    jobs: (marker) => jobsOf(scene.upstream, marker),
+    async reconnect() {
+      socket = await listen();
+      return socket;
+    },
+  };
+}
+
+function jsonOf(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

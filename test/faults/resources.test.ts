@@ -1,0 +1,317 @@
+// Matrix E, where there is an upstream in it, and F45: what a fault on one side may cost the other.
+// Rows that are the same with an embedded engine are in test/hostile and test/restart: F49, F50,
+// F51, F53, F55; F46 is in test/spool.
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
+import { connect as dial } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as tick } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Hook, type Route, type WireJob, fault, startSse } from '../support/hostile-v2.ts';
+import { finish, outputOf, runs, staysRunning } from '../support/plays.ts';
+import { flat } from '../support/workflows.ts';
+import { connect } from '../support/v1-client.ts';
+import { type Client, type Scene, openScene, ownScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await openScene();
+  scene.upstream.play(runs());
+});
+afterAll(() => scene.close());
+
+const theirs = (client: Client) => scene.upstream.of(client.key);
+
+describe('a disk that is full', () => {
+  /** No file of the process grows any more. */
+  async function fill({
+    dataDir,
+    pid,
+  }: {
+    dataDir: string;
+    pid: number;
+  }): Promise<() => Promise<unknown>> {
+    const largest = Math.max(
+      ...readdirSync(dataDir).map((name) => statSync(join(dataDir, name)).size),
+    );
+    const limit = (value: string) =>
+      promisify(execFile)('prlimit', ['--pid', String(pid), `--fsize=${value}`]);
+    await limit(`${largest}:unlimited`);
+    return () => limit('unlimited:unlimited');
+  }
+
+  test('F47 when a prompt is to be written down: an error, nothing goes upstream, and later ones run', async () => {
+    const own = await ownScene();
+    own.upstream.play(runs());
+    const client = await own.client();
+    const before = await client.post();
+    await client.ended(before.promptId);
+    const empty = await fill(own.house());
+    const submits = own.upstream.requests('submit').length;
+    // The journal of the database is written over from its start now and then: more than fits.
+    const heavy = { extra_data: { extra_pnginfo: { workflow: 'x'.repeat(600_000) } } };
+    const answers = [];
+    for (let i = 0; i < 12; i += 1) answers.push(await client.post({ more: heavy }));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { status, json } of refused) {
+      expect(status).toBeGreaterThanOrEqual(500);
+      expect(json.error.type).toEqual(expect.any(String));
+    }
+    await empty();
+    expect(own.upstream.requests('submit').length - submits).toBe(answers.length - refused.length);
+    const after = await client.post();
+    await client.ended(after.promptId);
+    await own.check();
+  });
+
+  test('F48 when an end is to be written down: it is written when there is room again', async () => {
+    const own = await ownScene();
+    own.upstream.play(staysRunning);
+    const client = await own.client();
+    const { promptId, marker } = await client.post({
+      more: { extra_data: { big: 'x'.repeat(3_000_000) } },
+    });
+    const [job] = client.jobs(marker) as [WireJob];
+    await expect.poll(() => job.status).toBe('running');
+    const limited = await promisify(execFile)('prlimit', [
+      '--pid',
+      String(own.house().pid),
+      '--fsize=4096:unlimited',
+    ]).then(() => true);
+    expect(limited).toBe(true);
+    finish(own.upstream, job);
+    await tick(700);
+    expect((await client.queue()).running).toEqual([promptId]);
+    await promisify(execFile)('prlimit', [
+      '--pid',
+      String(own.house().pid),
+      '--fsize=unlimited:unlimited',
+    ]);
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+    await client.socket.untilDone(promptId);
+    await own.check();
+  });
+});
+
+test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
+  const env = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
+  const own = await ownScene({ env, args: ['--max-sockets-per-user', '500'] });
+  own.upstream.play(staysRunning);
+  const client = await own.client();
+  await client.post();
+  await own.restart();
+  await expect.poll(() => own.upstream.streams.open).toBe(1);
+  const asked = own.upstream.journal.length;
+  const sockets = await Promise.all(
+    Array.from({ length: 200 }, (_, i) =>
+      connect(own.house().wsUrl, { clientId: `storm-${i}`, headers: client.headers }),
+    ),
+  );
+  await Promise.all(
+    sockets.map((socket) => socket.until((f) => f.kind === 'text' && f.type === 'status')),
+  );
+  const polls = own.upstream.journal.slice(asked).filter(({ route }) => route !== 'get');
+  expect(polls.length).toBeLessThanOrEqual(5);
+  for (const { socket } of sockets) socket.terminate();
+});
+
+describe('F54 a kept connection whose other end has vanished', () => {
+  test('costs a read another try, not its answer', async () => {
+    const own = await ownScene();
+    own.upstream.play(runs());
+    const client = await own.client();
+    await client.ended((await client.post()).promptId);
+    own.proxy.set('up', { isBlackhole: true });
+    const asked = client.ask('/api/job/nobodys/status');
+    const stopping = client.say('/api/queue', { clear: true });
+    await tick(100);
+    own.proxy.cut('rst');
+    own.proxy.heal();
+    expect((await asked).status).toBe(404);
+    expect((await stopping).status).toBe(200);
+    await client.ended((await client.post()).promptId);
+    await own.check();
+  });
+
+  test('never makes a prompt run twice', async () => {
+    const own = await ownScene();
+    own.upstream.play(runs());
+    const client = await own.client();
+    await client.ended((await client.post()).promptId);
+    own.proxy.set('up', { isBlackhole: true });
+    const posting = client.post();
+    await tick(250);
+    own.proxy.cut('rst');
+    own.proxy.heal();
+    const { status, promptId, marker } = await posting;
+    expect([200, 500]).toContain(status);
+    await client.ended(promptId);
+    expect(client.jobs(marker).length).toBeLessThanOrEqual(1);
+    await own.check();
+  });
+});
+
+describe('a client that leaves', () => {
+  test('F56 amid an upload: nothing goes upstream', async () => {
+    const client = await scene.client();
+    const socket = dial(scene.house().port, '127.0.0.1');
+    await once(socket, 'connect');
+    const head = '--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\n';
+    socket.write(
+      `POST /upload/image HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000000\r\n\r\n${head}`,
+    );
+    socket.write(randomBytes(300_000));
+    const spool = join(scene.house().dataDir, 'spool');
+    await expect.poll(() => readdirSync(spool).length).toBeGreaterThan(0);
+    socket.destroy();
+    await expect.poll(() => readdirSync(spool)).toEqual([]);
+    expect(theirs(client).requests('upload')).toEqual([]);
+  });
+
+  test('F57 amid a download: the upstream is let go, too', async () => {
+    const client = await scene.client();
+    let closed = false;
+    let sent = 0;
+    scene.upstream.play(async (job, server) => {
+      server.change(job.id, {
+        outputs: [outputOf(job, { size_bytes: 2 ** 30 })],
+        status: 'succeeded',
+      });
+    }, client.key);
+    theirs(client).always('content', async ({ res }) => {
+      res.writeHead(200, { 'Content-Type': 'image/png', 'Content-Length': 2 ** 30 });
+      res.once('close', () => (closed = true));
+      const piece = Buffer.alloc(65_536);
+      while (!closed) {
+        sent += piece.length;
+        if (!res.write(piece)) await once(res, 'drain');
+      }
+    });
+    const { promptId } = await client.post();
+    const entry = await client.ended(promptId);
+    const leaving = new AbortController();
+    const url = `${scene.house().url}/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
+    const answer = await fetch(url, { headers: client.headers, signal: leaving.signal });
+    await answer.body?.getReader().read();
+    leaving.abort();
+    await expect.poll(() => closed, { timeout: 3_000 }).toBe(true);
+    expect(sent).toBeLessThan(64 * 2 ** 20);
+  });
+
+  test('F58 during its POST /prompt: the prompt was queued all the same', async () => {
+    const client = await scene.client();
+    theirs(client).once('submit', fault.late(200));
+    const body = JSON.stringify({
+      prompt: flat({ prefix: 'f58-left' }),
+      prompt_id: 'f58',
+      client_id: client.clientId,
+    });
+    const socket = dial(scene.house().port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(
+      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await expect.poll(() => theirs(client).requests('submit').length).toBe(1);
+    socket.destroy();
+    expect((await client.ended('f58')).status.status_str).toBe('success');
+    expect(client.jobs('f58-left')).toHaveLength(1);
+    await client.socket.untilDone('f58');
+  });
+});
+
+/** Answers that are not even HTTP, or only nearly. */
+const GARBAGE: readonly (readonly [string, string])[] = [
+  ['no HTTP', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
+  ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}'],
+  [
+    'a length and chunks',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+  ],
+  [
+    'a header of 40 KB',
+    `HTTP/1.1 200 OK\r\nX-Big: ${'x'.repeat(40_000)}\r\nContent-Length: 2\r\n\r\n{}`,
+  ],
+  [
+    'a trailer',
+    'HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-End: 1\r\n\r\n',
+  ],
+  [
+    'an upgrade nobody asked for',
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
+  ],
+  ['a bad chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n'],
+  [
+    'a compressed body nobody asked for',
+    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x00\x01\x02',
+  ],
+  [
+    'NUL bytes',
+    `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n\0\0\0\0\0`,
+  ],
+];
+const ROUTES: readonly Route[] = [
+  'submit',
+  'get',
+  'events',
+  'list',
+  'cancel',
+  'content',
+  'upload',
+  'byHash',
+  'asset',
+  'workflow',
+];
+
+describe('F45 an upstream that answers with', () => {
+  test.each(GARBAGE)(
+    '%s, to anything: the process lives, and others are served',
+    async (_, bytes) => {
+      const [hurt, other] = [await scene.client(), await scene.client()];
+      const garbage: Hook = ({ req }) => void req.socket.end(bytes, 'latin1');
+      const { promptId } = await hurt.post();
+      await hurt.ended(promptId);
+      for (const route of ROUTES) theirs(hurt).always(route, garbage);
+      const form = new FormData();
+      form.append('image', new Blob(['bytes']), 'a.png');
+      const upload = fetch(`${scene.house().url}/upload/image`, {
+        method: 'POST',
+        body: form,
+        headers: hurt.headers,
+      });
+      const [posted, viewed, uploaded] = await Promise.all([
+        hurt.post(),
+        hurt.ask('/view?filename=nothing.png'),
+        upload,
+        hurt.say('/interrupt'),
+      ]);
+      expect(posted.status).toBeGreaterThanOrEqual(500);
+      expect(viewed.status).toBeGreaterThanOrEqual(400);
+      expect(uploaded.status).toBeGreaterThanOrEqual(400);
+      const fine = await other.post();
+      expect((await other.ended(fine.promptId)).status.status_str).toBe('success');
+    },
+  );
+});
+
+test('I5 streams nobody reads to their end do not pile up over a hundred prompts', async () => {
+  const client = await scene.client();
+  theirs(client).always('events', async (exchange) => {
+    startSse(exchange.res);
+    exchange.res.write(`: ${'x'.repeat(1_000)}\n\n`);
+    await tick(20);
+    finish(exchange.server, exchange.server.jobs.get(exchange.id) as WireJob);
+    exchange.res.end();
+  });
+  scene.upstream.play(staysRunning, client.key);
+  const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
+  for (const { promptId } of posts) await client.ended(promptId, 15_000);
+  onTestFinished(() => expect(scene.upstream.streams.open).toBe(0));
+});
+
+test('I1 to I10 hold over all of it', () => scene.check());

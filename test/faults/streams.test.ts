@@ -1,0 +1,275 @@
+// Matrix C: event streams that break, lie, stall or flood, as a v1 client on its socket sees it.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import {
+  type Hook,
+  type WireJob,
+  fault,
+  frame,
+  openHostileV2,
+  startSse,
+} from '../support/hostile-v2.ts';
+import { footprint } from '../support/invariants.ts';
+import { finish, outputOf, preview, progressAt, runs, staysRunning } from '../support/plays.ts';
+import { type Client, type Scene, openScene, ownScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await openScene();
+  scene.upstream.play(runs());
+});
+afterAll(() => scene.close());
+
+const theirs = (client: Client) => scene.upstream.of(client.key);
+const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const RUNNING = frame('status', { status: 'running' });
+const SUCCEEDED = frame('status', { status: 'succeeded' });
+const STEP = frame('progress', progressAt(1, 2)) + frame('preview', preview());
+
+/** A prompt whose job runs until `end` is called. */
+async function held(client: Client, stream?: Hook) {
+  scene.upstream.play(staysRunning, client.key);
+  if (stream) theirs(client).always('events', stream);
+  const { promptId, marker } = await client.post();
+  const [job] = client.jobs(marker) as [WireJob];
+  await expect.poll(() => job.status).toBe('running');
+  return { promptId, marker, job, end: (fields?: object) => finish(scene.upstream, job, fields) };
+}
+
+/** From start to end, once, with its picture. */
+async function expectWhole(client: Client, promptId: string): Promise<void> {
+  expect((await client.ended(promptId)).status.status_str).toBe('success');
+  await client.socket.untilDone(promptId);
+  const heard = client.outline(promptId);
+  expect(heard[0]).toBe('execution_start');
+  expect(heard.filter((name) => name === 'executed:9')).toHaveLength(1);
+  expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
+}
+
+/** A whole stream of a job, as bytes. */
+function recording(job: WireJob): Buffer {
+  const made = frame('output', outputOf(job));
+  return Buffer.from(
+    `: hello\n\n${RUNNING}${STEP}${frame('progress', progressAt(2, 2))}${made}${SUCCEEDED}`,
+  );
+}
+
+/** Without a length and without chunks: its end looks like a good one wherever it comes. */
+const delimitedByClose =
+  (bytes: Buffer): Hook =>
+  ({ req }) =>
+    void req.socket.end(
+      Buffer.concat([
+        Buffer.from(
+          'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n',
+        ),
+        bytes,
+      ]),
+    );
+
+const CUTS: readonly (readonly [string, (bytes: Buffer) => Hook])[] = [
+  [
+    'FIN',
+    (bytes) =>
+      ({ res }) => {
+        startSse(res);
+        res.write(bytes, () => res.socket?.end());
+      },
+  ],
+  ['RST', (bytes) => fault.sse(bytes, 'reset')],
+  ['the end of a body without length', delimitedByClose],
+];
+
+describe('F27 a stream that breaks off', () => {
+  test.each(CUTS)('by %s at any byte: each prompt ends once, with its picture', async (_, cut) => {
+    const client = await scene.client();
+    const broken = new Set<string>();
+    theirs(client).always('events', (exchange) => {
+      const job = exchange.server.jobs.get(exchange.id);
+      if (!job || broken.has(job.id)) return exchange.honestly();
+      broken.add(job.id);
+      const whole = recording(job);
+      return cut(whole.subarray(0, (broken.size * 37) % whole.length))(exchange);
+    });
+    const posts = await Promise.all(Array.from({ length: 24 }, () => client.post()));
+    for (const { promptId } of posts) await expectWhole(client, promptId);
+  });
+});
+
+describe('an end that is none', () => {
+  test('F28 a stream that ends without a terminal status is opened again, and the run goes on', async () => {
+    const client = await scene.client();
+    const { promptId, end } = await held(client, fault.sse(RUNNING + STEP));
+    await expect.poll(() => theirs(client).requests('events').length).toBeGreaterThan(2);
+    expect(await client.history(promptId)).toBeUndefined();
+    end();
+    await expectWhole(client, promptId);
+  });
+
+  test('I4 a stream that says succeeded of a job that runs ends nothing', async () => {
+    const client = await scene.client();
+    const { promptId, job } = await held(client, fault.sse(RUNNING + SUCCEEDED));
+    await tick(400);
+    expect(await client.history(promptId)).toBeUndefined();
+    expect(client.outline(promptId)).not.toContain('execution_success');
+    scene.upstream.change(job.id, {
+      status: 'failed',
+      error: { code: 'oom', message: 'out of memory' },
+    });
+    const entry = await client.ended(promptId);
+    expect(entry.status.status_str).toBe('error');
+  });
+
+  test('F29 one that trickles bytes and never an event is left for the job itself', async () => {
+    const client = await scene.client();
+    const { promptId, end } = await held(client, fault.drip(30));
+    end();
+    await expectWhole(client, promptId);
+  });
+
+  test('F30 keep-alives alone do not hide that the job is over', async () => {
+    const own = await ownScene({ limits: { streamCheckMs: 200 } });
+    own.upstream.play(staysRunning);
+    own.upstream.always('events', async ({ res }) => {
+      startSse(res);
+      res.write(RUNNING);
+      for (; !res.destroyed; await tick(50)) res.write(': keepalive\n\n');
+    });
+    const client = await own.client();
+    const { promptId, marker } = await client.post();
+    const [job] = client.jobs(marker) as [WireJob];
+    await expect.poll(() => job.status).toBe('running');
+    finish(own.upstream, job);
+    await expectWhole(client, promptId);
+    await own.check();
+  });
+});
+
+test.each([
+  ['a page', fault.html()],
+  ['JSON', ({ json }) => json(200, { status: 'running' })],
+  ['404', fault.refuse(404, 'not_found')],
+] as [string, Hook][])(
+  'F34 %s in the place of a stream: the job is polled to its end',
+  async (_, hook) => {
+    const own = await ownScene();
+    own.upstream.play(runs({ waitMs: 300 }));
+    own.upstream.always('events', hook);
+    const client = await own.client();
+    const { promptId } = await client.post();
+    await expectWhole(client, promptId);
+    expect(own.upstream.requests('events').length).toBeGreaterThan(0);
+    expect(own.upstream.requests('events').length).toBeLessThan(12);
+  },
+);
+
+describe('too much', () => {
+  test.each([
+    ['a line without an end', () => 'x'.repeat(64 * 1024)],
+    ['data lines without an end', () => `data: ${'x'.repeat(64 * 1024)}\n`],
+  ])('F31 %s is not taken into memory', async (_, piece) => {
+    const client = await scene.client();
+    const before = footprint(scene.house()).rssBytes;
+    let most = 0;
+    let total = 0;
+    const { promptId, end } = await held(client, async ({ res }) => {
+      startSse(res);
+      res.write('data: ');
+      for (let sent = 0; sent < 64 * 2 ** 20 && !res.destroyed; sent += 64 * 1024) {
+        total += 64 * 1024;
+        if (!res.write(piece()))
+          await Promise.race([new Promise((go) => res.once('drain', go)), tick(200)]);
+        if (sent % 2 ** 22 === 0) most = Math.max(most, footprint(scene.house()).rssBytes);
+      }
+    });
+    await tick(600);
+    most = Math.max(most, footprint(scene.house()).rssBytes);
+    end();
+    await expectWhole(client, promptId);
+    expect(total).toBeGreaterThan(8 * 2 ** 20);
+    expect(most - before).toBeLessThan(96 * 2 ** 20);
+  });
+
+  test('F33 a flood of previews: some may be left out, no step and no end is', async () => {
+    const client = await scene.client();
+    const { promptId, job, end } = await held(client);
+    await expect.poll(() => theirs(client).requests('events').length).toBeGreaterThan(0);
+    const before = footprint(scene.house()).rssBytes;
+    const picture = preview(
+      Buffer.concat([Buffer.from([0xff, 0xd8, 0xff]), Buffer.alloc(20_000, 7)]),
+    );
+    for (let step = 1; step <= 20; step += 1) {
+      for (let i = 0; i < 20; i += 1) scene.upstream.emit(job.id, 'preview', picture);
+      scene.upstream.emit(job.id, 'progress', progressAt(step, 20));
+      await tick(25);
+    }
+    end();
+    await expectWhole(client, promptId);
+    expect(client.outline(promptId)).toContain('progress:20/20');
+    expect(footprint(scene.house()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
+  });
+});
+
+/** What no honest server says, each before the run goes on honestly. */
+const NONSENSE = [
+  'event: unheard_of\ndata: {"a":1}\n\n',
+  'event: progress\ndata: {not json\n\n',
+  'event: progress\ndata: null\n\n',
+  'event: progress\ndata: {"value":"much"}\n\n',
+  frame('progress', { value: 7.5, nodes_done: -3, nodes_total: 2 }),
+  frame('preview', { node_id: '1', content_type: 'image/jpeg', data_base64: '%%%' }),
+  frame('preview', {}),
+  frame('output', { id: 7 }),
+  frame('status', { status: 'dancing' }),
+  'event:status\ndata:{"status":\ndata:"running"}\n\n',
+  'event: status\r\ndata: {"status":"running"}\r\n\r\n',
+  ': a comment\n\n\n\n',
+  'id: 7\nretry: 1\n\n',
+  frame('log', { level: 'error', message: 'reserved' }),
+  frame('status', { status: 'running', x_new: { deep: [1] } }),
+].join('');
+
+describe('F32 nonsense between the events', () => {
+  test.each([1, 7, 1_000, undefined])('in pieces of %s bytes is passed over', async (bytes) => {
+    const client = await scene.client();
+    scene.upstream.play(staysRunning, client.key);
+    theirs(client).always('events', async (exchange) => {
+      const { server, id } = exchange;
+      const job = server.jobs.get(id) as WireJob;
+      await tick(50);
+      const made = outputOf(job);
+      server.change(id, { outputs: [made], status: 'succeeded' });
+      const late = frame('progress', progressAt(1, 2)) + SUCCEEDED;
+      const text = `\uFEFF${RUNNING}${NONSENSE}${frame('progress', progressAt(2, 2))}${frame('output', made)}${frame('output', made)}${SUCCEEDED}${late}`;
+      await fault.sse(text, 'close', bytes)(exchange);
+    });
+    const { promptId } = await client.post();
+    await expectWhole(client, promptId);
+    expect(client.outline(promptId)).toContain('progress:2/2');
+  });
+});
+
+test('F35 a link to another origin is not followed, and the key never goes there', async () => {
+  const evil = await openHostileV2();
+  const client = await scene.client();
+  theirs(client).always('submit', (exchange) => {
+    const { urls } = exchange.server.addJob();
+    const away = Object.fromEntries(
+      Object.entries(urls as Record<string, string>).map(([name, link]) => [
+        name,
+        evil.origin + link,
+      ]),
+    );
+    exchange.json(201, {
+      ...exchange.server.makeJob(exchange, { urls: away }),
+      workflow: undefined,
+    });
+  });
+  const { promptId } = await client.post();
+  await expectWhole(client, promptId);
+  expect(evil.journal).toEqual([]);
+  await evil.close();
+});
+
+test('I1 to I10 hold over all of it', () => scene.check());

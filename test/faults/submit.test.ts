@@ -1,0 +1,281 @@
+// Matrix A, the rows about handing a prompt over: what its sender is told, and that it runs once.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect as connectSocket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Hook, error, fault } from '../support/hostile-v2.ts';
+import { keyOf } from '../support/invariants.ts';
+import { runs } from '../support/plays.ts';
+import { type Client, type Scene, openScene, ownScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await openScene();
+  scene.upstream.play(runs());
+});
+afterAll(() => scene.close());
+
+const theirs = (client: Client) => scene.upstream.of(client.key);
+const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);
+const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('never sent', () => {
+  test('F03 a refused connection is 502 upstream_unavailable, and the prompt is nowhere', async () => {
+    const client = await scene.client();
+    await scene.proxy.down();
+    const answer = await client.post();
+    await scene.proxy.up();
+    expect(answer.status).toBe(502);
+    expect(answer.json).toMatchObject({ error: { type: 'upstream_unavailable' }, node_errors: {} });
+    expect(await client.queue()).toEqual({ running: [], pending: [] });
+    expect(Object.keys((await client.ask('/history')).json)).toEqual([]);
+    expect(theirs(client).requests('submit')).toEqual([]);
+    const { promptId } = await client.post();
+    await client.ended(promptId);
+  });
+
+  test('F05 a connection reset before the request was read: the prompt runs, once', async () => {
+    const client = await scene.client();
+    scene.proxy.cut('rst');
+    scene.proxy.set('up', { limit: { bytes: 0, end: 'rst' } });
+    setTimeout(() => scene.proxy.heal(), 15);
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(200);
+    await client.ended(promptId);
+    expect(client.jobs(marker)).toHaveLength(1);
+  });
+});
+
+test('F04 a peer that takes no connection is 502 within the connect time-out', async () => {
+  const nowhere = await ownScene({ upstreamUrl: await deafPort() });
+  const client = await nowhere.client();
+  const { status, json } = await client.post();
+  expect([status, json.error.type]).toEqual([502, 'upstream_unavailable']);
+  expect(await client.queue()).toEqual({ running: [], pending: [] });
+});
+
+/** A listener that is too busy to accept: once its backlog is full, handshakes are not answered. */
+async function deafPort(): Promise<string> {
+  const code = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
+    require('fs').writeSync(1, String(this.address().port));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });`;
+  const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  const fillers = Array.from({ length: 8 }, () => connectSocket(Number(port), '127.0.0.1'));
+  for (const filler of fillers) filler.on('error', () => {});
+  onTestFinished(() => {
+    for (const filler of fillers) filler.destroy();
+    child.kill('SIGKILL');
+  });
+  await tick(50);
+  return `http://127.0.0.1:${port}`;
+}
+
+/** All ways to die after the request was there. */
+const DEATHS: readonly (readonly [string, Hook])[] = [
+  ['F06 a reset', fault.reset()],
+  ['F06 a close', ({ req }) => void req.socket.destroy()],
+  ['F06 silence', fault.hang()],
+  ['F07 500', fault.refuse(500, 'upstream_error')],
+  ['F07 502', fault.html(502)],
+  ['F07 503', fault.refuse(503, 'upstream_unreachable')],
+  ['F07 504', fault.html(504)],
+  ['F08 201 cut off in its middle', fault.cut(40, { id: 'x'.repeat(200) })],
+  ['F08 201 that is no JSON', ({ res }) => void res.writeHead(201).end('created')],
+  ['F08 201 without an id', ({ json }) => void json(201, { status: 'queued' })],
+];
+
+describe('nobody knows', () => {
+  test.each(DEATHS)(
+    '%s, and the job is there: its prompt is accepted and runs',
+    async (_, last) => {
+      const client = await scene.client();
+      theirs(client).once('submit', fault.claimAndDie({ withJob: true, last }));
+      const { status, promptId, marker } = await client.post();
+      expect(status).toBe(200);
+      expect((await client.ended(promptId)).status.status_str).toBe('success');
+      expect(client.jobs(marker)).toHaveLength(1);
+      expect(new Set(keysOf(client)).size).toBe(1);
+    },
+  );
+
+  test.each(DEATHS)('%s, and nothing was done: the same key goes through', async (_, last) => {
+    const client = await scene.client();
+    theirs(client).once('submit', last);
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(200);
+    await client.ended(promptId);
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(new Set(keysOf(client)).size).toBe(1);
+  });
+
+  test.each(DEATHS)(
+    '%s, the key is used up and no job to be seen: 500, pending as submitted, in the end lost',
+    async (_, last) => {
+      const client = await scene.client();
+      theirs(client).once('submit', fault.claimAndDie({ withJob: false, last }));
+      const { status, json, promptId } = await client.post();
+      expect([status, json.error.type]).toEqual([500, 'submit_outcome_unknown']);
+      expect(json.node_errors).toEqual({});
+      expect((await client.queue()).pending.concat((await client.queue()).running)).toEqual([
+        promptId,
+      ]);
+      expect(await client.word(promptId)).toBe('submitted');
+      const entry = await client.ended(promptId);
+      expect(entry.status.status_str).toBe('error');
+      expect(JSON.stringify(entry.status.messages)).toMatch(/unknown|lost/i);
+      expect(await client.word(promptId)).toBe('lost');
+      await client.socket.untilDone(promptId);
+      expect(client.outline(promptId)).toContain('execution_error');
+      expect(new Set(keysOf(client)).size).toBe(1);
+    },
+  );
+
+  test('F06 a job that shows up in the list later is the prompt’s, which then runs like any other', async () => {
+    const client = await scene.client();
+    const seen = theirs(client);
+    seen.once('submit', fault.claimAndDie({ withJob: true }));
+    seen.always('list', fault.refuse(503, 'upstream_unreachable'));
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(500);
+    expect(await client.word(promptId)).toBe('submitted');
+    seen.always('list', (exchange) => exchange.honestly());
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+    await client.socket.untilDone(promptId);
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(await client.word(promptId)).toBe('success');
+  });
+
+  test('F06 without a list the prompt ends as lost, and is never sent under another key', async () => {
+    const client = await scene.client();
+    const seen = theirs(client);
+    seen.always('list', fault.refuse(501, 'not_implemented'));
+    seen.once('submit', fault.claimAndDie({ withJob: true }));
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(500);
+    await client.ended(promptId);
+    expect(await client.word(promptId)).toBe('lost');
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(new Set(keysOf(client)).size).toBe(1);
+  });
+
+  test('F19 an answer that comes too late: the job is the prompt’s all the same, once', async () => {
+    const client = await scene.client();
+    theirs(client).once('submit', fault.late(900));
+    const { promptId, marker } = await client.post();
+    expect(promptId).toBeDefined();
+    await client.ended(promptId);
+    await expect.poll(() => client.jobs(marker).length).toBe(1);
+    await tick(100);
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(new Set(keysOf(client)).size).toBe(1);
+  });
+});
+
+describe('refused', () => {
+  test('F09 a login page with 200 is 502, and none of it is repeated', async () => {
+    const client = await scene.client();
+    theirs(client).once('submit', fault.html());
+    const { status, json, text } = await client.post();
+    expect([status, json.error.type]).toEqual([502, 'bad_upstream_response']);
+    expect(text).not.toMatch(/log in|html/);
+    expect(theirs(client).requests('submit')).toHaveLength(1);
+  });
+
+  test('F10 a key that is revoked: 401 to the prompt, watching pauses, and goes on when it is good again', async () => {
+    const client = await scene.client();
+    const seen = theirs(client);
+    scene.upstream.play(async () => {}, client.key);
+    const { promptId, marker } = await client.post();
+    const [job] = client.jobs(marker);
+    const revoked = fault.refuse(401, 'unauthorized');
+    for (const route of ['get', 'events', 'submit', 'list', 'cancel'] as const)
+      seen.always(route, revoked);
+    scene.proxy.cut('rst');
+    await tick(200);
+    const before = seen.requests('get').length + seen.requests('events').length;
+    await tick(900);
+    const asked = seen.requests('get').length + seen.requests('events').length - before;
+    // One question in 400 ms, by whoever asks first.
+    expect(asked).toBeLessThanOrEqual(4);
+    const refused = await client.post();
+    expect(refused.status).toBe(401);
+    expect(refused.json.error).toBeDefined();
+    for (const route of ['get', 'events', 'submit', 'list', 'cancel'] as const) {
+      seen.always(route, (exchange) => exchange.honestly());
+    }
+    scene.upstream.change(job?.id ?? '', { status: 'succeeded' });
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+  });
+
+  test('F11 without credits it is 402 with a text for people, and the next prompt may run', async () => {
+    const client = await scene.client();
+    theirs(client).once('submit', ({ json }) =>
+      json(402, error('insufficient_credits', 'Please add credits.')),
+    );
+    const { status, json } = await client.post();
+    expect(status).toBe(402);
+    expect(json.error).toMatchObject({
+      type: 'insufficient_credits',
+      message: 'Please add credits.',
+    });
+    expect(await client.queue()).toEqual({ running: [], pending: [] });
+    const next = await client.post();
+    expect(next.status).toBe(200);
+    await client.ended(next.promptId);
+  });
+
+  test.each([
+    ['as the contract writes them', { '9': [{ field: 'filename_prefix', reason: 'is too long' }] }],
+    [
+      'as the engine writes them',
+      {
+        '9': {
+          errors: [
+            {
+              type: 'value_not_in_list',
+              message: 'Value not in list',
+              details: 'filename_prefix: is too long',
+              extra_info: { input_name: 'filename_prefix' },
+            },
+          ],
+          dependent_outputs: ['9'],
+          class_type: 'SaveImage',
+        },
+      },
+    ],
+  ])('F12 node errors %s are v1’s node_errors', async (_, nodeErrors) => {
+    const client = await scene.client();
+    const details = { node_errors: nodeErrors };
+    theirs(client).once('submit', ({ json }) =>
+      json(422, error('invalid_workflow', 'bad', details)),
+    );
+    const { status, json } = await client.post();
+    expect(status).toBe(400);
+    expect(json.error).toMatchObject({
+      type: 'prompt_outputs_failed_validation',
+      message: expect.any(String),
+      details: expect.any(String),
+      extra_info: expect.any(Object),
+    });
+    expect(json.node_errors).toEqual({
+      '9': {
+        class_type: 'SaveImage',
+        dependent_outputs: ['9'],
+        errors: [
+          {
+            type: expect.any(String),
+            message: expect.any(String),
+            details: expect.stringContaining('is too long'),
+            extra_info: expect.objectContaining({ input_name: 'filename_prefix' }),
+          },
+        ],
+      },
+    });
+  });
+});
+
+test('I1 to I10 hold over all of it', () => scene.check());

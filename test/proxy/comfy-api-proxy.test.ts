@@ -1,0 +1,331 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  NO_PICTURE,
+  entryOf,
+  interrupt,
+  lookOf,
+  pngOf,
+  untilRunning,
+  uploadInput,
+} from '../support/client-help.ts';
+import {
+  type ComfyApiProxy,
+  installComfyApiProxy,
+  startComfyApiProxy,
+} from '../support/comfy-api-proxy.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { endless, flat, growing, loading } from '../support/workflows.ts';
+
+// The real self-hosted v2 server: Holdover → comfy-api-proxy → a v1 engine. The engine is another
+// Holdover's v1 surface, so that its surface is also spoken to by a stranger.
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const IDLE = { queue_running: [], queue_pending: [] };
+/** Steps that take a few seconds: the server tells at most two of them in one. */
+const LONG = 200;
+/** Come when the server finds time for them. */
+const OPTIONAL = new Set(['binary:1', 'progress_state']);
+
+const installed = await installComfyApiProxy();
+const packages = installed.ok ? installed.packages : '';
+const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
+if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do not run${notRun}`);
+
+describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
+  let engine: Holdover;
+  let proxy: ComfyApiProxy;
+  let house: Holdover;
+  let socket: Recorder;
+
+  beforeAll(async () => {
+    engine = await startHoldover({ upstream: 'embedded' });
+    proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
+    house = await inFront();
+    socket = await connect(house.wsUrl, { clientId: 'proxied' });
+  });
+  afterAll(async () => {
+    await socket?.close();
+    await house?.dispose();
+    await proxy?.dispose();
+    await engine?.dispose();
+  });
+
+  const inFront = (options: { args?: string[]; dataDir?: string; env?: NodeJS.ProcessEnv } = {}) =>
+    startHoldover({
+      ...options,
+      upstream: 'embedded',
+      args: ['--upstream', proxy.url, ...(options.args ?? [])],
+    });
+
+  async function post(graph: object): Promise<string> {
+    const { status, body } = await postPrompt(house.url, { prompt: graph, client_id: 'proxied' });
+    expect([status, body.error]).toEqual([200, undefined]);
+    return body.prompt_id;
+  }
+
+  async function run(graph: object): Promise<{ id: string; entry: any; outline: string[] }> {
+    const id = await post(graph);
+    await socket.untilDone(id, 30_000);
+    return { id, entry: await entryOf(house.url, id), outline: socket.outline(id) };
+  }
+
+  const picture = async (file: Record<string, string>): Promise<Buffer> => {
+    const answer = await fetch(`${house.url}/view?${new URLSearchParams(file).toString()}`);
+    expect(answer.status).toBe(200);
+    return Buffer.from(await answer.arrayBuffer());
+  };
+
+  test('a workflow runs from the upload to the bytes of its picture', async () => {
+    const bytes = await pngOf();
+    const uploaded = await uploadInput(house.url, { bytes, name: 'in.png' });
+    expect(uploaded).toEqual({ name: 'in.png', subfolder: '', type: 'input' });
+    expect((await picture({ filename: 'in.png', type: 'input' })).equals(bytes)).toBe(true);
+    const { entry, outline } = await run(loading('in.png', 'through'));
+    expect(entry.status).toMatchObject({ status_str: 'success', completed: true });
+    const [file] = entry.outputs['9'].images;
+    expect(file).toMatchObject({ filename: 'through_00001_.png', subfolder: '', type: 'output' });
+    expect(await lookOf(await picture(file))).toBe('png 30x20');
+    expect(outline.filter((name) => name.startsWith('execution'))).toEqual([
+      'execution_start',
+      'execution_cached',
+      'execution_success',
+    ]);
+    expect(outline).toContain('executed:9');
+    expect(outline.at(-1)).toBe('executing:null');
+  });
+
+  test('a long run shows its steps and previews while it goes', async () => {
+    const heard = socket.frames.length;
+    const { entry, outline } = await run(growing({ steps: LONG, side: 256, prefix: 'long' }));
+    expect(entry.status.status_str).toBe('success');
+    const steps = outline.filter((name) => name.startsWith('progress:'));
+    expect(steps.length).toBeGreaterThan(1);
+    expect(steps).toEqual(steps.toSorted(byStep));
+    expect(outline).toContain('executing:1');
+    const end = outline.slice(outline.indexOf('executed:9'));
+    expect(end.filter((name) => !OPTIONAL.has(name))).toEqual([
+      'executed:9',
+      'execution_success',
+      'executing:null',
+    ]);
+    const previews = socket.frames
+      .slice(heard)
+      .flatMap((frame) => (frame.kind === 'binary' ? [frame.bytes.subarray(8)] : []));
+    expect(previews.length).toBeGreaterThan(0);
+    expect(await Promise.all(previews.map(lookOf))).toEqual(previews.map(() => 'jpeg 512x512'));
+  });
+
+  test('a cached rerun ends with the same picture', async () => {
+    const graph = growing({ seed: 5, prefix: 'again' });
+    const [first, second] = [await run(graph), await run(graph)];
+    expect(second.id).not.toBe(first.id);
+    expect(second.entry.status.status_str).toBe('success');
+    const pictures = [first, second].map(({ entry }) => picture(entry.outputs['9'].images[0]));
+    const [one, other] = await Promise.all(pictures);
+    expect(one?.equals(other ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  test('the largest seed arrives to the digit', async () => {
+    const seed = '18446744073709551615';
+    const graph = JSON.stringify(growing({ seed: 4711, prefix: 'digits' })).replace('4711', seed);
+    const { body } = await postPrompt(house.url, `{"prompt":${graph},"client_id":"proxied"}`);
+    await socket.untilDone(body.prompt_id);
+    const file = (await entryOf(house.url, body.prompt_id)).outputs['9'].images[0];
+    expect((await picture(file)).toString('latin1')).toContain(`"seed": ${seed}`);
+  });
+
+  test('a file is named with the folder and the kind the engine gave it', async () => {
+    const graph = {
+      ...flat({ prefix: 'shelf/kept', color: 6 }),
+      '8': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+    };
+    const { entry } = await run(graph);
+    const [kept, shown] = [entry.outputs['9'].images[0], entry.outputs['8'].images[0]];
+    expect(kept).toEqual({ filename: 'kept_00001_.png', subfolder: 'shelf', type: 'output' });
+    expect(shown).toMatchObject({ subfolder: '', type: 'temp' });
+    expect(await lookOf(await picture(kept))).toBe('png 20x12');
+    expect(await lookOf(await picture(shown))).toBe('png 20x12');
+    const { entry: next } = await run(loading('shelf/kept_00001_.png [output]', 'from-shelf'));
+    expect(next.status.status_str).toBe('success');
+  });
+
+  test('a prompt with the keys a logged-in browser sends along runs, and no key is told', async () => {
+    const secret = 'a-secret-of-the-browser';
+    const extra_data = { api_key_comfy_org: secret, auth_token_comfy_org: secret };
+    const prompt = { prompt: flat({ color: 8 }), client_id: 'proxied', extra_data };
+    const { status, body } = await postPrompt(house.url, prompt);
+    expect(status).toBe(200);
+    await socket.untilDone(body.prompt_id);
+    const entry = await entryOf(house.url, body.prompt_id);
+    expect(entry.status.status_str).toBe('success');
+    expect(JSON.stringify([entry, socket.frames]) + house.log()).not.toContain(secret);
+  });
+
+  test('what one run made is the input of the next', async () => {
+    const made = (await run(flat({ prefix: 'made', color: 5 }))).entry.outputs['9'].images[0];
+    const { entry } = await run(loading(`${made.filename} [output]`, 'made-again'));
+    expect(entry.status.status_str).toBe('success');
+    expect(await lookOf(await picture(entry.outputs['9'].images[0]))).toBe('png 20x12');
+  });
+
+  test('a name that holds other bytes by now is those other bytes', async () => {
+    const red = await pngOf({ r: 255, g: 0, b: 0 });
+    const blue = await pngOf({ r: 0, g: 0, b: 255 });
+    const seen: Buffer[] = [];
+    for (const bytes of [red, blue, red]) {
+      await uploadInput(house.url, { bytes, name: 'same.png', fields: { overwrite: 'true' } });
+      const { entry } = await run(loading('same.png', 'same'));
+      seen.push(await picture(entry.outputs['9'].images[0]));
+    }
+    const colours = await Promise.all(seen.map(async (bytes) => firstPixel(bytes)));
+    // Inverted by the workflow.
+    expect(colours).toEqual(['0,255,255', '255,255,0', '0,255,255']);
+  });
+
+  test('a failing node is told with its exception, in frames and history', async () => {
+    await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+    const { id, entry, outline } = await run(loading('corrupt.png'));
+    expect(outline.slice(-2)).toEqual(['execution_error', 'executing:null']);
+    const error = socket.frames.find(
+      (f) => f.kind === 'text' && f.type === 'execution_error' && f.data.prompt_id === id,
+    );
+    expect(error).toMatchObject({
+      data: { node_id: '3', node_type: 'LoadImage', exception_message: expect.stringMatching(/./) },
+    });
+    expect(entry.status).toMatchObject({ status_str: 'error', completed: false });
+  });
+
+  test('a refused workflow is a 400 with the engine’s own node_errors', async () => {
+    const graph = { ...flat(), '9': { class_type: 'SaveImage', inputs: {} } };
+    const { status, body } = await postPrompt(house.url, { prompt: graph });
+    expect(status).toBe(400);
+    expect(body.node_errors['9'].errors.map(({ type }: any) => type)).toContain(
+      'required_input_missing',
+    );
+  });
+
+  test('a class the engine does not have is a 400 that names it', async () => {
+    const graph = { '1': { class_type: 'KSampler', inputs: {} } };
+    const { status, body } = await postPrompt(house.url, { prompt: graph });
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining('KSampler')]);
+  });
+
+  test('an interrupted run ends as interrupted', async () => {
+    const id = await post(endless({ seed: 1 }));
+    expect(await untilRunning(house.url)).toBe(id);
+    await interrupt(house.url);
+    await socket.untilDone(id);
+    expect(socket.outline(id).slice(-2)).toEqual(['execution_interrupted', 'executing:null']);
+    const { status } = await entryOf(house.url, id);
+    expect(status.messages.at(-1)[0]).toBe('execution_interrupted');
+    await expect.poll(() => getJson(`${engine.url}/queue`)).toEqual(IDLE);
+  });
+
+  test('a prompt deleted from the queue never runs', async () => {
+    const head = await post(endless({ seed: 2 }));
+    const next = await post(flat({ color: 9, prefix: 'deleted' }));
+    await untilRunning(house.url);
+    const body = JSON.stringify({ delete: [next] });
+    expect((await fetch(`${house.url}/queue`, { method: 'POST', body })).status).toBe(200);
+    await expect.poll(async () => (await getJson(`${engine.url}/queue`)).queue_pending).toEqual([]);
+    await interrupt(house.url);
+    await socket.untilDone(head);
+    await expect.poll(() => getJson(`${house.url}/queue`)).toEqual(IDLE);
+    expect(socket.outline(next)).not.toContain('executing:9');
+    expect((await getJson(`${house.url}/api/job/${next}/status`)).status).toBe('cancelled');
+  });
+
+  test('more prompts than the server has streams all end, in order', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 12; i++) ids.push(await post(flat({ color: 100 + i, prefix: 'many' })));
+    await Promise.all(ids.map((id) => socket.untilDone(id, 40_000)));
+    const entries = await Promise.all(ids.map((id) => entryOf(house.url, id)));
+    expect(entries.map(({ status }) => status.status_str)).toEqual(ids.map(() => 'success'));
+    const names = entries.map(({ outputs }) => outputs['9'].images[0].filename);
+    expect(new Set(names).size).toBe(12);
+  });
+
+  test('a run goes on while Holdover is killed and started again, and is told of afterwards', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'holdover-proxied-'));
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const ranBefore = await finishedAt(engine);
+    const first = await inFront({ dataDir });
+    const prompts = [
+      growing({ seed: 8, steps: LONG, side: 256, prefix: 'on' }),
+      flat({ color: 7 }),
+    ];
+    const ids = [];
+    for (const prompt of prompts)
+      ids.push((await postPrompt(first.url, { prompt })).body.prompt_id);
+    await untilRunning(first.url);
+    await first.kill9();
+    const second = await inFront({ dataDir });
+    onTestFinished(() => second.dispose());
+    await expect
+      .poll(async () => Object.keys(await getJson(`${second.url}/history`)), { timeout: 40_000 })
+      .toEqual(ids);
+    const entries = await Promise.all(ids.map((id) => entryOf(second.url, id)));
+    expect(entries.map(({ status }) => status.status_str)).toEqual(['success', 'success']);
+    expect(await getJson(`${engine.url}/queue`)).toEqual(IDLE);
+    expect((await finishedAt(engine)) - ranBefore).toBe(2);
+  });
+
+  test('it knows no users, and yet none gets at the files of another', async () => {
+    const [alice, bob] = [{ 'X-API-Key': 'alice' }, { 'X-API-Key': 'bob' }];
+    await uploadInput(house.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
+    const sent = { prompt: loading('hers.png', 'hers-made') };
+    const { body } = await postPrompt(house.url, sent, { headers: alice });
+    await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+    for (const name of ['hers.png', 'hers-made_00001_.png [output]']) {
+      const asked = (headers: Record<string, string>) =>
+        postPrompt(house.url, { prompt: loading(name, 'copy') }, { headers });
+      const [own, other] = [await asked(alice), await asked(bob)];
+      expect([name, own.status, other.status]).toEqual([name, 200, 400]);
+    }
+  });
+
+  test('with a token it wants that of every caller, or Holdover’s own', async () => {
+    const guarded = await startComfyApiProxy({
+      packages,
+      engineUrl: engine.url,
+      args: ['--token', 'its-token'],
+    });
+    onTestFinished(() => guarded.dispose());
+    const start = (env: NodeJS.ProcessEnv) =>
+      startHoldover({ upstream: 'embedded', args: ['--upstream', guarded.url], env });
+    const passing = await start({});
+    onTestFinished(() => passing.dispose());
+    const keyed = await start({ HOLDOVER_UPSTREAM_KEY: 'its-token' });
+    onTestFinished(() => keyed.dispose());
+    const good = { 'X-API-Key': 'its-token' };
+    const posted = async (at: Holdover, headers: Record<string, string>) =>
+      (await postPrompt(at.url, { prompt: flat() }, { headers })).status;
+    expect(await posted(passing, {})).toBe(401);
+    expect(await posted(passing, { 'X-API-Key': 'wrong' })).toBe(401);
+    expect(await posted(passing, good)).toBe(200);
+    expect(await posted(keyed, {})).toBe(200);
+    await expect(connect(passing.wsUrl)).rejects.toThrow('401');
+    await (await connect(passing.wsUrl, { headers: good })).close();
+  });
+});
+
+/** How many prompts the engine has run. */
+async function finishedAt(engine: Holdover): Promise<number> {
+  return Object.keys(await getJson(`${engine.url}/history`)).length;
+}
+
+function byStep(one: string, other: string): number {
+  const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0]);
+  return stepOf(one) - stepOf(other);
+}
+
+async function firstPixel(bytes: Buffer): Promise<string> {
+  const { data } = await sharp(bytes).removeAlpha().raw().toBuffer({ resolveWithObject: true });
+  return [...data.subarray(0, 3)].join();
+}

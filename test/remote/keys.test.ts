@@ -1,0 +1,212 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { entryOf, interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { endless, flat, growing, loading } from '../support/workflows.ts';
+
+// Two real servers: one demands a key of whoever wants its jobs run, one is in front of it.
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
+
+const KEY = 'key-of-the-service';
+/** Long enough for a busy machine to hear of the last one. */
+const STEPS = 150;
+const WHOLE = ['execution_start', `progress:${STEPS}/${STEPS}`, 'binary:1', 'execution_success'];
+const alice = { 'X-API-Key': 'key-of-alice' };
+const bob = { 'X-API-Key': 'key-of-bob' };
+
+type Presented = { readonly headers: Record<string, string>; readonly query: string };
+const bare = (headers: Record<string, string>): Presented => ({ headers, query: '' });
+
+let service: Holdover;
+beforeAll(async () => {
+  service = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
+});
+afterAll(() => service.dispose());
+
+async function inFront(options: { args?: string[]; env?: NodeJS.ProcessEnv } = {}) {
+  const { args = [], env = {} } = options;
+  const front = { args: ['--upstream', service.url, ...args], env };
+  return startHoldover({ upstream: 'embedded', ...front });
+}
+
+/** One prompt from the socket to the bytes of its picture. */
+async function wholeRun(
+  house: Holdover,
+  presented: Presented,
+): Promise<{ frames: string[]; view: number }> {
+  const { headers, query } = presented;
+  const socket = await connect(house.wsUrl, { clientId: 'keys', headers, query });
+  const prompt = {
+    prompt: growing({ seed: Math.random() * 1e9, steps: STEPS }),
+    client_id: 'keys',
+  };
+  const { status, body } = await postPrompt(house.url, prompt, {
+    headers,
+    path: `/prompt?${query}`,
+  });
+  expect(status).toBe(200);
+  await socket.untilDone(body.prompt_id);
+  await socket.close();
+  const entry = (await getJson(`${house.url}/history/${body.prompt_id}?${query}`, headers))[
+    body.prompt_id
+  ];
+  const [file] = entry.outputs['9'].images;
+  const view = `${house.url}/view?filename=${file.filename}&${query}`;
+  const { status: seen } = await fetch(view, { headers });
+  return { frames: socket.outline(body.prompt_id), view: seen };
+}
+
+describe('pass-through: each caller’s own key goes to the service', () => {
+  let house: Holdover;
+  beforeAll(async () => {
+    house = await inFront();
+  });
+  afterAll(() => house.dispose());
+
+  test.each([
+    ['X-API-Key', bare({ 'X-API-Key': KEY })],
+    ['Authorization: Bearer', bare({ Authorization: `Bearer ${KEY}` })],
+    ['?token=', { headers: {}, query: `token=${KEY}` }],
+  ] as const)('a prompt runs for whoever presents a good one as %s', async (_form, presented) => {
+    const { frames, view } = await wholeRun(house, presented);
+    expect(frames).toEqual(expect.arrayContaining(WHOLE));
+    expect(view).toBe(200);
+  });
+
+  test.each([
+    ['none', bare({})],
+    ['a wrong X-API-Key', bare({ 'X-API-Key': 'wrong' })],
+    ['a wrong Bearer', bare({ Authorization: 'Bearer wrong' })],
+    ['a wrong ?token=', { headers: {}, query: 'token=wrong' }],
+    ['one that no header can carry', { headers: {}, query: 'token=%E2%82%AC' }],
+  ] as const)('%s is 401 on HTTP and before the upgrade', async (_key, { headers, query }) => {
+    for (const path of ['/queue', '/api/history', '/object_info', '/view?filename=x.png']) {
+      const url = `${house.url}${path}${path.includes('?') ? '&' : '?'}${query}`;
+      const answer = await fetch(url, { headers, redirect: 'manual' });
+      expect([path, answer.status]).toEqual([path, 401]);
+      expect(await answer.json()).toMatchObject({ error: { message: expect.any(String) } });
+    }
+    const posted = await postPrompt(
+      house.url,
+      { prompt: flat() },
+      { headers, path: `/prompt?${query}` },
+    );
+    expect(posted.status).toBe(401);
+    await expect(connect(house.wsUrl, { headers, query })).rejects.toThrow('401');
+  });
+
+  test('no key is in the log of either', async () => {
+    await wholeRun(house, { headers: {}, query: `token=${KEY}` });
+    expect(house.log() + service.log()).not.toContain(KEY);
+  });
+});
+
+describe('fixed: one key for all callers', () => {
+  let house: Holdover;
+  beforeAll(async () => {
+    house = await inFront({ env: { HOLDOVER_UPSTREAM_KEY: KEY } });
+  });
+  afterAll(() => house.dispose());
+
+  test.each([
+    ['no key', bare({})],
+    ['a key the service does not know', bare(alice)],
+  ])('a prompt runs for a caller with %s', async (_who, presented) => {
+    const { frames, view } = await wholeRun(house, presented);
+    expect(frames).toEqual(expect.arrayContaining(WHOLE));
+    expect(view).toBe(200);
+  });
+
+  test('the key may come from a file', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
+    onTestFinished(() => rm(dir, { recursive: true }));
+    const file = join(dir, 'key');
+    await writeFile(file, `${KEY}\n`);
+    const other = await inFront({ args: ['--upstream-key', file] });
+    onTestFinished(() => other.dispose());
+    expect((await wholeRun(other, bare({}))).view).toBe(200);
+    expect(other.log()).not.toContain(KEY);
+  });
+
+  test('users of the one account never see each other’s prompts, history or files', async () => {
+    await uploadInput(house.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
+    const [hers, his] = [
+      await connect(house.wsUrl, { clientId: 'both', headers: alice }),
+      await connect(house.wsUrl, { clientId: 'both', headers: bob }),
+    ];
+    const sent = { prompt: loading('hers.png', 'hers-out'), client_id: 'both' };
+    const { body } = await postPrompt(house.url, sent, { headers: alice });
+    await hers.untilDone(body.prompt_id);
+    expect(his.outline(body.prompt_id)).toEqual([]);
+    expect(await entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+    expect(await entryOf(house.url, body.prompt_id, bob)).toBeUndefined();
+    for (const file of ['filename=hers.png&type=input', 'filename=hers-out_00001_.png']) {
+      const seenBy = async (headers: Record<string, string>) =>
+        (await fetch(`${house.url}/view?${file}`, { headers })).status;
+      expect([file, await seenBy(alice), await seenBy(bob)]).toEqual([file, 200, 404]);
+    }
+    await Promise.all([hers.close(), his.close()]);
+  });
+
+  test.each([
+    'hers-too.png',
+    './hers-too.png',
+    'hers-too.png [input]',
+    'hers-made_00001_.png [output]',
+    './hers-made_00001_.png [output]',
+    '../output/hers-made_00001_.png',
+    '../input/hers-made_00001_.png [output]',
+  ])(
+    'a workflow that names %s of another user is refused as v1 refuses unknown files',
+    async (name) => {
+      await uploadInput(house.url, { bytes: await pngOf(), name: 'hers-too.png' }, alice);
+      const sent = { prompt: loading('hers-too.png', 'hers-made') };
+      const { body } = await postPrompt(house.url, sent, { headers: alice });
+      await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+      const stolen = { prompt: loading(name) };
+      const refused = await postPrompt(house.url, stolen, { headers: bob });
+      expect([refused.status, refused.body.node_errors?.['3']?.errors[0]]).toEqual([
+        400,
+        expect.objectContaining({
+          type: 'custom_validation_failed',
+          details: `image - Invalid image file: ${name}`,
+        }),
+      ]);
+    },
+  );
+
+  test('users of the one account cannot stop each other’s prompts', async () => {
+    const sent = { prompt: endless({ seed: 77 }), client_id: 'hers' };
+    const { body } = await postPrompt(house.url, sent, { headers: alice });
+    await untilRunning(house.url, alice);
+    await interrupt(house.url, bob);
+    await interrupt(house.url);
+    const { status } = await getJson(`${house.url}/api/job/${body.prompt_id}/status`, alice);
+    expect(status).toBe('executing');
+    await interrupt(house.url, alice);
+    await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+  });
+
+  test('with --local-token too, the token opens the door and stays here', async () => {
+    const options = { args: ['--local-token', 'door'], env: { HOLDOVER_UPSTREAM_KEY: KEY } };
+    const guarded = await inFront(options);
+    onTestFinished(() => guarded.dispose());
+    expect((await wholeRun(guarded, bare({ 'X-API-Key': 'door' }))).view).toBe(200);
+    for (const headers of [{}, alice, { 'X-API-Key': KEY }] as Record<string, string>[]) {
+      expect((await fetch(`${guarded.url}/queue`, { headers })).status).toBe(401);
+      await expect(connect(guarded.wsUrl, { headers })).rejects.toThrow('401');
+    }
+  });
+
+  test('a wrong one is 401 to the prompt, whose sender hears why', async () => {
+    const wrong = await inFront({ env: { HOLDOVER_UPSTREAM_KEY: 'a-wrong-key' } });
+    onTestFinished(() => wrong.dispose());
+    const { status, body } = await postPrompt(wrong.url, { prompt: flat() });
+    expect([status, body.error.type]).toEqual([401, 'unauthorized']);
+    expect(JSON.stringify(body) + wrong.log()).not.toContain('a-wrong-key');
+  });
+});

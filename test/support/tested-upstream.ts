@@ -1,0 +1,38 @@
+/** What runs the jobs of a server under test: its own engine, or another Holdover behind it. */
+export type TestedUpstream = 'embedded' | 'remote';
+
+/** As the test project says (vitest.config.ts). */
+export function testedUpstream(): TestedUpstream {
+  return process.env['HOLDOVER_TEST_UPSTREAM'] === 'remote' ? 'remote' : 'embedded';
+}
+
+/** Settings of what runs the jobs. */
+const ENGINE_FLAGS = new Set([
+  '--concurrency',
+  '--queue-limit',
+  '--job-timeout',
+  '--job-memory',
+  '--disk-budget',
+  '--retention-days',
+]);
+/** What one lets in the other must take. */
+const COMMON_FLAGS = new Set(['--max-upload-size']);
+
+/** The arguments of one server, dealt out to the one in front and the one behind it. */
+export function argsOfPair(args: readonly string[]): {
+  readonly front: readonly string[];
+  readonly behind: readonly string[];
+} {
+  const settings: string[][] = [];
+  for (const arg of args) {
+    if (arg.startsWith('--')) settings.push([arg]);
+    else settings.at(-1)?.push(arg);
+  }
+  const named = (flags: ReadonlySet<string>) =>
+    settings.filter(([name = '']) => flags.has(name)).flat();
+  const engine = new Set(named(ENGINE_FLAGS));
+  return {
+    front: settings.filter(([name = '']) => !engine.has(name)).flat(),
+    behind: [...named(ENGINE_FLAGS), ...named(COMMON_FLAGS)],
+  };
+}

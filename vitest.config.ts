@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config';
+
+/** What v1 clients rely on, whoever runs the jobs. */
+const CLIENT_SET = [
+  'test/clients/*.test.ts',
+  'test/v1/acceptance.test.ts',
+  'test/v1/golden-{http,order,ws}.test.ts',
+  'test/v1/requirements*.test.ts',
+];
+
+export default defineConfig({
+  test: {
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    projects: [
+      { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'remote',
+          include: CLIENT_SET,
+          // Read in test/support: the server under test stands in front of another one.
+          env: { HOLDOVER_TEST_UPSTREAM: 'remote' },
+        },
+      },
+    ],
+  },
+});
