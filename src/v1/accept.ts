@@ -111,7 +111,8 @@ export function createAcceptor(deps: Deps): Acceptor {
 
   async function born(intake: Intake, sent: Sent & { kind: 'accepted' }): Promise<Accepted> {
     const { submission, caller } = intake;
-    const prompt = adopt(intake, submission.promptId ?? sent.job.id, caller);
+    const jobId = isPlain(sent.job.id) ? sent.job.id : intake.plan.label;
+    const prompt = adopt(intake, submission.promptId ?? jobId, caller);
     await deps.birth(prompt, sent.plan, sent.job);
     reached('after-attach');
     return answer(prompt, sent.nodeErrors);
@@ -176,6 +177,11 @@ const FULL = {
   details: null,
   retryAfterSeconds: 10,
 };
+
+/** v1 clients put ids into paths as they are. */
+function isPlain(id: string): boolean {
+  return /^[\w.~-]{1,300}$/.test(id);
+}
 
 /** The original accepts a live id again under another number; the same number kills its worker. */
 function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submission): void {

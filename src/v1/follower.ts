@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
@@ -58,7 +59,10 @@ const PRUNE_EVERY = 50;
 export function createFollower(deps: FollowerDeps): Follower {
   const { jobs, board, hub, log } = deps;
   const stop = new AbortController();
+  // One for each live prompt.
+  setMaxListeners(0, stop.signal);
   const lines = new WeakMap<LivePrompt, Line>();
+  const held = new Set<Line>();
   const tasks = new Set<Promise<void>>();
   const pruneEvery = Math.min(PRUNE_EVERY, Math.ceil(deps.historyLimit / 100));
   let ended = 0;
@@ -103,6 +107,7 @@ export function createFollower(deps: FollowerDeps): Follower {
       const line = lines.get(prompt);
       if (!line || line.isReleased) return;
       line.isReleased = true;
+      held.delete(line);
       hub.status(prompt.caller.user);
       line.release();
     },
@@ -116,18 +121,17 @@ export function createFollower(deps: FollowerDeps): Follower {
       ),
     async close() {
       stop.abort();
+      for (const line of held) line.release();
       await Promise.all(tasks);
     },
   };
 
   function createLine(): Line {
     let release = (): void => {};
-    const released = new Promise<void>((resolve, reject) => {
-      release = resolve;
-      stop.signal.addEventListener('abort', () => reject(new Error('stopped')), { once: true });
-    });
-    released.catch(() => {});
-    return { feed: undefined, isReleased: false, released, release };
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const line = { feed: undefined, isReleased: false, released, release };
+    held.add(line);
+    return line;
   }
 }
 
@@ -147,6 +151,7 @@ async function followToEnd(
 ): Promise<void> {
   const { signal } = stop;
   const { jobId } = prompt;
+  signal.throwIfAborted();
   if (jobId === null) return;
   const listener = createListener(deps, prompt);
   let source = line.feed;

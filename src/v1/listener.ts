@@ -99,6 +99,7 @@ export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener
         await delay(SECOND_LOOK_MS);
         return this.look(jobId);
       }
+      if (!gone) missing = 0;
       // One upstream forgets what is taken out of its queue: a job we cancelled is not lost.
       if (gone && prompt.cancelAsked) return takeJob(cancelled(prompt, read));
       if (read.ok) return takeJob(read.value);

@@ -39,8 +39,10 @@ export function createSender(deps: Deps): Sender {
           return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
         }
         if (kind !== 'refused') return { kind, plan, error };
-        const healed = await healAssets(deps, caller, { placed: plan.placed, error });
-        if (healed && plan.key !== keyOfHealed(plan)) {
+        const isHealed = plan.key === keyOfHealed(plan);
+        const { placed } = plan;
+        const healed = isHealed ? undefined : await healAssets(deps, caller, { placed, error });
+        if (healed) {
           plan = { ...plan, placed: healed, key: keyOfHealed(plan) };
           continue;
         }

@@ -103,7 +103,9 @@ describe('uploads', () => {
     own.upstream.hasty.add('upload');
     own.upstream.always('upload', ({ req, res }) => {
       res.writeHead(413, { 'Content-Type': 'application/json', Connection: 'close' });
-      res.end(JSON.stringify(error('payload_too_large')), () => req.socket.destroySoon());
+      res.end(JSON.stringify(error('payload_too_large')));
+      // It reads no more, but lingers: what it said must get through.
+      setTimeout(() => req.socket.destroy(), 1_000).unref();
     });
     const client = await own.client();
     const { status } = await upload(client, randomBytes(8 * 2 ** 20));
@@ -145,10 +147,10 @@ describe('uploads', () => {
     const client = await scene.client();
     const [one, two] = [randomBytes(200_000), randomBytes(200_000)];
     const answers = await Promise.all([upload(client, one), upload(client, two)]);
-    const names = answers.map(({ json }) => json.name);
-    expect(names.toSorted()).toEqual(['a (1).png', 'a.png']);
-    expect(await shown(client, names[0])).toEqual(one);
-    expect(await shown(client, names[1])).toEqual(two);
+    const names = answers.map(({ json }) => String(json.name));
+    expect(new Set(names)).toEqual(new Set(['a (1).png', 'a.png']));
+    expect(await shown(client, names[0] ?? '')).toEqual(one);
+    expect(await shown(client, names[1] ?? '')).toEqual(two);
   });
 
   test('F70 with overwrite: the name has all of one or all of the other', async () => {
@@ -355,30 +357,41 @@ describe('links that expire', () => {
     expect(JSON.stringify(store.journal)).not.toContain(client.key);
   });
 
-  test('F63 a store that breaks off: the rest is fetched, or the connection ends; never a short picture', async () => {
-    const client = await own.client();
+  describe('F63 a store that breaks off', () => {
     const bytes = randomBytes(300_000);
-    const query = await picture(own, client, bytes);
-    for (const [id, held] of own.upstream.contents) store.contents.set(id, held);
-    store.once('signed', ({ res }) => {
-      res.writeHead(200, {
-        'Content-Type': 'image/png',
-        'Content-Length': bytes.length,
-        ETag: '"e"',
+
+    async function broken() {
+      const client = await own.client();
+      const query = await picture(own, client, bytes);
+      for (const [id, held] of own.upstream.contents) store.contents.set(id, held);
+      store.once('signed', ({ res }) => {
+        const headers = { 'Content-Length': bytes.length, ETag: '"e"' };
+        res.writeHead(200, { 'Content-Type': 'image/png', ...headers });
+        res.write(bytes.subarray(0, 180_000));
+        setTimeout(() => res.socket?.resetAndDestroy(), 30);
       });
-      res.write(bytes.subarray(0, 180_000));
-      setTimeout(() => res.socket?.resetAndDestroy(), 30);
+      return { client, url: `${own.house().url}/view?${query}` };
+    }
+
+    test('the rest is fetched, if it is the rest of the same', async () => {
+      const { client, url } = await broken();
+      const answer = await fetch(url, { headers: client.headers });
+      expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).toBe(true);
+      expect(store.requests('signed').at(-1)?.headers).toMatchObject({
+        'if-range': '"e"',
+        range: expect.stringMatching(/^bytes=1\d+-299999$/),
+      });
     });
-    const url = `${own.house().url}/view?${query}`;
-    const got = await fetch(url, { headers: client.headers })
-      .then(
-        async (answer) => Buffer.from(await answer.arrayBuffer()),
-        () => 'broken off',
-      )
-      .catch(() => 'broken off');
-    expect([true, 'broken off']).toContain(
-      got === 'broken off' ? got : bytes.equals(got as Buffer),
-    );
+
+    test('and has other bytes by then: the connection ends, nothing is mixed', async () => {
+      const { client, url } = await broken();
+      store.once('signed', ({ res }) => {
+        res.writeHead(200, { 'Content-Type': 'image/png', 'Content-Length': 5, ETag: '"f"' });
+        res.end('other');
+      });
+      const answer = await fetch(url, { headers: client.headers });
+      await expect(answer.arrayBuffer()).rejects.toThrow();
+    });
   });
 });
 

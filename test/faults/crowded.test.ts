@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { finish, runs, staysRunning } from '../support/plays.ts';
+import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
 import { type Client, type Scene, openScene, ownScene } from './open.ts';
 
 vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
@@ -62,6 +62,19 @@ describe('no room for more', () => {
     for (const { promptId } of posted) await client.ended(promptId);
     const made = full.jobs().map((job) => job['workflow']['9'].inputs.filename_prefix);
     expect(made).toEqual(posted.map(({ marker }) => marker));
+  });
+
+  test('F20 who comes when there is room again does not overtake those that wait', async () => {
+    const client = await scene.client();
+    const full = theirs(client);
+    full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
+    const first = await client.post();
+    full.always('submit', (exchange) => exchange.honestly());
+    const second = await client.post();
+    for (const { promptId } of [first, second]) await client.ended(promptId);
+    expect(full.jobs().map(nameOf)).toEqual(
+      [first, second].map(({ marker }) => `${marker}_00001_.png`),
+    );
   });
 
   test('F20 front is before all that wait, and a number has its place', async () => {
@@ -217,7 +230,10 @@ describe('limits on looking', () => {
   });
 
   test('F24 the streams go to jobs whose owner is listening', async () => {
-    const narrow = await ownScene({ args: ['--upstream-streams', '2'] });
+    const narrow = await ownScene({
+      args: ['--upstream-streams', '2'],
+      limits: { streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
+    });
     narrow.upstream.play(staysRunning);
     const [away, here] = [await narrow.client(), await narrow.client()];
     const unwatched = [await away.post(), await away.post()];

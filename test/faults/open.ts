@@ -24,6 +24,7 @@ import { flat } from '../support/workflows.ts';
 /** Every wait cut down to what a test can sit through. */
 export const FAST: Partial<RemoteLimits> = {
   connections: 16,
+  discoverTimeoutMs: 500,
   connectTimeoutMs: 400,
   submitTimeoutMs: 500,
   readTimeoutMs: 500,
@@ -63,13 +64,15 @@ const FAST_PACE: Pace = {
   defaultWaitMs: 100,
   retryMs: { first: 50, last: 200 },
   searchMs: { first: 40, last: 120 },
-  searchWindowMs: 600,
+  searchWindowMs: 300,
 };
 
 type Options = {
   readonly limits?: Partial<RemoteLimits>;
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** Of the first process only. */
+  readonly firstEnv?: NodeJS.ProcessEnv;
   readonly mount?: string;
   /** Instead of the line to the hostile server. */
   readonly upstreamUrl?: string;
@@ -135,7 +138,7 @@ export async function openScene(options: Options = {}): Promise<Scene> {
     const args = [...own, ...(options.args ?? [])];
     return startHoldover({ upstream: 'embedded', dataDir, args, env: { ...options.env, ...env } });
   };
-  let house = await start();
+  let house = await start(options.firstEnv);
   const record = {
     answers: [] as Answered[],
     posts: [] as Posted[],
@@ -229,7 +232,8 @@ async function openClient(
     });
     record.recorders.push(recorder);
     const isWhole = () => recorder.socket.readyState === recorder.socket.OPEN;
-    record.sockets.push({ account: key, frames: recorder.frames, early, isWhole });
+    const openedAtMs = Date.now();
+    record.sockets.push({ account: key, frames: recorder.frames, early, isWhole, openedAtMs });
     return recorder;
   }
 

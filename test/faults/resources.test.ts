@@ -1,16 +1,24 @@
 // Matrix E, where there is an upstream in it, and F45: what a fault on one side may cost the other.
-// Rows that are the same with an embedded engine are in test/hostile and test/restart: F49, F50,
-// F51, F53, F55; F46 is in test/spool.
+// Rows that are the same with an embedded engine are in test/hostile and test/restart: F50, F51,
+// F53, F55.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, statSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { connect as dial } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as tick } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type Hook, type Route, type WireJob, fault, startSse } from '../support/hostile-v2.ts';
+import {
+  type Hook,
+  type HostileV2,
+  type Route,
+  type WireJob,
+  fault,
+  startSse,
+} from '../support/hostile-v2.ts';
+import { footprint } from '../support/invariants.ts';
 import { finish, outputOf, runs, staysRunning } from '../support/plays.ts';
 import { flat } from '../support/workflows.ts';
 import { connect } from '../support/v1-client.ts';
@@ -27,6 +35,37 @@ afterAll(() => scene.close());
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 
+/** Changes what a running process may use. */
+function limitOf(pid: number, limit: string): Promise<unknown> {
+  return promisify(execFile)('prlimit', ['--pid', String(pid), `--${limit}`]);
+}
+
+test('F49 no descriptors left: who is there waits or is refused, and all is well when there are some again', async () => {
+  const own = await ownScene();
+  own.upstream.play(runs());
+  const client = await own.client();
+  const { pid, port } = own.house();
+  const { files, sockets } = footprint(own.house());
+  const limits = readFileSync(`/proc/${pid}/limits`, 'utf8');
+  const softLimit = /Max open files\s+(\d+)/.exec(limits)?.[1];
+  await limitOf(pid, `nofile=${files + sockets + 8}:`);
+  const crowd = Array.from({ length: 40 }, () => dial(port, '127.0.0.1').on('error', () => {}));
+  await tick(300);
+  const posting = client.post().then(
+    ({ status }) => status,
+    () => 'hung up',
+  );
+  const during = await Promise.race([posting, tick(1_500)]);
+  expect([undefined, 'hung up', 200, 500, 502, 503]).toContain(during);
+  for (const socket of crowd) socket.destroy();
+  await limitOf(pid, `nofile=${softLimit}:`);
+  await tick(100);
+  const { promptId } = await client.post();
+  await client.ended(promptId);
+  await expect.poll(() => client.queue()).toEqual({ running: [], pending: [] });
+  await own.check();
+});
+
 describe('a disk that is full', () => {
   /** No file of the process grows any more. */
   async function fill({
@@ -41,9 +80,30 @@ describe('a disk that is full', () => {
     );
     const limit = (value: string) =>
       promisify(execFile)('prlimit', ['--pid', String(pid), `--fsize=${value}`]);
-    await limit(`${largest}:unlimited`);
-    return () => limit('unlimited:unlimited');
+    await limit(`${largest}:`);
+    return () => limit('unlimited:');
   }
+
+  test('F46 when an upload arrives: an error at once, nothing left of it, and later ones are kept', async () => {
+    const own = await ownScene();
+    const client = await own.client();
+    const { pid, dataDir } = own.house();
+    const send = () => {
+      const form = new FormData();
+      form.append('image', new Blob([new Uint8Array(randomBytes(2_000_000))]), 'big.bin');
+      const url = `${own.house().url}/upload/image`;
+      return fetch(url, { method: 'POST', body: form, headers: client.headers });
+    };
+    await limitOf(pid, 'fsize=200000:');
+    const refused = await send();
+    expect([500, 507]).toContain(refused.status);
+    expect((await client.ask('/queue')).status).toBe(200);
+    expect(own.upstream.requests('upload')).toEqual([]);
+    await expect.poll(() => readdirSync(join(dataDir, 'spool'))).toEqual([]);
+    await limitOf(pid, 'fsize=unlimited:');
+    expect((await send()).status).toBe(200);
+    await own.check();
+  });
 
   test('F47 when a prompt is to be written down: an error, nothing goes upstream, and later ones run', async () => {
     const own = await ownScene();
@@ -70,33 +130,39 @@ describe('a disk that is full', () => {
     await own.check();
   });
 
-  test('F48 when an end is to be written down: it is written when there is room again', async () => {
-    const own = await ownScene();
-    own.upstream.play(staysRunning);
-    const client = await own.client();
-    const { promptId, marker } = await client.post({
-      more: { extra_data: { big: 'x'.repeat(3_000_000) } },
-    });
-    const [job] = client.jobs(marker) as [WireJob];
-    await expect.poll(() => job.status).toBe('running');
-    const limited = await promisify(execFile)('prlimit', [
-      '--pid',
-      String(own.house().pid),
-      '--fsize=4096:unlimited',
-    ]).then(() => true);
-    expect(limited).toBe(true);
-    finish(own.upstream, job);
-    await tick(700);
-    expect((await client.queue()).running).toEqual([promptId]);
-    await promisify(execFile)('prlimit', [
-      '--pid',
-      String(own.house().pid),
-      '--fsize=unlimited:unlimited',
-    ]);
-    expect((await client.ended(promptId)).status.status_str).toBe('success');
-    await client.socket.untilDone(promptId);
-    await own.check();
-  });
+  test.each([
+    ['with a picture', finish],
+    ['without one', (server, { id }) => server.change(id, { status: 'succeeded' })],
+  ] as [string, (server: HostileV2, job: WireJob) => void][])(
+    'F48 when an end %s is to be written down: it is written when there is room again',
+    async (_, end) => {
+      const own = await ownScene();
+      own.upstream.play(staysRunning);
+      const client = await own.client();
+      const { promptId, marker } = await client.post({
+        more: { extra_data: { big: 'x'.repeat(3_000_000) } },
+      });
+      const [job] = client.jobs(marker) as [WireJob];
+      await expect.poll(() => job.status).toBe('running');
+      const limited = await promisify(execFile)('prlimit', [
+        '--pid',
+        String(own.house().pid),
+        '--fsize=4096:',
+      ]).then(() => true);
+      expect(limited).toBe(true);
+      end(own.upstream, job);
+      await tick(700);
+      expect((await client.queue()).running).toEqual([promptId]);
+      await promisify(execFile)('prlimit', [
+        '--pid',
+        String(own.house().pid),
+        '--fsize=unlimited:',
+      ]);
+      expect((await client.ended(promptId)).status.status_str).toBe('success');
+      await client.socket.untilDone(promptId);
+      await own.check();
+    },
+  );
 });
 
 test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {

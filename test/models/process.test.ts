@@ -1,4 +1,5 @@
 // The embedded router as people start it: a process of its own, killed, stopped and started again.
+import { setTimeout as delay } from 'node:timers/promises';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -253,6 +254,8 @@ test('an endless line of slow callers who vanish leaves nothing running', async 
   for (let round = 0; round < 3; round++) {
     const wires = await Promise.all([1, 2, 3].map(() => dial(server.port)));
     for (const [i, wire] of wires.entries()) wire.send(request({ seconds: 60 }, `${round}-${i}`));
+    // A probe that is quicker than they are would take the place of one of them.
+    await delay(500);
     await expect
       .poll(async () => (await run('delay', { seconds: 0 }, `probe${Math.random()}`)).status)
       .toBe(429);
