@@ -12,6 +12,7 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY page page
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data

@@ -65,18 +65,23 @@ export function createChannel(
   let unreceivedBytes = 0;
   let activeNode: string | null = null;
   let nodeBeforeUnreceived: string | null = null;
+  /** The running node and its latest step and preview, for whoever starts to watch. */
+  const scene = new Map<Frame['kind'], Frame>();
 
   function fits(session: Session): boolean {
-    return session.isOpen() && (clientId === null || session.sid === clientId);
+    const isTheirs = clientId === null || session.sid === clientId;
+    return session.isOpen() && !session.watches && isTheirs;
   }
 
   function deliver(frame: Frame): void {
     if (unreceived.length === 0) nodeBeforeUnreceived = activeNode;
     noteActiveNode(frame);
+    noteScene(frame);
     // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
     const everybody = [...deps.sessions()].filter((session) => session.isOpen());
     const targets = everybody.filter(fits);
-    for (const session of frame.kind === 'text' ? everybody : targets) write(session, frame);
+    const sees = (session: Session) => frame.kind === 'text' || session.watches || fits(session);
+    for (const session of everybody.filter(sees)) write(session, frame);
     if (targets.length === 0) keep(frame);
   }
 
@@ -84,6 +89,15 @@ export function createChannel(
     if (frame.kind !== 'json' || frame.message.type !== 'executing') return;
     activeNode = frame.message.data.node;
     for (const session of deps.sessions()) session.forgetPreview(promptId);
+  }
+
+  function noteScene(frame: Frame): void {
+    if (frame.kind === 'text') return;
+    if (frame.kind === 'json') {
+      if (frame.message.type !== 'executing') return;
+      scene.clear();
+      if (frame.message.data.node !== null) scene.set('json', frame);
+    } else if (frame.picture?.essential !== true) scene.set(frame.kind, frame);
   }
 
   function keep(frame: Frame): void {
@@ -133,7 +147,7 @@ export function createChannel(
     const frame = session.wantsMetadata()
       ? metadataFrame(picture)
       : previewFrame(picture.bytes, picture.mime);
-    if (picture.essential) session.sendBinary(frame);
+    if (picture.essential && !session.watches) session.sendBinary(frame);
     else session.sendPreview(promptId, frame);
   }
 
@@ -152,6 +166,7 @@ export function createChannel(
     address,
     send: deliver,
     greet(session) {
+      if (session.watches) for (const frame of scene.values()) write(session, frame);
       if (!fits(session)) return;
       const missed = unreceived;
       unreceived = [];

@@ -1,56 +1,71 @@
+import { createHash } from 'node:crypto';
 import type Koa from 'koa';
+import { sendEmpty } from './errors.ts';
+import { type PageFile, readPage } from './home-files.ts';
 
-/** `GET /`: v1 clients probe it for a 200; a person learns what this is and how to point a client here. */
-export function homePage(facts: {
-  readonly version: string;
-  readonly upstream: string;
-  /** A mounted front end has `/` for itself. */
-  readonly path?: '/' | '/holdover';
-}): Koa.Middleware {
+/** What the page says of the server before it has asked it anything; open to everybody. */
+type Facts = { readonly version: string; readonly upstream: string };
+
+/** Where the page always is, and what it is made of is below. */
+const HOME = '/holdover';
+
+/** Nothing from elsewhere, nothing inline: names and errors that others chose are shown here. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/**
+ * Holdover's own page, served before authentication. At `/`, which v1 clients probe for a 200,
+ * unless a mounted front end has that for itself; always at `/holdover`.
+ */
+export function homePage(facts: Facts & { readonly path?: '/' | '/holdover' }): Koa.Middleware {
+  const { html, files } = readPage();
+  const pages = new Set([HOME, facts.path ?? '/']);
   return async (ctx, next) => {
-    if (ctx.path !== (facts.path ?? '/') || (ctx.method !== 'GET' && ctx.method !== 'HEAD'))
-      return next();
-    ctx.set('Cache-Control', 'no-cache');
-    ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
-    ctx.type = 'html';
-    ctx.body = render({ ...facts, origin: `${ctx.protocol}://${ctx.host}` });
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+    if (pages.has(ctx.path)) return sendFresh(ctx, render(html, { ...facts, ...originsOf(ctx) }));
+    if (!ctx.path.startsWith(`${HOME}/`)) return next();
+    const file = files.get(ctx.path.slice(HOME.length + 1));
+    if (file) sendFresh(ctx, file);
+    else sendEmpty(ctx, 404);
   };
 }
 
-function render(facts: { version: string; upstream: string; origin: string }): string {
-  const origin = escapeHtml(facts.origin);
-  const socket = origin.replace(/^http/, 'ws');
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Holdover</title>
-<style>
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem }
-pre { padding: .75rem 1rem; border: 1px solid; border-radius: .5rem; overflow-x: auto }
-</style>
-<h1>Holdover is running</h1>
-<p>Version ${escapeHtml(facts.version)}, upstream: ${escapeHtml(facts.upstream)}. It answers the v1
-workflow API at this address and runs every call as a v2 job.</p>
-<p>Point an existing client here and change nothing else:</p>
-<pre>HTTP       ${origin}   (also ${origin}/api)
-WebSocket  ${socket}/ws?clientId=…
-v2 API     ${origin}/api/v2</pre>
-<p>Try it:</p>
-<pre>curl ${origin}/system_stats
-curl ${origin}/queue</pre>
-<p>Health: <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></p>
-</html>
-`;
+/** A copy is asked about each time: after an update page and scripts must fit each other. */
+function sendFresh(ctx: Koa.Context, { contentType, text }: PageFile): void {
+  ctx.set('Content-Security-Policy', POLICY);
+  ctx.set('Referrer-Policy', 'no-referrer');
+  ctx.set('Cache-Control', 'no-cache');
+  ctx.status = 200;
+  ctx.etag = createHash('sha256').update(text).digest('base64url');
+  if (ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  ctx.body = text;
+  ctx.set('Content-Type', contentType);
+}
+
+function originsOf(ctx: Koa.Context): { origin: string; socket: string } {
+  const origin = `${ctx.protocol}://${ctx.host}`;
+  return { origin, socket: origin.replace(/^http/, 'ws') };
+}
+
+/** Puts facts where the page has `{{name}}`. */
+function render(page: PageFile, facts: { readonly [name: string]: string }): PageFile {
+  const text = page.text.replace(/\{\{(\w+)\}\}/g, (_, name: string) =>
+    escapeHtml(facts[name] ?? ''),
+  );
+  return { ...page, text };
 }
 
 function escapeHtml(text: string): string {
-  const entities: { [char: string]: string } = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-  };
-  return text.replace(/[&<>"]/g, (char) => entities[char] ?? char);
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

@@ -11,10 +11,17 @@ const REPLAY_MS = 120_000;
 const KEEPALIVE_MS = 7000;
 const PING_MS = 30_000;
 
+/** Who opened a socket; one that watches (`/ws?watch=1`) sees every prompt of its user. */
+type Newcomer = {
+  readonly user: string;
+  readonly clientId: string | null;
+  readonly watches?: boolean;
+};
+
 /** Every WebSocket of every user, and the channels of their prompts. */
 export type Hub = {
   /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
-  attach(ws: WebSocket, who: { readonly user: string; readonly clientId: string | null }): void;
+  attach(ws: WebSocket, who: Newcomer): void;
   /** Opens the line of a new prompt. */
   channel(address: Address): Channel;
   /** The prompt is over; what nobody received is kept for a while. */
@@ -69,12 +76,13 @@ export function createHub(deps: {
   }
 
   return {
-    attach(ws, { user, clientId }) {
+    attach(ws, { user, clientId, watches = false }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
       const session = createSession(ws, {
         user,
         sid,
+        watches,
         serverFlags: deps.serverFlags,
         now,
         onClose: () => drop(sessions, user, session),
@@ -115,7 +123,7 @@ export function createHub(deps: {
     },
     listens(user, clientId) {
       const theirs = [...(sessions.get(user) ?? [])];
-      return theirs.some(({ sid }) => clientId === null || sid === clientId);
+      return theirs.some(({ sid, watches }) => watches || clientId === null || sid === clientId);
     },
     close() {
       clearInterval(keepalive);

@@ -22,6 +22,8 @@ const FLOOD = { messages: 500, windowMs: 5000 } as const;
 export type Session = {
   readonly user: string;
   readonly sid: string;
+  /** It looks on at all prompts of its user, and nothing counts as received by it. */
+  readonly watches: boolean;
   isOpen(): boolean;
   /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
   wantsMetadata(): boolean;
@@ -40,13 +42,14 @@ export type Session = {
 type Options = {
   readonly user: string;
   readonly sid: string;
+  readonly watches?: boolean;
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
 };
 
 export function createSession(ws: WebSocket, options: Options): Session {
-  const { user, sid, now } = options;
+  const { user, sid, watches = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
@@ -57,6 +60,7 @@ export function createSession(ws: WebSocket, options: Options): Session {
   const session: Session = {
     user,
     sid,
+    watches,
     isOpen: () => ws.readyState === WebSocket.OPEN,
     wantsMetadata: () => negotiation.metadata,
     lastTextAtMs: () => lastTextAtMs,

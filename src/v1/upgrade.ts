@@ -63,7 +63,7 @@ export function createUpgrade(
 
 type Verdict =
   | { readonly status: number }
-  | { readonly user: string; readonly clientId: string | null };
+  | { readonly user: string; readonly clientId: string | null; readonly watches: boolean };
 
 async function judge(
   { hub, guard, authenticate, ...limits }: Deps,
@@ -76,11 +76,13 @@ async function judge(
   if (request.method !== 'GET') return { status: 405 };
   const caller = await authenticate(request);
   if (caller === undefined) return { status: 401 };
-  const clientId = new URLSearchParams(query).get('clientId');
+  const params = new URLSearchParams(query);
+  const clientId = params.get('clientId');
   if (clientId !== null && !isUsable(clientId)) return { status: 400 };
   const full =
     hub.count() >= limits.maxSockets || hub.count(caller.user) >= limits.maxSocketsPerUser;
-  return full ? { status: 503 } : { user: caller.user, clientId };
+  const watches = params.get('watch') === '1';
+  return full ? { status: 503 } : { user: caller.user, clientId, watches };
 }
 
 function isUsable(clientId: string): boolean {

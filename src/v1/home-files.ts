@@ -1,0 +1,28 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { extname } from 'node:path';
+import { contentType } from 'mime-types';
+
+/** A text of the page as it is sent. */
+export type PageFile = { readonly contentType: string; readonly text: string };
+
+/** Beside `src` and `dist` alike: what a browser reads is not compiled. */
+const FOLDER = new URL('../../page/', import.meta.url);
+
+/** Reads the page and what it is made of, once: all of it is small. */
+export function readPage(): {
+  readonly html: PageFile;
+  readonly files: ReadonlyMap<string, PageFile>;
+} {
+  const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+  return {
+    html: readOne('index.html'),
+    files: new Map(names.map((name) => [name, readOne(name)])),
+  };
+}
+
+function readOne(name: string): PageFile {
+  return {
+    contentType: contentType(extname(name)) || 'application/octet-stream',
+    text: readFileSync(new URL(name, FOLDER), 'utf8'),
+  };
+}
