@@ -22,6 +22,7 @@ const HASHED = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
 const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 /** Template lists of a v1 server without templates; a browser would report each as missing. */
 const TEMPLATE_LIST = /^\/templates\/index(\.[\w-]+)?\.json$/;
+const TEMPLATE_LOGOS = '/templates/index_logo.json';
 
 const MAX_EXTENSIONS = 10_000;
 
@@ -43,6 +44,7 @@ export function createFrontEnd(root: string): FrontEnd {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
       const file = await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path);
       if (file) return serve(ctx, file);
+      if (ctx.path === TEMPLATE_LOGOS) return sendJson(ctx, {});
       if (TEMPLATE_LIST.test(ctx.path)) return sendJson(ctx, []);
       if (ctx.path === '/user.css') return sendNoStyle(ctx);
       return next();

@@ -101,10 +101,11 @@ describe('uploads', () => {
   test('F68 413 while the bytes are still on their way is a 4xx, and nothing is left', async () => {
     const own = await ownScene();
     own.upstream.hasty.add('upload');
-    own.upstream.always('upload', ({ req, res }) => {
-      res.writeHead(413, { 'Content-Type': 'application/json', Connection: 'close' });
-      res.end(JSON.stringify(error('payload_too_large')));
+    own.upstream.always('upload', ({ req }) => {
+      const body = JSON.stringify(error('payload_too_large'));
+      const head = `HTTP/1.1 413 Payload Too Large\r\nContent-Type: application/json\r\n`;
       // It reads no more, but lingers: what it said must get through.
+      req.socket.write(`${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`);
       setTimeout(() => req.socket.destroy(), 1_000).unref();
     });
     const client = await own.client();

@@ -1,0 +1,153 @@
+import { type Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type WatchedPage, findChromium, launchChromium, openPage } from '../support/chromium.ts';
+import { interrupt, pngOf, uploadInput } from '../support/client-help.ts';
+import { NO_FAULTS, RESTARTED, createUi } from '../support/front-end-ui.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { installFrontEnd } from '../support/official-front-end.ts';
+import { getJson } from '../support/v1-client.ts';
+import { growing, loading } from '../support/workflows.ts';
+
+// ComfyUI's own browser front end, as people install it, in a real browser. Each test goes on from
+// where the one before it left the page.
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const chromium = findChromium();
+const frontEnd = chromium.ok ? await installFrontEnd() : chromium;
+const notRun = frontEnd.ok ? '' : ` (NOT RUN: ${frontEnd.why})`;
+if (notRun) console.warn(`the official front end is not tested${notRun}`);
+
+const IDLE = { queue_running: [], queue_pending: [] };
+
+/** A server with the front end, and a page on it that complains of nothing. */
+function useFrontEnd(upstream: 'embedded' | 'remote') {
+  let browser: Browser;
+  let house: Holdover;
+  let watched: WatchedPage;
+  const args = ['--front-end-root', frontEnd.ok ? frontEnd.root : ''];
+  const start = (again: { dataDir?: string; port?: number } = {}) =>
+    startHoldover({ args, upstream, ...again });
+
+  beforeAll(async () => {
+    browser = await launchChromium(chromium.ok ? chromium.path : '');
+    house = await start();
+    watched = await openPage(browser, { folder: `official-${upstream}`, allowed: NO_FAULTS });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await house?.dispose();
+  });
+  afterEach(() => expect(watched.complaints()).toEqual([]));
+
+  return {
+    url: () => house.url,
+    ui: () => createUi(watched.page),
+    watched: () => watched,
+    async restart() {
+      const { dataDir, port } = house;
+      await house.kill9();
+      house = await start({ dataDir, port });
+    },
+  };
+}
+
+function loadsAndRuns({ url, ui, watched }: ReturnType<typeof useFrontEnd>): void {
+  test('it loads, is connected and has the nodes', async () => {
+    await ui().open(url());
+    await watched().picture('1-loaded');
+    await ui().closeTemplates();
+    expect(await ui().nodeTypes()).toEqual(
+      expect.arrayContaining(['LoadImage', 'SaveImage', 'ReactionDiffusion']),
+    );
+  });
+
+  test('a run shows its progress and previews, and then its picture', async () => {
+    await ui().load(growing({ steps: 200, side: 128, prefix: 'seen' }), 'seen');
+    await ui().run();
+    await ui().untilPreview(1);
+    await watched().picture('2-running');
+    await ui().untilPicture(9, /filename=seen_00001_\.png/);
+    await watched().picture('3-result');
+    const heard = await ui().heard();
+    expect(heard).toEqual(expect.arrayContaining(['status', 'progress_state', 'executed']));
+  });
+}
+
+describe.skipIf(notRun)(`the official front end on the embedded engine${notRun}`, () => {
+  const at = useFrontEnd('embedded');
+  const { url, ui, watched } = at;
+  loadsAndRuns(at);
+
+  test('a picture chosen in the dialog of its node is uploaded and used', async () => {
+    // Every v1 server has this picture, and a new node names it.
+    await uploadInput(url(), { name: 'example.png', bytes: await pngOf() });
+    await ui().load(loading('example.png', 'inverted'), 'upload');
+    await ui().choose(3, { name: 'mine.png', mimeType: 'image/png', buffer: await pngOf() });
+    await ui().untilPicture(3, /filename=mine\.png/);
+    await ui().run();
+    await ui().untilPicture(9, /filename=inverted_00001_\.png/);
+    await watched().picture('4-uploaded');
+  });
+
+  test('a picture dropped onto it is uploaded and shown', async () => {
+    await ui().drop('dropped.png', await pngOf({ r: 9, g: 99, b: 199 }));
+    await ui().untilPicture('LoadImage', /filename=dropped\.png/);
+    await watched().picture('5-dropped');
+  });
+
+  test('a run is cancelled by its button', async () => {
+    await ui().load(growing({ steps: 10_000, side: 128 }), 'endless');
+    await ui().run();
+    await ui().untilPreview(1);
+    await ui().cancel();
+    await expect.poll(() => ui().heard()).toContain('execution_interrupted');
+    await expect.poll(() => getJson(`${url()}/queue`)).toEqual(IDLE);
+    await watched().picture('6-cancelled');
+  });
+
+  test('what was saved, set and started is there after a reload', async () => {
+    await ui().save('my kept one');
+    await ui().hideMinimap();
+    await ui().run();
+    await ui().untilPreview(1);
+    await ui().open(url());
+    expect(await watched().page.getByTestId('minimap-container').count()).toBe(0);
+    await ui().untilActive(1);
+    await ui().showWorkflows();
+    await watched().page.getByText('my kept one').first().waitFor();
+    await watched().picture('7-reloaded');
+    await interrupt(url());
+    await ui().untilActive(0);
+  });
+
+  test('it connects again after a restart, and runs', async () => {
+    watched().allow(RESTARTED);
+    await at.restart();
+    await ui().untilConnectedAgain();
+    await ui().load(growing({ steps: 2, prefix: 'later' }), 'later');
+    await ui().run();
+    await ui().untilPicture(9, /filename=later_00001_\.png/);
+    await watched().picture('8-restarted');
+  });
+
+  test('what ran before and after the restart is shown', async () => {
+    await ui().open(url());
+    await ui().showAssets();
+    for (const name of [/seen_00001_/, /inverted_00001_/, /later_00001_/]) {
+      await ui().untilAsset(name);
+    }
+    await watched().picture('9-history');
+  });
+});
+
+describe.skipIf(notRun)(`the official front end in front of a remote upstream${notRun}`, () => {
+  const at = useFrontEnd('remote');
+  loadsAndRuns(at);
+
+  test('what ran is shown', async () => {
+    await at.ui().showAssets();
+    await at.ui().untilAsset(/seen_00001_/);
+    await at.watched().picture('4-history');
+  });
+});

@@ -1,0 +1,148 @@
+import { type Page } from 'playwright-core';
+import { type Allowed } from './chromium.ts';
+
+/** What the official front end also complains about on its own server. */
+export const NO_FAULTS: readonly Allowed[] = [
+  {
+    complaint: /userdata\/user\.css/,
+    why: 'nobody has written a style sheet: v1 answers 404, and its page asks all the same',
+  },
+  {
+    complaint: /404.*userdata\?dir=(workflows|subgraphs)&/,
+    why: 'the folder is made by the first save; until then v1 lists it with 404',
+  },
+  {
+    complaint: /404.*userdata\/(comfy\.templates\.json|workflows%2F\.index\.json)/,
+    why: 'the file is made by the first save',
+  },
+  {
+    complaint: /404.*filename=dropped\.png/,
+    why: 'the page shows what is dropped onto it before it has sent it',
+  },
+  {
+    complaint: /^failed: .* net::ERR_ABORTED$/,
+    why: 'the page itself gave the request up, at its reload',
+  },
+  {
+    complaint: /^console: .*TypeError: Failed to fetch/,
+    why: 'what the page says of such a request; one that the server fails is complained of by itself',
+  },
+  {
+    complaint: /https:\/\/api\.comfy\.org\//,
+    why: 'the page asks its maker for news, which the test machine may not reach',
+  },
+];
+
+/** While the server is away. */
+export const RESTARTED: Allowed = {
+  complaint:
+    /TypeError: Failed to fetch|ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED/,
+  why: 'the page calls a server that was killed, until it is there again',
+};
+
+declare const app: any;
+
+type File = { readonly name: string; readonly mimeType: string; readonly buffer: Buffer };
+
+/** The handles a person has on the official front end. */
+export function createUi(page: Page) {
+  return {
+    /** Opens or reloads it, until it can be used. */
+    async open(url: string) {
+      await page.goto(url);
+      await page.waitForFunction(() => (globalThis as any).app?.extensionManager?.setting);
+      await page.getByTestId('queue-button').waitFor();
+      await page.evaluate(listen);
+    },
+    /** A newcomer is shown templates first. */
+    async closeTemplates() {
+      const close = page.getByRole('button', { name: 'Close dialog' });
+      await close.click();
+      await close.waitFor({ state: 'detached' });
+    },
+    nodeTypes: (): Promise<string[]> =>
+      page.evaluate(() => Object.keys((globalThis as any).LiteGraph.registered_node_types)),
+    load: (graph: object, name: string) =>
+      page.evaluate(([g, n]) => app.loadApiJson(g, n), [graph, name] as const),
+    run: () => page.getByTestId('queue-button').click(),
+    cancel: () => page.getByRole('button', { name: 'Cancel current run' }).click(),
+    heard: (): Promise<string[]> => page.evaluate(() => (globalThis as any).heard),
+    untilPreview: (node: number) =>
+      page.waitForFunction((id) => {
+        const picture = app.graph.getNodeById(id)?.imgs?.[0];
+        return picture?.src.startsWith('blob:') && picture.naturalWidth > 0;
+      }, node),
+    untilPicture: (node: number | string, address: RegExp) =>
+      page.waitForFunction(
+        ([idOrType, source]) => {
+          const found =
+            app.graph.getNodeById(idOrType) ?? app.graph.findNodesByType(idOrType).at(-1);
+          const picture = found?.imgs?.[0];
+          return new RegExp(source).test(picture?.src) && picture.naturalWidth > 0;
+        },
+        [node, address.source] as const,
+      ),
+    async drop(name: string, bytes: Buffer) {
+      const carried = await page.evaluateHandle(
+        ([fileName, content]) => {
+          const transfer = new DataTransfer();
+          const picture = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
+          transfer.items.add(new File([picture], fileName, { type: 'image/png' }));
+          return transfer;
+        },
+        [name, bytes.toString('base64')] as const,
+      );
+      const at = { dataTransfer: carried, clientX: 700, clientY: 500 };
+      const canvas = page.locator('#graph-canvas');
+      await canvas.dispatchEvent('dragover', at);
+      await canvas.dispatchEvent('drop', at);
+    },
+    async choose(node: number, file: File) {
+      const dialog = page.waitForEvent('filechooser');
+      await page.evaluate((id) => {
+        const { widgets } = app.graph.getNodeById(id);
+        widgets.find(({ name }: { name: string }) => name === 'upload').callback();
+      }, node);
+      await (await dialog).setFiles(file);
+    },
+    async save(name: string) {
+      await page.keyboard.press('Control+s');
+      const field = page.getByRole('dialog').getByRole('textbox');
+      await field.fill(name);
+      await field.press('Enter');
+      await field.waitFor({ state: 'detached' });
+    },
+    async hideMinimap() {
+      await page.getByTestId('toggle-minimap-button').click();
+      await page.getByTestId('minimap-container').waitFor({ state: 'detached' });
+    },
+    untilConnectedAgain: () =>
+      page.waitForFunction(() => (globalThis as any).heard.includes('reconnected')),
+    untilActive: (count: number) => page.getByText(`${count} active`).first().waitFor(),
+    showWorkflows: () => page.getByTestId('workflows-tab-button').click(),
+    showAssets: () => page.getByTestId('assets-tab-button').click(),
+    untilAsset: (address: RegExp) =>
+      page.waitForFunction(
+        (source) =>
+          [...document.querySelectorAll('img')].some(
+            ({ src, naturalWidth }) => new RegExp(source).test(src) && naturalWidth > 0,
+          ),
+        address.source,
+      ),
+  };
+}
+
+/** Runs in the page: keeps the names of the server's messages. */
+function listen(): void {
+  const heard: string[] = [];
+  (globalThis as any).heard = heard;
+  const names = [
+    'status',
+    'progress',
+    'progress_state',
+    'executed',
+    'execution_interrupted',
+    'reconnected',
+  ];
+  for (const name of names) app.api.addEventListener(name, () => heard.push(name));
+}
