@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'http-server': [],
   trace: ['wire'],
   'data-dir': [],
+  redis: ['telemetry'],
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */

@@ -254,7 +254,7 @@ describe('without --front-end-root', () => {
     const paths = ['/', '/holdover', '/index.html', '/user.css', '/extensions'];
     const answers = await Promise.all(paths.map((path) => call(plain.url, path)));
     await plain.dispose();
-    expect(answers.map(({ status }) => status)).toEqual([200, 404, 404, 404, 200]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 404, 404, 200]);
     expect(answers[0]?.text).toContain('Holdover');
     expect(answers[4]?.text).toBe('[]');
   });

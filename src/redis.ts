@@ -1,0 +1,45 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import type { Logger } from './telemetry.ts';
+
+export type { Redis } from 'ioredis';
+
+type Options = Pick<RedisOptions, 'enableReadyCheck' | 'maxRetriesPerRequest'>;
+
+/** Connections to the one Redis (or Valkey) that several processes share. */
+export type RedisLinks = {
+  /** For commands; a command waits while the connection is away. */
+  readonly commands: Redis;
+  /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
+  connect(options?: Options): Redis;
+  /** Every key begins with this. */
+  readonly prefix: string;
+  close(): Promise<void>;
+};
+
+const RETRY_MS = { step: 50, last: 1000 } as const;
+
+/** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
+export function openRedis(url: string, { log }: { readonly log: Logger }): RedisLinks {
+  const open = new Set<Redis>();
+
+  function connect(options: Options = {}): Redis {
+    const redis = new Redis(url, {
+      maxRetriesPerRequest: null,
+      retryStrategy: (times) => Math.min(times * RETRY_MS.step, RETRY_MS.last),
+      ...options,
+    });
+    redis.on('error', (error) => log.warn({ reason: error.message }, 'redis cannot be reached'));
+    open.add(redis);
+    return redis;
+  }
+
+  return {
+    commands: connect(),
+    connect,
+    prefix: 'holdover:',
+    async close() {
+      for (const redis of open) redis.disconnect();
+      open.clear();
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A Redis of the tests' own, durable to the last answered command. */
+export type RedisServer = {
+  readonly url: string;
+  readonly port: number;
+  /** Dies at once; what it answered is on disk. */
+  kill9(): Promise<void>;
+  /** The same data on the same port. */
+  restart(): Promise<void>;
+  /** Answers nobody, and nobody is told. */
+  pause(): void;
+  resume(): void;
+  dispose(): Promise<void>;
+};
+
+const READY_WITHIN_MS = 15_000;
+
+/** Why tests over Redis do not run here; empty when they do. */
+export function redisMissing(): string {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    return '';
+  } catch {
+    return ' (NOT RUN: there is no redis-server on this machine)';
+  }
+}
+
+/** Starts one on a free port, with its data in a temporary folder. */
+export async function startRedis(): Promise<RedisServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'holdover-redis-'));
+  const port = await freePort();
+  let child = await start(port, dir);
+
+  async function kill9(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exit = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exit;
+  }
+
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    kill9,
+    async restart() {
+      await kill9();
+      child = await start(port, dir);
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    async dispose() {
+      await kill9();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function start(port: number, dir: string): Promise<ChildProcess> {
+  const settings = {
+    bind: '127.0.0.1',
+    port: String(port),
+    dir,
+    save: '',
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'maxmemory-policy': 'noeviction',
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+  const child = spawn('redis-server', args, { stdio: 'ignore' });
+  for (const deadline = Date.now() + READY_WITHIN_MS; Date.now() < deadline;) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`);
+    if (await answers(port)) return child;
+    await delay(50);
+  }
+  child.kill('SIGKILL');
+  throw new Error('redis-server did not answer');
+}
+
+/** A Redis that is still reading its file answers, but not with `PONG`. */
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    socket.write('PING\r\n');
+    const [reply] = (await once(socket, 'data')) as [Buffer];
+    return reply.toString().startsWith('+PONG');
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
