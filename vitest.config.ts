@@ -12,6 +12,8 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // Most of the time is other processes starting and clocks running out, not this one at work.
+    maxWorkers: 3,
     projects: [
       { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
       {
