@@ -2,7 +2,7 @@ import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { type RemoteDeps, type RemoteJobs, createRemoteJobs } from '../../src/v2/client.ts';
 import type { RemoteLimits } from '../../src/v2/limits.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -74,4 +74,16 @@ export async function tempDir(): Promise<string> {
   const dir = await mkdtemp(path.join(tmpdir(), 'holdover-remote-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   return dir;
+}
+
+/** However busy the machine is. */
+export const PATIENT = { timeout: 15_000, interval: 5 };
+
+/** Resolves once the client has asked so many times. */
+export async function asked(
+  upstream: HostileV2,
+  route: Parameters<HostileV2['requests']>[0],
+  times: number,
+): Promise<void> {
+  await vi.waitUntil(() => upstream.requests(route).length >= times, PATIENT);
 }

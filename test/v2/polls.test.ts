@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { fault, output } from '../support/hostile-v2.ts';
 import { collect, value, words } from '../support/jobs.ts';
-import { CALLER, CANARY, openRemote } from './open.ts';
+import { CALLER, CANARY, asked, openRemote } from './open.ts';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const DONE = { status: 'succeeded', outputs: [output()] };
@@ -20,14 +20,14 @@ describe('without a stream', () => {
     const { upstream, remote } = await openPolled();
     const { id } = upstream.addJob();
     const listening = collect(remote, id, CALLER);
-    await sleep(120);
+    await asked(upstream, 'get', 2);
     upstream.change(id, {
       status: 'running',
       progress: { value: 0.5, nodes_done: 1, nodes_total: 2 },
     });
-    await sleep(120);
+    await asked(upstream, 'get', upstream.requests('get').length + 2);
     upstream.change(id, { outputs: [output()] });
-    await sleep(120);
+    await asked(upstream, 'get', upstream.requests('get').length + 2);
     upstream.change(id, {
       status: 'succeeded',
       outputs: [output(), output({ id: 'o2', node_id: '5' })],
@@ -62,7 +62,7 @@ describe('without a stream', () => {
     const { upstream, remote } = await openPolled();
     const { id } = upstream.addJob({ status: 'running' });
     const listening = collect(remote, id, CALLER);
-    await sleep(60);
+    await asked(upstream, 'get', 2);
     upstream.always('get', fault.reset());
     await sleep(200);
     upstream.always('get', (exchange) => exchange.honestly());
@@ -79,7 +79,7 @@ describe('without a stream', () => {
     const { upstream, remote } = await openPolled();
     const { id } = upstream.addJob({ status: 'running' });
     const listening = collect(remote, id, CALLER);
-    await sleep(60);
+    await asked(upstream, 'get', 2);
     upstream.once('get', hook, hook);
     upstream.change(id, DONE);
     expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);
@@ -89,7 +89,7 @@ describe('without a stream', () => {
     const { upstream, remote } = await openPolled({ refusedPauseMs: 300 });
     const ids = [1, 2, 3].map(() => upstream.addJob({ status: 'running' }).id);
     const listening = ids.map((id) => collect(remote, id, CALLER));
-    await sleep(60);
+    await asked(upstream, 'get', 3);
     upstream.always('get', fault.refuse(401, 'unauthorized'));
     await sleep(50);
     const before = upstream.requests('get').length;
@@ -163,7 +163,7 @@ describe('an account that has to pause', () => {
     const { upstream, remote } = await openPolled();
     const ids = [1, 2, 3, 4].map(() => upstream.addJob({ status: 'running' }).id);
     const listening = ids.map((id) => collect(remote, id, CALLER));
-    await sleep(60);
+    await asked(upstream, 'get', 8);
     upstream.always('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
     await sleep(40);
     const before = upstream.requests('get').length;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/wire/jobs.ts';
 import { type Hook, error, fault, frame, output, startSse } from '../support/hostile-v2.ts';
 import { collect, value, words } from '../support/jobs.ts';
-import { CALLER, type Opened, openRemote } from './open.ts';
+import { CALLER, type Opened, PATIENT, asked, openRemote } from './open.ts';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const STATUS = {
@@ -58,7 +58,7 @@ describe('the end of a job', () => {
     const { upstream, remote } = opened;
     const id = running(opened);
     upstream.always('events', fault.sse(STATUS.running + STATUS.succeeded));
-    setTimeout(() => upstream.change(id, { status: 'failed' }), 150);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, { status: 'failed' }));
     expect(statuses(await collect(remote, id, CALLER))).toEqual([
       'status running',
       'status failed',
@@ -74,7 +74,7 @@ describe('the end of a job', () => {
     const { upstream, remote } = opened;
     upstream.once('events', fault.sse(STATUS.running + frame('error', data), 'hold'));
     const id = running(opened);
-    setTimeout(() => upstream.change(id, DONE), 80);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
     expect(statuses(await collect(remote, id, CALLER))).toEqual([
       'status running',
       'status succeeded',
@@ -142,7 +142,7 @@ describe('a stream that breaks', () => {
       const { upstream, remote } = opened;
       const id = running(opened);
       upstream.once('events', fault.sse(`${STATUS.running}event: status\ndata: {"sta`, end));
-      setTimeout(() => upstream.change(id, DONE), 80);
+      void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
       const events = await collect(remote, id, CALLER);
       expect(statuses(events)).toEqual(['status running', 'status succeeded']);
       expect(upstream.requests('events').length).toBeGreaterThan(1);
@@ -169,7 +169,7 @@ describe('a stream that breaks', () => {
     const { upstream, remote } = opened;
     const id = running(opened);
     upstream.always('events', fault.drip(30));
-    setTimeout(() => upstream.change(id, DONE), 100);
+    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
     expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
   });
 
@@ -187,7 +187,7 @@ describe('a stream that breaks', () => {
       }
     });
     const id = running(opened);
-    setTimeout(() => upstream.change(id, DONE), 100);
+    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
     expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
     expect(sent).toBeLessThan(64_000);
   });
@@ -330,7 +330,7 @@ describe('who shares what', () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;
     const id = running(opened);
-    setTimeout(() => upstream.change(id, DONE), 60);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
     await Promise.all([
       collect(remote, id, CALLER),
       collect(remote, id, { user: 'ben', credential: 'key-of-ben' }),
@@ -361,7 +361,8 @@ describe('not enough streams', () => {
     const ids = Array.from({ length: 20 }, () => upstream.addJob({ status: 'running' }).id);
     upstream.always('events', holdUntilDone);
     const listening = ids.map((id) => collect(remote, id, CALLER));
-    setTimeout(() => ids.forEach((id) => upstream.change(id, DONE)), 200);
+    await expect.poll(() => upstream.streams.open, PATIENT).toBe(6);
+    for (const id of ids) upstream.change(id, DONE);
     for (const events of await Promise.all(listening)) {
       expect(statuses(events).at(-1)).toBe('status succeeded');
     }
@@ -377,7 +378,8 @@ describe('not enough streams', () => {
         : holdUntilDone(exchange),
     );
     const listening = ids.map((id) => collect(remote, id, CALLER));
-    setTimeout(() => ids.forEach((id) => upstream.change(id, DONE)), 250);
+    await asked(upstream, 'events', 3);
+    for (const id of ids) upstream.change(id, DONE);
     for (const events of await Promise.all(listening)) {
       expect(statuses(events).at(-1)).toBe('status succeeded');
     }
@@ -413,7 +415,9 @@ describe('not enough streams', () => {
     upstream.always('events', hook);
     for (const _job of [1, 2]) {
       const id = running(opened);
-      setTimeout(() => upstream.change(id, { ...DONE, progress: { value: 1 } }), 60);
+      const polls = upstream.requests('get').length + 2;
+      const done = { ...DONE, progress: { value: 1 } };
+      void asked(upstream, 'get', polls).then(() => upstream.change(id, done));
       const events = await collect(remote, id, CALLER);
       expect(words(events)).toEqual(['status running', 'output 9', 'status succeeded']);
     }
@@ -425,7 +429,7 @@ describe('not enough streams', () => {
     const { upstream, remote } = opened;
     upstream.once('events', fault.refuse(501, 'not_implemented'));
     const id = running(opened);
-    setTimeout(() => upstream.change(id, DONE), 250);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
     await collect(remote, id, CALLER);
     expect(upstream.requests('events')).toHaveLength(2);
   });
