@@ -7,6 +7,7 @@ import { createV2Routes } from './engine/http.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
+import { createMetrics, named } from './metrics.ts';
 import { openEmbeddedModels } from './models/embedded.ts';
 import type { ModelRouter } from './models/router.ts';
 import { ALL_NODES } from './nodes/library.ts';
@@ -55,22 +56,25 @@ export async function startServer(
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
   const live = createLive(house);
+  house.metrics.watch({ ...house, ...live });
   const app = createApp({
     guard: house.guard,
     authenticate: house.authenticate,
     corsOrigin: config.corsOrigin,
     log: house.log,
+    count: house.metrics.count,
     trace: house.trace.run,
     within: house.journal.within,
-    frontEnd: house.frontEnd?.serve,
+    frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
     ...surface(house, live, await firstNumber(house.ledger)),
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await live.submissions.resume();
   house.upstream.start();
   house.definitions.start();
+  const { onUpgrade } = house.metrics;
   const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
-  server.on('upgrade', createUpgrade({ ...house, ...live, ...config }));
+  server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade }));
   const port = await listen(server, config);
   log.info(
     { port, version: house.version, dataDir: house.dir.root, upstream: shownUpstream(config) },
@@ -136,6 +140,7 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
   const trace = createTrace();
   const keyring = createKeyring();
   const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
+  const metrics = createMetrics({ version: packageVersion(), config, identify });
   return {
     config,
     log,
@@ -150,8 +155,9 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     upstream,
     keyring,
     trace,
+    metrics,
     version: packageVersion(),
-    jobs: trace.watch(upstream.jobs),
+    jobs: trace.watch(upstream.jobs, metrics.onAnswer),
     definitions,
     objectInfo: definitions.info,
     features,
@@ -175,6 +181,7 @@ function submissionsOf(house: House): Submissions {
   const isRemote = config.upstream.kind === 'remote';
   return openSubmissions({
     ...house,
+    onEnded: house.metrics.onEnded,
     mayBeAnothers: isRemote,
     needsOwner: upstream.needsOwner,
     historyLimit: config.historyLimit,
@@ -199,18 +206,22 @@ function surface(house: House, live: ReturnType<typeof createLive>, first: numbe
     quota: createUploadQuota(UPLOAD_ROOM),
     callerOf: house.keyring.callerOf,
   };
+  const page = homePage({
+    version: house.version,
+    upstream: shownUpstream(config),
+    path: house.frontEnd ? '/holdover' : '/',
+  });
   return {
     open: [
-      healthRoutes({ jobs: house.upstream.jobs }),
-      homePage({
-        version: house.version,
-        upstream: shownUpstream(config),
-        path: house.frontEnd ? '/holdover' : '/',
-      }),
-      signedViews(files),
-      ...sameAddressV2(house),
-      ...(live.models ? [live.models.middleware] : []),
-      ...(live.passThrough ? [live.passThrough.v2, live.passThrough.router] : []),
+      named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
+      house.metrics.serve,
+      named('/holdover', page),
+      named('/view', signedViews(files)),
+      ...sameAddressV2(house).map((v2) => named('/api/v2/*', v2)),
+      ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
+      ...(live.passThrough
+        ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
+        : []),
     ],
     routes: [
       ...promptRoutes({

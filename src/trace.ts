@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { JobApi } from './wire/jobs.ts';
+import type { JobApi, Result } from './wire/jobs.ts';
 
 /** How each call on the port reads as a v2 request. */
 const V2_CALLS = {
@@ -19,12 +19,23 @@ const V2_CALLS = {
   health: 'GET /api/v2/health',
 } as const satisfies Record<keyof JobApi, string>;
 
+/** A call on the port that has come back. */
+export type AnsweredCall = {
+  /** The v2 operation it stands for. */
+  readonly operation: (typeof V2_CALLS)[keyof JobApi];
+  /** `broken`: there is no answer, something of our own or of the connection gave way. */
+  readonly outcome: 'ok' | '4xx' | '5xx' | 'broken';
+  readonly ms: number;
+};
+
+type OnAnswer = (call: AnsweredCall) => void;
+
 /** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
 export type Trace = {
   /** Runs a request; v2 calls made within it are noted in the list it gets. */
   readonly run: <T>(act: (calls: readonly string[]) => T) => T;
-  /** The same port, with every call noted. */
-  watch(jobs: JobApi): JobApi;
+  /** The same port, with every call noted, and its outcome told to whoever counts. */
+  watch(jobs: JobApi, onAnswer?: OnAnswer): JobApi;
 };
 
 export function createTrace(): Trace {
@@ -34,14 +45,39 @@ export function createTrace(): Trace {
       const calls: string[] = [];
       return storage.run(calls, () => act(calls));
     },
-    watch: (jobs) =>
+    watch: (jobs, onAnswer) =>
       new Proxy(jobs, {
         get(target, name, receiver) {
-          if (typeof name === 'string' && name in V2_CALLS) {
-            storage.getStore()?.push(V2_CALLS[name as keyof JobApi]);
-          }
-          return Reflect.get(target, name, receiver) as unknown;
+          const member = Reflect.get(target, name, receiver) as unknown;
+          if (typeof name !== 'string' || !(name in V2_CALLS)) return member;
+          const operation = V2_CALLS[name as keyof JobApi];
+          storage.getStore()?.push(operation);
+          const call = (member as Call).bind(receiver);
+          return onAnswer ? counted(call, operation, onAnswer) : member;
         },
       }),
   };
+}
+
+type Call = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+function counted(call: Call, operation: AnsweredCall['operation'], onAnswer: OnAnswer): Call {
+  return async (...args) => {
+    const startedAt = performance.now();
+    const note = (outcome: AnsweredCall['outcome']): void =>
+      onAnswer({ operation, outcome, ms: performance.now() - startedAt });
+    try {
+      const answer = await call(...args);
+      note(outcomeOf(answer));
+      return answer;
+    } catch (error) {
+      note('broken');
+      throw error;
+    }
+  };
+}
+
+function outcomeOf(answer: Result<unknown>): AnsweredCall['outcome'] {
+  if (answer.ok) return 'ok';
+  return answer.error.status >= 500 ? '5xx' : '4xx';
 }

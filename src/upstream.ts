@@ -16,6 +16,8 @@ export type OpenUpstream = {
   readonly admits: (caller: Caller) => Promise<boolean>;
   /** Whether jobs can be looked after before their owner has called: keys are never stored. */
   readonly needsOwner: (user: string) => boolean;
+  /** Event streams it holds open elsewhere. */
+  readonly openStreams: () => number;
   /** From now on jobs may run. */
   start(): void;
   close(): Promise<void>;
@@ -47,6 +49,7 @@ async function openEmbedded({ config, log, library, ledger, dir }: Deps): Promis
     jobs: engine,
     admits: async () => true,
     needsOwner: () => false,
+    openStreams: () => 0,
     start: () => engine.start(),
     close: () => engine.close(),
   };
@@ -76,6 +79,7 @@ function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): OpenUp
   return {
     jobs: remote,
     admits: (caller) => remote.admits(caller),
+    openStreams: () => remote.facts().openStreams,
     needsOwner: (user) => key === undefined && user !== keylessUser,
     start: () => {},
     close: () => remote.close(),

@@ -24,6 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   body: ['spool'],
   'http-server': [],
   trace: ['wire'],
+  metrics: ['trace'],
   'data-dir': [],
   redis: ['telemetry'],
 };

@@ -17,6 +17,8 @@ type Deps = {
   readonly open: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
+  /** Sees every request before all others, and its answer after them. */
+  readonly count?: Koa.Middleware | undefined;
   /** Runs a request and lists the v2 calls made within it. */
   readonly trace: <T>(act: (calls: readonly string[]) => T) => T;
   /** Lines logged within are about this user. */
@@ -29,6 +31,7 @@ type Deps = {
 export function createApp(deps: Deps): Koa {
   const app = new Koa();
   const router = routerOf(deps.routes);
+  if (deps.count) app.use(deps.count);
   app.use(linger);
   app.use(observe(deps));
   app.use(renderErrors(deps.log));

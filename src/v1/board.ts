@@ -34,6 +34,9 @@ export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets'> & {
   startedAtMs: number | null;
 };
 
+/** `waiting`: no job of it is known yet; `ending`: the job is over, its history is being written. */
+export type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
+
 /** All live prompts, by user: what `/queue` shows and `queue_remaining` counts. */
 export type Board = {
   add(prompt: LivePrompt): void;
@@ -42,6 +45,8 @@ export type Board = {
   /** In the order they will run. */
   of(user: string): readonly LivePrompt[];
   readonly count: (user: string) => number;
+  /** How many of all users' are in which state. */
+  census(): Readonly<Record<PromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
   /** What `/queue` calls running: what runs, else the oldest that has a job. */
   running(user: string): readonly LivePrompt[];
@@ -63,6 +68,11 @@ export function createBoard(): Board {
     has: (prompt) => users.get(prompt.caller.user)?.has(prompt) ?? false,
     of,
     count: (user) => users.get(user)?.size ?? 0,
+    census() {
+      const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
+      for (const theirs of users.values()) for (const prompt of theirs) counts[stateOf(prompt)]++;
+      return counts;
+    },
     // The newest one: v1 lets a client use an id again while the first is live. A prompt that
     // waited for its job answers to its own id and to the job's.
     find: (user, id) =>
@@ -86,6 +96,12 @@ export function isWaiting({ status }: Pick<LivePrompt, 'status'>): boolean {
 /** Whether nothing of it is left to run or to stop. */
 export function isOver({ status }: Pick<LivePrompt, 'status'>): boolean {
   return status !== undefined && IS_TERMINAL[status];
+}
+
+function stateOf(prompt: LivePrompt): PromptState {
+  if (prompt.status === undefined) return 'waiting';
+  if (isOver(prompt)) return 'ending';
+  return prompt.status === 'queued' ? 'queued' : 'running';
 }
 
 /** Lower number first; the sort keeps equal ones as they came, which is how the engine runs them. */

@@ -39,6 +39,8 @@ export type FollowerDeps = {
   readonly log: Logger;
   readonly now: () => number;
   readonly historyLimit: number;
+  /** Hears how each prompt ended, in v1's word. */
+  readonly onEnded?: (statusWord: string) => void;
 };
 
 type Feed = Promise<Result<AsyncIterable<JobEvent>>>;

@@ -31,6 +31,10 @@ export type Hub = {
   /** Says something to the sockets of this id, if there are any. */
   tell(user: string, clientId: string, message: V1Message): void;
   count(user?: string): number;
+  /** Bytes that wait for sockets to swallow them. */
+  backlogBytes(): number;
+  /** Previews no socket got, since the start. */
+  droppedFrames(): number;
   /** Whether a socket is there for a prompt of this client; of no client: any socket of the user. */
   listens(user: string, clientId: string | null): boolean;
   close(): void;
@@ -47,6 +51,7 @@ export function createHub(deps: {
   const sessions = new Map<string, Set<Session>>();
   const channels = new Map<string, Set<Channel>>();
   const retiring = new Map<Channel, NodeJS.Timeout>();
+  let droppedFrames = 0;
   const keepalive = setInterval(keepAlive, 1000);
   const pinger = setInterval(() => each(sessions, (session) => session.ping()), PING_MS);
   keepalive.unref();
@@ -86,6 +91,7 @@ export function createHub(deps: {
         serverFlags: deps.serverFlags,
         now,
         onClose: () => drop(sessions, user, session),
+        onDrop: () => droppedFrames++,
       });
       session.sendText(statusText(user, sid));
       for (const channel of channels.get(user) ?? []) {
@@ -121,6 +127,12 @@ export function createHub(deps: {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;
       return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
     },
+    backlogBytes() {
+      let bytes = 0;
+      each(sessions, (session) => (bytes += session.backlogBytes()));
+      return bytes;
+    },
+    droppedFrames: () => droppedFrames,
     listens(user, clientId) {
       const theirs = [...(sessions.get(user) ?? [])];
       return theirs.some(({ sid, watches }) => watches || clientId === null || sid === clientId);

@@ -22,6 +22,8 @@ export type Outbox = {
   /** Whether somebody of this user waits already: who comes later has to wait, too. */
   isBusy(user: string): boolean;
   hasRoom(user: string): boolean;
+  /** Letters of all users. */
+  depth(): number;
   put(letter: Letter, waitMs?: number): void;
   /** Takes a waiting prompt out; false when it is not there, or on its way upstream. */
   withdraw(prompt: LivePrompt): boolean;
@@ -126,6 +128,7 @@ export function createOutbox(deps: Deps): Outbox {
 
   return {
     isBusy: (user) => (queues.get(user)?.letters.length ?? 0) > 0,
+    depth: () => [...queues.values()].reduce((sum, { letters }) => sum + letters.length, 0),
     hasRoom: (user) => (queues.get(user)?.letters.length ?? 0) < deps.limit,
     put(letter, waitMs = 0) {
       const { user } = letter.prompt.caller;

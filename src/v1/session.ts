@@ -35,6 +35,8 @@ export type Session = {
   sendPreview(promptId: string, frame: Buffer): void;
   /** A preview still waiting belongs to a node that is over. */
   forgetPreview(promptId: string): void;
+  /** What the socket has not swallowed yet, a preview that waits for room included. */
+  backlogBytes(): number;
   ping(): void;
   close(code: number): void;
 };
@@ -46,6 +48,8 @@ type Options = {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
+  /** A preview will never be sent: a newer one or the end of its node came first. */
+  readonly onDrop?: () => void;
 };
 
 export function createSession(ws: WebSocket, options: Options): Session {
@@ -67,12 +71,14 @@ export function createSession(ws: WebSocket, options: Options): Session {
     sendText,
     sendBinary: send,
     sendPreview(promptId, frame) {
-      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) waiting = { promptId, frame };
-      else ws.send(frame, sendWaiting);
+      if (ws.bufferedAmount <= PREVIEW_BACKLOG_BYTES) return ws.send(frame, sendWaiting);
+      dropWaiting();
+      waiting = { promptId, frame };
     },
     forgetPreview(promptId) {
-      if (waiting?.promptId === promptId) waiting = undefined;
+      if (waiting?.promptId === promptId) dropWaiting();
     },
+    backlogBytes: () => ws.bufferedAmount + (waiting?.frame.length ?? 0),
     ping() {
       if (!alive) return ws.terminate();
       alive = false;
@@ -95,6 +101,11 @@ export function createSession(ws: WebSocket, options: Options): Session {
       swallowedAtMs = now();
       sendWaiting();
     });
+  }
+
+  function dropWaiting(): void {
+    if (waiting) options.onDrop?.();
+    waiting = undefined;
   }
 
   function sendWaiting(): void {

@@ -12,7 +12,10 @@ import { readWhole } from './whole-file.ts';
 /** Says a prompt's effects on its channel, and writes its history before v1's last word. */
 export type Speaker = { say(effect: Effect, state: ProgressState): Promise<void> };
 
-export type SpeakerDeps = Pick<FollowerDeps, 'jobs' | 'ledger' | 'board' | 'hub' | 'log'>;
+export type SpeakerDeps = Pick<
+  FollowerDeps,
+  'jobs' | 'ledger' | 'board' | 'hub' | 'log' | 'onEnded'
+>;
 
 /** A disk that is full now may have room later; the outcome is kept until then. */
 const REWRITE_MS = 1000;
@@ -24,7 +27,9 @@ export function createSpeaker(deps: SpeakerDeps, prompt: LivePrompt): Speaker {
 
   async function end(effect: Effect & { kind: 'end' }, state: ProgressState): Promise<void> {
     // Most clients read the history in the same breath as v1's last frame.
-    await persist(() => ledger.prompts.finish(prompt.key, outcomeOf(prompt, state)));
+    const outcome = outcomeOf(prompt, state);
+    await persist(() => ledger.prompts.finish(prompt.key, outcome));
+    deps.onEnded?.(outcome.statusWord);
     board.remove(prompt);
     hub.status(user);
     channel.send({ kind: 'json', message: effect.closing });

@@ -15,6 +15,8 @@ import { createSender } from './send.ts';
 export type Submissions = {
   readonly acceptor: Acceptor;
   readonly cancel: Cancel;
+  /** Accepted prompts that wait for the upstream to have room. */
+  readonly outboxDepth: () => number;
   /** Takes up what an earlier process left; once, before anybody calls. */
   resume(): Promise<void>;
   close(): Promise<void>;
@@ -44,6 +46,7 @@ export function openSubmissions(given: Deps): Submissions {
   return {
     acceptor: createAcceptor({ ...deps, rewriter }),
     cancel: createCancel(deps),
+    outboxDepth: () => outbox.depth(),
     resume: () => resumePrompts(deps),
     async close() {
       pursuit.close();

@@ -22,6 +22,8 @@ type Deps = {
   readonly log: Logger;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
+  /** Hears what each upgrade was answered; 101 is a socket. */
+  readonly onUpgrade?: (status: number) => void;
 };
 
 /** A plain `GET /ws`: v1 says 400 in words, so that a wrong client is told what is missing. */
@@ -45,17 +47,24 @@ export function createUpgrade(
     ...PIECES,
     perMessageDeflate: false,
   });
+  const refuse = (socket: Duplex, status: number): void => {
+    deps.onUpgrade?.(status);
+    answer(socket, status);
+  };
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy());
     void judge(deps, request).then(
       (verdict) => {
-        if ('status' in verdict) return answer(socket, verdict.status);
+        if ('status' in verdict) return refuse(socket, verdict.status);
         // Frames are small and each one matters at once.
-        server.handleUpgrade(request, socket, head, (ws) => deps.hub.attach(ws, verdict));
+        server.handleUpgrade(request, socket, head, (ws) => {
+          deps.onUpgrade?.(101);
+          deps.hub.attach(ws, verdict);
+        });
       },
       (error: unknown) => {
         deps.log.error({ err: error }, 'upgrade failed');
-        answer(socket, 500);
+        refuse(socket, 500);
       },
     );
   };
