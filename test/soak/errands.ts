@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import sharp from 'sharp';
+import { flat, growing, loading } from '../support/workflows.ts';
+
+/** One prompt of the load, and what must come of it. */
+export type Errand = {
+  readonly index: number;
+  /** Of its output files, and of no other prompt's. */
+  readonly prefix: string;
+  readonly graph: object;
+  /** A file its workflow reads, to be uploaded first. */
+  readonly upload?: { readonly name: string; readonly bytes: Buffer };
+  readonly end: 'execution_success' | 'execution_error';
+};
+
+const PICTURE = { small: 48, large: 512 } as const;
+
+/** The mix: half are quick, the others stream previews, read an upload, or fail at a broken one. */
+export async function errandOf(index: number): Promise<Errand> {
+  const prefix = `soak-${index}`;
+  const plain = { index, prefix, end: 'execution_success' } as const;
+  const turn = index % 20;
+  if (turn === 19) return withUpload(plain, randomBytes(2000), 'execution_error');
+  if (turn === 18) return withUpload(plain, await noise(PICTURE.large));
+  if (turn >= 14) return withUpload(plain, await noise(PICTURE.small));
+  if (turn >= 10) {
+    const size = { steps: 12, side: turn === 10 ? 192 : 64 };
+    return { ...plain, graph: growing({ ...size, seed: index, prefix }) };
+  }
+  return { ...plain, graph: flat({ color: index, prefix }) };
+}
+
+function withUpload(
+  errand: Omit<Errand, 'graph'>,
+  bytes: Buffer,
+  end: Errand['end'] = errand.end,
+): Errand {
+  const name = `${errand.prefix}.png`;
+  return { ...errand, end, upload: { name, bytes }, graph: loading(name, errand.prefix) };
+}
+
+function noise(side: number): Promise<Buffer> {
+  const raw = { width: side, height: side, channels: 3 } as const;
+  return sharp(randomBytes(side * side * 3), { raw })
+    .png({ compressionLevel: 0 })
+    .toBuffer();
+}

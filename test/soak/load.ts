@@ -1,0 +1,135 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { entryOf, uploadInput } from '../support/client-help.ts';
+import type { Holdover } from '../support/holdover.ts';
+import { postPrompt } from '../support/v1-client.ts';
+import { type Ear, type EarOptions, openEar } from './ear.ts';
+import { type Errand, errandOf } from './errands.ts';
+
+/** How much is asked of a server, and how fast. */
+export type Size = {
+  readonly jobs: number;
+  readonly sockets: number;
+  readonly users: number;
+  /** Over so long; 0: as fast as `atOnce` allows. */
+  readonly spreadMs: number;
+  /** Prompts on their way at a time. */
+  readonly atOnce: number;
+  /** A prompt that takes longer is missing. */
+  readonly patienceMs: number;
+};
+
+/** A prompt that was accepted, and whose socket should have heard its end. */
+export type Sent = Errand & { readonly promptId: string; readonly key: string; readonly ear: Ear };
+
+/** What a load has done so far; `problems` are what no client may see. */
+export type Load = {
+  readonly sent: Sent[];
+  readonly ears: readonly Ear[];
+  readonly problems: string[];
+  /** Posts everything; resolves when all that was sent has ended or is missing. */
+  run(): Promise<void>;
+  close(): void;
+};
+
+/** One in so many reads slowly. */
+const SLOW_EVERY = 10;
+/** Sockets that never read beside one that does, so that nothing of theirs is lost for good. */
+const ASLEEP = 5;
+/** They are replaced: the server hangs up on those that do not answer its pings. */
+const ASLEEP_MS = 40_000;
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
+
+export async function openLoad(house: Holdover, size: Size): Promise<Load> {
+  const keys = Array.from({ length: size.users }, (_, i) => `soak-key-${i}`);
+  const keyOf = (index: number): string => keys[index % keys.length] ?? '';
+  const { wsUrl, url } = house;
+  const seat = (index: number, reads: EarOptions['reads']) =>
+    openEar({ wsUrl, clientId: `soak-${index}`, key: keyOf(index), reads });
+  const ears = await Promise.all(
+    Array.from({ length: size.sockets }, (_, i) =>
+      seat(i, i % SLOW_EVERY === SLOW_EVERY - 1 ? 'slowly' : 'at once'),
+    ),
+  );
+  const asleep = new Set<Ear>();
+  const problems: string[] = [];
+  const sent: Sent[] = [];
+  const live = new Set<Promise<void>>();
+
+  async function changeSleepers(): Promise<void> {
+    const before = [...asleep];
+    asleep.clear();
+    for (const ear of before) ear.close();
+    for (let i = 0; i < Math.min(ASLEEP, size.sockets); i++) asleep.add(await seat(i, 'asleep'));
+  }
+
+  async function send(index: number): Promise<void> {
+    const errand = await errandOf(index);
+    const ear = ears[index % ears.length];
+    if (ear === undefined) throw new Error('no sockets');
+    const key = keyOf(index % ears.length);
+    const headers = { 'X-API-Key': key };
+    const { upload, graph } = errand;
+    if (upload) {
+      const placed = await uploadInput(url, upload, headers);
+      if (placed.name !== upload.name) problems.push(`${errand.prefix}: upload is ${placed.name}`);
+    }
+    const body = { prompt: graph, client_id: ear.clientId };
+    const answer = await postPrompt(url, body, { headers });
+    if (answer.status !== 200) return void problems.push(`${errand.prefix}: ${answer.status}`);
+    const prompt: Sent = { ...errand, promptId: answer.body.prompt_id, key, ear };
+    sent.push(prompt);
+    if (!(await ear.closed(prompt.promptId, size.patienceMs))) return;
+    problems.push(...(await readFiles(url, prompt)));
+  }
+
+  return {
+    sent,
+    ears,
+    problems,
+    async run() {
+      const startedAt = performance.now();
+      await changeSleepers();
+      const night = setInterval(() => void changeSleepers().catch(() => {}), ASLEEP_MS);
+      for (let index = 0; index < size.jobs; index++) {
+        const dueMs = (index / size.jobs) * size.spreadMs - (performance.now() - startedAt);
+        if (dueMs > 0) await delay(dueMs);
+        while (live.size >= size.atOnce) await Promise.race(live);
+        const task = send(index)
+          .catch((error: unknown) => void problems.push(`soak-${index}: ${String(error)}`))
+          .finally(() => live.delete(task));
+        live.add(task);
+      }
+      await Promise.all(live);
+      clearInterval(night);
+    },
+    close() {
+      for (const ear of [...ears, ...asleep]) ear.close();
+    },
+  };
+}
+
+/** As a client does in the breath v1's last word arrives: history, then its files. */
+export async function readFiles(url: string, prompt: Sent): Promise<string[]> {
+  const { prefix, key, end } = prompt;
+  const headers = { 'X-API-Key': key };
+  const entry = await entryOf(url, prompt.promptId, headers);
+  if (entry === undefined) return [`${prefix}: no history entry at its end`];
+  const files: any[] = Object.values(entry.outputs).flatMap((node: any) => node.images ?? []);
+  const expected = end === 'execution_success' ? 1 : 0;
+  if (files.length !== expected) return [`${prefix}: ${files.length} files`];
+  const answers = await Promise.all(files.map((file) => readFile(url, { file, headers })));
+  return answers.flatMap(({ status, bytes }, i) => {
+    const isIt = status === 200 && bytes.subarray(0, 4).equals(PNG);
+    const isOwn = String(files[i].filename).startsWith(`${prefix}_`);
+    return isIt && isOwn ? [] : [`${prefix}: file ${files[i].filename} answers ${status}`];
+  });
+}
+
+async function readFile(
+  url: string,
+  asked: { readonly file: any; readonly headers: Record<string, string> },
+): Promise<{ status: number; bytes: Buffer }> {
+  const { headers } = asked;
+  const response = await fetch(`${url}/view?${new URLSearchParams(asked.file)}`, { headers });
+  return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+}

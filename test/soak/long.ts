@@ -1,0 +1,106 @@
+// `npm run soak`: ten minutes of everything at once on each upstream. Accounts must add up, and a
+// process may hold at the end what it held after its first minute. Not in CI.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { type Footprint, footprint } from '../support/invariants.ts';
+import { unaccounted } from './accounts.ts';
+import { UPSTREAMS, openHouses } from './houses.ts';
+import { type Load, type Size, openLoad } from './load.ts';
+import { type Verdict, judge } from './verdict.ts';
+import { type Watch, watch } from './watch.ts';
+
+const MINUTE_MS = 60_000;
+const SIZE: Size = {
+  jobs: 2000,
+  sockets: 200,
+  users: 20,
+  spreadMs: 10 * MINUTE_MS,
+  atOnce: 400,
+  patienceMs: 3 * MINUTE_MS,
+};
+const REPORTS = new URL('../../test-output/soak/', import.meta.url).pathname;
+/** Idle connections live for 80 seconds. */
+const CALM_MS = 100_000;
+const LEFT = { files: 3, sockets: 8 } as const;
+
+test.each(UPSTREAMS)(
+  '2 000 prompts, 200 sockets, uploads and slow readers for ten minutes: %s',
+  async (upstream) => {
+    const houses = await openHouses(upstream);
+    try {
+      const base = mapOf(houses.processes, footprint);
+      const load = await openLoad(houses.front, SIZE);
+      const watches = mapOf(houses.processes, watch);
+      await load.run();
+      for (const one of Object.values(watches)) one.stop();
+      const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, MINUTE_MS));
+      const accounts = await unaccounted(houses.front, load, SIZE.jobs);
+      load.close();
+      await delay(CALM_MS);
+      const left = mapOf(houses.processes, footprint);
+      const problems = [
+        ...accounts,
+        ...Object.values(verdicts).flatMap((verdict) => verdict.problems),
+        ...remains({ base, left }),
+      ];
+      report(upstream, { load, verdicts, watches, base, left, problems });
+      expect(problems).toEqual([]);
+    } finally {
+      await houses.dispose();
+    }
+  },
+  30 * MINUTE_MS,
+);
+
+type Named<T> = Readonly<Record<string, T>>;
+
+function mapOf<T, U>(named: Named<T>, act: (value: T, name: string) => U): Named<U> {
+  return Object.fromEntries(Object.entries(named).map(([name, one]) => [name, act(one, name)]));
+}
+
+/** What is still open when everybody has gone. */
+function remains(seen: { base: Named<Footprint>; left: Named<Footprint> }): string[] {
+  return Object.entries(seen.left).flatMap(([name, { files, sockets }]) => {
+    const before = seen.base[name];
+    const isMore =
+      before === undefined ||
+      files > before.files + LEFT.files ||
+      sockets > before.sockets + LEFT.sockets;
+    return isMore ? [`${name}: ${files} files and ${sockets} sockets are left open`] : [];
+  });
+}
+
+function report(
+  upstream: string,
+  run: {
+    load: Load;
+    verdicts: Named<Verdict>;
+    watches: Named<Watch>;
+    base: Named<Footprint>;
+    left: Named<Footprint>;
+    problems: readonly string[];
+  },
+): void {
+  const { load, verdicts, watches, base, left, problems } = run;
+  const previews = load.ears.reduce((sum, ear) => sum + ear.previews(), 0);
+  const samples = mapOf(watches, (one) => one.samples);
+  const figures = { upstream, size: SIZE, accepted: load.sent.length, previews, verdicts };
+  mkdirSync(REPORTS, { recursive: true });
+  const written = { ...figures, base, left, problems, node: process.version, samples };
+  writeFileSync(`${REPORTS}${upstream}.json`, JSON.stringify(written, undefined, 1));
+  console.log(`\n${upstream}: ${load.sent.length} prompts, ${previews} previews heard`);
+  console.table(
+    Object.entries(verdicts).flatMap(([process, { first, last }]) => [
+      { process, when: 'after the first minute', ...first },
+      { process, when: 'at the end of the load', ...last },
+      { process, when: 'when all have gone', ...shown(left[process]) },
+    ]),
+  );
+  for (const problem of problems) console.log(`- ${problem}`);
+}
+
+function shown(seen: Footprint | undefined): object {
+  const rssMb = Math.round((seen?.rssBytes ?? Number.NaN) / 1024 / 102.4) / 10;
+  return { rssMb, files: seen?.files, sockets: seen?.sockets };
+}

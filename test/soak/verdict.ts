@@ -1,0 +1,53 @@
+import { type Sample, median } from './watch.ts';
+
+/** A process after its first minute and at the end of the load, and what of that is too much. */
+export type Verdict = {
+  readonly first: Figures;
+  readonly last: Figures;
+  readonly problems: readonly string[];
+};
+
+type Figures = {
+  readonly rssMb: number;
+  readonly heapMb: number;
+  readonly files: number;
+  readonly sockets: number;
+  readonly resources: number;
+};
+
+/** Samples around each of the two moments, so that one collection of garbage does not decide. */
+const WINDOW_MS = 30_000;
+const RSS_GROWTH = 1.1;
+/** Connections come and go with what is on its way at the moment. */
+const MORE = { files: 3, sockets: 24, resources: 24 } as const;
+
+export function judge(name: string, samples: readonly Sample[], warmUpMs: number): Verdict {
+  const endMs = samples.at(-1)?.atMs ?? 0;
+  const first = figuresOf(samples, warmUpMs);
+  const last = figuresOf(samples, endMs - WINDOW_MS);
+  const problems: string[] = [];
+  if (!(last.rssMb <= first.rssMb * RSS_GROWTH)) {
+    problems.push(`${name}: ${last.rssMb} MB at the end, ${first.rssMb} MB after the first minute`);
+  }
+  for (const kind of ['files', 'sockets', 'resources'] as const) {
+    if (last[kind] <= first[kind] + MORE[kind]) continue;
+    problems.push(`${name}: ${last[kind]} ${kind} at the end, ${first[kind]} after a minute`);
+  }
+  return { first, last, problems };
+}
+
+function figuresOf(samples: readonly Sample[], fromMs: number): Figures {
+  const some = samples.filter(({ atMs }) => atMs >= fromMs && atMs <= fromMs + WINDOW_MS);
+  const megabytes = (bytes: number) => Math.round((bytes / 1024 / 1024) * 10) / 10;
+  return {
+    rssMb: megabytes(median(some, ({ rssBytes }) => rssBytes)),
+    heapMb: megabytes(median(some, ({ heapBytes }) => heapBytes)),
+    files: median(some, ({ files }) => files),
+    sockets: median(some, ({ sockets }) => sockets),
+    resources: median(some, ({ resources }) => total(resources)),
+  };
+}
+
+function total(resources: Readonly<Record<string, number>>): number {
+  return Object.values(resources).reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,52 @@
+import type { Holdover } from '../support/holdover.ts';
+import { footprint } from '../support/invariants.ts';
+import { scrape } from '../support/scrape.ts';
+
+/** What one process holds at one moment. */
+export type Sample = {
+  readonly atMs: number;
+  readonly rssBytes: number;
+  readonly files: number;
+  readonly sockets: number;
+  /** What keeps its event loop going (`process.getActiveResourcesInfo`), by kind. */
+  readonly resources: Readonly<Record<string, number>>;
+  readonly heapBytes: number;
+  readonly backlogBytes: number;
+  readonly droppedFrames: number;
+};
+
+/** A process being watched from the outside. */
+export type Watch = { readonly samples: readonly Sample[]; stop(): void };
+
+const EVERY_MS = 2500;
+
+export function watch(house: Holdover): Watch {
+  const samples: Sample[] = [];
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    sampleOf(house, performance.now() - startedAt).then(
+      (sample) => samples.push(sample),
+      () => {},
+    );
+  }, EVERY_MS);
+  return { samples, stop: () => clearInterval(timer) };
+}
+
+async function sampleOf(house: Holdover, atMs: number): Promise<Sample> {
+  const { text, of } = await scrape(house.url);
+  const kinds = text.matchAll(/^nodejs_active_resources\{type="(\w+)"\} (\d+)$/gm);
+  return {
+    atMs,
+    ...footprint(house),
+    resources: Object.fromEntries([...kinds].map(([, kind, count]) => [kind, Number(count)])),
+    heapBytes: of('nodejs_heap_size_used_bytes'),
+    backlogBytes: of('holdover_websocket_backlog_bytes'),
+    droppedFrames: of('holdover_websocket_dropped_frames_total'),
+  };
+}
+
+/** The middle of what some samples say. */
+export function median(samples: readonly Sample[], read: (sample: Sample) => number): number {
+  const values = samples.map(read).toSorted((a, b) => a - b);
+  return values[Math.floor(values.length / 2)] ?? Number.NaN;
+}
