@@ -1,29 +1,39 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { type Command, Redis as IoRedis, type RedisOptions } from 'ioredis';
 import type { Logger } from './telemetry.ts';
 
 export type { Redis } from 'ioredis';
 
-type Options = Pick<RedisOptions, 'enableReadyCheck' | 'maxRetriesPerRequest'>;
+type Options = Pick<
+  RedisOptions,
+  'enableReadyCheck' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
+>;
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
 export type RedisLinks = {
   /** For commands; a command waits while the connection is away. */
-  readonly commands: Redis;
+  readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
-  connect(options?: Options): Redis;
+  connect(options?: Options): IoRedis;
   /** Every key begins with this. */
   readonly prefix: string;
   close(): Promise<void>;
 };
 
+/** The library sends a command that timed out all the same, once Redis is back. */
+class Client extends IoRedis {
+  override sendCommand(command: Command, ...more: [stream?: never]): unknown {
+    return command.isSettled ? command.promise : super.sendCommand(command, ...more);
+  }
+}
+
 const RETRY_MS = { step: 50, last: 1000 } as const;
 
 /** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
 export function openRedis(url: string, { log }: { readonly log: Logger }): RedisLinks {
-  const open = new Set<Redis>();
+  const open = new Set<IoRedis>();
 
-  function connect(options: Options = {}): Redis {
-    const redis = new Redis(url, {
+  function connect(options: Options = {}): IoRedis {
+    const redis = new Client(url, {
       maxRetriesPerRequest: null,
       retryStrategy: (times) => Math.min(times * RETRY_MS.step, RETRY_MS.last),
       ...options,

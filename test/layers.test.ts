@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   nodes: ['wire'],
   translate: ['wire'],
-  ledger: ['wire'],
+  ledger: ['wire', 'redis', 'telemetry'],
   engine: ['wire', 'nodes', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v1: ['wire', 'translate', 'ledger', 'telemetry', 'spool', 'multipart', 'body'],
   v2: ['wire', 'telemetry', 'spool'],

@@ -1,0 +1,91 @@
+import type { FileRow, FileStore, SettingStore } from './ledger.ts';
+import { type Link, idsOf, own } from './redis-link.ts';
+import { type Columns, createTable, token } from './redis-table.ts';
+
+const COLUMNS: Columns<FileRow> = {
+  user: 'text',
+  type: 'text',
+  subfolder: 'text',
+  filename: 'text',
+  assetId: 'text',
+  hash: 'text',
+  sizeBytes: 'number',
+  contentType: 'text',
+  modifiedAtMs: 'number',
+};
+
+/** v1 file names and the assets behind them. */
+export function fileStore(link: Link): FileStore {
+  const table = createTable<FileRow>(link, 'file', COLUMNS);
+  const lua = link.scripts('files', { put, claim, remove });
+  return {
+    put: (row) => link.write(() => lua.put(idOf(row.user, row), token(), ...table.fields(row))),
+    claim: async (row) =>
+      (await link.ask(() => lua.claim(idOf(row.user, row), token(), ...table.fields(row)))) === 1,
+    get: (user, name) => table.get(idOf(user, name)),
+    byAsset: (user, assetId) => table.first(`files:asset:${own(user, assetId)}`),
+    async list(user, type) {
+      const index = `${link.prefix}files:list:${own(user, type)}`;
+      const members = await link.read(() => link.redis.zrevrange(index, 0, -1));
+      return table.rows(idsOf(members));
+    },
+    remove: (user, name) => link.write(() => lua.remove(idOf(user, name), token())),
+  };
+}
+
+/** Front end settings, a hash for each user. */
+export function settingStore({ redis, prefix, scripts, read, write }: Link): SettingStore {
+  const lua = scripts('settings', { all: `return call('HGETALL', P .. 'settings:' .. ARGV[1])` });
+  return {
+    async all(user) {
+      const flat = (await read(() => lua.all(user))) as Buffer[];
+      const texts = flat.map(String);
+      return Object.fromEntries(
+        texts.flatMap((id, i) => (i % 2 === 0 ? [[id, texts[i + 1] ?? '']] : [])),
+      );
+    },
+    merge: async (user, settings) => {
+      const pairs = Object.entries(settings).flat();
+      if (pairs.length > 0) await write(() => redis.hset(`${prefix}settings:${user}`, ...pairs));
+    },
+  };
+}
+
+function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): string {
+  return own(user, own(name.type, own(name.subfolder, name.filename)));
+}
+
+/** What removing an asset needs too. */
+export const FILES_COMMON = `
+local function file(id) return P .. 'file:' .. id end
+local function unlist(id)
+  local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'seq')
+  if not r[1] then return end
+  call('ZREM', P .. 'files:list:' .. own(r[1], r[2]), member(r[4], id))
+  call('ZREM', P .. 'files:asset:' .. own(r[1], r[3]), id)
+end
+local function store(id, token)
+  local seq = next()
+  set(file(id), 3)
+  call('HSET', file(id), 'seq', seq, 'token', token)
+  local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'modifiedAtMs')
+  if r[3] == '' then return end
+  call('ZADD', P .. 'files:list:' .. own(r[1], r[2]), r[4], member(seq, id))
+  call('ZADD', P .. 'files:asset:' .. own(r[1], r[3]), seq, id)
+end
+`;
+
+const put = `${FILES_COMMON}
+unlist(ARGV[1])
+call('UNLINK', file(ARGV[1]))
+store(ARGV[1], ARGV[2])`;
+
+const claim = `${FILES_COMMON}
+local id, token = ARGV[1], ARGV[2]
+if call('EXISTS', file(id)) == 0 then store(id, token) end
+return call('HGET', file(id), 'token') == token and 1 or 0`;
+
+const remove = `${FILES_COMMON}
+if not once(ARGV[2]) then return end
+unlist(ARGV[1])
+call('UNLINK', file(ARGV[1]))`;

@@ -1,0 +1,129 @@
+const COMMON = `
+local function at(key) return P .. 'prompt:' .. key end
+local function value(key, name) return call('HGET', at(key), name) end
+local function crowd(user)
+  local n = call('ZCARD', P .. 'prompts:done:' .. user)
+  if n > 0 then call('ZADD', P .. 'prompts:crowd', n, user)
+  else call('ZREM', P .. 'prompts:crowd', user) end
+end
+local function wake(key, user)
+  local seq = value(key, 'seq')
+  call('ZADD', P .. 'prompts:live', seq, key)
+  call('ZADD', P .. 'prompts:live:' .. user, seq, key)
+end
+local function rest(key, user)
+  call('ZREM', P .. 'prompts:live', key)
+  call('ZREM', P .. 'prompts:live:' .. user, key)
+end
+local function name(key)
+  local r = call('HMGET', at(key), 'user', 'promptId', 'jobId', 'seq')
+  call('ZADD', P .. 'prompts:id:' .. own(r[1], r[2]), r[4], key)
+  if r[3] then call('ZADD', P .. 'prompts:job:' .. own(r[1], r[3]), r[4], key) end
+end
+local function unname(key)
+  local r = call('HMGET', at(key), 'user', 'promptId', 'jobId')
+  call('ZREM', P .. 'prompts:id:' .. own(r[1], r[2]), key)
+  if r[3] then call('ZREM', P .. 'prompts:job:' .. own(r[1], r[3]), key) end
+end
+local function finished(key, user)
+  rest(key, user)
+  local done = P .. 'prompts:done:' .. user
+  if not call('ZSCORE', done, key) then call('ZADD', done, next(), key) end
+  crowd(user)
+end
+local function forget(key)
+  local user = value(key, 'user')
+  if not user then return end
+  unname(key)
+  rest(key, user)
+  call('ZREM', P .. 'prompts:done:' .. user, key)
+  call('ZREM', P .. 'prompts:numbers', key)
+  crowd(user)
+  call('UNLINK', at(key))
+end
+`;
+
+/** Beyond this a number is a client's way of saying last or first, and no count. */
+const HIGHEST_COUNTED = 1e9;
+
+const insert = `${COMMON}
+local token, key = ARGV[1], ARGV[2]
+if call('EXISTS', at(key)) == 1 then
+  if value(key, 'token') == token then return end
+  return redis.error_reply('TAKEN prompts.key must be unique')
+end
+local seq = next()
+set(at(key), 3)
+call('HSET', at(key), 'seq', seq, 'token', token)
+local r = call('HMGET', at(key), 'user', 'state', 'number')
+name(key)
+if r[2] == 'done' then finished(key, r[1]) else wake(key, r[1]) end
+local number = math.abs(tonumber(r[3]))
+if number <= ${HIGHEST_COUNTED} then
+  call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
+end`;
+
+const setState = `${COMMON}
+local key, state = ARGV[1], ARGV[2]
+local was = value(key, 'state')
+if was and was ~= 'done' then call('HSET', at(key), 'state', state) end`;
+
+const change = `${COMMON}
+local key = ARGV[1]
+if value(key, 'user') then set(at(key), 2) end`;
+
+// Told twice, the second time another process may have finished it.
+const attach = `${COMMON}
+local key = ARGV[1]
+local was = value(key, 'state')
+if not was or was == 'done' then return end
+unname(key)
+set(at(key), 2)
+name(key)`;
+
+// Told twice, it keeps its place in history.
+const finish = `${COMMON}
+local key = ARGV[1]
+local user = value(key, 'user')
+if not user then return end
+set(at(key), 2)
+finished(key, user)`;
+
+const remove = `${COMMON}
+forget(ARGV[1])`;
+
+const deleteHistory = `${COMMON}
+local user = ARGV[1]
+for i = 2, #ARGV do
+  for _, key in ipairs(call('ZRANGE', P .. 'prompts:id:' .. own(user, ARGV[i]), 0, -1)) do
+    if value(key, 'state') == 'done' then forget(key) end
+  end
+end`;
+
+const clearHistory = `${COMMON}
+for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. ARGV[1], 0, -1)) do forget(key) end`;
+
+const pruneHistory = `${COMMON}
+local limit = tonumber(ARGV[1])
+for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:crowd', '(' .. ARGV[1], '+inf')) do
+  local keys = call('ZRANGE', P .. 'prompts:done:' .. user, 0, -1 - limit)
+  for _, key in ipairs(keys) do forget(key) end
+end`;
+
+const highestNumber = `
+local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
+return found[2] or '-1'`;
+
+/** Every act of the prompt store, whole or not at all. */
+export const PROMPT_SCRIPTS = {
+  insert,
+  setState,
+  change,
+  attach,
+  finish,
+  remove,
+  deleteHistory,
+  clearHistory,
+  pruneHistory,
+  highestNumber,
+};

@@ -1,0 +1,80 @@
+import type { PromptOutline, PromptRow, PromptStore } from './ledger.ts';
+import { type Link, own } from './redis-link.ts';
+import { PROMPT_SCRIPTS } from './redis-prompts-lua.ts';
+import { type Columns, createTable, token } from './redis-table.ts';
+
+const COLUMNS: Columns<PromptRow> = {
+  key: 'text',
+  user: 'text',
+  promptId: 'text',
+  jobId: 'text',
+  number: 'number',
+  clientId: 'text',
+  createdAtMs: 'number',
+  graphJson: 'text',
+  extraDataJson: 'text',
+  targetsJson: 'text',
+  state: 'text',
+  intentJson: 'text',
+  cancelAskedAtMs: 'number',
+  entryJson: 'text',
+  statusWord: 'text',
+  startedAtMs: 'number',
+  endedAtMs: 'number',
+};
+
+const OUTLINE = [
+  'key',
+  'promptId',
+  'statusWord',
+  'createdAtMs',
+  'startedAtMs',
+  'endedAtMs',
+] as const satisfies readonly (keyof PromptOutline)[];
+
+/** The prompts of v1, live and done. */
+export function promptStore(link: Link): PromptStore {
+  const table = createTable<PromptRow>(link, 'prompt', COLUMNS);
+  const lua = link.scripts('prompts', PROMPT_SCRIPTS);
+  const { write, read, redis, prefix } = link;
+  const ids = (index: string, from: number, to: number): Promise<string[]> =>
+    read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
+  const done = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
+    table.rows(await ids(`done:${user}`, from, to));
+  return {
+    insert: (row) => write(() => lua.insert(token(), row.key, ...table.fields(row))),
+    setState: (key, state) => write(() => lua.setState(key, state)),
+    askCancel: (key, atMs) =>
+      write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
+    attach: (key, patch) =>
+      write(() => lua.attach(key, ...table.fields({ ...only(patch), state: 'live' }))),
+    remove: (key) => write(() => lua.remove(key)),
+    finish: (key, outcome) =>
+      write(() => lua.finish(key, ...table.fields({ ...outcome, state: 'done' }))),
+    async live(user) {
+      const rows = await table.rows(await ids(user === undefined ? 'live' : `live:${user}`, 0, -1));
+      return rows.filter(({ state }) => state !== 'done');
+    },
+    find: (user, promptId) => table.last(`prompts:id:${own(user, promptId)}`),
+    findByJob: (user, jobId) => table.first(`prompts:job:${own(user, jobId)}`),
+    async history(user, { maxItems, offset }) {
+      if (maxItems !== undefined && maxItems <= 0) return [];
+      // v1 takes the newest when only a maximum is given; a negative offset counts as none.
+      if (maxItems !== undefined && (offset === undefined || offset < 0))
+        return done(user, { from: -maxItems });
+      const from = Math.max(0, offset ?? 0);
+      return done(user, { from, ...(maxItems !== undefined && { to: from + maxItems - 1 }) });
+    },
+    outlines: async (user) => table.rows(await ids(`done:${user}`, 0, -1), OUTLINE),
+    get: table.get,
+    deleteHistory: (user, promptIds) => write(() => lua.deleteHistory(user, ...promptIds)),
+    clearHistory: (user) => write(() => lua.clearHistory(user)),
+    pruneHistory: (limit) => write(() => lua.pruneHistory(limit)),
+    highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
+  };
+}
+
+/** Callers may hand over more than is asked for. */
+function only({ promptId, jobId, graphJson, targetsJson }: Parameters<PromptStore['attach']>[1]) {
+  return { promptId, jobId, graphJson, targetsJson };
+}

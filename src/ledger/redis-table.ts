@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import type { Argument, Link } from './redis-link.ts';
+
+type Kind = 'text' | 'number' | 'flag' | 'bytes';
+
+/** Property of a row → how it is kept. */
+export type Columns<Row> = { readonly [name in keyof Row]: Kind };
+
+/** Rows of one kind, each a hash; what is null has no field. */
+export type Table<Row> = {
+  /** What the scripts' `set` takes: of a whole row, or of a change to one. */
+  fields(values: Partial<Row>): Argument[];
+  /** Of what a script read with `HMGET` and the names given. */
+  decode(values: unknown, names?: readonly (keyof Row & string)[]): Row | undefined;
+  readonly get: (id: string) => Promise<Row | undefined>;
+  /** The row an index has first, or last. */
+  first(index: string): Promise<Row | undefined>;
+  last(index: string): Promise<Row | undefined>;
+  /** In the order asked for, without those that are gone. */
+  rows(ids: readonly string[], names?: readonly (keyof Row & string)[]): Promise<Row[]>;
+  readonly names: readonly (keyof Row & string)[];
+};
+
+type Cell = string | Uint8Array | null;
+
+/** Redis does nothing else while it reads these: few enough to be over at once. */
+const ROWS_AT_A_TIME = 100;
+
+/** Tells the second arrival of a command, after a lost connection, from another's. */
+export function token(): string {
+  return randomUUID();
+}
+
+export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>): Table<Row> {
+  type Name = keyof Row & string;
+  const names = Object.keys(columns) as Name[];
+  const scripts = link.scripts(kind, { rows: ROWS, at: AT });
+
+  function cell(name: Name, value: unknown): Argument {
+    if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
+    if (typeof value === 'boolean') return value ? '1' : '';
+    return value instanceof Uint8Array ? Buffer.from(value) : String(value);
+  }
+
+  function decode(values: unknown, asked: readonly Name[] = names): Row | undefined {
+    const cells = values as readonly Cell[] | null;
+    if (!cells || cells[0] === null) return undefined;
+    const entries = asked.map((name, i) => [name, valueOf(columns[name], cells[i] ?? null)]);
+    return Object.fromEntries(entries) as Row;
+  }
+
+  async function at(index: string, place: number): Promise<Row | undefined> {
+    return decode(await link.read(() => scripts.at(kind, index, place, ...names)));
+  }
+
+  async function rows(ids: readonly string[], asked: readonly Name[] = names): Promise<Row[]> {
+    const chunks: Promise<unknown>[] = [];
+    for (let i = 0; i < ids.length; i += ROWS_AT_A_TIME) {
+      const some = ids.slice(i, i + ROWS_AT_A_TIME);
+      chunks.push(link.read(() => scripts.rows(kind, asked.length, ...asked, ...some)));
+    }
+    const found = (await Promise.all(chunks)).flat() as unknown[];
+    return found.flatMap((values) => decode(values, asked) ?? []);
+  }
+
+  return {
+    names,
+    decode,
+    rows,
+    fields(values) {
+      const given = names.filter((name) => values[name] !== undefined);
+      const kept = given.filter((name) => values[name] !== null);
+      const gone = given.filter((name) => values[name] === null);
+      return [kept.length, ...kept.flatMap((name) => [name, cell(name, values[name])]), ...gone];
+    },
+    get: async (id) => (await rows([id]))[0],
+    first: (index) => at(index, 0),
+    last: (index) => at(index, -1),
+  };
+}
+
+function valueOf(kind: Kind, cell: Cell): unknown {
+  if (cell === null || kind === 'bytes') return cell;
+  const text = cell.toString();
+  if (kind === 'text') return text;
+  return kind === 'number' ? Number(text) : text === '1';
+}
+
+const ROWS = `
+local kind, n, out = ARGV[1], tonumber(ARGV[2]), {}
+local names = {unpack(ARGV, 3, n + 2)}
+for i = n + 3, #ARGV do
+  out[#out + 1] = call('HMGET', P .. kind .. ':' .. ARGV[i], unpack(names))
+end
+return out`;
+
+const AT = `
+local kind, index, place = ARGV[1], ARGV[2], ARGV[3]
+local id = call('ZRANGE', P .. index, place, place)[1]
+if not id then return false end
+return call('HMGET', P .. kind .. ':' .. id, unpack(ARGV, 4))`;

@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Redis, RedisLinks } from '../redis.ts';
+import type { Ledger } from './ledger.ts';
+import { assetStore } from './redis-assets.ts';
+import { fileStore, settingStore } from './redis-files.ts';
+import { jobStore, keyStore } from './redis-jobs.ts';
+import { createLink } from './redis-link.ts';
+import { modelCallStore, replayStore } from './redis-models.ts';
+import { promptStore } from './redis-prompts.ts';
+
+type Options = {
+  readonly links: RedisLinks;
+  /** How long a call waits for a Redis that is away. */
+  readonly patienceMs?: number;
+};
+
+const PATIENCE_MS = 20_000;
+/** What is still to be written when a process stops waits for Redis no longer than this. */
+const CLOSE_WITHIN_MS = 5000;
+
+/**
+ * Opens the ledger in the Redis of these links, which many processes may share. One Redis or Valkey,
+ * no cluster: scripts make their keys from what they read.
+ */
+export function openRedisLedger({ links, patienceMs = PATIENCE_MS }: Options): Ledger {
+  // A connection that is silent for half of that time is given up, and what it owes is sent again.
+  const redis = links.connect({ commandTimeout: patienceMs, socketTimeout: patienceMs / 2 });
+  const link = createLink(redis, links.prefix);
+  return {
+    prompts: promptStore(link),
+    files: fileStore(link),
+    jobs: jobStore(link),
+    assets: assetStore(link),
+    keys: keyStore(link),
+    settings: settingStore(link),
+    replays: replayStore(link),
+    modelCalls: modelCallStore(link),
+    close: () => close(redis),
+  };
+}
+
+async function close(redis: Redis): Promise<void> {
+  if (redis.status === 'end') return;
+  const inTime = new AbortController();
+  // It is answered after everything that was sent before it.
+  const quit = redis.quit().catch(() => {});
+  const late = delay(CLOSE_WITHIN_MS, undefined, { signal: inTime.signal }).catch(() => {});
+  await Promise.race([quit, late]);
+  inTime.abort();
+  redis.disconnect();
+}
