@@ -9,6 +9,7 @@ import {
   type VIEW_MODES,
 } from './config/flags.ts';
 import { frontEndRoot } from './config/front-end.ts';
+import { type LedgerSource, ledgerSource } from './config/ledger.ts';
 import { type ModelSettings, modelSettings } from './config/models.ts';
 import { Refused } from './config/refused.ts';
 import { type Tls, tlsOf } from './config/tls.ts';
@@ -29,6 +30,7 @@ export type Config = {
   /** Prompts of one user that may wait for the upstream to have room. */
   readonly outboxLimit: number;
   readonly dataDir: string;
+  readonly ledger: LedgerSource;
   readonly maxUploadBytes: number;
   /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
   readonly corsOrigin: string | undefined;
@@ -114,6 +116,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     objectInfo: objectInfoSource(flags.objectInfo),
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
+    ledger: ledgerSource(flags.ledger),
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     corsOrigin: cors === true ? '*' : originOf(cors),
     logLevel: flags.logLevel,

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where things are below `--data-dir`. */
@@ -14,35 +14,88 @@ export type DataDir = {
   readonly secret: Buffer;
 };
 
+/** A ledger that several processes use with one data directory. */
+export type SharedLedger = {
+  /** Tells it from others. */
+  readonly id: string;
+  /** Of all processes; `proposal` becomes it when there is none yet. */
+  readonly secret: (proposal: Buffer) => Promise<Buffer>;
+};
+
 const SECRET_BYTES = 32;
 
+/** For one process that has it alone. */
 export function openDataDir(root: string): DataDir {
-  const spool = join(root, 'spool');
+  prepare(root);
+  refuseFilesOfOthers(root, undefined);
+  rmSync(ownerFile(root), { force: true });
+  return { ...placesIn(root), secret: secretIn(root) };
+}
+
+/** For one of several processes. */
+export async function shareDataDir(root: string, ledger: SharedLedger): Promise<DataDir> {
+  prepare(root);
+  refuseFilesOfOthers(root, ledger.id);
+  own(root, ledger.id);
+  // Who goes on with the data of a single process keeps its users and its links.
+  const proposal = existsSync(secretFile(root)) ? secretIn(root) : randomBytes(SECRET_BYTES);
+  return { ...placesIn(root), secret: await ledger.secret(proposal) };
+}
+
+function prepare(root: string): void {
   try {
-    mkdirSync(spool, { recursive: true, mode: 0o700 });
+    mkdirSync(join(root, 'spool'), { recursive: true, mode: 0o700 });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`--data-dir ${root} cannot be used: ${reason}`, { cause: error });
   }
-  const userData = join(root, 'userdata');
+}
+
+function placesIn(root: string): Omit<DataDir, 'secret'> {
   return {
     root,
     database: join(root, 'holdover.db'),
-    spool,
-    userData,
+    spool: join(root, 'spool'),
+    userData: join(root, 'userdata'),
     objectInfo: join(root, 'object-info'),
-    secret: secretIn(root),
   };
 }
 
+/** Says which shared ledger knows the blobs here; without it, the database beside them does. */
+function ownerFile(root: string): string {
+  return join(root, 'ledger.id');
+}
+
+function own(root: string, ledgerId: string): void {
+  const path = ownerFile(root);
+  const isOurs = existsSync(path) && readFileSync(path, 'utf8') === ledgerId;
+  if (!isOurs) writeWhole(path, ledgerId);
+}
+
+/** Whole or not at all: who is killed half-way leaves no file that nobody can use. */
+function writeWhole(path: string, content: string | Buffer): void {
+  const fresh = `${path}.${randomUUID()}`;
+  writeFileSync(fresh, content, { mode: 0o600, flush: true });
+  renameSync(fresh, path);
+}
+
+/** The engine removes blobs its ledger does not know: with a wrong one it would remove them all. */
+function refuseFilesOfOthers(root: string, ledgerId: string | undefined): void {
+  if (!existsSync(join(root, 'blobs'))) return;
+  const path = ownerFile(root);
+  const owner = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+  if (owner === ledgerId) return;
+  const whose = owner === undefined ? 'the database in it' : 'another --ledger';
+  throw new Error(`--data-dir ${root} has files that belong to ${whose}: use another folder`);
+}
+
+function secretFile(root: string): string {
+  return join(root, 'secret.key');
+}
+
 function secretIn(root: string): Buffer {
-  const path = join(root, 'secret.key');
-  if (!existsSync(path)) {
-    // Whole or not at all: a process killed half-way leaves no key that nobody can use.
-    const fresh = `${path}.new`;
-    writeFileSync(fresh, randomBytes(SECRET_BYTES), { mode: 0o600, flush: true });
-    renameSync(fresh, path);
-  }
+  const path = secretFile(root);
+  if (!existsSync(path)) writeWhole(path, randomBytes(SECRET_BYTES));
   const secret = readFileSync(path);
   if (secret.length !== SECRET_BYTES) {
     throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);

@@ -38,7 +38,12 @@ export function openRedis(url: string, { log }: { readonly log: Logger }): Redis
       retryStrategy: (times) => Math.min(times * RETRY_MS.step, RETRY_MS.last),
       ...options,
     });
-    redis.on('error', (error) => log.warn({ reason: error.message }, 'redis cannot be reached'));
+    let isAway = false;
+    redis.on('ready', () => (isAway = false));
+    redis.on('error', (error: NodeJS.ErrnoException) => {
+      if (!isAway) log.warn({ reason: error.message || error.code }, 'redis cannot be reached');
+      isAway = true;
+    });
     open.add(redis);
     return redis;
   }

@@ -2,11 +2,9 @@ import type { RequestListener } from 'node:http';
 import type Koa from 'koa';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
-import { openDataDir } from './data-dir.ts';
 import { createV2Routes } from './engine/http.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { openSqliteLedger } from './ledger/sqlite.ts';
 import { createMetrics, named } from './metrics.ts';
 import { openEmbeddedModels } from './models/embedded.ts';
 import type { ModelRouter } from './models/router.ts';
@@ -14,6 +12,7 @@ import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
 import { type PassThrough, createPassThrough } from './passthrough/passthrough.ts';
+import { openStore } from './store.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
@@ -92,7 +91,7 @@ export async function startServer(
       live.passThrough?.close();
       await house.definitions.close();
       await house.upstream.close();
-      await house.ledger.close();
+      await house.store.close();
       server.closeAllConnections();
     },
   };
@@ -108,8 +107,8 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
   });
   const journal = createJournal({ now, onEntry: logFeed.push });
   const log = journal.watch(operatorsLog);
-  const dir = openDataDir(config.dataDir);
-  const ledger = openSqliteLedger({ path: dir.database });
+  const store = await openStore(config, log);
+  const { dir, ledger } = store;
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
   const board = createBoard();
   const hub = createHub({
@@ -148,6 +147,7 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     logFeed,
     frontEnd: config.frontEndRoot === undefined ? undefined : createFrontEnd(config.frontEndRoot),
     now,
+    store,
     dir,
     ledger,
     board,

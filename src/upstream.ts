@@ -1,4 +1,3 @@
-import { mkdirSync, rmSync } from 'node:fs';
 import type { Config, Upstream } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { type EngineDeps, createEngine } from './engine/engine.ts';
@@ -43,7 +42,7 @@ export async function openUpstream(deps: Deps): Promise<OpenUpstream> {
 
 async function openEmbedded({ config, log, library, ledger, dir }: Deps): Promise<OpenUpstream> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
-  const base = { ledger, dataDir: dir.root, log, clock: Date.now, limits };
+  const base = { ledger, dataDir: dir.root, spoolDir: dir.spool, log, clock: Date.now, limits };
   const engine = await createEngine({ ...library, ...base });
   return {
     jobs: engine,
@@ -58,9 +57,6 @@ async function openEmbedded({ config, log, library, ledger, dir }: Deps): Promis
 function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): OpenUpstream {
   const { log, dir, isWatched, keylessUser } = deps;
   const { url, key, assetMode, labels, streams } = upstream;
-  // Whatever lies there belonged to a process that is dead.
-  rmSync(dir.spool, { recursive: true, force: true });
-  mkdirSync(dir.spool, { recursive: true, mode: 0o700 });
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },

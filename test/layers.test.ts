@@ -26,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   trace: ['wire'],
   metrics: ['trace'],
   'data-dir': [],
+  'spool-dir': [],
   redis: ['telemetry'],
 };
 
@@ -33,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const INTERFACE_ONLY = ['engine', 'v1', 'models'];
 
 /** They assemble the rest. */
-const KNOWS_EVERYONE = new Set(['server', 'upstream', 'main', 'demo']);
+const KNOWS_EVERYONE = new Set(['server', 'store', 'upstream', 'main', 'demo']);
 
 const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))

@@ -22,6 +22,7 @@ export type Flags = {
   outboxLimit: number;
   objectInfo: string;
   dataDir: string;
+  ledger: string;
   maxUploadSize: number;
   enableCorsHeader?: string | true;
   logLevel: (typeof LOG_LEVELS)[number];
@@ -88,6 +89,10 @@ export const OPTIONS: readonly Option[] = [
     'node definitions: a file, a URL, "embedded", or "auto" (the upstream, else embedded)',
   ).default('auto'),
   setting('--data-dir <DIR>', 'where everything is kept').default('./data'),
+  setting(
+    '--ledger <URL>',
+    '"sqlite" in the data directory, or redis://… shared by several processes',
+  ).default('sqlite'),
   setting('--max-upload-size <MB>', 'largest request body')
     .default(100)
     .argParser(decimal({ min: 0.001, max: 1_000_000 })),

@@ -26,6 +26,8 @@ import { createWorkerSlot } from './worker-slot.ts';
 export type EngineDeps = {
   readonly ledger: Ledger;
   readonly dataDir: string;
+  /** This process's own and empty; else a folder of the data directory is emptied. */
+  readonly spoolDir?: string;
   /** What submissions are validated against; the workers run the classes of `nodesModule`. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
   /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
@@ -48,7 +50,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const { ledger, limits, clock = Date.now } = deps;
   const live = new Map<string, LiveJob>();
   const stores = openStores({ ...deps, clock, live });
-  const spoolDir = await emptySpool(deps.dataDir);
+  const spoolDir = path.resolve(deps.spoolDir ?? (await emptySpool(deps.dataDir)));
   const dispatcher = openDispatcher({ ...deps, clock, live }, stores, spoolDir);
   const unfinished = await recoverJobs({
     ledger,
@@ -183,7 +185,7 @@ function createAssetApi(assets: Assets): AssetHalf {
 
 /** Whatever lies there belonged to a process that is dead. */
 async function emptySpool(dataDir: string): Promise<string> {
-  const spoolDir = path.resolve(dataDir, 'spool');
+  const spoolDir = path.join(dataDir, 'spool');
   await rm(spoolDir, { recursive: true, force: true });
   await mkdir(spoolDir, { recursive: true });
   return spoolDir;

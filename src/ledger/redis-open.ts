@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type RedisLinks, openRedis } from '../redis.ts';
+import type { Logger } from '../telemetry.ts';
+import type { Ledger } from './ledger.ts';
+import { openRedisLedger } from './redis.ts';
+
+/** A ledger in Redis, and what else processes share there. */
+export type SharedRedis = {
+  readonly ledger: Ledger;
+  readonly links: RedisLinks;
+  /** Tells this ledger from others, for as long as its data live. */
+  readonly id: string;
+  /** The secret of all processes; `proposal` becomes it when there is none yet. */
+  secret(proposal: Buffer): Promise<Buffer>;
+  close(): Promise<void>;
+};
+
+const REACH_WITHIN_MS = 5000;
+/** Of the keys and what is in them. */
+const SCHEMA = 1;
+
+/** What makes an answered command safe from a crash, and from being thrown out. */
+const DURABLE = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'maxmemory-policy': 'noeviction',
+} as const;
+
+/**
+ * Opens it, or throws with one sentence a person can act on: when it cannot be reached within
+ * seconds, does not let us in, or was written by a newer version.
+ */
+export async function openSharedRedis(options: {
+  readonly url: string;
+  readonly log: Logger;
+  readonly reachWithinMs?: number;
+}): Promise<SharedRedis> {
+  const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
+  const links = openRedis(url, { log });
+  try {
+    await reach(links, reachWithinMs);
+    await refuseNewer(links);
+    await warnOfLoss(links, log);
+    return sharedOver(links, await once(links, 'id', Buffer.from(randomUUID())));
+  } catch (error) {
+    await links.close();
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ledger ${withoutLogin(url)} ${reason}`, { cause: error });
+  }
+}
+
+function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
+  const ledger = openRedisLedger({ links });
+  return {
+    ledger,
+    links,
+    id: id.toString(),
+    secret: (proposal) => once(links, 'secret', proposal),
+    async close() {
+      await ledger.close();
+      await links.close();
+    },
+  };
+}
+
+/** Of many processes that propose a value, all get the same. */
+async function once({ commands, prefix }: RedisLinks, name: string, proposal: Buffer) {
+  await commands.set(`${prefix}${name}`, proposal, 'NX');
+  const value = await commands.getBuffer(`${prefix}${name}`);
+  if (value === null) throw new Error('forgets what was just written');
+  return value;
+}
+
+async function reach({ commands }: RedisLinks, withinMs: number): Promise<void> {
+  let reason = 'it does not answer';
+  commands.on('error', (error: NodeJS.ErrnoException) => {
+    reason = error.message || (error.code ?? reason);
+  });
+  const over = new AbortController();
+  const late = delay(withinMs, false, { signal: over.signal }).catch(() => false);
+  // Refused at the door, it is asked again, and refused again: that reason is told as well.
+  const answered = commands.ping().then(
+    () => true,
+    (error: Error) => {
+      reason = error.message;
+      return false;
+    },
+  );
+  const isThere = await Promise.race([answered, late]);
+  over.abort();
+  if (!isThere) throw new Error(`cannot be used: ${reason}`);
+}
+
+async function refuseNewer(links: RedisLinks): Promise<void> {
+  const version = await once(links, 'schema', Buffer.from(String(SCHEMA)));
+  if (Number(version.toString()) <= SCHEMA) return;
+  throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
+}
+
+/** A hosted Redis may not tell. */
+async function warnOfLoss({ commands }: RedisLinks, log: Logger): Promise<void> {
+  for (const [setting, should] of Object.entries(DURABLE)) {
+    let is: string | undefined;
+    try {
+      is = ((await commands.config('GET', setting)) as string[])[1];
+    } catch (error) {
+      const { message } = error as Error;
+      log.info({ needed: DURABLE, reason: message }, 'redis does not tell how it keeps its data');
+      return;
+    }
+    if (is !== should) log.warn({ setting, is, should }, 'redis may lose what clients were told');
+  }
+}
+
+/** An address as it may be shown. */
+function withoutLogin(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}

@@ -1,0 +1,56 @@
+import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A folder for files on their way, of one process. */
+export type SpoolDir = { readonly path: string; close(): void };
+
+const HOUR_MS = 60 * 60_000;
+/** Nobody who lives leaves the folder untouched that long. */
+const DEAD_AFTER_MS = 24 * HOUR_MS;
+
+/** For a process that is alone: whatever lies there belonged to one that is dead. */
+export function openSpool(path: string): SpoolDir {
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  return { path, close: () => {} };
+}
+
+/** One process's own among those of others, whose folders go when they are long dead. */
+export function shareSpool(parent: string, instance: string): SpoolDir {
+  const path = join(parent, instance);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  removeDead(parent);
+  const beat = setInterval(() => touch(path), HOUR_MS);
+  beat.unref();
+  return {
+    path,
+    close() {
+      clearInterval(beat);
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+function removeDead(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const path = join(parent, name);
+    if (lastTouchedMs(path) < Date.now() - DEAD_AFTER_MS) {
+      rmSync(path, { recursive: true, force: true });
+    }
+  }
+}
+
+/** Another process may remove it at the same time. */
+function lastTouchedMs(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+}
+
+function touch(path: string): void {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+  } catch {
+    // The disk may be away for a while; an hour later it is tried again.
+    return;
+  }
+}
