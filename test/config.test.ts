@@ -22,6 +22,7 @@ describe('flags', () => {
       objectInfo: { kind: 'auto' },
       outboxLimit: 1000,
       dataDir: './data',
+      ledger: { kind: 'sqlite' },
       maxUploadBytes: 104857600,
       corsOrigin: undefined,
       previewMethod: 'auto',

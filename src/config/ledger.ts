@@ -22,18 +22,19 @@ export function ledgerSource(text: string): LedgerSource {
   const scheme = SCHEMES[url?.protocol ?? ''];
   if (url === undefined || scheme === undefined || url.hostname === '') {
     throw new Refused(
-      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${withoutLogin(text)}'`,
+      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${shown(text, url)}'`,
     );
   }
   if (!/^(\/\d*)?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
     throw new Refused(
-      `option '--ledger' takes the number of a database and no more after the host, not '${withoutLogin(text)}'`,
+      `option '--ledger' takes the number of a database and no more after the host, not '${shown(text, url)}'`,
     );
   }
   return { kind: 'redis', url: scheme + url.href.slice(url.protocol.length) };
 }
 
-/** A password may hold any character: all up to the last @ goes. */
-function withoutLogin(text: string): string {
-  return text.replace(/^([a-z]+:\/\/)?.*@/is, '$1');
+/** What of it is no secret for certain. */
+function shown(text: string, url: URL | undefined): string {
+  if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
+  return text.replace(/^([a-z]+:\/\/)?.*[:@?].*$/is, '$1…');
 }

@@ -105,7 +105,7 @@ function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatc
     log,
     clock,
     live,
-    registry: createRegistry({ ledger, clock, live, locks, retentionMs: limits.retentionMs }),
+    registry: createRegistry({ ledger, clock, log, live, locks, retentionMs: limits.retentionMs }),
     maxQueued: limits.maxQueued,
     slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
     onEnd: (job) => stores.holds.extend(job),

@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type LiveJob, toPatch } from './live.ts';
+import type { Logger } from '../telemetry.ts';
 import type { Locks } from './locks.ts';
 import { jobLock } from './retention.ts';
 import type { JobEnd } from './runner.ts';
@@ -26,7 +28,11 @@ export type RegistryDeps = {
   readonly live: Map<string, LiveJob>;
   readonly retentionMs: number;
   readonly clock: () => number;
+  readonly log: Logger;
 };
+
+/** A store that is away now may be back later; the job is not over until then. */
+const REWRITE_MS = 1000;
 
 /** Changes of one job are written one after the other. */
 export function createRegistry(deps: RegistryDeps): Registry {
@@ -36,6 +42,16 @@ export function createRegistry(deps: RegistryDeps): Registry {
     locks(jobLock(job.id), async () => {
       if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
     });
+  async function persist(write: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        deps.log.error({ err: error }, 'the end of a job could not be stored, trying again');
+        await delay(REWRITE_MS);
+      }
+    }
+  }
   return {
     save,
     isEnding: (job) => ending.has(job.id),
@@ -43,7 +59,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
       locks(jobLock(job.id), async () => {
         ending.add(job.id);
         const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
-        await ledger.jobs.update(job.id, toPatch(final));
+        await persist(() => ledger.jobs.update(job.id, toPatch(final)));
         Object.assign(job, final, { position: null });
         live.delete(job.id);
         ending.delete(job.id);

@@ -52,6 +52,7 @@ if call('EXISTS', at(key)) == 1 then
   if value(key, 'token') == token then return end
   return redis.error_reply('TAKEN prompts.key must be unique')
 end
+if call('EXISTS', P .. 'revoked:' .. token) == 1 then return end
 local seq = next()
 set(at(key), 3)
 call('HSET', at(key), 'seq', seq, 'token', token)
@@ -62,6 +63,12 @@ local number = math.abs(tonumber(r[3]))
 if number <= ${HIGHEST_COUNTED} then
   call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
 end`;
+
+// The insertion may come later than this: a Redis that stood still has it in a buffer.
+const revoke = `${COMMON}
+local token, key = ARGV[1], ARGV[2]
+call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
+if value(key, 'token') == token then forget(key) end`;
 
 const setState = `${COMMON}
 local key, state = ARGV[1], ARGV[2]
@@ -117,6 +124,7 @@ return found[2] or '-1'`;
 /** Every act of the prompt store, whole or not at all. */
 export const PROMPT_SCRIPTS = {
   insert,
+  revoke,
   setState,
   change,
   attach,

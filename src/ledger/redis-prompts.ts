@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { PromptOutline, PromptRow, PromptStore } from './ledger.ts';
 import { type Link, own } from './redis-link.ts';
 import { PROMPT_SCRIPTS } from './redis-prompts-lua.ts';
@@ -23,6 +24,9 @@ const COLUMNS: Columns<PromptRow> = {
   endedAtMs: 'number',
 };
 
+/** Between tries to take back what was refused. */
+const AGAIN_MS = 1000;
+
 const OUTLINE = [
   'key',
   'promptId',
@@ -42,7 +46,15 @@ export function promptStore(link: Link): PromptStore {
   const done = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
   return {
-    insert: (row) => write(() => lua.insert(token(), row.key, ...table.fields(row))),
+    async insert(row) {
+      const mark = token();
+      try {
+        await write(() => lua.insert(mark, row.key, ...table.fields(row)));
+      } catch (error) {
+        void insist(link, () => lua.revoke(mark, row.key));
+        throw error;
+      }
+    },
     setState: (key, state) => write(() => lua.setState(key, state)),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
@@ -72,6 +84,18 @@ export function promptStore(link: Link): PromptStore {
     pruneHistory: (limit) => write(() => lua.pruneHistory(limit)),
     highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
   };
+}
+
+/** Nobody may run what its client was told was not taken; Redis may yet get to it. */
+async function insist({ redis }: Link, send: () => Promise<unknown>): Promise<void> {
+  while (redis.status !== 'end') {
+    try {
+      await send();
+      return;
+    } catch {
+      await delay(AGAIN_MS, undefined, { ref: false });
+    }
+  }
 }
 
 /** Callers may hand over more than is asked for. */
