@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { pino } from 'pino';
+import { openSharedRedis } from '../../src/ledger/redis-open.ts';
+import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { prompt } from '../ledger.suite.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+
+const missing = redisMissing();
+
+describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, () => {
+  let server: RedisServer;
+  let admin: RedisLinks;
+  let lines: string[];
+  beforeEach(async () => {
+    lines = [];
+    server = await startRedis();
+    admin = openRedis(server.url, { log: silentLogger() });
+    return async () => {
+      await admin.close();
+      await server.dispose();
+    };
+  });
+
+  /** Opens it with a log that is kept, and closes it again. */
+  async function opened(login = '') {
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    const url = server.url.replace('//', `//${login}`);
+    const redis = await openSharedRedis({ url, log, reachWithinMs: 1000 });
+    const secret = await redis.secret(Buffer.from([0, 255, lines.length]));
+    await redis.ledger.prompts.insert(prompt(`k${Math.random()}`));
+    await redis.close();
+    return { id: redis.id, secret };
+  }
+
+  test('that is durable is not complained of', async () => {
+    await opened();
+    expect(lines).toEqual([]);
+  });
+
+  test.each([
+    ['appendonly', 'no'],
+    ['appendfsync', 'everysec'],
+    ['maxmemory-policy', 'allkeys-lru'],
+  ])('and has %s %s is opened with a warning that names it', async (setting, value) => {
+    await admin.commands.config('SET', setting, value);
+    await opened();
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { level: 40, setting, is: value, msg: 'redis may lose what clients were told' },
+    ]);
+  });
+
+  test('and does not tell its settings is opened with a hint', async () => {
+    await admin.commands.acl(
+      'SETUSER',
+      'guest',
+      'on',
+      '>pw-canary',
+      '~*',
+      '&*',
+      '+@all',
+      '-config',
+    );
+    await opened('guest:pw-canary@');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { level: 30, msg: 'redis does not tell how it keeps its data' },
+    ]);
+    expect(lines.join()).not.toContain('canary');
+  });
+
+  test('gives all who come the same id and the same secret, to the byte', async () => {
+    const [first, ...more] = await Promise.all([opened(), opened(), opened()]);
+    expect(first?.secret).toHaveLength(3);
+    expect(more).toEqual([first, first]);
+    await admin.commands.flushall();
+    expect((await opened()).id).not.toBe(first?.id);
+  });
+
+  test('but was written by a newer version is refused', async () => {
+    await admin.commands.set('holdover:schema', '99');
+    await expect(opened()).rejects.toThrow(
+      `the ledger ${server.url} cannot be used: a newer Holdover wrote it (schema 99)`,
+    );
+  });
+
+  test('and wants another password is refused, without showing the one it got', async () => {
+    await admin.commands.config('SET', 'requirepass', 'right');
+    const error = await opened(':wrong-canary@').catch((cause: unknown) => cause as Error);
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        new RegExp(`^the ledger ${server.url} cannot be used: WRONGPASS`),
+      ),
+    });
+    expect(JSON.stringify([lines, error])).not.toContain('canary');
+  });
+
+  test('but is not there is told of after a moment, with the reason', async () => {
+    await server.kill9();
+    await expect(opened()).rejects.toThrow(
+      `the ledger ${server.url} cannot be used: connect ECONNREFUSED 127.0.0.1:${server.port}`,
+    );
+  });
+
+  test('but does not answer is told of after a moment', async () => {
+    server.pause();
+    await expect(opened()).rejects.toThrow(
+      `the ledger ${server.url} cannot be used: it does not answer`,
+    );
+    server.resume();
+  });
+});
