@@ -41,6 +41,11 @@ describe('flags', () => {
     [['--enable-cors-header', 'https://app.example'], { corsOrigin: 'https://app.example' }],
     [['--max-upload-size', '1.5'], { maxUploadBytes: 1572864 }],
     [['--preview-method', 'none'], { previewMethod: 'none' }],
+    [['--ledger', 'sqlite'], { ledger: { kind: 'sqlite' } }],
+    [['--ledger', 'redis://h:1/2'], { ledger: { kind: 'redis', url: 'redis://h:1/2' } }],
+    [['--ledger', 'rediss://u:p%40w@h'], { ledger: { kind: 'redis', url: 'rediss://u:p%40w@h' } }],
+    [['--ledger', 'valkey://h:1'], { ledger: { kind: 'redis', url: 'redis://h:1' } }],
+    [['--ledger', 'valkeys://h:1'], { ledger: { kind: 'redis', url: 'rediss://h:1' } }],
   ])('%j is understood', (argv, expected) => {
     expect(configOf(argv)).toMatchObject(expected);
   });
@@ -54,6 +59,7 @@ describe('flags', () => {
     ['HOLDOVER_LOCAL_TOKEN', 's3cret', { localToken: 's3cret' }],
     ['HOLDOVER_ENABLE_CORS_HEADER', 'https://a.example', { corsOrigin: 'https://a.example' }],
     ['HOLDOVER_CONCURRENCY', '3', { concurrency: 3 }],
+    ['HOLDOVER_LEDGER', 'redis://h', { ledger: { kind: 'redis', url: 'redis://h' } }],
   ])('the environment twin %s is read', (name, value, expected) => {
     expect(configOf([], { [name]: value })).toMatchObject(expected);
   });
@@ -86,6 +92,24 @@ describe('flags', () => {
     expect(code).toBe(2);
     expect(text).toMatch(message);
     expect(text.trim().split('\n')).toHaveLength(1);
+  });
+
+  test.each([
+    ['postgres://ann:canary@host/db', 'postgres://host/db'],
+    ['redis://ann:canary@host/cache', 'redis://host/cache'],
+    ['redis://:canary@host:1?password=canary', 'redis://host:1'],
+    ['redis://:canary', 'redis://…'],
+    ['redis://ann:canary/with/slashes@host', 'redis://…'],
+    ['ann:canary@host:1', '…'],
+    ['redis:', '…'],
+    ['memory', 'memory'],
+    ['', ''],
+  ])('--ledger %s is refused as %s, without a password', (text, shown) => {
+    const { code, text: told } = exitOf(['--ledger', text]);
+    expect(code).toBe(2);
+    expect(told).toMatch(/^error: option '--ledger' .*\n$/);
+    expect(told).toContain(`not '${shown}'`);
+    expect(told).not.toContain('canary');
   });
 
   test('a wrong environment value is refused like a wrong flag', () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { openSharedRedis } from '../../src/ledger/redis-open.ts';
 import { type RedisLinks, openRedis } from '../../src/redis.ts';

@@ -1,0 +1,135 @@
+// A server on a ledger in Redis: whichever of the two dies, nothing a client was told is lost.
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { untilRunning } from '../support/client-help.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+import { connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { flat, growing } from '../support/workflows.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 60_000 });
+
+const missing = redisMissing();
+
+describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
+  let dataDir: string;
+  let redis: RedisServer;
+  let server: Holdover;
+
+  const start = (ledger = redis.url) =>
+    startHoldover({ dataDir, upstream: 'embedded', env: { HOLDOVER_LEDGER: ledger } });
+  const successIn = async (promptId: string) =>
+    (await getJson(`${server.url}/history/${promptId}`))[promptId]?.status;
+  const spoolsLeft = () => readdir(join(dataDir, 'spool'));
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'holdover-redis-test-'));
+    redis = await startRedis();
+    server = await start();
+  });
+  afterEach(async () => {
+    await server.dispose();
+    await redis.dispose();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  test('history, files, numbers and users are there after a kill -9', async () => {
+    const headers = { 'X-API-Key': 'ann' };
+    const socket = await connect(server.wsUrl, { headers });
+    const { body } = await postPrompt(
+      server.url,
+      { prompt: flat({ prefix: 'kept' }), client_id: 'test-client' },
+      { headers },
+    );
+    await socket.untilDone(body.prompt_id);
+    await socket.close();
+    const before = await getJson(`${server.url}/history`, headers);
+
+    await server.kill9();
+    server = await start();
+    expect(await getJson(`${server.url}/history`, headers)).toEqual(before);
+    expect(await getJson(`${server.url}/history`)).toEqual({});
+    const picture = `${server.url}/view?filename=kept_00001_.png&type=output`;
+    expect((await fetch(picture, { headers })).status).toBe(200);
+    const next = await postPrompt(server.url, { prompt: flat() }, { headers });
+    expect(next.body.number).toBe(body.number + 1);
+    expect(await readdir(dataDir)).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/\.db|secret/)]),
+    );
+  });
+
+  test('a prompt that ran and one that waited go on after a kill -9', async () => {
+    const ids = ['runs', 'waits'];
+    for (const prompt_id of ids)
+      await postPrompt(server.url, { prompt: growing({ steps: 60, side: 128 }), prompt_id });
+    await untilRunning(server.url);
+    await server.kill9();
+    server = await start();
+    for (const id of ids) {
+      await expect
+        .poll(() => successIn(id), { timeout: 30_000 })
+        .toMatchObject({
+          status_str: 'success',
+        });
+    }
+  });
+
+  test('a Redis that dies in the middle of a run and comes back costs nobody anything', async () => {
+    const socket = await connect(server.wsUrl);
+    const client_id = 'test-client';
+    const prompt = growing({ steps: 60, side: 128 });
+    await postPrompt(server.url, { prompt, client_id, prompt_id: 'runs' });
+    await socket.until((frame) => frame.kind === 'text' && frame.type === 'progress');
+    await redis.kill9();
+    const accepting = postPrompt(server.url, { prompt: flat(), client_id, prompt_id: 'next' });
+    await redis.restart();
+    expect(await accepting).toMatchObject({ status: 200, body: { prompt_id: 'next' } });
+    for (const id of ['runs', 'next']) {
+      await socket.untilDone(id);
+      expect(await successIn(id)).toMatchObject({ status_str: 'success' });
+    }
+    expect(socket.outline('runs').filter((what) => what === 'execution_start')).toHaveLength(1);
+    await socket.close();
+  });
+
+  test('its password is shown nowhere', async () => {
+    const admin = openRedis(redis.url, { log: silentLogger() });
+    await admin.commands.config('SET', 'requirepass', 'canary');
+    await server.terminate();
+    server = await start(redis.url.replace('//', '//:canary@'));
+    const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>
+      (await fetch(server.url + path)).text(),
+    );
+    expect((await Promise.all(told)).join()).not.toContain('canary');
+    expect(await server.terminate()).toBe(0);
+    expect(server.log()).not.toContain('canary');
+    await admin.close();
+  });
+
+  test('a stop in good order leaves no spool folder, a kill -9 its own only', async () => {
+    const [first] = await spoolsLeft();
+    await server.kill9();
+    server = await start();
+    expect(await spoolsLeft()).toContain(first);
+    expect(await server.terminate()).toBe(0);
+    expect(await spoolsLeft()).toEqual([first]);
+    expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toMatch(/^[\w-]{36}$/);
+  });
+
+  test('a Redis that cannot be reached ends the start with one line', async () => {
+    await redis.kill9();
+    const url = redis.url.replace('//', '//ann:canary@');
+    const { code, stderr } = await runHoldover(['--port', '0', '--data-dir', dataDir], {
+      HOLDOVER_LEDGER: url,
+      HOLDOVER_LOG_LEVEL: 'error',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: the ledger redis:\/\/127[^\n]* ECONNREFUSED [^\n]*\n$/);
+    expect(stderr).not.toContain('canary');
+  });
+});
