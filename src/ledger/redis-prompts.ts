@@ -27,15 +27,6 @@ const COLUMNS: Columns<PromptRow> = {
 /** Between tries to take back what was refused. */
 const AGAIN_MS = 1000;
 
-const OUTLINE = [
-  'key',
-  'promptId',
-  'statusWord',
-  'createdAtMs',
-  'startedAtMs',
-  'endedAtMs',
-] as const satisfies readonly (keyof PromptOutline)[];
-
 /** The prompts of v1, live and done. */
 export function promptStore(link: Link): PromptStore {
   const table = createTable<PromptRow>(link, 'prompt', COLUMNS);
@@ -77,12 +68,29 @@ export function promptStore(link: Link): PromptStore {
       const from = Math.max(0, offset ?? 0);
       return done(user, { from, ...(maxItems !== undefined && { to: from + maxItems - 1 }) });
     },
-    outlines: async (user) => table.rows(await ids(`done:${user}`, 0, -1), OUTLINE),
+    async outlines(user) {
+      const text = String(await read(() => lua.outlines(user)));
+      return (JSON.parse(text) as PackedOutline[]).map(unpacked);
+    },
     get: table.get,
     deleteHistory: (user, promptIds) => write(() => lua.deleteHistory(user, ...promptIds)),
     clearHistory: (user) => write(() => lua.clearHistory(user)),
     pruneHistory: (limit) => write(() => lua.pruneHistory(limit)),
     highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
+  };
+}
+
+/** In the order the script packs them; Lua has no null. */
+type PackedOutline = readonly [key: string, promptId: string, ...rest: (string | false)[]];
+
+function unpacked([key, promptId, word, created, started, ended]: PackedOutline): PromptOutline {
+  return {
+    key,
+    promptId,
+    statusWord: word || null,
+    createdAtMs: Number(created),
+    startedAtMs: started ? Number(started) : null,
+    endedAtMs: ended ? Number(ended) : null,
   };
 }
 

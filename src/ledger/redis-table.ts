@@ -10,14 +10,14 @@ export type Columns<Row> = { readonly [name in keyof Row]: Kind };
 export type Table<Row> = {
   /** What the scripts' `set` takes: of a whole row, or of a change to one. */
   fields(values: Partial<Row>): Argument[];
-  /** Of what a script read with `HMGET` and the names given. */
-  decode(values: unknown, names?: readonly (keyof Row & string)[]): Row | undefined;
+  /** Of what a script read with `HMGET` and these names. */
+  decode(values: unknown): Row | undefined;
   readonly get: (id: string) => Promise<Row | undefined>;
   /** The row an index has first, or last. */
   first(index: string): Promise<Row | undefined>;
   last(index: string): Promise<Row | undefined>;
   /** In the order asked for, without those that are gone. */
-  rows(ids: readonly string[], names?: readonly (keyof Row & string)[]): Promise<Row[]>;
+  rows(ids: readonly string[]): Promise<Row[]>;
   readonly names: readonly (keyof Row & string)[];
 };
 
@@ -42,10 +42,10 @@ export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
   }
 
-  function decode(values: unknown, asked: readonly Name[] = names): Row | undefined {
+  function decode(values: unknown): Row | undefined {
     const cells = values as readonly Cell[] | null;
     if (!cells || cells[0] === null) return undefined;
-    const entries = asked.map((name, i) => [name, valueOf(columns[name], cells[i] ?? null)]);
+    const entries = names.map((name, i) => [name, valueOf(columns[name], cells[i] ?? null)]);
     return Object.fromEntries(entries) as Row;
   }
 
@@ -53,14 +53,14 @@ export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>
     return decode(await link.read(() => scripts.at(kind, index, place, ...names)));
   }
 
-  async function rows(ids: readonly string[], asked: readonly Name[] = names): Promise<Row[]> {
+  async function rows(ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<unknown>[] = [];
     for (let i = 0; i < ids.length; i += ROWS_AT_A_TIME) {
       const some = ids.slice(i, i + ROWS_AT_A_TIME);
-      chunks.push(link.read(() => scripts.rows(kind, asked.length, ...asked, ...some)));
+      chunks.push(link.read(() => scripts.rows(kind, names.length, ...names, ...some)));
     }
     const found = (await Promise.all(chunks)).flat() as unknown[];
-    return found.flatMap((values) => decode(values, asked) ?? []);
+    return found.flatMap((values) => decode(values) ?? []);
   }
 
   return {

@@ -163,6 +163,16 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     );
   });
 
+  test('what was not sent in time is not sent when Redis is back', async () => {
+    const ledger = openRedisLedger({ links, patienceMs: 300 });
+    await ledger.settings.all('nobody');
+    await server.kill9();
+    await expect(ledger.settings.merge('ann', { a: '1' })).rejects.toThrow('timed out');
+    await server.restart();
+    await expect.poll(() => ledger.settings.all('ann').catch(() => 'away')).toEqual({});
+    await ledger.close();
+  });
+
   describe('an act that Redis did and is told again, since its answer was lost,', () => {
     let lossy: Lossy;
     let ledger: Ledger;
