@@ -1,8 +1,7 @@
 import type { RequestListener } from 'node:http';
-import type Koa from 'koa';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
-import { createV2Routes } from './engine/http.ts';
+
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { createMetrics, named } from './metrics.ts';
@@ -11,8 +10,8 @@ import type { ModelRouter } from './models/router.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
-import { type PassThrough, createPassThrough } from './passthrough/passthrough.ts';
 import { openStore } from './store.ts';
+import { embeddedV2, remoteApis } from './same-address.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
@@ -35,7 +34,7 @@ import { promptRoutes } from './v1/prompt.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
 import { createViewSigner } from './v1/signed-url.ts';
-import { createCounter } from './v1/submission.ts';
+import { type Counter, createCounter } from './v1/submission.ts';
 import { type Submissions, openSubmissions } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
@@ -54,7 +53,8 @@ export async function startServer(
   library: Library = { nodes: ALL_NODES },
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
-  const live = createLive(house);
+  const counter = createCounter(await firstNumber(house.ledger));
+  const live = createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
   const app = createApp({
     guard: house.guard,
@@ -65,7 +65,7 @@ export async function startServer(
     trace: house.trace.run,
     within: house.journal.within,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
-    ...surface(house, live, await firstNumber(house.ledger)),
+    ...surface(house, live, counter),
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await live.submissions.resume();
@@ -86,9 +86,9 @@ export async function startServer(
       server.close();
       house.logFeed.close();
       house.hub.close();
+      live.passThrough?.close();
       await live.submissions.close();
       await live.models?.close();
-      live.passThrough?.close();
       await house.definitions.close();
       await house.upstream.close();
       await house.store.close();
@@ -168,20 +168,22 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
 }
 
 /** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
-function createLive(house: House) {
+function createLive(house: House, counter: Counter) {
+  const submissions = submissionsOf(house, counter);
   return {
-    submissions: submissionsOf(house),
+    submissions,
     models: embeddedModels(house),
-    passThrough: remoteApis(house),
+    passThrough: remoteApis({ ...house, ...submissions }),
   };
 }
 
-function submissionsOf(house: House): Submissions {
+function submissionsOf(house: House, counter: Counter): Submissions {
   const { config, upstream } = house;
   const isRemote = config.upstream.kind === 'remote';
   return openSubmissions({
     ...house,
     onEnded: house.metrics.onEnded,
+    counter,
     mayBeAnothers: isRemote,
     needsOwner: upstream.needsOwner,
     historyLimit: config.historyLimit,
@@ -192,7 +194,7 @@ function submissionsOf(house: House): Submissions {
 }
 
 /** Every route: those open to all, then the old API word by word. */
-function surface(house: House, live: ReturnType<typeof createLive>, first: number) {
+function surface(house: House, live: ReturnType<typeof createLive>, counter: Counter) {
   const { config, dir, ledger, now } = house;
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
   const { acceptor, cancel } = live.submissions;
@@ -217,7 +219,7 @@ function surface(house: House, live: ReturnType<typeof createLive>, first: numbe
       house.metrics.serve,
       named('/holdover', page),
       named('/view', signedViews(files)),
-      ...sameAddressV2(house).map((v2) => named('/api/v2/*', v2)),
+      ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
       ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
       ...(live.passThrough
         ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
@@ -227,7 +229,7 @@ function surface(house: House, live: ReturnType<typeof createLive>, first: numbe
       ...promptRoutes({
         ...deps,
         acceptor,
-        counter: createCounter(first),
+        counter,
       }),
       ...queueRoutes(deps),
       ...historyRoutes(deps),
@@ -250,14 +252,6 @@ async function firstNumber(ledger: Ledger): Promise<number> {
   return Math.floor((await ledger.prompts.highestNumber()) + 1);
 }
 
-/** The embedded engine's own v2 routes; those of a remote service are passed through. */
-function sameAddressV2({ config, upstream, identify, log, dir }: House): Koa.Middleware[] {
-  if (config.upstream.kind !== 'embedded') return [];
-  const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
-  const deps = { ...limits, jobs: upstream.jobs, log, spoolDir: dir.spool };
-  return [createV2Routes({ ...deps, identify: (ctx) => identify(ctx.req) })];
-}
-
 /** The model router over what runs here; with a remote upstream, its routes are passed through. */
 function embeddedModels(house: House): ModelRouter | undefined {
   const { config, dir, identify } = house;
@@ -269,14 +263,6 @@ function embeddedModels(house: House): ModelRouter | undefined {
     spoolDir: dir.spool,
     callerOf: (key) => identify({ headers: { 'x-api-key': key }, url: '' }),
   });
-}
-
-/** What a remote service serves, at our address as it is. */
-function remoteApis({ config, authenticate, log }: House): PassThrough | undefined {
-  const { upstream } = config;
-  if (upstream.kind === 'embedded') return undefined;
-  const { url: baseUrl, key, routerPrefix, limits } = upstream;
-  return createPassThrough({ baseUrl, key, routerPrefix, authenticate, log, limits });
 }
 
 /** What people may know of it: where it is, not what its address may carry. */

@@ -34,7 +34,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const INTERFACE_ONLY = ['engine', 'v1', 'models'];
 
 /** They assemble the rest. */
-const KNOWS_EVERYONE = new Set(['server', 'store', 'upstream', 'main', 'demo']);
+const KNOWS_EVERYONE = new Set([
+  'server',
+  'same-address',
+  'store',
+  'upstream',
+  'main',
+  'demo',
+]);
 
 const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))

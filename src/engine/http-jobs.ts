@@ -31,7 +31,12 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       if (!body.ok) return body;
       const request = readSubmission(body.value, key.value);
       if (!request.ok) return request;
-      return reply(await jobs.submit(caller, request.value), links.job, 201);
+      const made = await jobs.submit(caller, request.value);
+      const { res: response } = ctx;
+      if (made.ok) {
+        await deps.onSubmit?.({ caller, request: request.value, job: made.value, response });
+      }
+      return reply(made, links.job, 201);
     },
     async list({ ctx, caller }) {
       const query = readListQuery(ctx.querystring);

@@ -1,8 +1,17 @@
+import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { Logger } from '../telemetry.ts';
-import { type Caller, type JobApi, type Result, type V2Error, refuse } from '../wire/jobs.ts';
+import {
+  type Caller,
+  type JobApi,
+  type Result,
+  type SubmitRequest,
+  type V2Error,
+  refuse,
+} from '../wire/jobs.ts';
 import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
+import type { Job } from '../wire/v2.ts';
 
 /** What the v2 routes need of the house. */
 export type V2Deps = {
@@ -18,6 +27,16 @@ export type V2Deps = {
   /** Where callers reach us, without a trailing slash; makes links absolute. Left out, they are host-relative. */
   readonly baseUrl?: string;
   readonly log?: Pick<Logger, 'error'>;
+  /** Told of every job that is made, before its maker is answered; never rejects. */
+  readonly onSubmit?: (made: Made) => Promise<void>;
+};
+
+/** A job that was submitted here, and the answer its maker is to get. */
+export type Made = {
+  readonly caller: Caller;
+  readonly request: SubmitRequest;
+  readonly job: Job;
+  readonly response: ServerResponse;
 };
 
 /** One authenticated call. */

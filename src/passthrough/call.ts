@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream';
 import type Koa from 'koa';
 import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
+import type { Ear } from './overhear.ts';
 
 /** What goes upstream instead of what came. */
 export type Order = {
@@ -10,6 +11,8 @@ export type Order = {
   readonly headers: Headers;
   /** Headers an answer gets beside its own. */
   readonly beside?: (raw: RawHeaders) => Headers;
+  /** Listens in, without a say. */
+  readonly ear?: Ear;
 };
 
 /** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
@@ -87,6 +90,7 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
       if (!begin(ctx, order, answer)) return end('lost');
       stage = 'answering';
       if (req.httpVersion === '1.0') answer.once('error', () => req.socket.resetAndDestroy());
+      order.ear?.onAnswer(answer);
       pipeline(answer, res, () => {
         end('answered');
         if (!req.complete) linger(req);

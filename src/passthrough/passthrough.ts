@@ -6,6 +6,7 @@ import { aliases } from './aliases.ts';
 import type { Order } from './call.ts';
 import { isOddlyCoded, requestHeaders } from './headers.ts';
 import { type Failure, type Say, sayInRouter, sayInV2 } from './language.ts';
+import { type Overheard, createEars } from './overhear.ts';
 import { type RelayLimits, createRelay } from './relay.ts';
 import {
   type TargetOf,
@@ -28,6 +29,8 @@ export type PassThroughDeps = {
   /** Who calls; `undefined` is a 401. */
   readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
   readonly log: Pick<Logger, 'warn'>;
+  /** Told of the jobs that are made and ended this way. */
+  readonly overhear?: (heard: Overheard) => void;
   readonly limits?: Partial<RelayLimits>;
 };
 
@@ -45,6 +48,7 @@ export type PassThrough = {
 type Dialect = {
   readonly targetOf: TargetOf;
   readonly say: Say;
+  readonly isV2?: true;
   readonly beside?: NonNullable<Order['beside']>;
 };
 
@@ -53,6 +57,7 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
   const { origin, host } = new URL(deps.baseUrl);
   const relay = createRelay(origin, deps.limits);
   const mount = mountOf(deps.baseUrl);
+  const earFor = deps.overhear && createEars(deps.overhear);
 
   async function pass(
     ctx: Koa.Context,
@@ -67,10 +72,12 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     if (deps.key !== undefined && caller.credential !== undefined) return 'foreign_key';
     const key = deps.key ?? caller.credential;
     const { beside } = dialect;
+    const ear = dialect.isV2 ? earFor?.(ctx, target, caller) : undefined;
     const outcome = await relay.send(ctx, {
       path: target,
       headers: requestHeaders(ctx.req, { host, key }),
       ...(beside && { beside }),
+      ...(ear && { ear }),
     });
     return outcome === 'answered' ? undefined : outcome;
   }
@@ -93,7 +100,7 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     };
 
   return {
-    v2: serve({ targetOf: v2TargetOf(mount), say: sayInV2 }),
+    v2: serve({ targetOf: v2TargetOf(mount), say: sayInV2, isV2: true }),
     router: serve({
       targetOf: routerTargetOf(mount, deps.routerPrefix),
       say: sayInRouter,

@@ -50,6 +50,8 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
         calls.set(call.shown, call);
         try {
           proxy.web(call.shown as typeof ctx.req, ctx.res, options, (error) => call.fail(error));
+          // Not before the way is open: a listener makes the bytes flow.
+          order.ear?.onRequest();
         } catch (error) {
           call.fail(error as Error);
         }

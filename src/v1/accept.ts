@@ -178,8 +178,8 @@ const FULL = {
   retryAfterSeconds: 10,
 };
 
-/** v1 clients put ids into paths as they are. */
-function isPlain(id: string): boolean {
+/** Whether an id can be a prompt's: v1 clients put it into paths as it is. */
+export function isPlain(id: string): boolean {
   return /^[\w.~-]{1,300}$/.test(id);
 }
 

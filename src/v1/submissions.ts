@@ -1,3 +1,4 @@
+import { type Adopter, createAdopter } from './adopt.ts';
 import { type Acceptor, type Moment, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
@@ -10,6 +11,7 @@ import { createReconciler } from './reconciler.ts';
 import { resumePrompts } from './resume.ts';
 import { createRewriter } from './rewrite.ts';
 import { createSender } from './send.ts';
+import type { Counter } from './submission.ts';
 
 /** The way of prompts from their `POST` to their history, and off it. */
 export type Submissions = {
@@ -17,6 +19,7 @@ export type Submissions = {
   readonly cancel: Cancel;
   /** Accepted prompts that wait for the upstream to have room. */
   readonly outboxDepth: () => number;
+  readonly adopter: Adopter;
   /** Takes up what an earlier process left; once, before anybody calls. */
   resume(): Promise<void>;
   close(): Promise<void>;
@@ -26,6 +29,7 @@ type Deps = FollowerDeps &
   Omit<Parameters<typeof createRewriter>[0], 'files'> & {
     readonly keyring: Keyring;
     readonly needsOwner: (user: string) => boolean;
+    readonly counter: Counter;
     readonly outboxLimit: number;
     readonly pace: Partial<Pace>;
     readonly reached: (moment: Moment) => void;
@@ -43,12 +47,15 @@ export function openSubmissions(given: Deps): Submissions {
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
   const deps = { ...common, birth, reconciler, outbox };
   const rewriter = createRewriter({ ...given, files });
+  const adopter = createAdopter(deps);
   return {
+    adopter,
     acceptor: createAcceptor({ ...deps, rewriter }),
     cancel: createCancel(deps),
     outboxDepth: () => outbox.depth(),
     resume: () => resumePrompts(deps),
     async close() {
+      await adopter.close();
       pursuit.close();
       await Promise.all([outbox.close(), reconciler.close(), follower.close()]);
     },

@@ -1,0 +1,63 @@
+import type { IncomingMessage } from 'node:http';
+import type Koa from 'koa';
+import type { Config } from './config.ts';
+import type { DataDir } from './data-dir.ts';
+import { createV2Routes } from './engine/http.ts';
+import type { Ledger } from './ledger/ledger.ts';
+import { type PassThrough, createPassThrough } from './passthrough/passthrough.ts';
+import type { Logger } from './telemetry.ts';
+import type { Adopter } from './v1/adopt.ts';
+import type { Board } from './v1/board.ts';
+import { withBothIds } from './v1/both-ids.ts';
+import { foundlingOfEngine, foundlingOfService } from './v1/foundling.ts';
+import type { Authenticate, Identify } from './v1/identity.ts';
+import type { JobApi } from './wire/jobs.ts';
+
+type Deps = {
+  readonly config: Config;
+  readonly upstream: { readonly jobs: JobApi };
+  readonly ledger: Ledger;
+  readonly board: Board;
+  readonly dir: DataDir;
+  readonly identify: Identify;
+  readonly authenticate: Authenticate;
+  readonly log: Logger;
+  readonly adopter: Adopter;
+};
+
+/** The embedded engine's own v2 routes; those of a remote service are passed through. */
+export function embeddedV2(deps: Deps): Koa.Middleware[] {
+  const { config, upstream, identify, log, dir, adopter } = deps;
+  if (config.upstream.kind !== 'embedded') return [];
+  return [
+    createV2Routes({
+      maxUploadBytes: config.maxUploadBytes,
+      jobs: withBothIds(upstream.jobs, deps),
+      log,
+      spoolDir: dir.spool,
+      identify: (ctx) => identify(ctx.req),
+      onSubmit: (made) => adopter.adopt(foundlingOfEngine(made)),
+    }),
+  ];
+}
+
+/** What a remote service serves, at our address as it is. */
+export function remoteApis(deps: Deps): PassThrough | undefined {
+  const { config, authenticate, log, adopter } = deps;
+  const { upstream } = config;
+  if (upstream.kind === 'embedded') return undefined;
+  const { url: baseUrl, key, routerPrefix, limits } = upstream;
+  return createPassThrough({
+    baseUrl,
+    key,
+    routerPrefix,
+    authenticate: (request: IncomingMessage) => authenticate(request),
+    log,
+    limits,
+    overhear(heard) {
+      if (heard.kind === 'cancelled') return void adopter.noteCancel(heard.caller, heard.jobId);
+      const foundling = foundlingOfService(heard);
+      if (foundling) void adopter.adopt(foundling);
+    },
+  });
+}

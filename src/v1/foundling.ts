@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import { refuseShape } from '../translate/errors.ts';
+import { adoptCoerced } from '../translate/workflow.ts';
+import type { Caller, SubmitRequest } from '../wire/jobs.ts';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import type { Graph, Job } from '../wire/v2.ts';
+
+/** A job somebody submitted past v1, as far as it was seen. */
+export type Foundling = {
+  readonly caller: Caller;
+  readonly jobId: string;
+  /** `undefined`: whoever has the job must be asked. */
+  readonly graph: Graph | undefined;
+  /** Where in the queue it wants to be; v1's `number`. */
+  readonly order: number | undefined;
+  readonly extraData: JsonObject;
+  /** Resolves when its maker has been answered, or is gone. */
+  readonly answered: Promise<void>;
+};
+
+type Made = {
+  readonly caller: Caller;
+  readonly request: SubmitRequest;
+  readonly job: Job;
+  readonly response: ServerResponse;
+};
+
+/** Of a job the embedded engine has just taken. */
+export function foundlingOfEngine({ caller, request, job, response }: Made): Foundling {
+  return {
+    caller,
+    jobId: job.id,
+    graph: adoptCoerced(request.workflow, job.x_workflow ?? {}, []),
+    order: request.order,
+    extraData: extraDataOf(request.provenance?.extraPngInfo),
+    answered: untilOver(response),
+  };
+}
+
+type Heard = {
+  readonly caller: Caller;
+  readonly body: JsonObject | undefined;
+  readonly job: JsonObject;
+  readonly response: ServerResponse;
+};
+
+/** Of what went to a service and came back; `undefined`: its answer is not that of a job. */
+export function foundlingOfService({ caller, body, job, response }: Heard): Foundling | undefined {
+  const { id, urls, x_workflow: coerced } = job;
+  if (typeof id !== 'string' || id === '' || !isJsonObject(urls)) return undefined;
+  const graph = graphOf(body?.workflow);
+  return {
+    caller,
+    jobId: id,
+    graph: graph && adoptCoerced(graph, graphOf(coerced) ?? {}, []),
+    order: orderOf(body?.x_order),
+    extraData: extraDataOf(body?.x_extra_pnginfo),
+    answered: untilOver(response),
+  };
+}
+
+/** A workflow v1 can show: an object of nodes. */
+export function graphOf(value: Json | undefined): Graph | undefined {
+  if (!isJsonObject(value) || refuseShape(value)) return undefined;
+  const isGraph = Object.values(value).every((node) => isJsonObject((node as JsonObject).inputs));
+  return isGraph ? (value as Graph) : undefined;
+}
+
+function orderOf(value: Json | undefined): number | undefined {
+  if (typeof value !== 'number' && !(value instanceof LosslessNumber)) return undefined;
+  const order = Number(value.toString());
+  return Number.isFinite(order) ? order : undefined;
+}
+
+/** v2's `extra_data` holds keys and nothing else; what belongs into saved files is no secret. */
+function extraDataOf(extraPngInfo: Json | undefined): JsonObject {
+  return isJsonObject(extraPngInfo) ? { extra_pnginfo: extraPngInfo } : {};
+}
+
+function untilOver(response: ServerResponse): Promise<void> {
+  if (response.destroyed || response.writableFinished) return Promise.resolve();
+  return new Promise((resolve) => {
+    response.once('finish', resolve).once('close', resolve);
+  });
+}
