@@ -10,6 +10,7 @@ import {
 } from './config/flags.ts';
 import { frontEndRoot } from './config/front-end.ts';
 import { type LedgerSource, ledgerSource } from './config/ledger.ts';
+import { type LeavingSettings, leavingSettings } from './config/leaving.ts';
 import { type ModelSettings, modelSettings } from './config/models.ts';
 import { Refused } from './config/refused.ts';
 import { type Tls, tlsOf } from './config/tls.ts';
@@ -51,6 +52,7 @@ export type Config = {
   readonly frontEndRoot: string | undefined;
   readonly userdataQuotaBytes: number;
   readonly models: ModelSettings;
+  readonly endOfV1: LeavingSettings;
   /** `undefined`: plain HTTP. */
   readonly tls: Tls | undefined;
 };
@@ -135,6 +137,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     frontEndRoot: frontEndRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
     models: modelSettings(flags),
+    endOfV1: leavingSettings(flags),
     tls: tlsOf(flags),
   });
 }

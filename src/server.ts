@@ -29,6 +29,7 @@ import { LOCAL_USER, createAuthenticate, createIdentify } from './v1/identity.ts
 import { jobRoutes } from './v1/jobs.ts';
 import { createJournal } from './v1/journal.ts';
 import { createKeyring } from './v1/keyring.ts';
+import { createLeaving } from './v1/leaving.ts';
 import { createLogFeed } from './v1/log-feed.ts';
 import { promptRoutes } from './v1/prompt.ts';
 import { queueRoutes } from './v1/queue.ts';
@@ -64,6 +65,7 @@ export async function startServer(
     count: house.metrics.count,
     trace: house.trace.run,
     within: house.journal.within,
+    leaving: house.leaving,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
     ...surface(house, live, counter),
   });
@@ -162,6 +164,7 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     objectInfo: definitions.info,
     features,
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
+    leaving: createLeaving({ ...config.endOfV1, now }),
     identify,
     authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
   };

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
+import { DEPRECATION_DATE } from './leaving.ts';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
@@ -49,6 +50,9 @@ export type Flags = {
   modelLimits: string;
   tlsKeyfile?: string;
   tlsCertfile?: string;
+  deprecationDate: string;
+  sunset?: string;
+  brownout?: readonly string[];
 };
 
 /** One row per setting: flag, environment twin, help, default, parser. v1's own names where it has them. */
@@ -148,6 +152,14 @@ export const OPTIONS: readonly Option[] = [
     .argParser(decimal({ min: 0.001, max: 100_000_000 })),
   setting('--tls-keyfile <FILE>', 'private key (PEM); with --tls-certfile: serve https and wss'),
   setting('--tls-certfile <FILE>', 'certificate chain (PEM) of --tls-keyfile'),
+  setting('--deprecation-date <DATE>', 'since when v1 answers say they are deprecated').default(
+    DEPRECATION_DATE,
+  ),
+  setting('--sunset <DATE>', 'when v1 is to end, as v1 answers say'),
+  setting(
+    '--brownout <SPEC>',
+    'rehearse the end of v1: from=TIME,to=TIME,percent=N,delay-ms=MS,client=TEXT; repeatable',
+  ).argParser((text, before: readonly string[] | undefined) => [...(before ?? []), text]),
   setting('--model-keys <FILE>', 'who may call the model router; none: anybody with any key'),
   setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
     .default(8)

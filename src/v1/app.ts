@@ -1,13 +1,16 @@
-import Router from '@koa/router';
+import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
+import type { V1RouteName } from '../translate/successors.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Logger, requestId, withoutToken } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Authenticate } from './identity.ts';
+import { LEAVING_HEADERS, type Leaving } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
-import type { V1Route } from './routes.ts';
+import { type V1Route, nameOf } from './routes.ts';
+import { agentOf, isOwnPage } from './visitor.ts';
 
 type Deps = {
   readonly guard: Guard;
@@ -23,6 +26,8 @@ type Deps = {
   readonly trace: <T>(act: (calls: readonly string[]) => T) => T;
   /** Lines logged within are about this user. */
   readonly within?: (<T>(user: string, act: () => T) => T) | undefined;
+  /** Tells v1 clients of the end of their API. */
+  readonly leaving?: Leaving | undefined;
   /** Serves files where no route answers. */
   readonly frontEnd?: Koa.Middleware | undefined;
 };
@@ -30,7 +35,7 @@ type Deps = {
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
 export function createApp(deps: Deps): Koa {
   const app = new Koa();
-  const router = routerOf(deps.routes);
+  const router = routerOf(deps);
   if (deps.count) app.use(deps.count);
   app.use(linger);
   app.use(observe(deps));
@@ -39,9 +44,10 @@ export function createApp(deps: Deps): Koa {
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
   for (const middleware of deps.open) app.use(middleware);
+  // What is no route of v1's may still be a file of a front end: that is asked for below.
+  app.use(router.routes());
   app.use(knowCaller(deps));
   app.use(cacheHeaders);
-  app.use(router.routes());
   if (deps.frontEnd) app.use(behindRoutes(deps.frontEnd));
   app.use(noteUnknown(deps.log));
   app.use(nobodyHome(router));
@@ -50,27 +56,58 @@ export function createApp(deps: Deps): Koa {
 }
 
 /** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
-function routerOf(routes: readonly V1Route[]): Router {
+function routerOf(deps: Deps): Router {
+  const { routes, leaving } = deps;
+  const known = knowCaller(deps);
   const router = new Router({ strict: true, sensitive: true });
   for (const route of routes) {
     const twins =
       route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
     for (const prefix of twins) {
       const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
-      router.register(prefix + route.path, methods, async (ctx) => {
-        ctx.state.apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
-        const caller = ctx.state.caller as Caller;
-        const query = new URLSearchParams(ctx.querystring);
-        await route.handle({
-          ctx: ctx as unknown as Koa.Context,
-          caller,
-          params: ctx.params,
-          query,
-        });
-      });
+      const apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
+      const chain = [
+        ...(leaving ? [announce(leaving, nameOf(route))] : []),
+        known,
+        ...(leaving ? [rehearse(leaving, nameOf(route))] : []),
+        cacheHeaders,
+        handling(route, apiPrefixed),
+      ];
+      router.register(prefix + route.path, methods, chain as unknown as RouterMiddleware[]);
     }
   }
   return router;
+}
+
+function handling(route: V1Route, apiPrefixed: boolean): Koa.Middleware {
+  return async (ctx) => {
+    ctx.state.apiPrefixed = apiPrefixed;
+    const { caller } = ctx.state as { readonly caller: Caller };
+    const query = new URLSearchParams(ctx.querystring);
+    await route.handle({ ctx: ctx as Koa.Context, caller, params: paramsOf(ctx), query });
+  };
+}
+
+function announce(leaving: Leaving, route: V1RouteName): Koa.Middleware {
+  return (ctx, next) => {
+    for (const [name, value] of Object.entries(leaving.headersFor(route, paramsOf(ctx)))) {
+      ctx.append(name, value);
+    }
+    return next();
+  };
+}
+
+/** Holdover's own page goes on telling what becomes of v1. */
+function rehearse(leaving: Leaving, route: V1RouteName): Koa.Middleware {
+  return async (ctx, next) => {
+    const { user } = ctx.state.caller as Caller;
+    if (!isOwnPage(ctx.req)) await leaving.rehearse(route, { user, agent: agentOf(ctx.req) });
+    await next();
+  };
+}
+
+function paramsOf(ctx: object): { readonly [name: string]: string } {
+  return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
 }
 
 function observe({ log, trace }: Deps): Koa.Middleware {
@@ -133,7 +170,7 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
       ctx.set('Access-Control-Allow-Credentials', 'true');
       ctx.set(
         'Access-Control-Expose-Headers',
-        'Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
+        `Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id, ${LEAVING_HEADERS}`,
       );
     }
     await next();

@@ -13,7 +13,7 @@ export type BootDeps = {
 };
 
 /** What has the same answer every time: there are no packs that could bring any of it along. */
-const CONSTANTS: { readonly [path: string]: Json } = {
+const CONSTANTS = {
   '/embeddings': [],
   '/i18n': {},
   '/workflow_templates': {},
@@ -21,7 +21,7 @@ const CONSTANTS: { readonly [path: string]: Json } = {
   '/node_replacements': {},
   /** Paths of this machine are nobody's business. */
   '/internal/folder_paths': {},
-};
+} as const satisfies { readonly [path: string]: Json };
 
 /** What a front end asks at its start: what the server is, can and brings along. */
 export function bootRoutes(deps: BootDeps): readonly V1Route[] {
@@ -43,10 +43,10 @@ export function bootRoutes(deps: BootDeps): readonly V1Route[] {
       path: '/api/user',
       handle: ({ ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
     },
-    ...Object.entries(CONSTANTS).map(([path, body]) => constant(path, body)),
+    ...(Object.keys(CONSTANTS) as (keyof typeof CONSTANTS)[]).map(constant),
   ];
 }
 
-function constant(path: string, body: Json): V1Route {
-  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, body) };
+function constant(path: keyof typeof CONSTANTS): V1Route {
+  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, CONSTANTS[path]) };
 }

@@ -1,4 +1,5 @@
 import type Koa from 'koa';
+import type { V1RouteName } from '../translate/successors.ts';
 import type { Caller } from '../wire/jobs.ts';
 
 /** One call of the old API, its caller known and its path matched. */
@@ -9,9 +10,17 @@ export type V1Request = {
   readonly query: URLSearchParams;
 };
 
+type Handle = { handle(request: V1Request): Promise<void> | void };
+
+/** One route of the old API, with a row in the table of what takes its place. */
+type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer Path}`
+  ? { readonly method: Method; readonly path: Path } & Handle
+  : never;
+
 /** One route of the old API. `path` is un-prefixed; the app serves its `/api` twin as well. */
-export type V1Route = {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
-  readonly path: string;
-  handle(request: V1Request): Promise<void> | void;
-};
+export type V1Route = RouteOf<V1RouteName>;
+
+/** Its row in the table of what takes the place of v1. */
+export function nameOf({ method, path }: V1Route): V1RouteName {
+  return `${method} ${path}` as V1RouteName;
+}

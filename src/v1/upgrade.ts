@@ -2,12 +2,15 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { Logger } from '../telemetry.ts';
-import { stringifyJson } from '../wire/json.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
+import type { Client } from './brownout.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
 import type { Authenticate } from './identity.ts';
+import type { Leaving } from './leaving.ts';
 import type { V1Route } from './routes.ts';
+import { agentOf, isOwnPage } from './visitor.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -20,6 +23,7 @@ type Deps = {
   readonly guard: Guard;
   readonly authenticate: Authenticate;
   readonly log: Logger;
+  readonly leaving: Leaving;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
   /** Hears what each upgrade was answered; 101 is a socket. */
@@ -47,64 +51,96 @@ export function createUpgrade(
     ...PIECES,
     perMessageDeflate: false,
   });
-  const refuse = (socket: Duplex, status: number): void => {
-    deps.onUpgrade?.(status);
-    answer(socket, status);
+  const { leaving, log, hub, onUpgrade } = deps;
+  server.on('headers', (lines) => lines.push(...linesOf(leaving.headersFor('GET /ws', {}))));
+  const refuse = (socket: Duplex, refusal: Refusal): void => {
+    onUpgrade?.(refusal.status);
+    answer(socket, refusal);
   };
   return (request, socket, head) => {
     socket.on('error', () => socket.destroy());
     void judge(deps, request).then(
       (verdict) => {
-        if ('status' in verdict) return refuse(socket, verdict.status);
+        if (!('user' in verdict)) return refuse(socket, verdict);
         // Frames are small and each one matters at once.
         server.handleUpgrade(request, socket, head, (ws) => {
-          deps.onUpgrade?.(101);
-          deps.hub.attach(ws, verdict);
+          onUpgrade?.(101);
+          hub.attach(ws, verdict);
         });
       },
       (error: unknown) => {
-        deps.log.error({ err: error }, 'upgrade failed');
-        refuse(socket, 500);
+        log.error({ err: error }, 'upgrade failed');
+        refuse(socket, { status: 500 });
       },
     );
   };
 }
 
-type Verdict =
-  | { readonly status: number }
-  | { readonly user: string; readonly clientId: string | null; readonly watches: boolean };
+type Refusal = {
+  readonly status: number;
+  readonly body?: Json | undefined;
+  readonly headers?: { readonly [name: string]: string };
+};
 
-async function judge(
-  { hub, guard, authenticate, ...limits }: Deps,
-  request: IncomingMessage,
-): Promise<Verdict> {
-  const [path, query = ''] = (request.url ?? '').split('?', 2);
-  const refusal = guard(request);
+type Newcomer = {
+  readonly user: string;
+  readonly clientId: string | null;
+  readonly watches: boolean;
+};
+
+async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
+  const [path] = (request.url ?? '').split('?', 1);
+  const refusal = deps.guard(request);
   if (refusal) return { status: refusal.status };
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
+  const verdict = await judgeCaller(deps, request);
+  if ('user' in verdict) return verdict;
+  const headers = { ...deps.leaving.headersFor('GET /ws', {}), ...verdict.headers };
+  return { ...verdict, headers };
+}
+
+async function judgeCaller(
+  { hub, authenticate, leaving, ...limits }: Deps,
+  request: IncomingMessage,
+): Promise<Newcomer | Refusal> {
   const caller = await authenticate(request);
-  if (caller === undefined) return { status: 401 };
-  const params = new URLSearchParams(query);
+  if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
+  const { user } = caller;
+  const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
   const clientId = params.get('clientId');
   if (clientId !== null && !isUsable(clientId)) return { status: 400 };
-  const full =
-    hub.count() >= limits.maxSockets || hub.count(caller.user) >= limits.maxSocketsPerUser;
-  const watches = params.get('watch') === '1';
-  return full ? { status: 503 } : { user: caller.user, clientId, watches };
+  if (!isOwnPage(request)) {
+    const refused = await rehearsal(leaving, { user, agent: agentOf(request) });
+    if (refused) return refused;
+  }
+  const full = hub.count() >= limits.maxSockets || hub.count(user) >= limits.maxSocketsPerUser;
+  return full ? { status: 503 } : { user, clientId, watches: params.get('watch') === '1' };
+}
+
+async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {
+  try {
+    await leaving.rehearse('GET /ws', client);
+    return undefined;
+  } catch (error) {
+    if (error instanceof V1Error) return error;
+    throw error;
+  }
 }
 
 function isUsable(clientId: string): boolean {
   return clientId.length <= MAX_CLIENT_ID_CHARS && !/\p{Cc}/u.test(clientId);
 }
 
-function answer(socket: Duplex, status: number): void {
+function answer(socket: Duplex, { status, body: given, headers = {} }: Refusal): void {
   const reason = STATUS_CODES[status] ?? '';
-  const body = status === 403 ? '' : stringifyJson(plainError(`${status}`, reason));
-  const authenticate = status === 401 ? 'WWW-Authenticate: Bearer\r\n' : '';
-  const type = body === '' ? '' : 'Content-Type: application/json; charset=utf-8\r\n';
-  socket.end(
-    `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\n${authenticate}${type}` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  const body = status === 403 ? '' : stringifyJson(given ?? plainError(`${status}`, reason));
+  const type = body === '' ? {} : { 'Content-Type': 'application/json; charset=utf-8' };
+  const length = { 'Content-Length': String(Buffer.byteLength(body)) };
+  const lines = linesOf({ Connection: 'close', ...headers, ...type, ...length });
+  socket.end([`HTTP/1.1 ${status} ${reason}`, ...lines, '', body].join('\r\n'));
+}
+
+function linesOf(headers: { readonly [name: string]: string }): string[] {
+  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }

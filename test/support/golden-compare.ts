@@ -1,6 +1,7 @@
 import sharp from 'sharp';
 import { parseJson } from '../../src/wire/json.ts';
 import { type Loosely, compareFrames, compareJson } from './golden-frames.ts';
+import { farewellTo } from './golden-http-differences.ts';
 import type { Answer } from './golden-http.ts';
 import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normal.ts';
 import type { Replayed } from './golden-replay.ts';
@@ -97,6 +98,7 @@ async function compareExchange(
     ...status,
     ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
     ...(isEmptyHandler && length !== '0' ? [`content-length ${length}`] : []),
+    ...compareFarewell(exchange, answer, replayed),
     ...(await compareBody(exchange, answer, replayed)),
   ];
 }
@@ -109,6 +111,25 @@ function compareHeader(
   const theirs = Object.entries(recorded).find(([key]) => key.toLowerCase() === name)?.[1];
   const mine = headers[name];
   return theirs === mine ? [] : [`${name}: ${mine ?? 'none'}`];
+}
+
+/** Headers nobody recorded, that must be where docs/differences.md says and nowhere else. */
+function compareFarewell(
+  { request }: GoldenExchange,
+  { status, headers }: Answer,
+  replayed: Replayed,
+): string[] {
+  const { deprecation, link } = farewellTo(request, status);
+  const found = {
+    deprecation: headers['deprecation'],
+    link: headers['link'] && replayed.asRecorded(String(headers['link'])),
+    sunset: headers['sunset'],
+  };
+  return Object.entries({ deprecation, link, sunset: undefined }).flatMap(([name, expected]) =>
+    found[name as keyof typeof found] === expected
+      ? []
+      : [`${name}: ${String(found[name as keyof typeof found] ?? 'none')}`],
+  );
 }
 
 async function compareBody(

@@ -173,3 +173,47 @@ export const CALL_CASES: readonly Case[] = [
     ],
   },
 ];
+
+/** Its row of `docs/differences.md`: headers that only ours sends, on answers of v1 routes alone. */
+export const FAREWELL_ROW = 'farewell';
+
+/** Where no route answers: the caller is refused, or there is no such path or method. */
+const UNROUTED = new Set([403, 404, 405]);
+/** Routes that refuse, or lack, single files and names themselves. */
+const REFUSES = new RegExp(
+  `^(/api)?/(view|(v2/)?userdata|userdata/[^/]+(/move/[^/]+)?|(object_info|models|experiment/models)/[^/]+|jobs/[^/]+|job/[^/]+/status|internal/files/[^/]+)$`,
+);
+/** Served as they are, to everybody. */
+const NO_ROUTE = new Set(['/']);
+
+/** What ours adds to the answer of a recorded call: nothing, or the two headers every answer has. */
+export function farewellTo(
+  call: { readonly method: string; readonly path: string },
+  status: number,
+): { readonly deprecation: string | undefined; readonly link: string | undefined } {
+  const path = call.path.split('?', 1)[0] ?? '';
+  const isOwn = status !== 405 && REFUSES.test(path);
+  const isRouted =
+    call.method !== 'OPTIONS' && !NO_ROUTE.has(path) && (!UNROUTED.has(status) || isOwn);
+  if (!isRouted) return { deprecation: undefined, link: undefined };
+  const bare = path.replace(/^\/api(?=\/)/, '');
+  const to = LINKS.find(
+    ([method, pattern]) => method === call.method.replace('HEAD', 'GET') && pattern.test(bare),
+  );
+  const link = to && bare.replace(to[1], to[2]);
+  return {
+    // 21 August 2026.
+    deprecation: '@1787270400',
+    link: link && `<${link}>; rel="successor-version"`,
+  };
+}
+
+/** By method: the path, and where its v2 twin is. */
+const LINKS: readonly (readonly [string, RegExp, string])[] = [
+  ['POST', /^\/prompt$/, '/api/v2/jobs'],
+  ['GET', /^\/(prompt|queue|history|jobs)$/, '/api/v2/jobs'],
+  ['GET', /^\/(?:history|jobs)\/([^/]+)$/, '/api/v2/jobs/$1'],
+  ['GET', /^\/job\/([^/]+)\/status$/, '/api/v2/jobs/$1'],
+  ['POST', /^\/upload\/(image|mask)$/, '/api/v2/assets'],
+  ['GET', /^\/system_stats$/, '/api/v2/health'],
+];

@@ -1,0 +1,145 @@
+/** What takes the place of a v1 call once its client speaks v2. */
+export type Successor = {
+  /** The v2 call, or `null` when there is none. */
+  readonly call: string | null;
+  /** Where that is for this very call, if its address alone tells; `:id` is the v1 route's own. */
+  readonly link?: string;
+  /** `same`: it does what v1 did; `changes`: the client must work differently; `none`: only v1 can. */
+  readonly fit: 'same' | 'changes' | 'none';
+  /** What v2 lacks of it. */
+  readonly lacks?: string;
+};
+
+const JOBS = '/api/v2/jobs';
+const ASSETS = '/api/v2/assets';
+
+const submit = {
+  call: 'POST /api/v2/jobs',
+  link: JOBS,
+  fit: 'same',
+  lacks: 'an id of your own, a place in the queue (number, front), a choice of outputs to run',
+} as const;
+const job = { call: 'GET /api/v2/jobs/{id}', link: `${JOBS}/:id`, fit: 'same' } as const;
+const listing = {
+  call: 'GET /api/v2/jobs',
+  link: JOBS,
+  fit: 'changes',
+  lacks: 'queue listing: graphs and places in line; not every service lists jobs at all',
+} as const;
+const past = {
+  ...listing,
+  lacks: 'a history that stays: jobs expire, they name no graph, and not every service lists them',
+} as const;
+const cancel = { call: 'POST /api/v2/jobs/{id}/cancel', fit: 'same' } as const;
+const cancelMany = {
+  ...cancel,
+  fit: 'changes',
+  lacks: 'cancelling what runs, or all at once: each job is cancelled by its id',
+} as const;
+const upload = {
+  call: 'POST /api/v2/assets',
+  link: ASSETS,
+  fit: 'same',
+  lacks: 'file names: workflows name an asset by its id',
+} as const;
+const none = (lacks: string) => ({ call: null, fit: 'none', lacks }) as const;
+const definitions = none('object_info: node definitions');
+const models = none('lists of models');
+const userData = none('saved workflows and other files of users');
+const settings = none('settings of users');
+const users = none('users: a key is all there is');
+const logs = none('logs of the server; GET /api/v2/jobs/{id}/logs has those of a job, where kept');
+const frontEnd = none('what a browser front end asks at its start');
+const forget = none('taking single jobs out of a history: they expire');
+
+/** Every v1 route and what takes its place. */
+export const SUCCESSORS = {
+  'POST /prompt': submit,
+  'GET /prompt': { ...listing, lacks: 'queue listing: the number of jobs left must be counted' },
+  'GET /queue': listing,
+  'POST /queue': cancelMany,
+  'POST /interrupt': cancelMany,
+  'POST /free': none('unloading models: the service sees to its memory'),
+  'GET /ws': {
+    call: 'GET /api/v2/jobs/{id}/events',
+    fit: 'changes',
+    lacks: 'node-level events (executing, executed, cached); one stream for each job',
+  },
+  'GET /history': past,
+  'GET /history/:id': job,
+  'POST /history': forget,
+  'GET /api/history_v2': past,
+  'GET /api/history_v2/:id': job,
+  'GET /api/jobs': past,
+  'GET /api/jobs/:id': job,
+  'GET /api/job/:id/status': job,
+  'POST /api/jobs/cancel': cancelMany,
+  'POST /api/jobs/:id/cancel': { ...cancel, link: `${JOBS}/:id/cancel` },
+  'POST /upload/image': upload,
+  'POST /upload/mask': {
+    ...upload,
+    fit: 'changes',
+    lacks: 'joining a mask to its picture: the client does it before it uploads',
+  },
+  'GET /view': {
+    call: 'GET /api/v2/assets/{id}/content',
+    fit: 'same',
+    lacks: 'file names and re-encoded previews: outputs of a job carry their own url',
+  },
+  'GET /view_metadata/:folder': none('metadata of model files'),
+  'GET /internal/files/:type': none('lists of files by folder'),
+  'GET /object_info': definitions,
+  'GET /object_info/:name': definitions,
+  'GET /models': models,
+  'GET /models/:folder': models,
+  'GET /embeddings': models,
+  'GET /experiment/models': models,
+  'GET /experiment/models/:folder': models,
+  'GET /system_stats': {
+    call: 'GET /api/v2/health',
+    link: '/api/v2/health',
+    fit: 'changes',
+    lacks: 'facts about the machine: health is all it tells',
+  },
+  'GET /features': frontEnd,
+  'GET /extensions': frontEnd,
+  'GET /i18n': frontEnd,
+  'GET /workflow_templates': frontEnd,
+  'GET /global_subgraphs': frontEnd,
+  'GET /node_replacements': frontEnd,
+  'GET /internal/folder_paths': none('folders of the machine'),
+  'GET /api/user': users,
+  'GET /users': users,
+  'POST /users': users,
+  'GET /settings': settings,
+  'GET /settings/:id': settings,
+  'POST /settings': settings,
+  'POST /settings/:id': settings,
+  'GET /userdata': userData,
+  'GET /v2/userdata': userData,
+  'GET /userdata/:file': userData,
+  'POST /userdata/:file': userData,
+  'DELETE /userdata/:file': userData,
+  'POST /userdata/:file/move/:dest': userData,
+  'GET /internal/logs': logs,
+  'GET /internal/logs/raw': logs,
+  'PATCH /internal/logs/subscribe': logs,
+} as const satisfies { readonly [route: string]: Successor };
+
+/** Method and path of a v1 route, without its `/api` twin. */
+export type V1RouteName = keyof typeof SUCCESSORS;
+
+/** Whether a text names a v1 route: an older or newer Holdover may know others. */
+export function isRouteName(name: string): name is V1RouteName {
+  return Object.hasOwn(SUCCESSORS, name);
+}
+
+/** The twin's address for one call; `undefined` when the address alone does not tell it. */
+export function successorLink(
+  name: V1RouteName,
+  params: { readonly [name: string]: string },
+): string | undefined {
+  const { link }: Successor = SUCCESSORS[name];
+  if (link?.includes(':id') && params['id'] === undefined) return undefined;
+  return link?.replace(':id', () => encodeURIComponent(params['id'] ?? ''));
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+
+/** One rehearsal of the end of v1. */
+export type Brownout = {
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+  /** How many of the clients it is for, in hundredths. */
+  readonly percent: number;
+  /** Calls are held up for so long; without one they are refused. */
+  readonly delayMs: number | undefined;
+  /** Part of the user agents it is for. */
+  readonly client: string | undefined;
+};
+
+/** Who calls, as far as it decides whether a rehearsal is theirs. */
+export type Client = { readonly user: string; readonly agent: string };
+
+/** What becomes of a call. */
+export type Fate =
+  | { readonly kind: 'refused'; readonly untilMs: number }
+  | { readonly kind: 'delayed'; readonly delayMs: number };
+
+/** Of a rehearsal without an end each hour is a window: a client is told when to come again. */
+const HOUR_MS = 60 * 60_000;
+
+/** What the rehearsals that are on mean for a client; a refusal counts before any delay. */
+export function fateOf(
+  brownouts: readonly Brownout[],
+  client: Client,
+  nowMs: number,
+): Fate | undefined {
+  const met = brownouts.filter(
+    (brownout) => isOn(brownout, nowMs) && isHit(brownout, client, nowMs),
+  );
+  const refusals = met.filter(({ delayMs }) => delayMs === undefined);
+  if (refusals.length > 0) {
+    return {
+      kind: 'refused',
+      untilMs: Math.max(...refusals.map((brownout) => windowOf(brownout, nowMs).endMs)),
+    };
+  }
+  const delayMs = Math.max(0, ...met.map((brownout) => brownout.delayMs ?? 0));
+  return delayMs > 0 ? { kind: 'delayed', delayMs } : undefined;
+}
+
+function isOn({ fromMs = -Infinity, toMs = Infinity }: Brownout, nowMs: number): boolean {
+  return nowMs >= fromMs && nowMs < toMs;
+}
+
+function isHit(brownout: Brownout, { user, agent }: Client, nowMs: number): boolean {
+  const { client, percent } = brownout;
+  if (client !== undefined && !agent.toLowerCase().includes(client.toLowerCase())) return false;
+  if (percent >= 100) return true;
+  const { startMs } = windowOf(brownout, nowMs);
+  // The same clients for the whole window, others in the next one.
+  const digest = createHash('sha256').update(`${startMs}\0${user}\0${agent}`).digest();
+  return (digest.readUInt32BE(0) / 2 ** 32) * 100 < percent;
+}
+
+function windowOf(
+  { fromMs, toMs }: Brownout,
+  nowMs: number,
+): { readonly startMs: number; readonly endMs: number } {
+  if (toMs !== undefined) return { startMs: fromMs ?? 0, endMs: toMs };
+  const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
+  return { startMs, endMs: startMs + HOUR_MS };
+}

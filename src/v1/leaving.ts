@@ -1,0 +1,61 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/successors.ts';
+import { type Brownout, type Client, fateOf } from './brownout.ts';
+import { V1Error, plainError } from './errors.ts';
+
+/** How clients hear that v1 is on its way out. */
+export type Leaving = {
+  /** Headers of every answer of a route; they change nothing else of it. */
+  headersFor(
+    route: V1RouteName,
+    params: { readonly [name: string]: string },
+  ): { readonly [name: string]: string };
+  /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
+  rehearse(route: V1RouteName, client: Client): Promise<void>;
+};
+
+type Deps = {
+  /** RFC 9745. */
+  readonly deprecatedAtMs: number;
+  /** RFC 8594. */
+  readonly sunsetAtMs: number | undefined;
+  readonly brownouts: readonly Brownout[];
+  readonly now: () => number;
+};
+
+/** What a page of another origin may read of it. */
+export const LEAVING_HEADERS = 'Deprecation, Sunset, Link';
+
+export function createLeaving({ deprecatedAtMs, sunsetAtMs, brownouts, now }: Deps): Leaving {
+  const always = {
+    Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
+    ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
+  };
+  return {
+    headersFor(route, params) {
+      const link = successorLink(route, params);
+      return link === undefined
+        ? always
+        : { ...always, Link: `<${link}>; rel="successor-version"` };
+    },
+    async rehearse(route, client) {
+      if (brownouts.length === 0) return;
+      const fate = fateOf(brownouts, client, now());
+      if (fate?.kind === 'delayed') await delay(fate.delayMs, undefined, { ref: false });
+      if (fate?.kind === 'refused') throw refusal(route, fate.untilMs, now());
+    },
+  };
+}
+
+/** Temporary, so a 503 and not the 410 of the day itself. */
+function refusal(route: V1RouteName, untilMs: number, nowMs: number): V1Error {
+  const { call } = SUCCESSORS[route];
+  const instead = call === null ? 'v2 has nothing in its place yet' : `v2 has ${call} in its place`;
+  const message =
+    `A brownout is on until ${new Date(untilMs).toISOString()}: the end of the v1 API is being ` +
+    `rehearsed, and ${route} is refused on purpose; ${instead}.`;
+  const seconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
+  return new V1Error(503, plainError('brownout', message), {
+    headers: { 'Retry-After': String(seconds) },
+  });
+}
