@@ -54,11 +54,16 @@ function prepare(root: string): void {
 function placesIn(root: string): Omit<DataDir, 'secret'> {
   return {
     root,
-    database: join(root, 'holdover.db'),
+    database: databaseIn(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
     objectInfo: join(root, 'object-info'),
   };
+}
+
+/** Where the ledger of a data directory is. */
+export function databaseIn(root: string): string {
+  return join(root, 'holdover.db');
 }
 
 /** Says which shared ledger knows the blobs here; without it, the database beside them does. */

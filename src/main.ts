@@ -5,6 +5,11 @@ import { createLogger } from './telemetry.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
+if (process.argv[2] === 'report') {
+  const { reportCommand } = await import('./cli/report.ts');
+  process.exit(await reportCommand(process.argv.slice(3)));
+}
+
 const parsed = parseConfig(process.argv.slice(2), process.env);
 if (parsed.kind === 'exit') {
   (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);

@@ -19,6 +19,7 @@ import { createApp } from './v1/app.ts';
 import { createBoard } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
+import { openCensus } from './v1/census.ts';
 import { createFrontEnd } from './v1/front-end.ts';
 import { createGuard } from './v1/guard.ts';
 import { healthRoutes } from './v1/health.ts';
@@ -34,6 +35,7 @@ import { createLogFeed } from './v1/log-feed.ts';
 import { promptRoutes } from './v1/prompt.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
+import { reportRoute } from './v1/report-route.ts';
 import { createViewSigner } from './v1/signed-url.ts';
 import { type Counter, createCounter } from './v1/submission.ts';
 import { type Submissions, openSubmissions } from './v1/submissions.ts';
@@ -93,6 +95,7 @@ export async function startServer(
       await live.models?.close();
       await house.definitions.close();
       await house.upstream.close();
+      await house.census.close();
       await house.store.close();
       server.closeAllConnections();
     },
@@ -139,6 +142,7 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     log,
   });
   const trace = createTrace();
+  const census = await openCensus({ calls: ledger.calls, log, now });
   const keyring = createKeyring();
   const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
   const metrics = createMetrics({ version: packageVersion(), config, identify });
@@ -164,7 +168,8 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     objectInfo: definitions.info,
     features,
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
-    leaving: createLeaving({ ...config.endOfV1, now }),
+    census,
+    leaving: createLeaving({ ...config.endOfV1, now, count: census.count }),
     identify,
     authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
   };
@@ -220,6 +225,7 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Cou
     open: [
       named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
       house.metrics.serve,
+      named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
       named('/holdover', page),
       named('/view', signedViews(files)),
       ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),

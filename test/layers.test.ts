@@ -35,6 +35,7 @@ const INTERFACE_ONLY = ['engine', 'v1', 'models'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set([
+  'cli',
   'server',
   'same-address',
   'store',

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { AssetRow, FileRow, JobRow, Ledger, PromptRow } from '../src/ledger/ledger.ts';
+import { callStoreSuite } from './ledger-calls.suite.ts';
 import { modelStoresSuite } from './ledger-models.suite.ts';
 
 /** A prompt as `POST /prompt` accepts it, before its v2 job exists. */
@@ -493,6 +494,8 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
     });
 
     modelStoresSuite(() => ledger);
+
+    callStoreSuite(() => ledger);
 
     describe('writes', () => {
       test('a read sees the writes before it, awaited or not', async () => {

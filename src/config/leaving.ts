@@ -22,7 +22,7 @@ export type LeavingSettings = {
   readonly brownouts: readonly Brownout[];
 };
 
-/** Since when the documentation of the hosted v1 API has called it deprecated. */
+/** By this day the documentation of the hosted v1 API called it deprecated. */
 export const DEPRECATION_DATE = '2026-08-21';
 
 const LONGEST_DELAY_MS = 60_000;

@@ -11,6 +11,7 @@ export interface Ledger {
   readonly settings: SettingStore;
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
+  readonly calls: CallStore;
   close(): Promise<void>;
 }
 
@@ -265,4 +266,24 @@ export interface ModelCallStore {
   chargedCents(workspace: string): Promise<number>;
   /** Forgets calls that ended before and were charged nothing. */
   expire(beforeMs: number): Promise<void>;
+}
+
+/** How often one client called one v1 route; who it is by user, user agent and client id (or ''). */
+export type CallCount = {
+  readonly user: string;
+  readonly agent: string;
+  readonly clientId: string;
+  /** Method and pattern, `GET /history/:id`. */
+  readonly route: string;
+  readonly count: number;
+  readonly firstAtMs: number;
+  readonly lastAtMs: number;
+};
+
+export interface CallStore {
+  /** Adds to what is counted of the same client and route: earliest first, latest last. */
+  add(rows: readonly CallCount[]): Promise<void>;
+  list(): Promise<readonly CallCount[]>;
+  /** Forgets what was last called before. */
+  expire(lastBeforeMs: number): Promise<void>;
 }

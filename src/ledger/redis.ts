@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis, RedisLinks } from '../redis.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './redis-assets.ts';
+import { callStore } from './redis-calls.ts';
 import { fileStore, settingStore } from './redis-files.ts';
 import { jobStore, keyStore } from './redis-jobs.ts';
 import { createLink } from './redis-link.ts';
@@ -35,6 +36,7 @@ export function openRedisLedger({ links, patienceMs = PATIENCE_MS }: Options): L
     settings: settingStore(link),
     replays: replayStore(link),
     modelCalls: modelCallStore(link),
+    calls: callStore(link),
     close: () => close(redis),
   };
 }

@@ -86,4 +86,11 @@ export const MIGRATIONS: readonly string[] = [
     WHERE charged_cents > 0;
   CREATE INDEX model_calls_by_age ON model_calls (ended_at_ms);
   `,
+  `
+  CREATE TABLE v1_calls (
+    user TEXT NOT NULL, agent TEXT NOT NULL, client_id TEXT NOT NULL, route TEXT NOT NULL,
+    count INTEGER NOT NULL, first_at_ms INTEGER NOT NULL, last_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (user, agent, client_id, route)
+  ) STRICT;
+  `,
 ];

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './sqlite-assets.ts';
+import { callStore } from './sqlite-calls.ts';
 import { fileStore, settingStore } from './sqlite-files.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
@@ -60,6 +61,7 @@ function ledgerOver(db: Database, closeAll: () => void): Ledger {
     settings: settingStore(db, writer),
     replays: replayStore(db, writer),
     modelCalls: modelCallStore(db, writer),
+    calls: callStore(db, writer),
     async close() {
       if (!db.isOpen) return;
       writer.flush();

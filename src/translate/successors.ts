@@ -59,7 +59,11 @@ export const SUCCESSORS = {
   'GET /queue': listing,
   'POST /queue': cancelMany,
   'POST /interrupt': cancelMany,
-  'POST /free': none('unloading models: the service sees to its memory'),
+  'POST /free': {
+    call: null,
+    fit: 'changes',
+    lacks: 'unloading models: the service sees to its memory, the call can go',
+  },
   'GET /ws': {
     call: 'GET /api/v2/jobs/{id}/events',
     fit: 'changes',

@@ -69,7 +69,7 @@ function routerOf(deps: Deps): Router {
       const chain = [
         ...(leaving ? [announce(leaving, nameOf(route))] : []),
         known,
-        ...(leaving ? [rehearse(leaving, nameOf(route))] : []),
+        ...(leaving ? [attend(leaving, nameOf(route))] : []),
         cacheHeaders,
         handling(route, apiPrefixed),
       ];
@@ -97,12 +97,19 @@ function announce(leaving: Leaving, route: V1RouteName): Koa.Middleware {
   };
 }
 
-/** Holdover's own page goes on telling what becomes of v1. */
-function rehearse(leaving: Leaving, route: V1RouteName): Koa.Middleware {
+/** Holdover's own page is nobody who must leave. */
+function attend(leaving: Leaving, route: V1RouteName): Koa.Middleware {
   return async (ctx, next) => {
+    if (isOwnPage(ctx.req)) return await next();
     const { user } = ctx.state.caller as Caller;
-    if (!isOwnPage(ctx.req)) await leaving.rehearse(route, { user, agent: agentOf(ctx.req) });
-    await next();
+    const agent = agentOf(ctx.req);
+    try {
+      await leaving.rehearse(route, { user, agent });
+      await next();
+    } finally {
+      const { clientId = '' } = ctx.state as { readonly clientId?: string };
+      leaving.count({ user, agent, clientId, route });
+    }
   };
 }
 

@@ -11,11 +11,14 @@ const FOLDER = new URL('../../page/', import.meta.url);
 /** Reads the page and what it is made of, once: all of it is small. */
 export function readPage(): {
   readonly html: PageFile;
+  /** Who still needs v1. */
+  readonly report: PageFile;
   readonly files: ReadonlyMap<string, PageFile>;
 } {
   const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
   return {
     html: readOne('index.html'),
+    report: readOne('report.html'),
     files: new Map(names.map((name) => [name, readOne(name)])),
   };
 }

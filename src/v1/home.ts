@@ -26,11 +26,12 @@ const POLICY = [
  * unless a mounted front end has that for itself; always at `/holdover`.
  */
 export function homePage(facts: Facts & { readonly path?: '/' | '/holdover' }): Koa.Middleware {
-  const { html, files } = readPage();
+  const { html, report, files } = readPage();
   const pages = new Set([HOME, facts.path ?? '/']);
   return async (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) return sendFresh(ctx, render(html, { ...facts, ...originsOf(ctx) }));
+    if (ctx.path === `${HOME}/report`) return sendFresh(ctx, report);
     if (!ctx.path.startsWith(`${HOME}/`)) return next();
     const file = files.get(ctx.path.slice(HOME.length + 1));
     if (file) sendFresh(ctx, file);

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/successors.ts';
 import { type Brownout, type Client, fateOf } from './brownout.ts';
+import type { Census } from './census.ts';
 import { V1Error, plainError } from './errors.ts';
 
 /** How clients hear that v1 is on its way out. */
@@ -12,6 +13,8 @@ export type Leaving = {
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
   rehearse(route: V1RouteName, client: Client): Promise<void>;
+  /** Notes that a call was made, whatever came of it. */
+  readonly count: Census['count'];
 };
 
 type Deps = {
@@ -21,17 +24,25 @@ type Deps = {
   readonly sunsetAtMs: number | undefined;
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
+  readonly count: Census['count'];
 };
 
 /** What a page of another origin may read of it. */
 export const LEAVING_HEADERS = 'Deprecation, Sunset, Link';
 
-export function createLeaving({ deprecatedAtMs, sunsetAtMs, brownouts, now }: Deps): Leaving {
+export function createLeaving({
+  deprecatedAtMs,
+  sunsetAtMs,
+  brownouts,
+  now,
+  count,
+}: Deps): Leaving {
   const always = {
     Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
     ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
   };
   return {
+    count,
     headersFor(route, params) {
       const link = successorLink(route, params);
       return link === undefined

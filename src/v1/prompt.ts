@@ -29,6 +29,8 @@ export function promptRoutes(deps: Deps): readonly V1Route[] {
 async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = await readJson(ctx, deps.maxBodyBytes);
   const submission = readSubmission(body, deps.counter);
+  // For whoever counts the clients of v1.
+  ctx.state.clientId = submission.clientId ?? '';
   const accepted = await deps.acceptor.accept(caller, submission);
   // Several clients lose a job for ever when its frames overtake this answer.
   ctx.res.once('close', accepted.release);

@@ -111,7 +111,9 @@ async function judgeCaller(
   const clientId = params.get('clientId');
   if (clientId !== null && !isUsable(clientId)) return { status: 400 };
   if (!isOwnPage(request)) {
-    const refused = await rehearsal(leaving, { user, agent: agentOf(request) });
+    const agent = agentOf(request);
+    leaving.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
+    const refused = await rehearsal(leaving, { user, agent });
     if (refused) return refused;
   }
   const full = hub.count() >= limits.maxSockets || hub.count(user) >= limits.maxSocketsPerUser;

@@ -1,0 +1,105 @@
+import type { CallCount, CallStore } from '../ledger/ledger.ts';
+import type { Logger } from '../telemetry.ts';
+import type { V1RouteName } from '../translate/successors.ts';
+
+/** One call of v1; no body, no key, no path. */
+export type Visit = {
+  readonly user: string;
+  readonly agent: string;
+  /** Empty: the call names none. */
+  readonly clientId: string;
+  readonly route: V1RouteName;
+};
+
+/** Counts who still calls v1. */
+export type Census = {
+  /** In memory only: what a call costs is not to be seen. */
+  readonly count: (visit: Visit) => void;
+  /** Writes down what was counted so far. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+};
+
+type Deps = {
+  readonly calls: CallStore;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** Stands for whoever is not told apart any more. */
+export const OTHERS = '(others)';
+
+/** Counts lost by a kill -9 are those of so long; they are no promise to anybody. */
+const FLUSH_MS = 3000;
+const DAY_MS = 24 * 60 * 60_000;
+const KEPT_MS = 90 * DAY_MS;
+/** Told apart, so that nobody can fill the disk with made-up names. */
+const MOST = { clients: 1000, idsOfClient: 20 } as const;
+
+export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
+  await calls.expire(now() - KEPT_MS);
+  const known = new Map<string, Set<string>>();
+  for (const { user, agent, clientId } of await calls.list()) idsOf(user, agent).add(clientId);
+  let waiting = new Map<string, CallCount>();
+  let flushing = Promise.resolve();
+  let expiresAtMs = now() + DAY_MS;
+
+  function idsOf(user: string, agent: string): Set<string> {
+    const key = `${user}\0${agent}`;
+    const ids = known.get(key) ?? new Set();
+    known.set(key, ids);
+    return ids;
+  }
+
+  function told({ user, agent, clientId, route }: Visit): Visit {
+    const ids = known.get(`${user}\0${agent}`);
+    if (ids?.has(clientId)) return { user, agent, clientId, route };
+    if (ids === undefined && known.size >= MOST.clients) {
+      return { user: OTHERS, agent: OTHERS, clientId: '', route };
+    }
+    const isMany = clientId !== '' && (ids?.size ?? 0) >= MOST.idsOfClient;
+    if (!isMany) idsOf(user, agent).add(clientId);
+    return { user, agent, clientId: isMany ? OTHERS : clientId, route };
+  }
+
+  async function write(rows: readonly CallCount[]): Promise<void> {
+    try {
+      if (rows.length > 0) await calls.add(rows);
+      if (now() < expiresAtMs) return;
+      expiresAtMs = now() + DAY_MS;
+      await calls.expire(now() - KEPT_MS);
+    } catch (error) {
+      log.warn({ err: error }, 'counts of v1 calls are lost');
+    }
+  }
+
+  function flush(): Promise<void> {
+    const rows = [...waiting.values()];
+    waiting = new Map();
+    flushing = flushing.then(() => write(rows));
+    return flushing;
+  }
+
+  const timer = setInterval(() => void flush(), FLUSH_MS);
+  timer.unref();
+  return {
+    flush,
+    count(visit) {
+      const who = told(visit);
+      const { user, agent, clientId, route } = who;
+      const key = [user, agent, clientId, route].join('\0');
+      const atMs = now();
+      const row = waiting.get(key) ?? {
+        ...who,
+        count: 0,
+        firstAtMs: atMs,
+        lastAtMs: atMs,
+      };
+      waiting.set(key, { ...row, count: row.count + 1, lastAtMs: atMs });
+    },
+    async close() {
+      clearInterval(timer);
+      await flush();
+    },
+  };
+}

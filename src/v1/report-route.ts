@@ -1,0 +1,30 @@
+import type Koa from 'koa';
+import type { CallStore } from '../ledger/ledger.ts';
+import type { Json } from '../wire/json.ts';
+import type { Census } from './census.ts';
+import { V1Error, plainError, sendJson } from './errors.ts';
+import type { Authenticate } from './identity.ts';
+import { reportOf } from './report.ts';
+
+const PATH = '/holdover/report.json';
+
+/** What Holdover's page of this name shows: the callers see their own clients, nobody else's. */
+export function reportRoute(deps: {
+  readonly calls: Pick<CallStore, 'list'>;
+  readonly census: Pick<Census, 'flush'>;
+  readonly authenticate: Authenticate;
+}): Koa.Middleware {
+  return async (ctx, next) => {
+    const isMeant = ctx.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD');
+    if (!isMeant) return await next();
+    const caller = await deps.authenticate(ctx.req);
+    if (caller === undefined) {
+      const body = plainError('unauthorized', 'A valid key is needed.');
+      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    }
+    await deps.census.flush();
+    const rows = (await deps.calls.list()).filter(({ user }) => user === caller.user);
+    ctx.set('Cache-Control', 'no-store');
+    sendJson(ctx, { clients: reportOf(rows) } as unknown as Json);
+  };
+}

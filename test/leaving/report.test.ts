@@ -1,0 +1,116 @@
+// Who still needs v1: the command, and the page beside Holdover's own.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { flat } from '../support/workflows.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const KEY = 'ann-very-secret-key';
+const ann = { 'X-API-Key': KEY, 'User-Agent': 'ann-script/1.0' };
+const plain = { 'User-Agent': 'plain-script/2.0' };
+
+let dataDir: string;
+let house: Holdover;
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'holdover-report-'));
+  house = await startHoldover({ dataDir });
+  const socket = await connect(house.wsUrl, { clientId: 'ann-tab', headers: ann });
+  const { body } = await postPrompt(
+    house.url,
+    { prompt: flat(), client_id: 'ann-tab' },
+    { headers: ann },
+  );
+  await socket.untilDone(body.prompt_id);
+  await getJson(`${house.url}/history/${body.prompt_id}?token=${KEY}`, ann);
+  await getJson(`${house.url}/api/history/${body.prompt_id}`, ann);
+  await socket.close();
+  for (const path of ['/object_info', '/nowhere/at/all', '/api/v2/jobs', '/holdover', '/healthz']) {
+    await fetch(house.url + path, { headers: plain });
+  }
+  await fetch(`${house.url}/api/jobs`, { headers: { ...plain, 'Holdover-Page': '1' } });
+});
+afterAll(async () => {
+  await house.dispose();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+const report = async () => {
+  const { stdout } = await runHoldover(['report', '--json', '--data-dir', dataDir]);
+  return JSON.parse(stdout).clients as any[];
+};
+const callsOf = (client: any) =>
+  Object.fromEntries(client.routes.map(({ route, calls }: any) => [route, calls]));
+
+test('the page shows the callers their own clients, counted to this moment', async () => {
+  const mine = (await getJson(`${house.url}/holdover/report.json`, ann)).clients;
+  expect(mine.map(({ agent }: any) => agent)).toEqual(['ann-script/1.0']);
+  expect(callsOf(mine[0])).toEqual({
+    'GET /ws': 1,
+    'POST /prompt': 1,
+    'GET /history/:id': 2,
+  });
+  const others = (await getJson(`${house.url}/holdover/report.json`)).clients;
+  expect(others.map(({ agent }: any) => agent)).toEqual(['plain-script/2.0']);
+  expect(callsOf(others[0])).toEqual({ 'GET /object_info': 1 });
+});
+
+test('the page is served under the strict policy, with its script', async () => {
+  const page = await fetch(`${house.url}/holdover/report`);
+  expect([page.status, page.headers.get('content-type')]).toEqual([
+    200,
+    'text/html; charset=utf-8',
+  ]);
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect((await fetch(`${house.url}/holdover/report.js`)).status).toBe(200);
+});
+
+test('while the server runs, the command lists exactly the calls that were made, by client', async () => {
+  await expect.poll(report, { timeout: 15_000, interval: 500 }).toHaveLength(2);
+  const clients = await report();
+  const [hers] = clients.filter(({ agent }) => agent === 'ann-script/1.0');
+  expect(hers).toMatchObject({
+    user: expect.stringMatching(/^[0-9a-f]{32}$/),
+    client_ids: ['ann-tab'],
+    calls: 4,
+    verdict: 'ready with changes',
+    because: [expect.stringContaining('GET /ws: node-level events')],
+  });
+  expect(hers.routes.find(({ route }: any) => route === 'POST /prompt')).toMatchObject({
+    calls: 1,
+    v2: 'POST /api/v2/jobs',
+  });
+  const [other] = clients.filter(({ agent }) => agent === 'plain-script/2.0');
+  expect(other).toMatchObject({ user: 'local', verdict: 'needs v1' });
+});
+
+test('after a kill -9 and after a stop it reads the same, as text too, and no key is in it', async () => {
+  const before = await report();
+  await house.kill9();
+  expect(await report()).toEqual(before);
+  house = await startHoldover({ dataDir });
+  await fetch(`${house.url}/queue`, { headers: plain });
+  expect(await house.terminate()).toBe(0);
+  const after = await report();
+  expect(callsOf(after.find(({ agent }) => agent === 'plain-script/2.0'))).toEqual({
+    'GET /object_info': 1,
+    'GET /queue': 1,
+  });
+  const { code, stdout } = await runHoldover(['report', '--data-dir', dataDir]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /plain-script\/2\.0\n {2}user local\n[^]*needs v1\n {4}- GET \/object_info/,
+  );
+  expect(stdout).toMatch(/POST \/prompt +1 .* POST \/api\/v2\/jobs\n/);
+  expect(stdout + JSON.stringify(after)).not.toContain(KEY);
+});
+
+test('without a ledger, and with a wrong flag, it says so in one line', async () => {
+  const nowhere = await runHoldover(['report', '--data-dir', join(dataDir, 'nowhere')]);
+  expect(nowhere).toMatchObject({ code: 1, stdout: '' });
+  expect(nowhere.stderr).toMatch(/^error: there is no ledger .*nowhere.*\n$/);
+  expect(await runHoldover(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
+});
