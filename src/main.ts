@@ -5,12 +5,18 @@ import { createLogger } from './telemetry.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-if (process.argv[2] === 'report') {
-  const { reportCommand } = await import('./cli/report.ts');
-  process.exit(await reportCommand(process.argv.slice(3)));
-}
+/** Each is loaded only when it is asked for; without one of these names it is the server. */
+const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
+  new Map([
+    ['import', async () => (await import('./cli/import.ts')).importCommand],
+    ['report', async () => (await import('./cli/report.ts')).reportCommand],
+  ]);
 
-const parsed = parseConfig(process.argv.slice(2), process.env);
+const [name = '', ...rest] = process.argv.slice(2);
+const command = await COMMANDS.get(name)?.();
+if (command) process.exit(await command(rest));
+
+const parsed = parseConfig(name === 'serve' ? rest : process.argv.slice(2), process.env);
 if (parsed.kind === 'exit') {
   (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
   process.exit(parsed.code);

@@ -13,6 +13,7 @@ import {
 import type { Asset } from '../wire/v2.ts';
 import { checkPlacement, checkUpload } from './asset-checks.ts';
 import type { Blobs } from './blobs.ts';
+import { isImported } from './imported.ts';
 import { contentLink, isoTime } from './links.ts';
 import type { Locks } from './locks.ts';
 
@@ -172,7 +173,7 @@ function showAsset(row: AssetRow, nowMs: number): Asset {
     ...contentLink(row.id, nowMs),
     file_path: row.filePath,
     expires_at: row.expiresAtMs === null ? null : isoTime(row.expiresAtMs),
-    job_id: row.jobId,
+    job_id: isImported(row) ? null : row.jobId,
     ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
   };
 }

@@ -1,6 +1,7 @@
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
 import type { Assets } from './assets.ts';
 import type { Blobs } from './blobs.ts';
+import { isImported } from './imported.ts';
 import type { Locks } from './locks.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -57,7 +58,7 @@ async function keepBudget(deps: RetentionDeps): Promise<void> {
   const isOver = async (): Promise<boolean> =>
     (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
   if (!(await isOver())) return;
-  const rows = (await deps.ledger.assets.oldest(BUDGET_BATCH)).filter((row) => isFree(row, deps));
+  const rows = await oldestFree(deps);
   const temporary = rows.filter(isTemporary);
   for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
     if (!(await isOver())) return;
@@ -65,8 +66,21 @@ async function keepBudget(deps: RetentionDeps): Promise<void> {
   }
 }
 
-function isFree(row: AssetRow, deps: RetentionDeps): boolean {
-  return !deps.isRead(row.id) && !(row.jobId !== null && deps.isLive(row.jobId));
+/** A batch of what may go; imported files may be the oldest thousands, so it looks past them. */
+async function oldestFree(deps: RetentionDeps): Promise<readonly AssetRow[]> {
+  for (let limit = BUDGET_BATCH; ; limit *= 4) {
+    const rows = await deps.ledger.assets.oldest(limit);
+    const free: AssetRow[] = [];
+    for (const row of rows) if (await isFree(row, deps)) free.push(row);
+    if (free.length >= BUDGET_BATCH || rows.length < limit) return free.slice(0, BUDGET_BATCH);
+  }
+}
+
+async function isFree(row: AssetRow, deps: RetentionDeps): Promise<boolean> {
+  if (deps.isRead(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
+  // An imported file stays for as long as its name means it.
+  if (!isImported(row)) return true;
+  return (await deps.ledger.files.byAsset(row.user, row.id)) === undefined;
 }
 
 function isTemporary(row: AssetRow): boolean {

@@ -1,0 +1,59 @@
+import { SingleBar } from 'cli-progress';
+import { megabytes } from './shown.ts';
+
+/** Tells people how far it is. */
+export type Progress = {
+  add(bytes: number): void;
+  stop(): void;
+};
+
+const LINE_EVERY_MS = 2000;
+
+/** A bar on a terminal; elsewhere a line now and then. */
+export function createProgress(
+  out: NodeJS.WriteStream,
+  total: { readonly files: number; readonly bytes: number },
+): Progress {
+  return out.isTTY ? bar(out, total) : lines(out, total);
+}
+
+type Total = Parameters<typeof createProgress>[1];
+
+function bar(stream: NodeJS.WriteStream, total: Total): Progress {
+  const shown = new SingleBar({
+    stream,
+    format: '{bar} {percentage}%  {files}/{allFiles} files  {mb}  {eta_formatted} left',
+    hideCursor: true,
+  });
+  let files = 0;
+  let bytes = 0;
+  // A folder of empty files has a length, too.
+  shown.start(total.bytes + total.files, 0, facts());
+  function facts() {
+    return { files, allFiles: total.files, mb: megabytes(bytes) };
+  }
+  return {
+    add(more) {
+      files++;
+      bytes += more;
+      shown.update(bytes + files, facts());
+    },
+    stop: () => shown.stop(),
+  };
+}
+
+function lines(out: NodeJS.WriteStream, total: Total): Progress {
+  let files = 0;
+  let bytes = 0;
+  let toldAtMs = Date.now();
+  return {
+    add(more) {
+      files++;
+      bytes += more;
+      if (Date.now() - toldAtMs < LINE_EVERY_MS) return;
+      toldAtMs = Date.now();
+      out.write(`${files} of ${total.files} files, ${megabytes(bytes)}\n`);
+    },
+    stop() {},
+  };
+}

@@ -1,0 +1,156 @@
+import type { Stats } from 'node:fs';
+import { lstat, readFile, readdir, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SettingStore } from '../ledger/ledger.ts';
+import { adoptFile } from '../spool.ts';
+import { namedBelow, look } from '../v1/userdata-place.ts';
+import { safeName } from '../v1/safe-name.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../wire/json.ts';
+import type { Copier } from './import-copy.ts';
+import {
+  type Found,
+  type LeftOut,
+  type Scan,
+  isTroubleWith,
+  reasonOf,
+  scan,
+} from './import-scan.ts';
+
+/** What became of the settings and saved files of one user. */
+export type UserTally = {
+  settings: number;
+  /** Settings and files that are there already, perhaps in another version. */
+  keptSettings: number;
+  files: number;
+  known: number;
+  readonly leftOut: LeftOut[];
+  readonly failed: LeftOut[];
+};
+
+type Deps = {
+  readonly settings: SettingStore;
+  readonly copy: Copier;
+  readonly user: string;
+  /** Where the files of that user lie here. */
+  readonly home: string;
+  readonly onFile: (file: Found) => void;
+};
+
+const SETTINGS = 'comfy.settings.json';
+const MOST_SETTINGS_BYTES = 16 * 1024 * 1024;
+
+/** A user of the v1 server, and the name people gave to them. */
+export type Account = { readonly id: string; readonly name: string };
+
+/** Users with a folder of their own; without multi-user mode there is `default` alone. */
+export async function accountsIn(folder: string): Promise<readonly Account[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const names = await namesIn(folder);
+  return entries
+    .filter((entry) => entry.isDirectory() && /^[^_.]/.test(entry.name))
+    .map(({ name: id }) => ({ id, name: names.get(id) ?? id }));
+}
+
+/** Files of a user, without the settings, which are no file here. */
+export async function scanUser(folder: string, label: string): Promise<Scan> {
+  const everything = await scan(folder, label, { maxBytes: Infinity, isKeptName });
+  const found = everything.found.filter((file) => pathOf(file) !== SETTINGS);
+  return { ...everything, found };
+}
+
+/** Brings settings and files; what the user has here already stays as it is. */
+export async function importUser(
+  deps: Deps,
+  folder: string,
+  { found, leftOut, failed }: Scan,
+): Promise<UserTally> {
+  const tally: UserTally = {
+    settings: 0,
+    keptSettings: 0,
+    files: 0,
+    known: 0,
+    leftOut: [...leftOut],
+    failed: [...failed],
+  };
+  await importSettings(deps, join(folder, SETTINGS), tally);
+  for (const file of found) {
+    await importFile(deps, file, tally);
+    deps.onFile(file);
+  }
+  return tally;
+}
+
+async function importSettings(
+  { settings, user }: Deps,
+  path: string,
+  tally: UserTally,
+): Promise<void> {
+  const given = await readSettings(path);
+  if (typeof given === 'string') return void tally.failed.push({ name: SETTINGS, why: given });
+  const here = await settings.all(user);
+  const fresh = Object.entries(given).filter(([id]) => !Object.hasOwn(here, id));
+  tally.settings = fresh.length;
+  tally.keptSettings = Object.keys(given).length - fresh.length;
+  await settings.merge(user, Object.fromEntries(fresh));
+}
+
+/** Values as JSON texts, or why they cannot be had; none when there is no such file. */
+async function readSettings(path: string): Promise<{ readonly [id: string]: string } | string> {
+  try {
+    const stats = await lstat(path).catch(() => undefined);
+    if (stats === undefined) return {};
+    if (!stats.isFile() || stats.size > MOST_SETTINGS_BYTES) return 'is no settings file';
+    const value = parseJson(await readFile(path, 'utf8'));
+    if (!isJsonObject(value)) return 'is no settings file';
+    return Object.fromEntries(
+      Object.entries(value).map(([id, setting]) => [id, stringifyJson(setting)]),
+    );
+  } catch (error) {
+    return error instanceof SyntaxError ? 'is no JSON' : reasonOf(error);
+  }
+}
+
+async function importFile(deps: Deps, file: Found, tally: UserTally): Promise<void> {
+  const name = pathOf(file);
+  const leave = (why: string): void => void tally.leftOut.push({ name, why });
+  const named = namedBelow(name);
+  if (!named.ok) return leave('unsafe name');
+  const place = await look(deps.home, named.path);
+  if (place.kind === 'file' && isSame(place.stats, file)) return void tally.known++;
+  if (place.kind !== 'absent') return leave('something of this name is here already');
+  try {
+    const copied = await deps.copy(file);
+    if (!copied.ok) return void tally.failed.push({ name, why: copied.why });
+    const modified = new Date(file.modifiedAtMs);
+    await utimes(copied.file.path, modified, modified);
+    await adoptFile(copied.file, place.path);
+    tally.files++;
+  } catch (error) {
+    if (!isTroubleWith(file, error)) throw error;
+    tally.failed.push({ name, why: reasonOf(error) });
+  }
+}
+
+function isSame({ size, mtimeMs }: Stats, file: Found): boolean {
+  return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
+}
+
+/** Front ends keep lists of their own under names that begin with a dot. */
+function isKeptName(name: string): boolean {
+  return safeName(name.replace(/^\.+/, '')) !== undefined;
+}
+
+function pathOf({ subfolder, filename }: Found): string {
+  return subfolder === '' ? filename : `${subfolder}/${filename}`;
+}
+
+/** `users.json` is written in multi-user mode: id → name. */
+async function namesIn(folder: string): Promise<ReadonlyMap<string, string>> {
+  try {
+    const value = parseJson(await readFile(join(folder, 'users.json'), 'utf8'));
+    const entries = isJsonObject(value) ? Object.entries(value) : [];
+    return new Map(entries.map(([id, name]) => [id, typeof name === 'string' ? name : id]));
+  } catch {
+    return new Map();
+  }
+}
