@@ -13,7 +13,8 @@ export type Copied =
 
 export type Copier = (found: Found) => Promise<Copied>;
 
-const BUFFER_BYTES = 1024 * 1024;
+/** Small files do not need large buffers, which are what copying thousands of them would cost. */
+const BUFFER_BYTES = { least: 16 * 1024, most: 1024 * 1024 } as const;
 const UNSTEADY = 'changed, or broke off, while it was read';
 const READ_PLAIN = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
 
@@ -24,7 +25,7 @@ const READ_PLAIN = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
 export function createCopier(dir: string): Copier {
   let canShare = true;
 
-  async function shared({ path }: Found): Promise<SpooledFile | undefined> {
+  async function shared({ path, sizeBytes: expected }: Found): Promise<SpooledFile | undefined> {
     const copy = join(dir, randomUUID());
     try {
       await copyFile(path, copy, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
@@ -34,7 +35,7 @@ export function createCopier(dir: string): Copier {
       await rm(copy, { force: true });
       return undefined;
     }
-    return await hashed(copy);
+    return await hashed(copy, expected);
   }
 
   return async (found) => {
@@ -49,7 +50,7 @@ export function createCopier(dir: string): Copier {
 
 async function read({ path, sizeBytes }: Found, dir: string): Promise<Copied> {
   const handle = await open(path, READ_PLAIN);
-  const source = handle.createReadStream({ highWaterMark: BUFFER_BYTES });
+  const source = handle.createReadStream({ highWaterMark: bufferFor(sizeBytes) });
   try {
     const spooled = await spoolStream(source, { dir, maxBytes: sizeBytes });
     if (spooled.ok) return { ok: true, file: spooled.value };
@@ -60,11 +61,12 @@ async function read({ path, sizeBytes }: Found, dir: string): Promise<Copied> {
   }
 }
 
-async function hashed(path: string): Promise<SpooledFile> {
+async function hashed(path: string, expectedBytes: number): Promise<SpooledFile> {
   const hasher = createHasher();
+  const highWaterMark = bufferFor(expectedBytes);
   let sizeBytes = 0;
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: BUFFER_BYTES })) {
+    for await (const chunk of createReadStream(path, { highWaterMark })) {
       hasher.update(chunk as Buffer);
       sizeBytes += (chunk as Buffer).length;
     }
@@ -72,6 +74,10 @@ async function hashed(path: string): Promise<SpooledFile> {
   } finally {
     hasher.discard();
   }
+}
+
+function bufferFor(sizeBytes: number): number {
+  return Math.min(Math.max(sizeBytes + 1, BUFFER_BYTES.least), BUFFER_BYTES.most);
 }
 
 async function isSame(found: Found, copy: SpooledFile): Promise<boolean> {

@@ -35,25 +35,53 @@ type Deps = {
 
 /** The disk is told to keep each of them: while it does, others are read. */
 const AT_ONCE = 8;
+/** Recorded together: what a kill costs is to copy so much again. */
+const BATCH = { files: 64, bytes: 256 * 1024 * 1024 } as const;
 
 /** Takes files into the ledger, each whole or not at all; those it has are not read again. */
 export async function importFiles(deps: Deps, files: readonly FileToImport[]): Promise<Tally> {
   const tally: Tally = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
-  const left = [...files].toReversed();
+  for (const batch of batchesOf(files)) {
+    const copies: Copy[] = [];
+    await inLanes(batch, async (file) => {
+      const copy = await importBytes(deps, file, tally);
+      if (copy) copies.push(copy);
+    });
+    await record(deps, copies);
+    tally.files += copies.length;
+    tally.bytes += bytesOf(copies.map(({ file }) => file));
+    deps.reached(`import-recorded-${tally.files}`);
+    batch.forEach(deps.onFile);
+  }
+  return tally;
+}
+
+export function bytesOf(files: readonly { readonly sizeBytes: number }[]): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToImport[]> {
+  let batch: FileToImport[] = [];
+  for (const file of files) {
+    batch.push(file);
+    if (batch.length < BATCH.files && bytesOf(batch) < BATCH.bytes) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}
+
+/** One that cannot go on stops them all; what the others have begun is ended. */
+async function inLanes<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items];
   const lane = async (): Promise<void> => {
-    for (let file = left.pop(); file; file = left.pop()) {
-      await importOne(deps, file, tally);
-      deps.onFile(file);
-    }
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await act(item);
   };
-  const lanes = Array.from({ length: AT_ONCE }, () =>
-    // One that cannot go on stops them all; what the others have begun is ended.
-    lane().finally(() => (left.length = 0)),
-  );
+  const stopped = () => (left.length = 0);
+  const lanes = Array.from({ length: AT_ONCE }, () => lane().finally(stopped));
   for (const end of await Promise.allSettled(lanes)) {
     if (end.status === 'rejected') throw end.reason;
   }
-  return tally;
 }
 
 /** Whether an earlier import, or an upload of the very same file, has brought it. */
@@ -61,23 +89,35 @@ export function isSameFile(row: FileRow | undefined, found: Found): boolean {
   return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
 
-async function importOne(deps: Deps, file: FileToImport, tally: Tally): Promise<void> {
-  const held = await deps.ledger.files.get(deps.user, file);
-  if (isSameFile(held, file)) return void tally.known++;
+/** Bytes that have their place, and no record yet. */
+type Copy = { readonly file: FileToImport; readonly copy: SpooledFile };
+
+/** The bytes of a file that is new here. */
+async function importBytes(
+  { ledger, blobs, copy, user, reached }: Deps,
+  file: FileToImport,
+  tally: Tally,
+): Promise<Copy | undefined> {
+  const held = await ledger.files.get(user, file);
   const name = posix.join(file.type, file.subfolder, file.filename);
   try {
-    const copied = await deps.copy(file);
-    if (!copied.ok) return void tally.failed.push({ name, why: copied.why });
-    if (held) return await compare({ held, name, file: copied.file }, tally);
-    await keep(deps, file, copied.file);
-    tally.files++;
-    tally.bytes += file.sizeBytes;
-    deps.reached(`import-file-${tally.files}`);
+    const copied = isSameFile(held, file) ? KNOWN : await copy(file);
+    if (copied === KNOWN) tally.known++;
+    else if (!copied.ok) tally.failed.push({ name, why: copied.why });
+    else if (held) await compare({ held, name, file: copied.file }, tally);
+    else {
+      await blobs.adopt(copied.file);
+      reached('import-bytes');
+      return { file, copy: copied.file };
+    }
   } catch (error) {
     if (!isTroubleWith(file, error)) throw error;
     tally.failed.push({ name, why: reasonOf(error) });
   }
+  return undefined;
 }
+
+const KNOWN = 'known';
 
 type Twin = { readonly held: FileRow; readonly name: string; readonly file: SpooledFile };
 
@@ -88,20 +128,19 @@ async function compare({ held, name, file }: Twin, tally: Tally): Promise<void> 
   else tally.leftOut.push({ name, why: 'the name means another file here' });
 }
 
-/** The two records are one transaction: both writes begin in the same turn of the event loop. */
-async function keep(deps: Deps, file: FileToImport, copy: SpooledFile): Promise<void> {
-  const { ledger, blobs, user, now, reached } = deps;
-  const { type, subfolder, filename, modifiedAtMs } = file;
-  const { hash, sizeBytes } = copy;
-  await blobs.adopt(copy);
-  reached('import-bytes');
-  const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
-  const same = { user, hash, sizeBytes, contentType };
-  const id = randomUUID();
-  const filePath = posix.join(type, subfolder, filename);
-  const asset = importedAsset({ ...same, id, filePath, createdAtMs: now() });
-  await Promise.all([
-    ledger.assets.insert(asset),
-    ledger.files.put({ ...same, type, subfolder, filename, assetId: id, modifiedAtMs }),
-  ]);
+/** One transaction: all writes begin in the same turn of the event loop. */
+async function record({ ledger, user, now }: Deps, copies: readonly Copy[]): Promise<void> {
+  const writes = copies.flatMap(({ file, copy }) => {
+    const { type, subfolder, filename, modifiedAtMs } = file;
+    const { hash, sizeBytes } = copy;
+    const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
+    const same = { user, hash, sizeBytes, contentType };
+    const id = randomUUID();
+    const filePath = posix.join(type, subfolder, filename);
+    return [
+      ledger.assets.insert(importedAsset({ ...same, id, filePath, createdAtMs: now() })),
+      ledger.files.put({ ...same, type, subfolder, filename, assetId: id, modifiedAtMs }),
+    ];
+  });
+  await Promise.all(writes);
 }

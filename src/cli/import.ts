@@ -11,27 +11,24 @@ import { wipeSpool } from '../spool.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
 import { createUserData } from '../v1/userdata-store.ts';
 import { createCopier } from './import-copy.ts';
-import { type FileToImport, type Tally, importFiles, isSameFile } from './import-files.ts';
+import { type Tally, bytesOf, importFiles } from './import-files.ts';
+import {
+  Declined,
+  type Files,
+  type Limits,
+  budgetWarnings,
+  refuseQuota,
+  scanFiles,
+} from './import-plan.ts';
 import { createProgress } from './import-progress.ts';
 import { type Outcome, failuresOf, reportText } from './import-report.ts';
-import { type Scan, scan } from './import-scan.ts';
 import { type Account, accountsIn, importUser, scanUser } from './import-user.ts';
-import { safeName } from '../v1/safe-name.ts';
-import { megabytes, shown } from './shown.ts';
+import { shown } from './shown.ts';
 
 /** Flags the import shares with the server. */
-type Settings = Pick<
-  Flags,
-  'dataDir' | 'maxUploadSize' | 'diskBudget' | 'userdataQuota' | 'upstream'
-> & { readonly user: string };
+type Settings = Limits & Pick<Flags, 'dataDir' | 'upstream'> & { readonly user: string };
 
 const SHARED = ['data-dir', 'max-upload-size', 'disk-budget', 'userdata-quota', 'upstream'];
-const MEBIBYTE = 1024 * 1024;
-/** Of the budget; with less left, new results would soon push each other out. */
-const COMFORT = 0.2;
-
-/** A reason not to begin, in a sentence for whoever typed the command. */
-class Declined extends Error {}
 
 /** `holdover import DIR`: adopts what a v1 server has. Resolves with the exit code. */
 export async function importCommand(argv: readonly string[]): Promise<number> {
@@ -97,7 +94,7 @@ async function importAll(task: Import): Promise<Outcome> {
   const { source, settings, dir, ledger, account, accounts } = task;
   const isRemote = settings.upstream !== 'embedded';
   const files = isRemote ? undefined : await scanFiles(source, settings);
-  const warnings = await budgetWarnings(task, files?.found ?? []);
+  const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
   const userFolder = join(source, 'user', account.id);
   const userFiles = await scanUser(userFolder, `user/${account.id}`);
   refuseQuota(userFiles, settings);
@@ -136,65 +133,10 @@ async function importAll(task: Import): Promise<Outcome> {
   }
 }
 
-type Files = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
-
-async function scanFiles(source: string, { maxUploadSize }: Settings): Promise<Files> {
-  const isKeptName = (name: string): boolean => safeName(name) !== undefined;
-  const rules = { maxBytes: Math.round(maxUploadSize * MEBIBYTE), isKeptName };
-  const input = await scan(join(source, 'input'), 'input', rules);
-  const output = await scan(join(source, 'output'), 'output', rules);
-  return {
-    found: [
-      ...input.found.map((file) => ({ ...file, type: 'input' as const })),
-      ...output.found.map((file) => ({ ...file, type: 'output' as const })),
-    ],
-    leftOut: [...input.leftOut, ...output.leftOut],
-    failed: [...input.failed, ...output.failed],
-  };
-}
-
 function joined(tally: Tally, { leftOut, failed }: Files): Tally {
   return {
     ...tally,
     leftOut: [...leftOut, ...tally.leftOut],
     failed: [...failed, ...tally.failed],
   };
-}
-
-/** Imported files are never swept, so all of them have to fit, and leave some room. */
-async function budgetWarnings(
-  { settings, ledger }: Import,
-  files: readonly FileToImport[],
-): Promise<readonly string[]> {
-  let needed = await ledger.assets.totalBytes();
-  for (const file of files) {
-    const held = await ledger.files.get(LOCAL_USER, file);
-    if (!isSameFile(held, file)) needed += file.sizeBytes;
-  }
-  const budget = settings.diskBudget * MEBIBYTE;
-  const roomy = Math.ceil(needed / (1 - COMFORT) / MEBIBYTE);
-  if (needed > budget) {
-    throw new Declined(
-      `with these files ${megabytes(needed)} would be stored, and --disk-budget is ` +
-        `${settings.diskBudget} MB: give it at least ${roomy} here, and the server as well`,
-    );
-  }
-  if (needed <= budget * (1 - COMFORT)) return [];
-  return [
-    `Of --disk-budget (${settings.diskBudget} MB) little is left for new results, which go first ` +
-      `when it is used up: start the server with at least --disk-budget ${roomy}.`,
-  ];
-}
-
-function refuseQuota({ found }: Scan, { userdataQuota }: Settings): void {
-  const bytes = bytesOf(found);
-  if (bytes <= userdataQuota * MEBIBYTE) return;
-  throw new Declined(
-    `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
-      'give it more, here and for the server',
-  );
-}
-
-function bytesOf(files: readonly { readonly sizeBytes: number }[]): number {
-  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
