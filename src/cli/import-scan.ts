@@ -126,7 +126,8 @@ async function fileBehind({ root, folder, entry }: At): Promise<Behind> {
   if (!entry.isSymbolicLink()) return { ok: false, why: 'neither a file nor a folder' };
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) return { ok: false, why: 'a link to nothing' };
-  if (!real.startsWith(root + sep)) return { ok: false, why: 'a link that leaves the folder' };
+  if (real !== root && !real.startsWith(root + sep))
+    return { ok: false, why: 'a link that leaves the folder' };
   const stats = await stat(real);
   if (stats.isFile()) return { ok: true, path: real, stats };
   return { ok: false, why: 'a link to something else than a file' };

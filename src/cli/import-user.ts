@@ -33,6 +33,8 @@ type Deps = {
   readonly user: string;
   /** Where the files of that user lie here. */
   readonly home: string;
+  /** What the folder of the v1 server is called in the report. */
+  readonly label: string;
   readonly onFile: (file: Found) => void;
 };
 
@@ -81,12 +83,13 @@ export async function importUser(
 }
 
 async function importSettings(
-  { settings, user }: Deps,
+  { settings, user, label }: Deps,
   path: string,
   tally: UserTally,
 ): Promise<void> {
   const given = await readSettings(path);
-  if (typeof given === 'string') return void tally.failed.push({ name: SETTINGS, why: given });
+  if (typeof given === 'string')
+    return void tally.failed.push({ name: `${label}/${SETTINGS}`, why: given });
   const here = await settings.all(user);
   const fresh = Object.entries(given).filter(([id]) => !Object.hasOwn(here, id));
   tally.settings = fresh.length;
@@ -111,9 +114,10 @@ async function readSettings(path: string): Promise<{ readonly [id: string]: stri
 }
 
 async function importFile(deps: Deps, file: Found, tally: UserTally): Promise<void> {
-  const name = pathOf(file);
+  const path = pathOf(file);
+  const name = `${deps.label}/${path}`;
   const leave = (why: string): void => void tally.leftOut.push({ name, why });
-  const named = namedBelow(name);
+  const named = namedBelow(path);
   if (!named.ok) return leave('unsafe name');
   const place = await look(deps.home, named.path);
   if (place.kind === 'file' && isSame(place.stats, file)) return void tally.known++;

@@ -96,7 +96,8 @@ async function importAll(task: Import): Promise<Outcome> {
   const files = isRemote ? undefined : await scanFiles(source, settings);
   const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
   const userFolder = join(source, 'user', account.id);
-  const userFiles = await scanUser(userFolder, `user/${account.id}`);
+  const label = `user/${account.id}`;
+  const userFiles = await scanUser(userFolder, label);
   refuseQuota(userFiles, settings);
   const all = [...(files?.found ?? []), ...userFiles.found];
   const progress = createProgress(process.stderr, { files: all.length, bytes: bytesOf(all) });
@@ -113,7 +114,7 @@ async function importAll(task: Import): Promise<Outcome> {
       files &&
       (await importFiles({ ...common, ledger, blobs, now: Date.now, reached }, files.found));
     const user = await importUser(
-      { ...common, settings: ledger.settings, home },
+      { ...common, settings: ledger.settings, home, label },
       userFolder,
       userFiles,
     );
