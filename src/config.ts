@@ -8,6 +8,7 @@ import {
   type PREVIEW_METHODS,
   type VIEW_MODES,
 } from './config/flags.ts';
+import { type SharedPlaces, sharedPlaces } from './config/folders.ts';
 import { frontEndRoot } from './config/front-end.ts';
 import { type LedgerSource, ledgerSource } from './config/ledger.ts';
 import { type LeavingSettings, leavingSettings } from './config/leaving.ts';
@@ -51,6 +52,7 @@ export type Config = {
   /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
   readonly frontEndRoot: string | undefined;
   readonly userdataQuotaBytes: number;
+  readonly folders: SharedPlaces;
   readonly models: ModelSettings;
   readonly endOfV1: LeavingSettings;
   /** `undefined`: plain HTTP. */
@@ -136,6 +138,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     maxSocketsPerUser: flags.maxSocketsPerUser,
     frontEndRoot: frontEndRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
+    folders: sharedPlaces(flags),
     models: modelSettings(flags),
     endOfV1: leavingSettings(flags),
     tls: tlsOf(flags),

@@ -91,6 +91,7 @@ export async function startServer(
       house.logFeed.close();
       house.hub.close();
       live.passThrough?.close();
+      await house.upstream.folders.close();
       await live.submissions.close();
       await live.models?.close();
       await house.definitions.close();
@@ -155,7 +156,7 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     now,
     store,
     dir,
-    ledger,
+    ledger: upstream.folders.ledger,
     board,
     hub,
     upstream,
@@ -194,6 +195,7 @@ function submissionsOf(house: House, counter: Counter): Submissions {
     counter,
     mayBeAnothers: isRemote,
     needsOwner: upstream.needsOwner,
+    resend: upstream.folders.resend,
     historyLimit: config.historyLimit,
     outboxLimit: config.outboxLimit,
     pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},

@@ -1,15 +1,19 @@
 import type { Config, Upstream } from './config.ts';
+import { createCrashPoint } from './crash-point.ts';
 import type { DataDir } from './data-dir.ts';
 import { type EngineDeps, createEngine } from './engine/engine.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
+import { type SharedFolders, openDisks, openSharedFolders } from './folders/open.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Logger } from './telemetry.ts';
 import { createRemoteJobs } from './v2/client.ts';
 import type { RemoteLimits } from './v2/limits.ts';
 import type { Caller, JobApi } from './wire/jobs.ts';
 
-/** What runs the jobs, opened. */
-export type OpenUpstream = {
+/** What runs the jobs, opened, and the plain folders over its files. */
+export type OpenUpstream = Runner & { readonly folders: SharedFolders };
+
+type Runner = {
   readonly jobs: JobApi;
   /** Whether it lets this caller in. */
   readonly admits: (caller: Caller) => Promise<boolean>;
@@ -36,13 +40,38 @@ type Deps = {
 };
 
 export async function openUpstream(deps: Deps): Promise<OpenUpstream> {
-  const { upstream } = deps.config;
-  return upstream.kind === 'embedded' ? openEmbedded(deps) : openRemote(deps, upstream);
+  const { config, dir, keylessUser } = deps;
+  const { upstream } = config;
+  const disks = await openDisks(keylessUser, config.folders);
+  const alsoUsed = disks.highestNumber;
+  const runner =
+    upstream.kind === 'embedded'
+      ? await openEmbedded({ ...deps, alsoUsed })
+      : openRemote(deps, upstream);
+  const reached = createCrashPoint(process.env['HOLDOVER_CRASH_AT']);
+  const { jobs } = runner;
+  const folders = await openSharedFolders({ ...deps, disks, jobs, spoolDir: dir.spool, reached });
+  return {
+    ...runner,
+    folders,
+    start() {
+      runner.start();
+      folders.start();
+    },
+  };
 }
 
-async function openEmbedded({ config, log, library, ledger, dir }: Deps): Promise<OpenUpstream> {
+async function openEmbedded({
+  config,
+  log,
+  library,
+  ledger,
+  dir,
+  alsoUsed,
+}: Deps & Pick<EngineDeps, 'alsoUsed'>): Promise<Runner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
-  const base = { ledger, dataDir: dir.root, spoolDir: dir.spool, log, clock: Date.now, limits };
+  const places = { dataDir: dir.root, spoolDir: dir.spool };
+  const base = { ledger, ...places, log, clock: Date.now, limits, alsoUsed };
   const engine = await createEngine({ ...library, ...base });
   return {
     jobs: engine,
@@ -54,7 +83,7 @@ async function openEmbedded({ config, log, library, ledger, dir }: Deps): Promis
   };
 }
 
-function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): OpenUpstream {
+function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): Runner {
   const { log, dir, isWatched, keylessUser } = deps;
   const { url, key, assetMode, labels, streams } = upstream;
   const remote = createRemoteJobs({

@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'object-info': ['wire', 'telemetry', 'config'],
   models: ['wire', 'ledger', 'telemetry', 'spool', 'body'],
   passthrough: ['wire', 'telemetry'],
+  folders: ['wire', 'translate', 'v1', 'ledger', 'telemetry', 'spool'],
   config: [],
   telemetry: [],
   spool: ['wire'],
@@ -31,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */
-const INTERFACE_ONLY = ['engine', 'v1', 'models'];
+const INTERFACE_ONLY = ['engine', 'v1', 'models', 'folders'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set([

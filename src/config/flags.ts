@@ -41,6 +41,8 @@ export type Flags = {
   maxSockets: number;
   maxSocketsPerUser: number;
   frontEndRoot?: string;
+  inputDirectory?: string;
+  outputDirectory?: string;
   userdataQuota: number;
   modelKeys?: string;
   modelCalls: number;
@@ -147,6 +149,8 @@ export const OPTIONS: readonly Option[] = [
     .default(50)
     .argParser(integer({ min: 1, max: 100_000 })),
   setting('--front-end-root <DIR>', 'folder of a browser front end to serve at /'),
+  setting('--input-directory <DIR>', 'plain folder whose files are inputs, and uploads appear in'),
+  setting('--output-directory <DIR>', 'plain folder that outputs are written to as well'),
   setting('--userdata-quota <MB>', 'most disk space for the workflows and other files of one user')
     .default(1024)
     .argParser(decimal({ min: 0.001, max: 100_000_000 })),

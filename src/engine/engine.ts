@@ -13,7 +13,7 @@ import { createKeeper } from './keeper.ts';
 import type { EngineLimits } from './limits.ts';
 import { type LiveJob, showJob } from './live.ts';
 import { createLocks } from './locks.ts';
-import { createOutputs } from './outputs.ts';
+import { type OutputDeps, createOutputs } from './outputs.ts';
 import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
 import { createRegistry } from './registry.ts';
@@ -35,6 +35,7 @@ export type EngineDeps = {
   readonly log: Logger;
   readonly clock?: () => number;
   readonly limits: EngineLimits;
+  readonly alsoUsed?: OutputDeps['alsoUsed'];
 };
 
 /** The embedded v2 service. */
@@ -80,13 +81,13 @@ type Opened = EngineDeps & { readonly live: Map<string, LiveJob>; readonly clock
 
 type Stores = ReturnType<typeof openStores>;
 
-function openStores({ ledger, dataDir, limits, live, clock, nodes }: Opened) {
+function openStores({ ledger, dataDir, limits, live, clock, nodes, alsoUsed }: Opened) {
   const locks = createLocks();
   const blobs = createBlobs(path.join(dataDir, 'blobs'));
   const isRead = (assetId: string): boolean =>
     [...live.values()].some((job) => needs(job, assetId));
   const assets = createAssets({ ledger, blobs, locks, clock, isRead });
-  const outputs = createOutputs({ ledger, blobs, locks, clock });
+  const outputs = createOutputs({ ledger, blobs, locks, clock, alsoUsed });
   const holds = createHolds({ ledger, locks, clock, retentionMs: limits.retentionMs });
   const filesOf = (user: string): ResolveDeps => ({
     nodes,

@@ -11,6 +11,8 @@ export type OutputDeps = {
   readonly blobs: Blobs;
   readonly locks: Locks;
   readonly clock: () => number;
+  /** Highest number of files that lie elsewhere and share the names. */
+  readonly alsoUsed?: ((user: string, question: CounterQuestion) => Promise<number>) | undefined;
 };
 
 /** Files that jobs make, named as v1 names them. */
@@ -30,15 +32,16 @@ const MAX_REMEMBERED_COUNTERS = 10_000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Keeps the names of each user's output files apart. */
-export function createOutputs({ ledger, blobs, locks, clock }: OutputDeps): Outputs {
+export function createOutputs({ ledger, blobs, locks, clock, alsoUsed }: OutputDeps): Outputs {
   const promised = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
   const nextFree = async (user: string, question: CounterQuestion): Promise<number> => {
     const start = `${folderOf(question)}${question.prefix}_`;
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
     const key = JSON.stringify([user, start]);
-    const next =
-      1 + used.reduce((most, counter) => Math.max(most, counter), promised.get(key) ?? 0);
+    const elsewhere = (await alsoUsed?.(user, question)) ?? 0;
+    const known = Math.max(elsewhere, promised.get(key) ?? 0);
+    const next = 1 + used.reduce((most, counter) => Math.max(most, counter), known);
     promised.set(key, next);
     return next;
   };

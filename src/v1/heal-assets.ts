@@ -7,6 +7,8 @@ import { uploadPathOf } from './upload-path.ts';
 type HealDeps = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
   readonly files: Pick<FileStore, 'get' | 'put'>;
+  /** Sends a file once more from where the user keeps it, if they do: the id of its new asset. */
+  readonly resend?: ((user: string, file: PlacedFile) => Promise<string | undefined>) | undefined;
 };
 
 /** A refused submission, as far as it is about files. */
@@ -44,8 +46,17 @@ function missing(placed: readonly PlacedFile[], { details }: V2Error) {
   return { isSure: true, files: placed.filter(({ assetId }) => ids.has(assetId)) };
 }
 
-/** The id of a new record of the same bytes, which the user sent us once. */
+/** The id of a new record of the file, from bytes the upstream has still, or we can get. */
 async function renew(
+  deps: HealDeps,
+  caller: Caller,
+  file: PlacedFile,
+): Promise<string | undefined> {
+  const renewed = (await mint(deps, caller, file)) ?? (await deps.resend?.(caller.user, file));
+  return renewed === file.assetId ? undefined : renewed;
+}
+
+async function mint(
   { jobs, files }: HealDeps,
   caller: Caller,
   file: PlacedFile,

@@ -28,7 +28,7 @@ type Name = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
 
 /** Keeps a file under exactly its name, whatever that named before. */
 export async function keepOver(deps: KeepDeps, wanted: NewFile): Promise<string> {
-  const asset = await store(deps.jobs, wanted);
+  const asset = await storeBytes(deps.jobs, wanted);
   await deps.files.put(rowOf(deps, wanted, asset));
   return wanted.filename;
 }
@@ -43,7 +43,7 @@ export async function keepBeside(deps: KeepDeps, wanted: NewFile): Promise<strin
     const named = { ...wanted, filename: numbered(wanted.filename, number) };
     const held = await deps.files.get(wanted.caller.user, named);
     if (held === undefined) {
-      asset ??= await store(deps.jobs, named);
+      asset ??= await storeBytes(deps.jobs, named);
       if (await deps.files.claim(rowOf(deps, named, asset))) return named.filename;
     } else if (wanted.reuse === 'same bytes' && held.hash === wanted.file.hash) {
       await settleOn(deps, { held, named, asset });
@@ -72,11 +72,14 @@ async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<v
     return void (isInVain && (await deps.jobs.deleteAsset(named.caller, asset.id)));
   }
   if (alive.error.status !== 404 && alive.error.status !== 410) throw relayRefusal(alive.error);
-  await deps.files.put(rowOf(deps, named, asset ?? (await store(deps.jobs, named))));
+  await deps.files.put(rowOf(deps, named, asset ?? (await storeBytes(deps.jobs, named))));
 }
 
-/** Bytes the user has already are not sent again. */
-async function store(jobs: KeepDeps['jobs'], wanted: NewFile): Promise<Asset> {
+/** Brings a file to the upstream; bytes the user has there already are not sent again. */
+export async function storeBytes(
+  jobs: KeepDeps['jobs'],
+  wanted: Name & Pick<NewFile, 'file'>,
+): Promise<Asset> {
   const { caller, file } = wanted;
   const filePath = uploadPathOf(wanted);
   const known = await jobs.hasBlob(caller, file.hash);
@@ -108,7 +111,8 @@ function rowOf({ now }: Pick<KeepDeps, 'now'>, wanted: NewFile, asset: Asset): F
   };
 }
 
-function typeOf(filename: string): string {
+/** What a file is served as when nothing else is known of it. */
+export function typeOf(filename: string): string {
   return contentTypeOf(filename) ?? 'application/octet-stream';
 }
 

@@ -26,7 +26,8 @@ export type Submissions = {
 };
 
 type Deps = FollowerDeps &
-  Omit<Parameters<typeof createRewriter>[0], 'files'> & {
+  Omit<Parameters<typeof createRewriter>[0], 'files'> &
+  Pick<Parameters<typeof createSender>[0], 'resend'> & {
     readonly keyring: Keyring;
     readonly needsOwner: (user: string) => boolean;
     readonly counter: Counter;

@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { type Stats, constants } from 'node:fs';
+import {
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { safeFolder, safeName } from '../v1/safe-name.ts';
+import { look } from '../v1/userdata-place.ts';
+import { type Entry, filesBelow } from './walk.ts';
+
+/** A file below the folder, as v1 names it. */
+export type Name = { readonly subfolder: string; readonly filename: string };
+
+/** A plain folder that other programs of this machine read and write, too. */
+export type Folder = {
+  /** Tells it from other folders. */
+  readonly id: string;
+  readonly root: string;
+  /** Whether it can be looked at: a disk may be gone for a while. */
+  isThere(): Promise<boolean>;
+  /** A file of that name; links are never followed. */
+  look(name: Name): Promise<Stats | undefined>;
+  /** Whether anything at all has that name. */
+  isTaken(name: Name): Promise<boolean>;
+  open(name: Name): Promise<FileHandle>;
+  list(): Promise<readonly Entry[]>;
+  /** What lies directly in a subfolder. */
+  names(subfolder: string): Promise<readonly string[]>;
+  /** Writes a file, whole or not at all. */
+  place(name: Name, content: NewContent): Promise<'placed' | 'taken'>;
+};
+
+export type NewContent = {
+  readonly source: Readable;
+  /** Absent: nobody knows. */
+  readonly sizeBytes: number | undefined;
+  readonly modifiedAtMs: number;
+  /** `keep`: whatever has the name stays. */
+  readonly existing: 'keep' | 'replace';
+};
+
+const READ_PLAIN = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+const WRITE_PLAIN =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
+/** Some file systems have no hard links. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EACCES']);
+
+/** Opens a folder, which appears when it is not there. */
+export async function openFolder(path: string): Promise<Folder> {
+  await mkdir(path, { recursive: true });
+  const root = await realpath(path);
+  const at = ({ subfolder, filename }: Name): string => join(root, subfolder, filename);
+  return {
+    id: createHash('sha256').update(root).digest('hex').slice(0, 16),
+    root,
+    isThere: async () => (await statOf(root))?.isDirectory() === true,
+    async look(name) {
+      if (!isPossible(name)) return undefined;
+      const place = await look(root, join(name.subfolder, name.filename));
+      return place.kind === 'file' ? place.stats : undefined;
+    },
+    isTaken: async (name) => (await statOf(at(name))) !== undefined,
+    open: (name) => open(at(name), READ_PLAIN),
+    list: () => filesBelow(root),
+    names: async (subfolder) => {
+      if (safeFolder(subfolder) === undefined) return [];
+      const place = await look(root, subfolder);
+      return place.kind === 'folder' ? await readdir(place.path) : [];
+    },
+    place: (name, content) => place({ root, target: at(name), name }, content),
+  };
+}
+
+/** Whether a file of the folder is the one a record is about: the record has its time. */
+export function isFileOf(
+  row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
+  stats: Stats,
+): boolean {
+  const isSize = row.sizeBytes === stats.size || row.sizeBytes === 0;
+  return isSize && row.modifiedAtMs === Math.round(stats.mtimeMs);
+}
+
+function isPossible({ subfolder, filename }: Name): boolean {
+  return safeName(filename) !== undefined && safeFolder(subfolder) !== undefined;
+}
+
+type Target = { readonly root: string; readonly target: string; readonly name: Name };
+
+async function place(
+  { root, target, name }: Target,
+  content: NewContent,
+): Promise<'placed' | 'taken'> {
+  try {
+    await makeSubfolder(root, name);
+    // The same for every try, so that a crash leaves at most the one the next try writes over.
+    const part = join(root, name.subfolder, `.holdover-${digestOf(name)}.part`);
+    try {
+      await write(part, content);
+      return content.existing === 'replace'
+        ? await rename(part, target).then(placed)
+        : await enter(part, target);
+    } finally {
+      await rm(part, { force: true }).catch(ignore);
+    }
+  } finally {
+    content.source.destroy();
+  }
+}
+
+/** A link on the way would lead out of the folder. */
+async function makeSubfolder(root: string, { subfolder, filename }: Name): Promise<void> {
+  const { kind } = isPossible({ subfolder, filename }) ? await look(root, subfolder) : BLOCKED;
+  if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
+  else if (kind !== 'folder') throw new Error(`${subfolder} is not a plain folder`);
+}
+
+const BLOCKED = { kind: 'blocked' } as const;
+
+async function write(path: string, { source, sizeBytes, modifiedAtMs }: NewContent): Promise<void> {
+  const handle = await open(path, WRITE_PLAIN, 0o666);
+  try {
+    await writeFile(handle, source);
+    const { size } = await handle.stat();
+    if (sizeBytes !== undefined && size !== sizeBytes) throw new Error('the file broke off');
+    const modified = modifiedAtMs / 1000;
+    await handle.utimes(modified, modified);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Gives the file its name unless something has it, even if that came in this very moment. */
+async function enter(part: string, target: string): Promise<'placed' | 'taken'> {
+  try {
+    await link(part, target);
+    return 'placed';
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return 'taken';
+    if (!NO_LINKS.has(code)) throw error;
+    if ((await statOf(target)) !== undefined) return 'taken';
+    return await rename(part, target).then(placed);
+  }
+}
+
+function placed(): 'placed' {
+  return 'placed';
+}
+
+function digestOf({ subfolder, filename }: Name): string {
+  return createHash('sha256').update(`${subfolder}/${filename}`).digest('hex').slice(0, 16);
+}
+
+async function statOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
+function ignore(): void {}
