@@ -18,7 +18,7 @@ import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
 import { createRegistry } from './registry.ts';
 import { type ResolveDeps, resolveFiles } from './resolve.ts';
-import { removeOrphanBlobs, sweep } from './retention.ts';
+import { importedBytes, removeOrphanBlobs, sweep } from './retention.ts';
 import { createHolds } from './holds.ts';
 import { acceptJob } from './submit.ts';
 import { createWorkerSlot } from './worker-slot.ts';
@@ -126,11 +126,21 @@ function createUpkeep(
   deps: Opened,
   stores: Stores,
 ): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
-  const { ledger, limits, live, clock } = deps;
+  const { ledger, limits, live, clock, log } = deps;
   const isLive = (jobId: string): boolean => live.has(jobId);
   const retention = { ...stores, ledger, clock, isLive, assetBudgetBytes: limits.assetBudgetBytes };
-  return { chore: () => sweep(retention), first: () => removeOrphanBlobs(retention) };
+  return {
+    chore: () => sweep(retention),
+    async first() {
+      await removeOrphanBlobs(retention);
+      const bytes = await importedBytes(retention);
+      if (bytes >= limits.assetBudgetBytes) log.warn({ bytes }, CROWDED);
+    },
+  };
 }
+
+const CROWDED =
+  'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
 
 type JobHalf = Pick<
   JobApi,

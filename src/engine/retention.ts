@@ -1,7 +1,7 @@
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
 import type { Assets } from './assets.ts';
 import type { Blobs } from './blobs.ts';
-import { isImported } from './imported.ts';
+import { IMPORTED, isImported } from './imported.ts';
 import type { Locks } from './locks.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -85,6 +85,13 @@ async function isFree(row: AssetRow, deps: RetentionDeps): Promise<boolean> {
 
 function isTemporary(row: AssetRow): boolean {
   return row.filePath.startsWith('temp/');
+}
+
+/** Bytes that no sweep ever frees: each hash once. */
+export async function importedBytes({ ledger }: Pick<RetentionDeps, 'ledger'>): Promise<number> {
+  const rows = await ledger.assets.ofJob(IMPORTED);
+  const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
 }
 
 /** The lock that guards one job's row. */

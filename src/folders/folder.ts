@@ -42,6 +42,8 @@ export type Folder = {
 
 export type NewContent = {
   readonly source: Readable;
+  /** Tells it from what other servers write to the folder. */
+  readonly tag: string;
   /** Absent: nobody knows. */
   readonly sizeBytes: number | undefined;
   readonly modifiedAtMs: number;
@@ -103,7 +105,7 @@ async function place(
   try {
     await makeSubfolder(root, name);
     // The same for every try, so that a crash leaves at most the one the next try writes over.
-    const part = join(root, name.subfolder, `.holdover-${digestOf(name)}.part`);
+    const part = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
     try {
       await write(part, content);
       return content.existing === 'replace'
@@ -158,8 +160,8 @@ function placed(): 'placed' {
   return 'placed';
 }
 
-function digestOf({ subfolder, filename }: Name): string {
-  return createHash('sha256').update(`${subfolder}/${filename}`).digest('hex').slice(0, 16);
+function digestOf({ subfolder, filename }: Name, tag: string): string {
+  return createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex').slice(0, 16);
 }
 
 async function statOf(path: string): Promise<Stats | undefined> {

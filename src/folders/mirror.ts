@@ -31,6 +31,8 @@ type Deps = {
   readonly jobs: Pick<JobApi, 'content'>;
   readonly log: Logger;
   readonly user: string;
+  /** Tests let the process die there. */
+  readonly reached: (moment: string) => void;
 };
 
 type Debt = { readonly row: FileRow; readonly rule: Rule };
@@ -65,6 +67,8 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
       await forget(debt);
     } catch (error) {
       if (stop.signal.aborted) return;
+      // Those behind it come first the next time.
+      if (debts.get(key) === debt && debts.delete(key)) debts.set(key, debt);
       const { code, message } = error as NodeJS.ErrnoException;
       log.warn(
         { folder: debt.row.type, file: keyOf(debt.row), reason: code ?? message, owed: debts.size },
@@ -114,6 +118,7 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
       try {
         // Both writes begin in the same turn of the event loop: one transaction.
         const [isRecorded] = await Promise.all([record(), note(debt)]);
+        deps.reached('folder-owed');
         if (!isRecorded) await forget(debt);
         else await inTime(settle(key));
         return isRecorded;
@@ -183,6 +188,7 @@ async function place(
   try {
     return await folder.place(name, {
       source,
+      tag: row.assetId,
       sizeBytes: Number.isFinite(totalBytes) ? totalBytes : undefined,
       modifiedAtMs: row.modifiedAtMs,
       existing: rule === 'newer' ? 'replace' : 'keep',

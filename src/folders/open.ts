@@ -40,6 +40,7 @@ type Deps = {
   readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
   readonly spoolDir: string;
   readonly log: Logger;
+  readonly reached: (moment: string) => void;
 };
 
 export async function openDisks(

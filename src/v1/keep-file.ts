@@ -45,6 +45,8 @@ export async function keepBeside(deps: KeepDeps, wanted: NewFile): Promise<strin
     if (held === undefined) {
       asset ??= await storeBytes(deps.jobs, named);
       if (await deps.files.claim(rowOf(deps, named, asset))) return named.filename;
+      // A name may be taken by what is no file of its user.
+      if ((await deps.files.get(wanted.caller.user, named)) === undefined) number++;
     } else if (wanted.reuse === 'same bytes' && held.hash === wanted.file.hash) {
       await settleOn(deps, { held, named, asset });
       return named.filename;
