@@ -75,6 +75,7 @@ export function parseConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Pa
   const command = new Command('holdover')
     .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
     .version(packageVersion())
+    .addHelpText('after', '\nholdover import --help: take over the files of a v1 server')
     .exitOverride()
     .configureOutput({
       writeOut: (chunk) => (text += chunk),

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test, vi } from 'vitest';
@@ -48,7 +48,13 @@ test('2000 small files; once more, and none of them is taken twice', async () =>
   const { source, dataDir } = await folders();
   await fill(source, many(2000));
   expect((await importFrom(source, dataDir)).code).toBe(0);
+  // Would be told of as another file, if it were read again.
+  const first = join(source, 'output/many/ComfyUI_00001_.txt');
+  const { atime, mtime } = await stat(first);
+  await writeFile(first, 'FILE 00001');
+  await utimes(first, atime, mtime);
   const again = await importFrom(source, dataDir);
+  expect(again.stdout).not.toContain('Left out');
   expect(again.stdout).toContain(
     'Inputs and outputs: 0 files, 0.0 MB (2000 more were here already).',
   );
@@ -94,6 +100,16 @@ test('new results go when the disk budget is used up, imported files never', asy
   await expect.poll(() => isThere('surplus.bin', 'input'), { timeout: 20_000 }).toBe(404);
   expect(await isThere('large.bin', 'output')).toBe(200);
   expect(await viewText(next, { filename: 'large.bin' })).toHaveLength(15 * MEBIBYTE);
+});
+
+test('a budget the imported files alone use up is warned of at the start', async () => {
+  const { source, dataDir } = await folders();
+  await mkdir(join(source, 'output'), { recursive: true });
+  await writeFile(join(source, 'output/large.bin'), Buffer.alloc(17 * MEBIBYTE, 'x'));
+  await importFrom(source, dataDir);
+  const server = await serve(dataDir, ['--disk-budget', '16']);
+  await expect.poll(() => server.log()).toContain('imported files alone use up --disk-budget');
+  expect(await viewText(server, { filename: 'large.bin' })).toHaveLength(17 * MEBIBYTE);
 });
 
 /** Resident memory of a process, in MiB; 0 once it is gone. */
