@@ -46,12 +46,12 @@ export async function importFiles(deps: Deps, files: readonly FileToImport[]): P
     await inLanes(batch, async (file) => {
       const copy = await importBytes(deps, file, tally);
       if (copy) copies.push(copy);
+      deps.onFile(file);
     });
     await record(deps, copies);
     tally.files += copies.length;
     tally.bytes += bytesOf(copies.map(({ file }) => file));
     deps.reached(`import-recorded-${tally.files}`);
-    batch.forEach(deps.onFile);
   }
   return tally;
 }

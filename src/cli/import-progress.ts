@@ -24,6 +24,7 @@ function bar(stream: NodeJS.WriteStream, total: Total): Progress {
     stream,
     format: '{bar} {percentage}%  {files}/{allFiles} files  {mb}  {eta_formatted} left',
     hideCursor: true,
+    etaBuffer: 200,
   });
   let files = 0;
   let bytes = 0;
