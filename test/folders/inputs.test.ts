@@ -9,7 +9,9 @@ import { fill, tempFolder } from '../support/v1-folders.ts';
 import { loading } from '../support/workflows.ts';
 import { filesIn, run, share, textOf, viewBytes } from './open.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
+/** Machines that run tests are busy. */
+const PATIENTLY = { timeout: 30_000 };
 
 const KEY = { 'X-API-Key': 'somebody' };
 
@@ -112,7 +114,7 @@ test('uploads from before the folder was named appear in it, files that are ther
   const input = await tempFolder('another');
   await fill(input, { 'both.txt': 'theirs' });
   const { server } = await share({ ...first, input });
-  await expect.poll(() => filesIn(input)).toEqual(['both.txt', 'early.txt']);
+  await expect.poll(() => filesIn(input), PATIENTLY).toEqual(['both.txt', 'early.txt']);
   expect(await textOf(input, 'early.txt')).toBe('early');
   expect(await viewText(server, { filename: 'both.txt', type: 'input' })).toBe('theirs');
   await rm(join(input, 'early.txt'));
@@ -132,7 +134,7 @@ test('an upload the disk has no room for is answered, used, and written when the
   await first.server.kill9();
   await rm(join(first.input, 'sub'));
   const { server } = await share(first);
-  await expect.poll(() => filesIn(first.input)).toEqual(['sub/cat.png']);
+  await expect.poll(() => filesIn(first.input), PATIENTLY).toEqual(['sub/cat.png']);
   expect(await run(server, loading('sub/cat.png'))).toHaveLength(1);
 });
 

@@ -12,7 +12,7 @@ import { fill, tempFolder } from '../support/v1-folders.ts';
 import { loading } from '../support/workflows.ts';
 import { filesIn, run, share, textOf } from './open.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -8,7 +8,7 @@ import { fill, snapshot } from '../support/v1-folders.ts';
 import { flat, loading } from '../support/workflows.ts';
 import { folders, importFrom, recorded, serve, viewText } from './open.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 describe('what was there is there', () => {
   test('inputs and outputs by their names and subfolders, with their times', async () => {

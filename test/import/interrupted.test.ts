@@ -10,6 +10,8 @@ import { fill, snapshot } from '../support/v1-folders.ts';
 import { folders, importFrom, recorded, serve, viewText } from './open.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
+/** Machines that run tests are busy. */
+const PATIENTLY = { timeout: 30_000 };
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const MEBIBYTE = 1024 * 1024;
@@ -97,7 +99,7 @@ test('new results go when the disk budget is used up, imported files never', asy
   const next = await serve(dataDir, ['--disk-budget', '16']);
   const isThere = async (filename: string, type: string) =>
     (await fetch(`${next.url}/view?${new URLSearchParams({ filename, type })}`)).status;
-  await expect.poll(() => isThere('surplus.bin', 'input'), { timeout: 20_000 }).toBe(404);
+  await expect.poll(() => isThere('surplus.bin', 'input'), PATIENTLY).toBe(404);
   expect(await isThere('large.bin', 'output')).toBe(200);
   expect(await viewText(next, { filename: 'large.bin' })).toHaveLength(15 * MEBIBYTE);
 });
@@ -108,7 +110,9 @@ test('a budget the imported files alone use up is warned of at the start', async
   await writeFile(join(source, 'output/large.bin'), Buffer.alloc(17 * MEBIBYTE, 'x'));
   await importFrom(source, dataDir);
   const server = await serve(dataDir, ['--disk-budget', '16']);
-  await expect.poll(() => server.log()).toContain('imported files alone use up --disk-budget');
+  await expect
+    .poll(() => server.log(), PATIENTLY)
+    .toContain('imported files alone use up --disk-budget');
   expect(await viewText(server, { filename: 'large.bin' })).toHaveLength(17 * MEBIBYTE);
 });
 
