@@ -128,7 +128,10 @@ async function compare({ held, name, file }: Twin, tally: Tally): Promise<void> 
   else tally.leftOut.push({ name, why: 'the name means another file here' });
 }
 
-/** One transaction: all writes begin in the same turn of the event loop. */
+/**
+ * All writes begin in the same turn of the event loop: one transaction in a database. In a shared
+ * ledger a kill may leave a record without a name, which the next sweep may take.
+ */
 async function record({ ledger, user, now }: Deps, copies: readonly Copy[]): Promise<void> {
   const writes = copies.flatMap(({ file, copy }) => {
     const { type, subfolder, filename, modifiedAtMs } = file;

@@ -2,12 +2,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from '../config/flags.ts';
+import { ledgerSource } from '../config/ledger.ts';
+import { Refused } from '../config/refused.ts';
 import { createCrashPoint } from '../crash-point.ts';
-import { type DataDir, openDataDir } from '../data-dir.ts';
+import type { DataDir } from '../data-dir.ts';
 import { createBlobs } from '../engine/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { openSqliteLedger } from '../ledger/sqlite.ts';
-import { wipeSpool } from '../spool.ts';
+import { openStore } from '../store.ts';
+import { createLogger } from '../telemetry.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
 import { createUserData } from '../v1/userdata-store.ts';
 import { createCopier } from './import-copy.ts';
@@ -26,9 +28,16 @@ import { type Account, accountsIn, importUser, scanUser } from './import-user.ts
 import { shown } from './shown.ts';
 
 /** Flags the import shares with the server. */
-type Settings = Limits & Pick<Flags, 'dataDir' | 'upstream'> & { readonly user: string };
+type Settings = Limits & Pick<Flags, 'dataDir' | 'upstream' | 'ledger'> & { readonly user: string };
 
-const SHARED = ['data-dir', 'max-upload-size', 'disk-budget', 'userdata-quota', 'upstream'];
+const SHARED = [
+  'data-dir',
+  'max-upload-size',
+  'disk-budget',
+  'userdata-quota',
+  'upstream',
+  'ledger',
+];
 
 /** `holdover import DIR`: adopts what a v1 server has. Resolves with the exit code. */
 export async function importCommand(argv: readonly string[]): Promise<number> {
@@ -38,7 +47,7 @@ export async function importCommand(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-    return error instanceof Declined ? 2 : 1;
+    return error instanceof Declined || error instanceof Refused ? 2 : 1;
   }
 }
 
@@ -62,15 +71,15 @@ async function run(source: string, settings: Settings): Promise<number> {
   }
   const accounts = await accountsIn(join(source, 'user'));
   const account = chosen(accounts, settings.user);
-  const dir = openDataDir(settings.dataDir);
-  const ledger = openSqliteLedger({ path: dir.database });
+  const places = { ledger: ledgerSource(settings.ledger), dataDir: settings.dataDir };
+  const store = await openStore(places, createLogger({ level: 'warn' }));
+  const { dir, ledger } = store;
   try {
-    wipeSpool(dir.spool);
     const outcome = await importAll({ source, settings, dir, ledger, account, accounts });
     process.stdout.write(reportText(outcome));
     return failuresOf(outcome).length === 0 ? 0 : 1;
   } finally {
-    await ledger.close();
+    await store.close();
   }
 }
 

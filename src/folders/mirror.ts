@@ -117,7 +117,7 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
       const debt = { row, rule };
       try {
         // Both writes begin in the same turn of the event loop: one transaction.
-        const [isRecorded] = await Promise.all([record(), note(debt)]);
+        const [, isRecorded] = await Promise.all([note(debt), record()]);
         deps.reached('folder-owed');
         if (!isRecorded) await forget(debt);
         else await inTime(settle(key));
