@@ -69,8 +69,17 @@ export type Parsed =
 const MEBIBYTE = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+const OTHER_COMMANDS = `
+Other commands (each has its own --help):
+  holdover trace -- COMMAND  run a v1 script and write its session down as v2 code`;
+
 /** Reads flags and environment; a wrong one becomes one clear line and exit code 2. */
-export function parseConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Parsed {
+export function parseConfig(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  /** Makes it the command line of something that starts a server on the way. */
+  extend: (command: Command) => unknown = (command) => command.addHelpText('after', OTHER_COMMANDS),
+): Parsed {
   let text = '';
   const command = new Command('holdover')
     .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
@@ -82,6 +91,7 @@ export function parseConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Pa
       writeErr: (chunk) => (text += chunk),
     });
   for (const option of OPTIONS) command.addOption(option);
+  extend(command);
   try {
     withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
     return { kind: 'config', config: toConfig(command.opts<Flags>(), env) };

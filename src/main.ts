@@ -10,6 +10,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
   new Map([
     ['import', async () => (await import('./cli/import.ts')).importCommand],
     ['report', async () => (await import('./cli/report.ts')).reportCommand],
+    ['trace', async () => (await import('./cli/trace.ts')).traceCommand],
   ]);
 
 const [name = '', ...rest] = process.argv.slice(2);

@@ -12,6 +12,7 @@ import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
 import { openStore } from './store.ts';
 import { embeddedV2, remoteApis } from './same-address.ts';
+import type { Tap } from './tap.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
@@ -53,7 +54,7 @@ const DECODERS = 2;
 export async function startServer(
   config: Config,
   log: Logger,
-  library: Library = { nodes: ALL_NODES },
+  library: Library & { readonly tap?: Tap } = { nodes: ALL_NODES },
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
   const counter = createCounter(await firstNumber(house.ledger));
@@ -77,6 +78,7 @@ export async function startServer(
   house.definitions.start();
   const { onUpgrade } = house.metrics;
   const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
+  server.on('upgrade', (request) => house.tap?.onUpgrade(request));
   server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade }));
   const port = await listen(server, config);
   log.info(
@@ -106,7 +108,11 @@ export async function startServer(
 type House = Awaited<ReturnType<typeof openHouse>>;
 
 /** What is there before anybody knocks: files, ledger, engine, and who may come in. */
-async function openHouse(config: Config, operatorsLog: Logger, library: Library) {
+async function openHouse(
+  config: Config,
+  operatorsLog: Logger,
+  { tap, ...library }: Library & { readonly tap?: Tap },
+) {
   const now = Date.now;
   const logFeed = createLogFeed({
     tell: (user, clientId, data) => hub.tell(user, clientId, { type: 'logs', data }),
@@ -164,7 +170,8 @@ async function openHouse(config: Config, operatorsLog: Logger, library: Library)
     trace,
     metrics,
     version: packageVersion(),
-    jobs: trace.watch(upstream.jobs, metrics.onAnswer),
+    tap,
+    jobs: trace.watch(tap?.watch(upstream.jobs) ?? upstream.jobs, metrics.onAnswer),
     definitions,
     objectInfo: definitions.info,
     features,
@@ -225,6 +232,7 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Cou
   });
   return {
     open: [
+      ...(house.tap ? [house.tap.serve] : []),
       named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
       house.metrics.serve,
       named('/holdover', reportRoute({ ...house, calls: ledger.calls })),

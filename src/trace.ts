@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { JobApi, Result } from './wire/jobs.ts';
 
 /** How each call on the port reads as a v2 request. */
-const V2_CALLS = {
+export const V2_CALLS = {
   submit: 'POST /api/v2/jobs',
   recover: 'GET /api/v2/jobs',
   get: 'GET /api/v2/jobs/{id}',

@@ -26,6 +26,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'http-server': [],
   trace: ['wire'],
   metrics: ['trace'],
+  session: ['wire'],
+  tap: ['wire', 'session', 'telemetry', 'trace'],
   'data-dir': [],
   'spool-dir': [],
   redis: ['telemetry'],
@@ -43,6 +45,7 @@ const KNOWS_EVERYONE = new Set([
   'upstream',
   'main',
   'demo',
+  'cli',
 ]);
 
 const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' })

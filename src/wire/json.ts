@@ -40,6 +40,11 @@ export function stringifyJson(value: Json): string {
   return stringify(value) ?? 'null';
 }
 
+/** JSON text for people to read and edit, every number as it was read. */
+export function prettyJson(value: Json): string {
+  return `${stringify(value, null, 2) ?? 'null'}\n`;
+}
+
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

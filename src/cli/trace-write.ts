@@ -1,0 +1,91 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { CODE_FILES, type Language, codeOf } from '../session/code.ts';
+import type { LocalFile, Plan } from '../session/plan.ts';
+import type { V1Call } from '../session/session.ts';
+import type { Tap } from '../tap.ts';
+
+/** What is to be written down. */
+export type Code = {
+  readonly plan: Plan;
+  readonly languages: readonly Language[];
+  readonly baseUrl: string;
+  /** None of them may stand in anything written. */
+  readonly secrets: readonly string[];
+};
+
+type Place = { readonly dir: string; readonly tap: Tap; readonly calls: readonly V1Call[] };
+
+/** Puts the code into a folder, with the workflows and the files it needs. */
+export async function writeCode(code: Code, { dir, tap, calls }: Place): Promise<void> {
+  const { plan, baseUrl, secrets } = code;
+  await mkdir(dir, { recursive: true });
+  const put = async (name: string, text: string): Promise<void> => {
+    await writeFile(join(dir, name), withoutSecrets(text, secrets));
+    process.stderr.write(`wrote ${join(dir, name)}\n`);
+  };
+  for (const step of plan.steps)
+    if (step.kind === 'submit') await put(step.workflow.path, step.workflow.text);
+  for (const file of plan.files) await keep(file, join(dir, file.path), tap);
+  await put('calls.json', `${JSON.stringify(calls, null, 2)}\n`);
+  for (const language of code.languages) {
+    await put(CODE_FILES[language], codeOf(language, plan, { baseUrl, workflows: 'beside' }));
+  }
+}
+
+/** Prints the code so that it stands alone, but for the files the script uploaded. */
+export function printCode({ plan, languages, baseUrl, secrets }: Code): void {
+  for (const language of languages) {
+    const title = languages.length > 1 ? `==> ${CODE_FILES[language]} <==\n` : '';
+    const code = codeOf(language, plan, { baseUrl, workflows: 'inside' });
+    process.stdout.write(`${title}${withoutSecrets(code, secrets)}\n`);
+  }
+  if (plan.files.length === 0) return;
+  const files = plan.files.map(({ path }) => path).join(', ');
+  process.stderr.write(`The code reads ${files}: say --out DIR to have them written.\n`);
+}
+
+/** The v1 calls of a session and what they became, the same ones in a row counted. */
+export function callTable(calls: readonly V1Call[]): string {
+  const rows: { text: string; times: number }[] = [];
+  for (const { method, target, status, v2 } of calls) {
+    const call = `${method} ${target.split('?', 1)[0] ?? target}`.padEnd(24);
+    const text = `  ${call} ${status} → ${v2.join(', ') || '(answered by Holdover itself)'}`;
+    const last = rows.at(-1);
+    if (last?.text === text) last.times++;
+    else rows.push({ text, times: 1 });
+  }
+  const lines = rows.map(({ text, times }) =>
+    times === 1 ? `${text}\n` : `${text} (${times} times)\n`,
+  );
+  return `\nWhat each v1 call became in v2:\n${lines.join('')}`;
+}
+
+async function keep({ assetId, path }: LocalFile, target: string, tap: Tap): Promise<void> {
+  const content = await tap.content(assetId);
+  let found = content?.ok ? content.value : undefined;
+  if (found?.kind === 'redirect') {
+    const opened = await found.open?.();
+    found = opened?.ok ? opened.value : undefined;
+  }
+  if (found?.kind !== 'bytes') {
+    return void process.stderr.write(
+      `The bytes of ${path} are gone: put the file there yourself.\n`,
+    );
+  }
+  await mkdir(dirname(target), { recursive: true });
+  await pipeline(found.stream, createWriteStream(target));
+  process.stderr.write(`wrote ${target}\n`);
+}
+
+/** A graph may have a key among its inputs, where nobody can tell it from any other text. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter((secret) => secret.length >= SHORTEST_SECRET)
+    .reduce((kept, secret) => kept.replaceAll(secret, 'KEY-LEFT-OUT'), text);
+}
+
+/** Anything shorter is no key, and may be part of any word. */
+const SHORTEST_SECRET = 6;

@@ -1,0 +1,60 @@
+import type { Graph, JobStatus } from '../wire/v2.ts';
+
+/** One v1 call a client made, and the v2 calls it became. */
+export type V1Call = {
+  readonly method: string;
+  /** Path and query, without any token. */
+  readonly target: string;
+  readonly status: number;
+  readonly v2: readonly string[];
+};
+
+/** What happened in v2, in the order of the v1 calls behind it. */
+export type SessionEvent =
+  | {
+      readonly kind: 'upload';
+      readonly assetId: string;
+      /** As v1 names it in an input: `sub/cat.png`. */
+      readonly path: string;
+      readonly contentType: string;
+    }
+  | {
+      readonly kind: 'submit';
+      readonly jobId: string;
+      /** As v2 got it, references to files included. */
+      readonly workflow: Graph;
+      /** Names of the secrets that went along; their values are nowhere here. */
+      readonly secrets: readonly string[];
+      /** What saved files carried beyond the workflow, which v2 has no field for. */
+      readonly hasExtraPngInfo: boolean;
+    }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
+  | { readonly kind: 'cancel'; readonly jobId: string }
+  | {
+      readonly kind: 'download';
+      readonly assetId: string;
+      readonly filename: string;
+      /** `preview` or `channel`: v1 drew the picture anew. */
+      readonly rendering: string | undefined;
+    };
+
+/** What a job of the session came to. */
+export type SessionJob = {
+  readonly status: JobStatus;
+  readonly outputs: readonly {
+    readonly id: string;
+    readonly nodeId: string;
+    readonly name: string;
+    /** v1 delivered it over the socket. */
+    readonly isStreamed: boolean;
+  }[];
+};
+
+/** What a legacy client did, from its first call to its last. */
+export type Session = {
+  readonly calls: readonly V1Call[];
+  readonly events: readonly SessionEvent[];
+  readonly jobs: ReadonlyMap<string, SessionJob>;
+  /** It listened on `/ws`. */
+  readonly usedSocket: boolean;
+};

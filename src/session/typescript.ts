@@ -1,0 +1,109 @@
+import { posix } from 'node:path';
+import type { CodeOptions } from './code.ts';
+import type { LocalFile, OutputPlace, Plan, Step, WorkflowFile } from './plan.ts';
+
+type StepOf<Kind> = Step & { readonly kind: Kind };
+
+/** The session as a program for `@comfyorg/sdk`. */
+export function typescriptCode(plan: Plan, options: CodeOptions): string {
+  const steps = plan.steps.flatMap((step) => stepLines(step, plan, options));
+  return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
+}
+
+function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
+  const workflows = steps.flatMap((step) => (step.kind === 'submit' ? [step.workflow] : []));
+  const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);
+  return `// A v1 session as v2 calls. Usage: node session.mts [FOLDER FOR THE DOWNLOADS]
+// Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
+// COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
+${notes.map((note) => `// Note: ${note}\n`).join('')}
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Comfy } from '@comfyorg/sdk';
+
+process.env.COMFY_BASE_URL ||= ${text(baseUrl)};
+const out = process.argv[2] ?? '.';
+const here = (path: string) => join(import.meta.dirname, path);
+const client = new Comfy(process.env.COMFY_API_KEY ? { apiKey: process.env.COMFY_API_KEY } : {});
+${exact ? EXACT : ''}`;
+}
+
+/** The SDK copies the graph, and a copied raw number is none; a function that makes one survives. */
+const EXACT = `
+/** Numbers a double cannot hold go out digit by digit as they are in the workflow. */
+function exactly(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  if (typeof value !== 'number' || source === undefined || String(value) === source) return value;
+  return { toJSON: () => (JSON as any).rawJSON(source) };
+}
+`;
+
+function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions): string[] {
+  switch (step.kind) {
+    case 'upload':
+      return [
+        `const ${step.file.variable} = ${assetCode(step.file)};`,
+        `await ${step.file.variable}.commit();`,
+      ];
+    case 'submit':
+      return submitLines(step, workflows);
+    case 'cancel':
+      return [`await ${step.job}.cancel();`];
+    case 'wait':
+      return waitLines(step, usedSocket);
+    case 'download':
+      return [`await ${outputCode(step.place)}.toFile(join(out, ${text(step.path)}));`];
+  }
+}
+
+/** Files go by their base name; what lay in a folder has to say so. */
+function assetCode({ path, filePath, contentType }: LocalFile): string {
+  if (posix.basename(path) === filePath) return `client.assets.fromFile(here(${text(path)}))`;
+  const more = `{ filename: ${text(filePath)}, contentType: ${text(contentType)} }`;
+  return `client.assets.fromBytes(await readFile(here(${text(path)})), ${more})`;
+}
+
+function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
+  const { job, workflow, needsPartnerKey } = step;
+  const name = `workflow${job.replace('job', '')}`;
+  const key = needsPartnerKey ? ', { apiKey: process.env.COMFY_PARTNER_API_KEY }' : '';
+  return [
+    `const ${name} = ${workflowCode(workflow, workflows)};`,
+    ...workflow.inputs.map(({ node, input, from }) => {
+      const value =
+        from.kind === 'file'
+          ? from.file.variable
+          : `await client.assets.get(${outputCode(from.place)}.id)`;
+      return `${name}.setInput(${text(node)}, ${text(input)}, ${value});`;
+    }),
+    `const ${job} = await client.submit(${name}${key});`,
+    `console.log('${job}:', ${job}.id);`,
+  ];
+}
+
+function workflowCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']): string {
+  const { path, hasExactNumbers } = workflow;
+  const json =
+    workflows === 'inside' ? text(workflow.text) : `await readFile(here(${text(path)}), 'utf8')`;
+  if (hasExactNumbers) return `client.workflows.fromJson(JSON.parse(${json}, exactly))`;
+  return workflows === 'inside'
+    ? `client.workflows.fromString(${json})`
+    : `await client.workflows.fromFile(here(${text(path)}))`;
+}
+
+/** Events are for the eyes; whether a job has ended only polling tells for sure. */
+function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
+  const watch = usedSocket
+    ? [`for await (const event of ${job}.events()) console.log('${job}:', event.kind);`]
+    : [];
+  if (ended === 'succeeded') return [...watch, `await ${job}.result();`];
+  return [...watch, `await ${job}.wait();`, `console.log('${job}:', ${job}.status);`];
+}
+
+function outputCode({ job, node, index }: OutputPlace): string {
+  return `${job}.getOutputs(${text(node)})[${index}]!`;
+}
+
+function text(value: string): string {
+  return JSON.stringify(value);
+}

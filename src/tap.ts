@@ -1,0 +1,215 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { posix } from 'node:path';
+import type Koa from 'koa';
+import type { Session, SessionEvent, SessionJob, V1Call } from './session/session.ts';
+import { withoutToken } from './telemetry.ts';
+import { V2_CALLS } from './trace.ts';
+import type { Caller, Content, JobApi, Result } from './wire/jobs.ts';
+
+/** Listens in on a house: what v1 clients call, and what becomes of it in v2. */
+export type Tap = {
+  /** Sees every v1 call. */
+  readonly serve: Koa.Middleware;
+  /** Sees every call on the port. */
+  watch(jobs: JobApi): JobApi;
+  /** Sees who asks for a socket. */
+  onUpgrade(request: { readonly url?: string | undefined }): void;
+  /** All there was so far; asks how its jobs ended. */
+  session(): Promise<Session>;
+  /** The bytes of a file of the session, with the key of whoever it belongs to. */
+  content(assetId: string): Promise<Result<Content> | undefined>;
+  /** Keys that were used; nothing that is written may hold them. */
+  secrets(): readonly string[];
+};
+
+/** A v1 call while it is answered. */
+type Call = { readonly method: string; readonly url: URL; readonly v2: string[] };
+
+type Draft = {
+  readonly calls: V1Call[];
+  events: SessionEvent[];
+  readonly owners: Map<string, Caller>;
+  readonly jobs: Map<string, Caller>;
+  readonly secrets: Set<string>;
+  usedSocket: boolean;
+};
+
+export function createTap(): Tap {
+  const storage = new AsyncLocalStorage<Call>();
+  const draft: Draft = {
+    calls: [],
+    events: [],
+    owners: new Map(),
+    jobs: new Map(),
+    secrets: new Set(),
+    usedSocket: false,
+  };
+  let port: JobApi | undefined;
+  return {
+    async serve(ctx, next) {
+      const target = withoutToken(ctx.url);
+      const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
+      let status = 500;
+      try {
+        await storage.run(call, next);
+        status = ctx.status;
+      } catch (error) {
+        status = statusOf(error);
+        throw error;
+      } finally {
+        draft.calls.push({ method: call.method, target, status, v2: call.v2 });
+      }
+    },
+    watch(jobs) {
+      port = jobs;
+      return watched(jobs, { draft, calling: () => storage.getStore() });
+    },
+    onUpgrade({ url = '' }) {
+      if (/^(\/api)?\/ws(\?|$)/.test(url)) draft.usedSocket = true;
+    },
+    async session() {
+      const { calls, events, usedSocket } = draft;
+      return { calls, events, usedSocket, jobs: await endedJobs(draft, port) };
+    },
+    async content(assetId) {
+      const caller = draft.owners.get(assetId);
+      return caller && port?.content(caller, assetId);
+    },
+    secrets: () => [...draft.secrets],
+  };
+}
+
+type Ear = { readonly draft: Draft; readonly calling: () => Call | undefined };
+
+type AnyCall = (caller: Caller, ...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+/** The same port; what it is asked is noted under the call it is asked for. */
+function watched(jobs: JobApi, { draft, calling }: Ear): JobApi {
+  const hears = listeners(draft);
+  return new Proxy(jobs, {
+    get(target, name, receiver) {
+      const member = Reflect.get(target, name, receiver) as unknown;
+      if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
+      const method = name as keyof JobApi;
+      const act = member as AnyCall;
+      return async (caller: Caller, ...args: readonly unknown[]) => {
+        const call = calling();
+        call?.v2.push(V2_CALLS[method]);
+        if (caller?.credential !== undefined) draft.secrets.add(caller.credential);
+        const answer = await act.call(target, caller, ...args);
+        hears(method, { caller, args, answer, call });
+        return answer;
+      };
+    },
+  });
+}
+
+type Heard = {
+  readonly caller: Caller;
+  readonly args: readonly unknown[];
+  readonly answer: Result<unknown>;
+  readonly call: Call | undefined;
+};
+
+type ArgsOf<Method extends keyof JobApi> =
+  Parameters<JobApi[Method]> extends [Caller, ...infer Rest] ? Rest : never;
+type ValueOf<Method extends keyof JobApi> =
+  Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
+
+/** What of the calls makes the session. */
+function listeners(draft: Draft) {
+  const { owners } = draft;
+
+  function uploaded({ caller, args, answer }: Heard): void {
+    if (!answer.ok) return;
+    const [{ filePath }] = args as ArgsOf<'createAsset'>;
+    const asset = answer.value as ValueOf<'createAsset'>;
+    owners.set(asset.id, caller);
+    const path = (filePath ?? asset.id).replace(/^input\//, '');
+    draft.events = draft.events.filter((event) => !isUpload(event, asset.id));
+    draft.events.push({ kind: 'upload', assetId: asset.id, path, contentType: asset.content_type });
+  }
+
+  function submitted({ caller, args, answer }: Heard): void {
+    const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
+    const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
+    for (const [, secret] of secrets) draft.secrets.add(secret);
+    if (!answer.ok) {
+      const { code, message } = answer.error;
+      return void draft.events.push({ kind: 'refused', code, message });
+    }
+    const { id: jobId } = answer.value as ValueOf<'submit'>;
+    draft.jobs.set(jobId, caller);
+    for (const id of referencesIn(workflow)) owners.set(id, owners.get(id) ?? caller);
+    const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
+    const names = secrets.map(([name]) => name);
+    draft.events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
+  }
+
+  function opened({ args, answer, call }: Heard): void {
+    if (!answer.ok || !call?.url.pathname.endsWith('/view')) return;
+    const [assetId] = args as ArgsOf<'content'>;
+    const query = call.url.searchParams;
+    const filename = posix.basename(query.get('filename') ?? '') || assetId;
+    const look = ['preview', 'channel'].filter((name) => query.has(name));
+    const rendering = look.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
+    draft.events.push({ kind: 'download', assetId, filename, rendering });
+  }
+
+  function deleted({ args, answer }: Heard): void {
+    const [assetId] = args as ArgsOf<'deleteAsset'>;
+    if (answer.ok) draft.events = draft.events.filter((event) => !isUpload(event, assetId));
+  }
+
+  function canceled({ args, answer }: Heard): void {
+    const [jobId] = args as ArgsOf<'cancel'>;
+    if (answer.ok) draft.events.push({ kind: 'cancel', jobId });
+  }
+
+  const byMethod: { readonly [method in keyof JobApi]?: (heard: Heard) => void } = {
+    createAsset: uploaded,
+    assetFromHash: uploaded,
+    deleteAsset: deleted,
+    submit: submitted,
+    cancel: canceled,
+    content: opened,
+  };
+  return (method: keyof JobApi, heard: Heard): void => byMethod[method]?.(heard);
+}
+
+function isUpload(event: SessionEvent, assetId: string): boolean {
+  return event.kind === 'upload' && event.assetId === assetId;
+}
+
+function* referencesIn(workflow: object): Generator<string> {
+  for (const match of JSON.stringify(workflow).matchAll(
+    /"__type":"core\/ASSET","info":\{"id":"([^"]+)"/g,
+  )) {
+    yield match[1] ?? '';
+  }
+}
+
+/** Also those that nobody waited for to the end; a job that is gone is as one never seen. */
+async function endedJobs(draft: Draft, port: JobApi | undefined): Promise<Map<string, SessionJob>> {
+  const ended = new Map<string, SessionJob>();
+  for (const [jobId, caller] of draft.jobs) {
+    const answer = await port?.get(caller, jobId);
+    if (!answer?.ok) continue;
+    const { status, outputs } = answer.value;
+    ended.set(jobId, {
+      status,
+      outputs: outputs.map((output) => ({
+        id: output.id,
+        nodeId: output.node_id,
+        name: output.name,
+        isStreamed: output.x_websocket === true,
+      })),
+    });
+  }
+  return ended;
+}
+
+function statusOf(error: unknown): number {
+  const status = (error as { status?: unknown }).status;
+  return typeof status === 'number' ? status : 500;
+}
