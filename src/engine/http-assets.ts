@@ -4,7 +4,7 @@ import type { Json } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './http-body.ts';
 import { sendContent } from './http-content.ts';
-import { createLinks } from './http-links.ts';
+import type { Links } from './http-links.ts';
 import type { Handler, Reply, V2Deps } from './http-reply.ts';
 import { readFromHash, readUpload } from './http-upload.ts';
 
@@ -14,14 +14,13 @@ const MAX_FORM_FIELDS = 64;
 /** The asset half of the contract, by operation. */
 export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOperation]: Handler } {
   const { jobs, spoolDir, maxUploadBytes } = deps;
-  const links = createLinks(deps.baseUrl);
-  const minted = (asset: Result<Asset>): Result<Reply> => {
+  const minted = (asset: Result<Asset>, links: Links): Result<Reply> => {
     if (!asset.ok) return asset;
     const status = asset.value.created_new === false ? 200 : 201;
     return ok({ status, json: links.asset(asset.value) as Json });
   };
   return {
-    async upload({ ctx, caller }) {
+    async upload({ ctx, caller, links }) {
       // A repeated upload does no harm, equal bytes are stored once: the key is checked, not claimed.
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
@@ -33,20 +32,20 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       }
       const upload = await readUpload(form.value);
       if (!upload.ok) return upload;
-      return minted(await jobs.createAsset(caller, upload.value));
+      return minted(await jobs.createAsset(caller, upload.value), links);
     },
-    async fromHash({ ctx, caller }) {
+    async fromHash({ ctx, caller, links }) {
       const body = await readObject(ctx, maxUploadBytes);
       if (!body.ok) return body;
       const request = readFromHash(body.value);
       if (!request.ok) return request;
-      return minted(await jobs.assetFromHash(caller, request.value));
+      return minted(await jobs.assetFromHash(caller, request.value), links);
     },
     async byHash({ caller, params: { hash = '' } }) {
       const known = await jobs.hasBlob(caller, hash);
       return known.ok ? ok({ status: known.value ? 200 : 404 }) : known;
     },
-    async get({ caller, params: { id = '' } }) {
+    async get({ caller, params: { id = '' }, links }) {
       const asset = await jobs.asset(caller, id);
       return asset.ok ? ok({ status: 200, json: links.asset(asset.value) as Json }) : asset;
     },

@@ -2,7 +2,6 @@ import type Koa from 'koa';
 import { type Caller, type Result, type V2Error, ok, refuse } from '../wire/jobs.ts';
 import type { Json } from '../wire/json.ts';
 import { readIdempotencyKey, readObject } from './http-body.ts';
-import { createLinks } from './http-links.ts';
 import { listed, readListQuery } from './http-list.ts';
 import type { Handler, Reply, V2Deps } from './http-reply.ts';
 import { readSubmission } from './http-submit.ts';
@@ -22,9 +21,8 @@ const STREAM_HEADERS = {
 /** The job half of the contract, by operation. */
 export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperation]: Handler } {
   const { jobs, maxUploadBytes } = deps;
-  const links = createLinks(deps.baseUrl);
   return {
-    async submit({ ctx, caller }) {
+    async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const body = await readObject(ctx, maxUploadBytes);
@@ -38,7 +36,7 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       }
       return reply(made, links.job, 201);
     },
-    async list({ ctx, caller }) {
+    async list({ ctx, caller, links }) {
       const query = readListQuery(ctx.querystring);
       if (!query.ok) return query;
       const page = await jobs.list(caller, query.value);
@@ -47,9 +45,11 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
         jobs: value.jobs.map((job) => listed(links.job(job))),
       }));
     },
-    get: async ({ caller, params }) => reply(await jobs.get(caller, idOf(params)), links.job),
+    get: async ({ caller, params, links }) =>
+      reply(await jobs.get(caller, idOf(params)), links.job),
     workflow: async ({ caller, params }) => reply(await jobs.workflow(caller, idOf(params)), same),
-    cancel: async ({ caller, params }) => reply(await jobs.cancel(caller, idOf(params)), links.job),
+    cancel: async ({ caller, params, links }) =>
+      reply(await jobs.cancel(caller, idOf(params)), links.job),
     /** Nothing here captures logs: a job that exists has none. */
     async logs({ caller, params }) {
       const job = await jobs.get(caller, idOf(params));
@@ -63,9 +63,8 @@ type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' |
 
 function createEventsHandler(deps: V2Deps): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
-  const links = createLinks(deps.baseUrl);
   const open = new Map<string, number>();
-  return async ({ ctx, caller, params }) => {
+  return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;

@@ -1,18 +1,28 @@
+import type Koa from 'koa';
 import type { JobEvent } from '../wire/jobs.ts';
 import type { Asset, Job } from '../wire/v2.ts';
 
-/** Turns the links the port gives into those a caller gets: absolute when our address is known. */
+/**
+ * Turns the links the port gives into those a caller gets. A file's `url` is a URI in the contract,
+ * and the official Python client takes nothing less; a job's own links may be host-relative.
+ */
 export type Links = {
   readonly job: (job: Job) => Job;
   readonly asset: (asset: Asset) => Asset;
   readonly event: (event: JobEvent) => JobEvent;
 };
 
-export function createLinks(baseUrl: string | undefined): Links {
+export function createLinks(address: {
+  /** Where callers reach us, when that is known for certain. */
+  readonly baseUrl?: string | undefined;
+  /** Where this caller has reached us. */
+  readonly reachedAt?: string | undefined;
+}): Links {
+  const { baseUrl, reachedAt } = address;
   const link = (url: string): string => absolute(url, baseUrl);
   const linked = <T extends { readonly url: string }>(value: T): T => ({
     ...value,
-    url: link(value.url),
+    url: absolute(value.url, baseUrl ?? reachedAt),
   });
   return {
     asset: linked,
@@ -33,4 +43,10 @@ export function createLinks(baseUrl: string | undefined): Links {
 function absolute(url: string, baseUrl: string | undefined): string {
   const isHostRelative = url.startsWith('/') && !url.startsWith('//');
   return baseUrl !== undefined && isHostRelative ? baseUrl + url : url;
+}
+
+/** Scheme and host as a request names them; nothing when it names no host. */
+export function reachedAt({ protocol, host }: Pick<Koa.Context, 'protocol' | 'host'>) {
+  const address = `${protocol}://${host}`;
+  return URL.canParse(address) ? address : undefined;
 }

@@ -11,6 +11,7 @@ import {
   refuse,
 } from '../wire/jobs.ts';
 import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
+import type { Links } from './http-links.ts';
 import type { Job } from '../wire/v2.ts';
 
 /** What the v2 routes need of the house. */
@@ -24,7 +25,7 @@ export type V2Deps = {
   /** Event streams one caller may hold open. */
   readonly streamCap?: number;
   readonly heartbeatMs?: number;
-  /** Where callers reach us, without a trailing slash; makes links absolute. Left out, they are host-relative. */
+  /** Where callers reach us, without a trailing slash; makes all links absolute. Left out, those of files say what the request says. */
   readonly baseUrl?: string;
   readonly log?: Pick<Logger, 'error'>;
   /** Told of every job that is made, before its maker is answered; never rejects. */
@@ -44,6 +45,7 @@ export type V2Request = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
   readonly params: { readonly [name: string]: string };
+  readonly links: Links;
 };
 
 /** What a handler answers with; `sent` when it has written the response itself. */

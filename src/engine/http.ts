@@ -3,6 +3,7 @@ import type Koa from 'koa';
 import { type V2Error, ok } from '../wire/jobs.ts';
 import { createAssetHandlers } from './http-assets.ts';
 import { createJobHandlers } from './http-jobs.ts';
+import { createLinks, reachedAt } from './http-links.ts';
 import { type Handler, type Reply, type V2Deps, sendError, sendReply } from './http-reply.ts';
 
 const PREFIX = '/api/v2';
@@ -61,7 +62,8 @@ function createRouter(deps: V2Deps): Router {
       const ctx = routed as unknown as Koa.Context;
       const caller = deps.identify(ctx);
       if (caller === undefined) return sendError(ctx, UNAUTHORIZED);
-      render(ctx, await handle({ ctx, caller, params: routed.params }));
+      const links = createLinks({ baseUrl: deps.baseUrl, reachedAt: reachedAt(ctx) });
+      render(ctx, await handle({ ctx, caller, params: routed.params, links }));
     });
   }
   // Whoever asks whether we are well need not say who he is.

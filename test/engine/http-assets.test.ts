@@ -27,7 +27,10 @@ const FIELDS = [field('content_type', 'image/png'), field('file_path', 'input/a.
 describe('POST /assets', () => {
   test('answers 201 with the asset; the bytes arrive hashed', async () => {
     const answer = await upload(...FIELDS, FILE);
-    expect([answer.status, answer.json()]).toEqual([201, { ...ASSET, created_new: true }]);
+    expect([answer.status, answer.json()]).toEqual([
+      201,
+      { ...ASSET, url: house.url + ASSET.url, created_new: true },
+    ]);
     expect(house.jobs.uploads).toMatchObject([
       {
         bytes: Buffer.from('picture'),
@@ -99,7 +102,10 @@ describe('assets by hash', () => {
 
   test('POST from-hash mints a record and answers 201', async () => {
     const answer = await fromHash({ hash: HASH, file_path: 'b.png', tags: ['t'], expires_in: 60 });
-    expect([answer.status, answer.json()]).toEqual([201, { ...ASSET, created_new: true }]);
+    expect([answer.status, answer.json()]).toEqual([
+      201,
+      { ...ASSET, url: house.url + ASSET.url, created_new: true },
+    ]);
     expect(house.jobs.fromHash).toEqual([
       { hash: HASH, filePath: 'b.png', tags: ['t'], expiresInSeconds: 60 },
     ]);
@@ -145,7 +151,7 @@ describe('assets by hash', () => {
 describe('one asset', () => {
   test('GET answers 200', async () => {
     const answer = await house.ask(`/api/v2/assets/${ASSET_ID}`);
-    expect([answer.status, answer.json()]).toEqual([200, ASSET]);
+    expect([answer.status, answer.json()]).toEqual([200, { ...ASSET, url: house.url + ASSET.url }]);
   });
 
   test('DELETE answers 204, or 409 while it is in use', async () => {

@@ -55,7 +55,7 @@ describe('GET events', () => {
         event: 'preview',
         data: { node_id: '3', content_type: 'image/jpeg', x_with_step: true, data_base64: 'AQ==' },
       },
-      { event: 'output', data: OUTPUT },
+      { event: 'output', data: { ...OUTPUT, url: house.url + OUTPUT.url } },
       { event: 'status', data: { status: 'succeeded' } },
     ]);
     await house.jobs.listeners(0);

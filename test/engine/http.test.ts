@@ -269,7 +269,7 @@ describe('GET /jobs', () => {
     expect(answer.status).toBe(200);
     const times = { create_time: JOB.created_at, update_time: JOB.created_at };
     expect(answer.json()).toEqual({
-      jobs: [{ ...JOB, outputs: [OUTPUT], ...times }],
+      jobs: [{ ...JOB, outputs: [{ ...OUTPUT, url: house.url + OUTPUT.url }], ...times }],
       next_cursor: JOB_ID,
     });
   });
@@ -344,7 +344,19 @@ describe('whose path it is', () => {
   });
 });
 
-test('links are absolute where our address is known', async () => {
+test('the url of a file is a whole one, at the address the caller used; a job’s links need not be', async () => {
+  const answer = await house.ask('/api/v2/jobs', { headers: { Host: 'me.example:81' } });
+  expect(answer.json()).toMatchObject({
+    jobs: [
+      {
+        urls: { self: `/api/v2/jobs/${JOB_ID}` },
+        outputs: [{ url: `http://me.example:81/api/v2/assets/${ASSET_ID}/content` }],
+      },
+    ],
+  });
+});
+
+test('all links are absolute where our address is known', async () => {
   const outside = await openV2({ baseUrl: 'https://h.example/mount' });
   const answer = await outside.ask('/api/v2/jobs');
   await outside.close();

@@ -35,6 +35,8 @@ export type AskOptions = {
 
 /** The v2 routes on a socket. */
 export type V2House<T extends JobApi> = {
+  /** Where it is reached. */
+  readonly url: string;
   readonly jobs: T;
   readonly failures: unknown[];
   ask(path: string, options?: AskOptions): Promise<V2Answer>;
@@ -77,6 +79,7 @@ export async function openV2Over<T extends JobApi>(
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   return {
+    url: `http://127.0.0.1:${port}`,
     jobs,
     failures,
     ask: (path, options) => ask(port, path, options),
