@@ -71,7 +71,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
-  holdover trace -- COMMAND  run a v1 script and write its session down as v2 code`;
+  holdover trace -- COMMAND  run a v1 script and write its session down as v2 code
+  holdover convert FILE      turn a v1 prompt or workflow into a v2 submission`;
 
 /** Reads flags and environment; a wrong one becomes one clear line and exit code 2. */
 export function parseConfig(

@@ -8,6 +8,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 /** Each is loaded only when it is asked for; without one of these names it is the server. */
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
   new Map([
+    ['convert', async () => (await import('./cli/convert.ts')).convertCommand],
     ['import', async () => (await import('./cli/import.ts')).importCommand],
     ['report', async () => (await import('./cli/report.ts')).reportCommand],
     ['trace', async () => (await import('./cli/trace.ts')).traceCommand],

@@ -1,0 +1,81 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { posix, join } from 'node:path';
+import { spoolStream } from '../spool.ts';
+import { type FileMention, fileKey } from '../translate/workflow.ts';
+import type { PlacedFile } from '../v1/rewrite.ts';
+import { withinRoot } from '../v1/safe-name.ts';
+import { contentTypeOf } from '../v1/served-as.ts';
+import { uploadPathOf } from '../v1/upload-path.ts';
+import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
+import { Unconvertible } from './unconvertible.ts';
+
+type Deps = {
+  readonly jobs: Pick<JobApi, 'createAsset'>;
+  readonly caller: Caller;
+  /** v1's input folder. */
+  readonly inputDir: string;
+  readonly spoolDir: string;
+  readonly onUpload: (path: string, assetId: string) => void;
+};
+
+/** A file a workflow names, where it is here. */
+type Local = { readonly mention: FileMention; readonly path: string };
+
+/** Uploads the files a workflow names, each once; nothing leaves unless all of them are there. */
+export async function uploadFiles(
+  deps: Deps,
+  mentions: readonly FileMention[],
+): Promise<readonly PlacedFile[]> {
+  const found = await Promise.all(mentions.map((mention) => locate(deps.inputDir, mention)));
+  const missing = found.flatMap((local) => ('why' in local ? [local.why] : []));
+  if (missing.length > 0) throw new Unconvertible([...new Set(missing)].join('\n  '));
+  const sent = new Map<string, Pick<PlacedFile, 'assetId' | 'hash'>>();
+  const placed: PlacedFile[] = [];
+  for (const local of found) {
+    if ('why' in local) continue;
+    const key = fileKey(local.mention);
+    const asset = sent.get(key) ?? (await upload(deps, local));
+    sent.set(key, asset);
+    placed.push({ ...local.mention, ...asset });
+  }
+  return placed;
+}
+
+/** A workflow from elsewhere must not make us send files of ours: it names inputs, and nothing above them. */
+async function locate(
+  inputDir: string,
+  mention: FileMention,
+): Promise<Local | { readonly why: string }> {
+  const { nodeId, input, value, type, subfolder, filename } = mention;
+  const where = `node ${nodeId}, ${input}: ${JSON.stringify(value)}`;
+  if (type !== 'input') return { why: `${where} is not an input: copy it there, and name it so` };
+  const path = withinRoot(posix.join(subfolder || '.', filename));
+  if (path === undefined || path === '') return { why: `${where} lies outside the input folder` };
+  const local = join(inputDir, path);
+  const info = await stat(local).catch(() => undefined);
+  return info?.isFile() ? { mention, path: local } : { why: `${where} is not in ${inputDir}` };
+}
+
+async function upload(deps: Deps, { mention, path }: Local) {
+  const file = await spooled(path, deps.spoolDir);
+  const answer = await deps.jobs.createAsset(deps.caller, {
+    file,
+    filePath: uploadPathOf(mention),
+    contentType: contentTypeOf(mention.filename) ?? 'application/octet-stream',
+    expectedHash: file.hash,
+  });
+  if (!answer.ok) {
+    const { status, code, message } = answer.error;
+    throw new Error(`${path} was not taken: ${message} (${code}, ${status})`);
+  }
+  deps.onUpload(path, answer.value.id);
+  return { assetId: answer.value.id, hash: file.hash };
+}
+
+/** A copy: whoever uploads a spooled file removes it. */
+async function spooled(path: string, dir: string): Promise<SpooledFile> {
+  const written = await spoolStream(createReadStream(path), { dir, maxBytes: Infinity });
+  if (!written.ok) throw new Error(`${path}: ${written.message}`);
+  return written.value;
+}

@@ -1,0 +1,77 @@
+import { refuseShape } from '../translate/errors.ts';
+import { secretsOf } from '../translate/secrets.ts';
+import { V1Error } from '../v1/errors.ts';
+import { type Submission, createCounter, readSubmission } from '../v1/submission.ts';
+import { type Json, type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
+import type { PromptRefusal } from '../wire/v1.ts';
+import { Unconvertible } from './unconvertible.ts';
+
+/** A v1 prompt, and what of it a v2 submission has no place for. */
+export type Prompt = Pick<Submission, 'graph' | 'partialTargets'> & {
+  readonly leftOut: readonly string[];
+};
+
+const HOW_TO_EXPORT =
+  'it is a workflow as the editor saves it, and v2 runs the API format: in the editor, ' +
+  'Workflow > Export (API), or "Save (API Format)" of older ones';
+
+/** What has no twin in v2, and what there is instead. */
+const NO_TWIN: Readonly<Record<string, string>> = {
+  client_id: 'v2 has no sockets: follow the job by its id',
+  prompt_id: 'v2 gives the job its id',
+  number: 'v2 has no order of its own',
+  front: 'v2 has no order of its own',
+};
+
+/** Reads a body of `POST /prompt`, or a bare graph in API format. */
+export function readPrompt(text: string): Prompt {
+  const body = parsed(text);
+  if (isSaved(body)) throw new Unconvertible(HOW_TO_EXPORT);
+  const isBody = isJsonObject(body.prompt) && !('class_type' in body.prompt);
+  const { graph, partialTargets, extraData } = submission(isBody ? body : { prompt: body });
+  if (isSaved(graph)) throw new Unconvertible(HOW_TO_EXPORT);
+  const misshapen = refuseShape(graph as JsonObject);
+  if (misshapen) {
+    const { message, details } = misshapen.body.error;
+    throw new Unconvertible(`it is no workflow in API format: ${message} ${details}`.trim());
+  }
+  if (Object.keys(graph).length === 0) throw new Unconvertible('it has no nodes');
+  return { graph, partialTargets, leftOut: isBody ? leftOut(body, extraData) : [] };
+}
+
+function parsed(text: string): JsonObject {
+  let value: Json;
+  try {
+    value = parseJson(text);
+  } catch (cause) {
+    throw new Unconvertible(`it is not JSON: ${jsonFault(cause)}`, { cause });
+  }
+  if (isJsonObject(value)) return value;
+  throw new Unconvertible('it is neither a v1 prompt nor a workflow: both are JSON objects');
+}
+
+function submission(body: JsonObject): Submission {
+  try {
+    return readSubmission(body, createCounter(0));
+  } catch (cause) {
+    if (!(cause instanceof V1Error)) throw cause;
+    const { error } = cause.body as unknown as PromptRefusal;
+    throw new Unconvertible(`v1 would refuse it: ${error.message}`, { cause });
+  }
+}
+
+function isSaved(graph: object): boolean {
+  return 'nodes' in graph && Array.isArray(graph.nodes);
+}
+
+function leftOut(body: JsonObject, extraData: JsonObject): string[] {
+  const fields = Object.entries(NO_TWIN).flatMap(([name, why]) =>
+    name in body ? [`${name}: ${why}`] : [],
+  );
+  const keys = Object.keys(secretsOf(extraData)).map(
+    (name) => `extra_data.${name}: keys are not written; send it along as extra_data.${name}`,
+  );
+  const info =
+    'extra_pnginfo' in extraData ? ['extra_data.extra_pnginfo: v2 has no field for it'] : [];
+  return [...fields, ...keys, ...info];
+}

@@ -1,0 +1,155 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { type Flags, OPTIONS } from '../config/flags.ts';
+import { Refused } from '../config/refused.ts';
+import { objectInfoSource, upstreamOf } from '../config/upstream.ts';
+import { ALL_NODES } from '../nodes/library.ts';
+import { objectInfo } from '../nodes/object-info.ts';
+import { openDefinitions } from '../object-info/open.ts';
+import { silentLogger } from '../telemetry.ts';
+import { pruneTo } from '../translate/graph.ts';
+import { chosenOutputs, fileMentions, outputNodes } from '../translate/workflow.ts';
+import { placeFiles } from '../v1/rewrite.ts';
+import { createRemoteJobs } from '../v2/client.ts';
+import { inAssetMode } from '../v2/workflow.ts';
+import { type Json, prettyJson } from '../wire/json.ts';
+import type { ObjectInfo } from '../wire/v1.ts';
+import { type Prompt, readPrompt } from './convert-read.ts';
+import { uploadFiles } from './convert-files.ts';
+import { Unconvertible } from './unconvertible.ts';
+
+type Settings = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets' | 'objectInfo'> & {
+  readonly inputDirectory?: string;
+  readonly out?: string;
+};
+
+/** Where v2 is and how it is talked to. */
+type Target = {
+  readonly url: string;
+  readonly key: string | undefined;
+  readonly assetMode: Flags['upstreamAssets'];
+};
+
+/** Flags it shares with the server. */
+const SHARED = ['upstream', 'upstream-key', 'upstream-assets', 'object-info'];
+/** A Holdover as it starts when nothing is said. */
+const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
+const CALLER = { user: 'convert' };
+
+/** `holdover convert FILE`: prints the v2 submission of a v1 prompt. Resolves with the exit code. */
+export async function convertCommand(argv: readonly string[]): Promise<number> {
+  try {
+    const command = commandLine().parse([...argv], { from: 'user' });
+    await convert(command.args[0] ?? '', command.opts<Settings>());
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    tell(`error: ${error instanceof Error ? error.message : String(error)}`);
+    return error instanceof Refused ? 2 : 1;
+  }
+}
+
+function commandLine(): Command {
+  const command = new Command('holdover convert')
+    .description(
+      'Turns a body of POST /prompt or a workflow in API format into the body of POST /api/v2/jobs. ' +
+        'The files it names are uploaded; without --upstream to a Holdover that runs on port 8188.',
+    )
+    .argument('<FILE>', 'the prompt or workflow')
+    .option('--input-directory <DIR>', "v1's input folder; else that of FILE")
+    .option('--out <FILE>', 'where to write the submission; else standard output')
+    .exitOverride();
+  for (const option of OPTIONS) if (SHARED.includes(option.name())) command.addOption(option);
+  return command;
+}
+
+async function convert(file: string, settings: Settings): Promise<void> {
+  const target = targetOf(settings);
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new Unconvertible(`${file} cannot be read`, { cause });
+  });
+  const prompt = readPrompt(text);
+  for (const note of prompt.leftOut) tell(`left out: ${note}`);
+  const workDir = await mkdtemp(join(tmpdir(), 'holdover-convert-'));
+  try {
+    const inputDir = settings.inputDirectory ?? dirname(file);
+    const workflow = await submissionOf(prompt, { settings, target, inputDir, workDir });
+    const submission = prettyJson({ workflow });
+    if (settings.out === undefined) process.stdout.write(submission);
+    else await writeFile(settings.out, submission);
+  } finally {
+    await rm(workDir, { recursive: true, force: true });
+  }
+}
+
+type Places = {
+  readonly settings: Settings;
+  readonly target: Target;
+  readonly inputDir: string;
+  readonly workDir: string;
+};
+
+async function submissionOf(prompt: Prompt, places: Places): Promise<Json> {
+  const { target, inputDir, workDir } = places;
+  const info = await definitions(places);
+  const graph = chosenPart(prompt, info);
+  const { key, url: baseUrl, assetMode } = target;
+  const jobs = createRemoteJobs({
+    baseUrl,
+    credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+    log: silentLogger(),
+  });
+  try {
+    const deps = { jobs, caller: CALLER, inputDir, spoolDir: workDir, onUpload: tellUpload };
+    const placed = await uploadFiles(deps, fileMentions(graph, info));
+    const workflow = placeFiles(graph, placed);
+    return inAssetMode(workflow, assetMode === 'string' ? 'string' : 'object') as Json;
+  } finally {
+    await jobs.close();
+  }
+}
+
+/** Those of the upstream, since they tell which inputs are files; else the library shipped here. */
+async function definitions({ settings, target, workDir }: Places): Promise<ObjectInfo> {
+  const embedded = objectInfo([...ALL_NODES.values()]);
+  const source = openDefinitions({
+    source: objectInfoSource(settings.objectInfo),
+    upstream: { kind: 'remote', ...target },
+    embedded,
+    copiesDir: join(workDir, 'object-info'),
+    log: silentLogger(),
+  });
+  try {
+    const known = await source.known(CALLER);
+    return known.ok ? known.definitions.info : embedded;
+  } finally {
+    await source.close();
+  }
+}
+
+/** v2 takes a graph whole: of a partial one, what its targets need. */
+function chosenPart({ graph, partialTargets }: Prompt, info: ObjectInfo): Prompt['graph'] {
+  if (partialTargets === undefined) return graph;
+  const targets = chosenOutputs(outputNodes(graph, info), partialTargets);
+  if (targets.length === 0) throw new Unconvertible('none of its targets is an output');
+  return pruneTo(graph, targets);
+}
+
+function targetOf(settings: Settings): Target {
+  const upstream = settings.upstream === 'embedded' ? RUNNING_HOLDOVER : settings.upstream;
+  const unused = { upstreamLabels: 'auto', upstreamStreams: 0, upstreamLimits: '{}' } as const;
+  const flags = { ...settings, ...unused, upstream, routerPrefix: '/v1/models' };
+  const target = upstreamOf(flags as unknown as Flags, process.env);
+  if (target.kind === 'embedded') throw new Refused('there is no upstream');
+  return target;
+}
+
+function tellUpload(path: string, assetId: string): void {
+  tell(`uploaded ${path} as ${assetId}`);
+}
+
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
