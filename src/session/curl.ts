@@ -82,14 +82,14 @@ function submitCode(step: StepOf<'submit'>, { workflows }: CodeOptions): string 
   const { job, workflow, needsPartnerKey } = step;
   const read = workflows === 'inside' ? '' : ` < ${shell(workflow.path)}`;
   const here = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
-  const text = workflows === 'inside' ? `${workflow.text}WORKFLOW\n` : '';
+  const text = workflows === 'inside' ? `\n${workflow.text}WORKFLOW\n` : '';
   const marks = workflow.inputs.map(markCode).join('');
   const put = workflow.inputs.map(({ mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`);
   const filter = put.length === 0 ? `cat${read}` : `sed${put.join('')}${read}`;
   const partner = needsPartnerKey
     ? `extra_data=$(printf ',"extra_data":{"api_key_comfy_org":"%s"}' "\${COMFY_PARTNER_API_KEY:?is not set}")\n`
     : '';
-  return `${marks}${partner}${job}=$(${filter}${here} | submit\n${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
+  return `${marks}${partner}${job}=$(${filter}${here} | submit${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
 }
 
 function markCode({ from }: FileInput, at: number): string {

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { lookOf, uploadInput } from '../support/client-help.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { openRunners } from '../support/v2-code.ts';
+import { flat, streaming } from '../support/workflows.ts';
+
+// `holdover trace`, as a command line.
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const SOCKET_IMAGES = fileURLToPath(
+  new URL('../support/scripts/socket-images.mjs', import.meta.url),
+);
+
+let dir: string;
+beforeAll(async () => void (dir = await mkdtemp(join(tmpdir(), 'holdover-trace-test-'))));
+afterAll(() => rm(dir, { recursive: true, force: true }));
+
+const node = (code: string): string[] => ['--', process.execPath, '-e', code];
+
+describe('holdover trace', () => {
+  test('tells its command the address in the environment', async () => {
+    const names = ['COMFYUI_SERVER', 'SERVER_ADDRESS', 'COMFYUI_URL', 'HOLDOVER_URL'];
+    const code = `console.log(${names.map((name) => `process.env.${name}`).join(', ')})`;
+    const ran = await runHoldover(['trace', ...node(code)]);
+    const [, url = '', host = ''] = /listening on (http:\/\/(\S+))/.exec(ran.stderr) ?? [];
+    expect(ran.stderr).toContain([host, host, url, url].join(' '));
+  });
+
+  test('tells what each call became', async () => {
+    const code = 'fetch(process.env.HOLDOVER_URL + "/queue")';
+    const ran = await runHoldover(['trace', ...node(code)]);
+    expect(ran.stderr).toMatch(/GET \/queue +200 → \(answered by Holdover itself\)/);
+  });
+
+  test('puts the address into its arguments', async () => {
+    const code = 'console.log(process.argv.slice(1).join(" "))';
+    const ran = await runHoldover(['trace', ...node(code), '{url}/a', 'host={server}']);
+    expect(ran.stderr).toMatch(/^http:\/\/127\.0\.0\.1:(\d+)\/a host=127\.0\.0\.1:\1$/m);
+  });
+
+  test('keeps standard output for the code, and ends as its command did', async () => {
+    const code = 'console.log("chatter"); process.exitCode = 3';
+    const ran = await runHoldover(['trace', '--format', 'python', ...node(code)]);
+    expect([ran.code, ran.stdout.split('\n')[0]]).toEqual([
+      3,
+      expect.stringMatching(/^"""A v1 session as v2 calls/),
+    ]);
+    expect([ran.stdout.includes('chatter'), ran.stderr.includes('chatter')]).toEqual([false, true]);
+  });
+
+  test.each([
+    { args: [], reason: /say which COMMAND/ },
+    { args: ['--format', 'perl', '--', 'true'], reason: /Allowed choices are curl, python/ },
+    { args: ['--nonsense'], reason: /unknown option/ },
+  ])('$args is refused', async ({ args, reason }) => {
+    const ran = await runHoldover(['trace', ...args]);
+    expect([ran.code, ran.stderr]).toEqual([2, expect.stringMatching(reason)]);
+  });
+
+  test('says which command cannot be run', async () => {
+    const ran = await runHoldover(['trace', '--', '/no/such/program']);
+    expect([ran.code, ran.stderr]).toEqual([
+      1,
+      expect.stringMatching(/\/no\/such\/program cannot be run/),
+    ]);
+  });
+
+  test('with a port alone listens until Ctrl-C', async () => {
+    const out = join(dir, 'alone');
+    const child = spawn(process.execPath, [MAIN, 'trace', '--port', '0', '--out', out], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let told = '';
+    const url = await new Promise<string>((resolve) => {
+      child.stderr.on('data', (chunk: Buffer) => {
+        told += chunk.toString();
+        const found = /listening on (\S+)/.exec(told)?.[1];
+        if (found) resolve(found);
+      });
+    });
+    const picture = { bytes: Buffer.from('bytes of mine'), name: 'mine.bin' };
+    await uploadInput(url, picture);
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(told).toContain(`wrote ${join(out, 'inputs/mine.bin')}`);
+  });
+
+  test('keys a script presents, or has in its workflow, are not written', async () => {
+    const key = 'my-very-own-key';
+    const graph = JSON.stringify(flat({ prefix: key }));
+    const body = `{"prompt":${graph},"extra_data":{"api_key_comfy_org":"${key}"}}`;
+    const options = `{method:'POST',headers:{'X-API-Key':'${key}'},body:process.argv[1]}`;
+    const code = `fetch(process.env.HOLDOVER_URL+'/prompt?token=${key}',${options})`;
+    const ran = await runHoldover(['trace', ...node(code), body]);
+    expect(ran.stdout).toContain('KEY-LEFT-OUT');
+    expect(ran.stdout).toContain('COMFY_PARTNER_API_KEY');
+    expect([ran.stdout.includes(key), ran.stderr.includes(key)]).toEqual([false, false]);
+  });
+});
+
+describe('code on standard output', () => {
+  let house: Holdover;
+  beforeAll(async () => void (house = await startHoldover({ upstream: 'embedded' })));
+  afterAll(() => house.dispose());
+
+  test.each([
+    { language: 'curl', file: 'one.sh' },
+    { language: 'python', file: 'one.py' },
+    { language: 'typescript', file: 'one.mts' },
+  ] as const)('stands alone: $language', async ({ language, file }) => {
+    const cwd = await mkdtemp(join(dir, 'alone-'));
+    const runner = (await openRunners({ cwd, env: {} }))[language];
+    if (!runner.ok) return console.warn(`${language} does not run here: ${runner.why}`);
+    await writeFile(join(cwd, 'wf.json'), JSON.stringify(streaming()));
+    // It gets its picture over the socket only.
+    const script = ['--', process.execPath, SOCKET_IMAGES, '{server}', join(cwd, 'wf.json'), cwd];
+    const upstream = ['--upstream', house.url];
+    const ran = await runHoldover(['trace', '--format', language, ...upstream, ...script]);
+    await writeFile(join(cwd, file), ran.stdout);
+    expect(await runner.run(file)).toMatchObject({ code: 0, err: '' });
+    const [, name = ''] = /([\w-]+\.png)/.exec(ran.stdout) ?? [];
+    expect(await lookOf(await readFile(join(cwd, name)))).toBe('png 24x16');
+  });
+});
