@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import sharp from 'sharp';
+import type { Graph } from '../../src/wire/v2.ts';
 import { flat, growing, loading } from '../support/workflows.ts';
 
 /** One prompt of the load, and what must come of it. */
@@ -7,13 +8,15 @@ export type Errand = {
   readonly index: number;
   /** Of its output files, and of no other prompt's. */
   readonly prefix: string;
-  readonly graph: object;
+  readonly graph: Graph;
+  /** Its socket is sent some megabytes; the one that has slow readers beside it. */
+  readonly isLoud?: boolean;
   /** A file its workflow reads, to be uploaded first. */
   readonly upload?: { readonly name: string; readonly bytes: Buffer };
   readonly end: 'execution_success' | 'execution_error';
 };
 
-const PICTURE = { small: 48, large: 512 } as const;
+const PICTURE = { small: 48, large: 512, loud: 800 } as const;
 
 /** The mix: half are quick, the others stream previews, read an upload, or fail at a broken one. */
 export async function errandOf(index: number): Promise<Errand> {
@@ -23,10 +26,8 @@ export async function errandOf(index: number): Promise<Errand> {
   if (turn === 19) return withUpload(plain, randomBytes(2000), 'execution_error');
   if (turn === 18) return withUpload(plain, await noise(PICTURE.large));
   if (turn >= 14) return withUpload(plain, await noise(PICTURE.small));
-  if (turn >= 10) {
-    const size = { steps: 12, side: turn === 10 ? 192 : 64 };
-    return { ...plain, graph: growing({ ...size, seed: index, prefix }) };
-  }
+  if (turn === 10) return loudOne(plain, await noise(PICTURE.loud));
+  if (turn > 10) return { ...plain, graph: growing({ seed: index, prefix }) };
   return { ...plain, graph: flat({ color: index, prefix }) };
 }
 
@@ -37,6 +38,17 @@ function withUpload(
 ): Errand {
   const name = `${errand.prefix}.png`;
   return { ...errand, end, upload: { name, bytes }, graph: loading(name, errand.prefix) };
+}
+
+/** A picture that goes out over the socket, for nobody to miss; then previews, for who has room. */
+function loudOne(errand: Omit<Errand, 'graph'>, bytes: Buffer): Errand {
+  const { prefix, index } = errand;
+  const shown = {
+    '30': { class_type: 'LoadImage', inputs: { image: `${prefix}.png` } },
+    '31': { class_type: 'SaveImageWebsocket', inputs: { images: ['30', 0] } },
+  } as unknown as Graph;
+  const graph = { ...shown, ...growing({ seed: index, side: 192, prefix }) };
+  return { ...errand, graph, isLoud: true, upload: { name: `${prefix}.png`, bytes } };
 }
 
 function noise(side: number): Promise<Buffer> {

@@ -6,12 +6,12 @@ import { UPSTREAMS, openHouses } from './houses.ts';
 import { type Size, openLoad } from './load.ts';
 
 const SIZE: Size = {
-  jobs: 120,
-  sockets: 40,
+  jobs: 80,
+  sockets: 24,
   users: 4,
   spreadMs: 0,
   atOnce: 24,
-  patienceMs: 120_000,
+  patienceMs: 240_000,
 };
 
 test.concurrent.each(UPSTREAMS)(
@@ -27,5 +27,5 @@ test.concurrent.each(UPSTREAMS)(
       await houses.dispose();
     }
   },
-  300_000,
+  600_000,
 );

@@ -13,10 +13,13 @@ type Figures = {
   readonly files: number;
   readonly sockets: number;
   readonly resources: number;
+  /** The most that waited for slow readers. */
+  readonly backlogMb: number;
+  readonly droppedFrames: number;
 };
 
-/** Samples around each of the two moments, so that one collection of garbage does not decide. */
-const WINDOW_MS = 30_000;
+/** Samples around each of the two moments: slow readers come and go in this time. */
+const WINDOW_MS = 40_000;
 const RSS_GROWTH = 1.1;
 /** Connections come and go with what is on its way at the moment. */
 const MORE = { files: 3, sockets: 24, resources: 24 } as const;
@@ -45,6 +48,8 @@ function figuresOf(samples: readonly Sample[], fromMs: number): Figures {
     files: median(some, ({ files }) => files),
     sockets: median(some, ({ sockets }) => sockets),
     resources: median(some, ({ resources }) => total(resources)),
+    backlogMb: megabytes(Math.max(...some.map(({ backlogBytes }) => backlogBytes))),
+    droppedFrames: Math.max(...some.map(({ droppedFrames }) => droppedFrames)),
   };
 }
 
