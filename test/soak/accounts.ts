@@ -3,6 +3,8 @@ import { scrape } from '../support/scrape.ts';
 import { getJson } from '../support/v1-client.ts';
 import { type Load, readFiles } from './load.ts';
 
+const READERS = 8;
+
 /** What does not add up when a load is over; nothing, when every prompt is accounted for. */
 export async function unaccounted(
   house: Holdover,
@@ -49,7 +51,10 @@ async function unrecorded({ url }: Holdover, { sent }: Load): Promise<string[]> 
 /** What could be read at the end of a prompt can be read now. */
 async function unread({ url }: Holdover, { sent }: Load): Promise<string[]> {
   const problems: string[] = [];
-  for (const prompt of sent) problems.push(...(await readFiles(url, prompt)));
+  for (let at = 0; at < sent.length; at += READERS) {
+    const some = sent.slice(at, at + READERS).map((prompt) => readFiles(url, prompt));
+    problems.push(...(await Promise.all(some)).flat());
+  }
   return problems;
 }
 

@@ -16,7 +16,8 @@ const SIZE: Size = {
   sockets: 200,
   users: 20,
   spreadMs: 10 * MINUTE_MS,
-  atOnce: 400,
+  // A machine that is too slow takes longer; it does not hold more at the end than before.
+  atOnce: 40,
   patienceMs: 3 * MINUTE_MS,
 };
 const REPORTS = new URL('../../test-output/soak/', import.meta.url).pathname;
@@ -51,7 +52,7 @@ test.each(UPSTREAMS)(
       await houses.dispose();
     }
   },
-  30 * MINUTE_MS,
+  60 * MINUTE_MS,
 );
 
 type Named<T> = Readonly<Record<string, T>>;

@@ -16,6 +16,7 @@ type Figures = {
   /** The most that waited for slow readers. */
   readonly backlogMb: number;
   readonly droppedFrames: number;
+  readonly prompts: number;
 };
 
 /** Samples around each of the two moments: slow readers come and go in this time. */
@@ -50,6 +51,7 @@ function figuresOf(samples: readonly Sample[], fromMs: number): Figures {
     resources: median(some, ({ resources }) => total(resources)),
     backlogMb: megabytes(Math.max(...some.map(({ backlogBytes }) => backlogBytes))),
     droppedFrames: Math.max(...some.map(({ droppedFrames }) => droppedFrames)),
+    prompts: median(some, ({ prompts }) => prompts),
   };
 }
 

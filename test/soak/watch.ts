@@ -13,6 +13,8 @@ export type Sample = {
   readonly heapBytes: number;
   readonly backlogBytes: number;
   readonly droppedFrames: number;
+  /** Prompts on their way. */
+  readonly prompts: number;
 };
 
 /** A process being watched from the outside. */
@@ -42,6 +44,9 @@ async function sampleOf(house: Holdover, atMs: number): Promise<Sample> {
     heapBytes: of('nodejs_heap_size_used_bytes'),
     backlogBytes: of('holdover_websocket_backlog_bytes'),
     droppedFrames: of('holdover_websocket_dropped_frames_total'),
+    prompts: ['waiting', 'queued', 'running', 'ending']
+      .map((state) => of(`holdover_jobs{state="${state}"}`))
+      .reduce((sum, count) => sum + count, 0),
   };
 }
 
