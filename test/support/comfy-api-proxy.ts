@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePort } from './free-port.ts';
 import { type Installed, installPackages } from './python-packages.ts';
 
 const REQUIREMENTS = fileURLToPath(new URL('../proxy/requirements.txt', import.meta.url));
@@ -51,14 +51,4 @@ function untilServing(child: ChildProcess, log: readonly string[]): Promise<void
     child.stdout?.on('data', () => log.join('').includes('Running on') && resolve());
     child.once('exit', (code) => reject(new Error(`exited with ${code}: ${log.join('')}`)));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
 }
