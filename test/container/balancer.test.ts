@@ -1,5 +1,5 @@
 // The balancer's shipped configuration, run by the program itself where this machine has it.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   BALANCER_CONFIG,
   type Balancer,
@@ -11,6 +11,9 @@ import { uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -1,6 +1,6 @@
 // Who may read /metrics, and what it says in front of a remote service.
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createTrace } from '../../src/trace.ts';
 import { type JobApi, ok, refuse } from '../../src/wire/jobs.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -10,6 +10,9 @@ import { runs } from '../support/plays.ts';
 import { scrape } from '../support/scrape.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const opened: { dispose(): Promise<void> }[] = [];
 afterEach(async () => {
