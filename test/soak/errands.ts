@@ -18,15 +18,18 @@ export type Errand = {
 
 const PICTURE = { small: 48, large: 512, loud: 800 } as const;
 
+/** The first ones are loud at once: what a process will hold at most it has held by then. */
+const OPENING = 10;
+
 /** The mix: half are quick, the others stream previews, read an upload, or fail at a broken one. */
 export async function errandOf(index: number): Promise<Errand> {
   const prefix = `soak-${index}`;
   const plain = { index, prefix, end: 'execution_success' } as const;
   const turn = index % 20;
+  if (turn === 10 || index < OPENING) return loudOne(plain, await noise(PICTURE.loud));
   if (turn === 19) return withUpload(plain, randomBytes(2000), 'execution_error');
   if (turn === 18) return withUpload(plain, await noise(PICTURE.large));
   if (turn >= 14) return withUpload(plain, await noise(PICTURE.small));
-  if (turn === 10) return loudOne(plain, await noise(PICTURE.loud));
   if (turn > 10) return { ...plain, graph: growing({ seed: index, prefix }) };
   return { ...plain, graph: flat({ color: index, prefix }) };
 }
@@ -47,7 +50,7 @@ function loudOne(errand: Omit<Errand, 'graph'>, bytes: Buffer): Errand {
     '30': { class_type: 'LoadImage', inputs: { image: `${prefix}.png` } },
     '31': { class_type: 'SaveImageWebsocket', inputs: { images: ['30', 0] } },
   } as unknown as Graph;
-  const graph = { ...shown, ...growing({ seed: index, side: 192, prefix }) };
+  const graph = { ...shown, ...growing({ seed: index, side: 128, prefix }) };
   return { ...errand, graph, isLoud: true, upload: { name: `${prefix}.png`, bytes } };
 }
 

@@ -26,6 +26,8 @@ export type Load = {
   readonly sent: Sent[];
   readonly ears: readonly Ear[];
   readonly problems: string[];
+  /** When a tenth of the prompts had been sent: a minute of ten, or later on a slow machine. */
+  readonly warmAtMs: () => number;
   /** Posts everything; resolves when all that was sent has ended or is missing. */
   run(): Promise<void>;
   close(): void;
@@ -54,6 +56,7 @@ export async function openLoad(house: Holdover, size: Size): Promise<Load> {
   const problems: string[] = [];
   const sent: Sent[] = [];
   const live = new Set<Promise<void>>();
+  let warmAtMs = Number.POSITIVE_INFINITY;
 
   async function changeSleepers(): Promise<void> {
     const before = [...asleep];
@@ -87,6 +90,7 @@ export async function openLoad(house: Holdover, size: Size): Promise<Load> {
     sent,
     ears,
     problems,
+    warmAtMs: () => warmAtMs,
     async run() {
       const startedAt = performance.now();
       await changeSleepers();
@@ -94,6 +98,7 @@ export async function openLoad(house: Holdover, size: Size): Promise<Load> {
       for (let index = 0; index < size.jobs; index++) {
         const dueMs = (index / size.jobs) * size.spreadMs - (performance.now() - startedAt);
         if (dueMs > 0) await delay(dueMs);
+        if (index === Math.floor(size.jobs / 10)) warmAtMs = performance.now();
         while (live.size >= size.atOnce) await Promise.race(live);
         const task = send(index)
           .catch((error: unknown) => void problems.push(`soak-${index}: ${String(error)}`))

@@ -35,7 +35,7 @@ test.each(UPSTREAMS)(
       const watches = mapOf(houses.processes, watch);
       await load.run();
       for (const one of Object.values(watches)) one.stop();
-      const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, MINUTE_MS));
+      const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, load.warmAtMs()));
       const accounts = await unaccounted(houses.front, load, SIZE.jobs);
       load.close();
       await delay(CALM_MS);

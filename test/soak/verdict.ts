@@ -25,9 +25,9 @@ const RSS_GROWTH = 1.1;
 /** Connections come and go with what is on its way at the moment. */
 const MORE = { files: 3, sockets: 24, resources: 24 } as const;
 
-export function judge(name: string, samples: readonly Sample[], warmUpMs: number): Verdict {
+export function judge(name: string, samples: readonly Sample[], warmAtMs: number): Verdict {
   const endMs = samples.at(-1)?.atMs ?? 0;
-  const first = figuresOf(samples, warmUpMs);
+  const first = figuresOf(samples, warmAtMs);
   const last = figuresOf(samples, endMs - WINDOW_MS);
   const problems: string[] = [];
   if (!(last.rssMb <= first.rssMb * RSS_GROWTH)) {

@@ -24,9 +24,8 @@ const EVERY_MS = 2500;
 
 export function watch(house: Holdover): Watch {
   const samples: Sample[] = [];
-  const startedAt = performance.now();
   const timer = setInterval(() => {
-    sampleOf(house, performance.now() - startedAt).then(
+    sampleOf(house, performance.now()).then(
       (sample) => samples.push(sample),
       () => {},
     );
