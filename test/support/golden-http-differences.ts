@@ -211,8 +211,8 @@ export function farewellTo(
 /** By method: the path, and where its v2 twin is. */
 const LINKS: readonly (readonly [string, RegExp, string])[] = [
   ['POST', /^\/prompt$/, '/api/v2/jobs'],
-  ['GET', /^\/(prompt|queue|history|jobs)$/, '/api/v2/jobs'],
-  ['GET', /^\/(?:history|jobs)\/([^/]+)$/, '/api/v2/jobs/$1'],
+  ['GET', /^\/(prompt|queue|history|history_v2|jobs)$/, '/api/v2/jobs'],
+  ['GET', /^\/(?:history|history_v2|jobs)\/([^/]+)$/, '/api/v2/jobs/$1'],
   ['GET', /^\/job\/([^/]+)\/status$/, '/api/v2/jobs/$1'],
   ['POST', /^\/upload\/(image|mask)$/, '/api/v2/assets'],
   ['GET', /^\/system_stats$/, '/api/v2/health'],
