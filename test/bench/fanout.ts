@@ -1,0 +1,113 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Bench, Context } from './bench.ts';
+import { startHoldover } from './holdover.ts';
+import { smallGraph } from './job.ts';
+import { type Row, type Sample, interleave, ratioRow, rounded } from './measure.ts';
+import { type Program, startOurs } from './program.ts';
+import type { Show } from './programs/v2-service.ts';
+
+const SOCKETS = 100;
+const KINDS = { '20 KB pictures': 'picture', '200 B messages': 'text' } as const;
+
+type Kind = (typeof KINDS)[keyof typeof KINDS];
+type Sent = { readonly frames: number; readonly ms: number };
+
+/** One job watched by many sockets, against a bare `ws` loop; and what stalled ones cost the others. */
+export const fanout: Bench = {
+  name: 'fanout',
+  needs: [],
+  async run(context) {
+    return [...(await throughput(context)), ...(await slowConsumers(context))];
+  },
+};
+
+async function throughput({ rounds, keep }: Context): Promise<Row[]> {
+  const programs: Program[] = [];
+  for (const name of ['fanout-holdover', 'fanout-ws']) {
+    const program = await keep(startOurs(name, { side: 'subject' }));
+    const drain = await keep(startOurs('drain', { side: 'load' }));
+    await drain.ask({ url: program.url, sockets: SOCKETS });
+    programs.push(program);
+  }
+  const [holdover, bare] = programs as [Program, Program];
+  const rows: Row[] = [];
+  for (const [name, kind] of Object.entries(KINDS)) {
+    const contestants = { holdover: () => sent(holdover, kind), bare: () => sent(bare, kind) };
+    await interleave(1, contestants);
+    const samples = await interleave(rounds, contestants);
+    rows.push(
+      ratioRow({
+        bench: 'fanout',
+        figure: `${name} to ${SOCKETS} sockets`,
+        unit: 'frames/s',
+        samples: samples.holdover,
+        against: { name: 'bare ws loop, one buffer', samples: samples.bare },
+        target: { kind: 'at least', ratio: 0.9 },
+        cpuUnit: 'µs/frame',
+      }),
+    );
+  }
+  return rows;
+}
+
+async function sent(program: Program, kind: Kind): Promise<Sample> {
+  const cpuBefore = program.cpuNs();
+  const { frames, ms } = await program.ask<Sent>({ kind, forMs: 1500 });
+  return { value: frames / (ms / 1000), cpuUs: (program.cpuNs() - cpuBefore) / 1000 / frames };
+}
+
+const STALLED = 10;
+const SHOW: Show = { count: 1000, everyMs: 10, previewBytes: 20_000 };
+
+type Counted = { readonly previews: readonly number[]; readonly steps: readonly number[] };
+
+/** The whole server: a job with a hundred pictures a second, ten of its watchers read nothing. */
+async function slowConsumers({ workDir, keep }: Context): Promise<Row[]> {
+  const service = await keep(startOurs('v2-service', { side: 'load' }));
+  await service.ask(SHOW);
+  const args = ['--upstream', service.url, '--object-info', 'embedded'];
+  const many = ['--max-sockets-per-user', '200'];
+  const holdover = await keep(startHoldover({ workDir, args: [...args, ...many] }));
+  const watchers = await keep(startOurs('watchers', { side: 'load' }));
+  await watchers.ask({ url: holdover.url, fast: SOCKETS - STALLED, stalled: STALLED });
+  const baseMb = holdover.rssBytes() / 1e6;
+  holdover.resetPeak();
+  const answer = await fetch(`${holdover.url}/prompt`, {
+    method: 'POST',
+    body: `{"prompt":${smallGraph()}}`,
+  });
+  if (!answer.ok) throw new Error(`the prompt was answered with ${answer.status}`);
+  await delay(SHOW.count * SHOW.everyMs + 1500);
+  const grownMb = holdover.peakRssBytes() / 1e6 - baseMb;
+  const { previews, steps } = await watchers.ask<Counted>({});
+  const lost = (counts: readonly number[]) =>
+    counts.reduce((sum, count) => sum + Math.max(0, SHOW.count - count), 0);
+  const common = { bench: 'fanout', target: '0 lost' } as const;
+  return [
+    {
+      ...common,
+      figure: `${STALLED} of ${SOCKETS} stalled: pictures the others lost`,
+      unit: 'frames',
+      holdover: lost(previews),
+      reached: `${lost(previews)} of ${SHOW.count * previews.length}`,
+      holds: lost(previews) === 0,
+    },
+    {
+      ...common,
+      figure: 'messages the others lost',
+      unit: 'frames',
+      holdover: lost(steps),
+      reached: `${lost(steps)} of ${SHOW.count * steps.length}`,
+      holds: lost(steps) === 0,
+    },
+    {
+      ...common,
+      figure: 'RSS above its base',
+      unit: 'MB',
+      holdover: grownMb,
+      reached: `${rounded(grownMb)} MB`,
+      target: '≤ 64 MB',
+      holds: grownMb <= 64,
+    },
+  ];
+}

@@ -1,0 +1,31 @@
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Program, startProgram } from './program.ts';
+
+const MAIN = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+const LOOP_DELAY = fileURLToPath(new URL('./programs/loop-delay.js', import.meta.url));
+
+type Options = {
+  readonly workDir: string;
+  readonly args?: readonly string[];
+  readonly dataDir?: string;
+  /** It answers `ask` with the delay of its event loop. */
+  readonly watchLoop?: true;
+};
+
+/** The built server as a user starts it, its log in a file. */
+export async function startHoldover(options: Options): Promise<Program> {
+  const { workDir, args = [], watchLoop } = options;
+  const dataDir = options.dataDir ?? mkdtempSync(join(workDir, 'data-'));
+  const hook = watchLoop ? ['--import', LOOP_DELAY] : [];
+  return startProgram({
+    command: process.execPath,
+    args: [...hook, MAIN, '--port', '0', '--data-dir', dataDir, ...args],
+    side: 'subject',
+    logFile: join(workDir, 'holdover.log'),
+  });
+}
+
+/** Where a data directory survives nothing and waits for no disk. */
+export const MEMORY_DIR = '/dev/shm';

@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Bench } from './bench.ts';
+import { MEMORY_DIR, startHoldover } from './holdover.ts';
+import { smallGraph } from './job.ts';
+import {
+  type Row,
+  type Sample,
+  cpuOf,
+  interleave,
+  median,
+  rounded,
+  spreadOf,
+  valuesOf,
+} from './measure.ts';
+import { type Program, startOurs } from './program.ts';
+import { wrk } from './wrk.ts';
+
+const TARGET_MS = 0.35;
+
+/** What Holdover adds to a call of one client, against the origin itself. */
+export const latency: Bench = {
+  name: 'latency',
+  needs: ['wrk'],
+  async run({ workDir, rounds, keep }) {
+    const origin = await keep(startOurs('node-origin', { side: 'load' }));
+    const dataDir = mkdtempSync(join(MEMORY_DIR, 'holdover-bench-'));
+    const args = ['--upstream', origin.url, '--object-info', 'embedded', '--upstream-streams', '0'];
+    const holdover = await keep(startHoldover({ workDir, dataDir, args }));
+    const load = (program: Program, path: string) =>
+      wrk(program, {
+        workDir,
+        url: program.url + path,
+        connections: 1,
+        seconds: 1,
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: `{"prompt":${smallGraph()},"workflow":{}}`,
+      });
+    const contestants = {
+      direct: () => load(origin, '/api/v2/jobs'),
+      passed: () => load(holdover, '/api/v2/jobs'),
+      translated: () => load(holdover, '/prompt'),
+    };
+    try {
+      await interleave(1, contestants);
+      const { direct, passed, translated } = await interleave(rounds, contestants);
+      return [
+        added('POST passed through', passed, direct),
+        added('POST /prompt translated, store in memory', translated, direct),
+      ];
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  },
+};
+
+function added(figure: string, samples: readonly Sample[], direct: readonly Sample[]): Row {
+  const ours = valuesOf(samples, 'p50Ms');
+  const theirs = valuesOf(direct, 'p50Ms');
+  const addedMs = ours.map((one, i) => one - (theirs[i] ?? Number.NaN));
+  const cpu = cpuOf(samples);
+  return {
+    bench: 'latency',
+    figure: `${figure}, one connection, p50`,
+    unit: 'ms',
+    holdover: median(ours),
+    reference: { name: 'bare node:http origin', value: median(theirs) },
+    reached: `+${rounded(median(addedMs))} ms`,
+    target: `≤ +${TARGET_MS} ms`,
+    holds: median(addedMs) <= TARGET_MS,
+    spread: spreadOf(addedMs),
+    ...(cpu !== undefined && { cpu: { holdover: cpu, unit: 'µs/req' } }),
+  };
+}

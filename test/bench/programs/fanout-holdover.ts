@@ -1,0 +1,54 @@
+// Holdover's own hub, sessions and channel over real sockets.
+import { createServer } from 'node:http';
+import type { WebSocket } from 'ws';
+import type { V1Message } from '../../../src/wire/v1.ts';
+import { createGuard } from '../../../src/v1/guard.ts';
+import { createHub } from '../../../src/v1/hub.ts';
+import { createUpgrade } from '../../../src/v1/upgrade.ts';
+import { silentLogger } from '../../../src/telemetry.ts';
+import { type Sending, PROGRESS, closedLoop, pictureBytes } from './closed-loop.ts';
+import { answer, serve } from './serve.ts';
+
+const hub = createHub({
+  remaining: () => 0,
+  serverFlags: {},
+  previewMethod: 'auto',
+  now: Date.now,
+});
+const sockets: WebSocket[] = [];
+const server = createServer();
+const limits = { maxSockets: 10_000, maxSocketsPerUser: 10_000 };
+const upgrade = createUpgrade({
+  ...limits,
+  hub: {
+    ...hub,
+    attach(ws, who) {
+      sockets.push(ws);
+      hub.attach(ws, who);
+    },
+  },
+  guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
+  authenticate: async () => ({ user: 'local' }),
+  log: silentLogger(),
+});
+server.on('upgrade', upgrade);
+serve(server);
+
+const channel = hub.channel({ user: 'local', clientId: null, promptId: 'a-prompt' });
+const bytes = pictureBytes();
+
+answer(({ kind, forMs }: Sending) =>
+  closedLoop(sockets, {
+    forMs,
+    sendAll() {
+      if (kind === 'text')
+        channel.send({ kind: 'json', message: PROGRESS as unknown as V1Message });
+      else channel.send({ kind: 'picture', picture: pictureOf() });
+    },
+  }),
+);
+
+/** A new one each time, as events bring them. */
+function pictureOf() {
+  return { nodeId: '3', displayNodeId: '3', mime: 'image/jpeg', essential: false, bytes } as const;
+}

@@ -1,0 +1,26 @@
+// Streams as many 30 KB previews as are asked for, as fast as they are taken.
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { answer, serve } from './serve.ts';
+
+const picture = randomBytes(30_000);
+picture.set([0xff, 0xd8, 0xff]);
+const event = Buffer.from(
+  `event: preview\ndata: ${JSON.stringify({
+    node_id: '1',
+    content_type: 'image/jpeg',
+    data_base64: picture.toString('base64'),
+  })}\n\n`,
+);
+
+serve(
+  createServer(async (request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (let left = Number(request.url?.slice(1)); left > 0; left--) {
+      if (!response.write(event)) await once(response, 'drain');
+    }
+    response.end();
+  }),
+);
+answer(() => undefined);

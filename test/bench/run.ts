@@ -1,0 +1,93 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { accept } from './accept.ts';
+import type { Bench } from './bench.ts';
+import { download } from './download.ts';
+import { engine } from './engine.ts';
+import { fanout } from './fanout.ts';
+import { idle } from './idle.ts';
+import { latency } from './latency.ts';
+import type { Row } from './measure.ts';
+import { objectInfo } from './object-info.ts';
+import { passthrough } from './passthrough.ts';
+import { type Program, isInstalled } from './program.ts';
+import { prompt } from './prompt.ts';
+import { type Report, asMarkdown, asText, conditions } from './report.ts';
+import { sse } from './sse.ts';
+import { start } from './start.ts';
+import { upload } from './upload.ts';
+
+const BENCHES: readonly Bench[] = [
+  passthrough,
+  prompt,
+  latency,
+  upload,
+  download,
+  fanout,
+  idle,
+  sse,
+  objectInfo,
+  accept,
+  engine,
+  start,
+];
+
+const OUTPUT = fileURLToPath(new URL('../../../../bench-output', import.meta.url));
+const ROUNDS = 5;
+
+/** Runs one benchmark; one that fails is reported, and those after it still run. */
+async function runOne(bench: Bench, rows: Row[], troubles: string[]): Promise<void> {
+  const missing = bench.needs.filter((command) => !isInstalled(command));
+  if (missing.length > 0) {
+    return void troubles.push(`${bench.name} did not run: ${missing.join(', ')} not installed`);
+  }
+  const workDir = mkdtempSync(join(OUTPUT, 'work-'));
+  const programs: Program[] = [];
+  try {
+    const found = await bench.run({
+      workDir,
+      rounds: ROUNDS,
+      async keep(starting) {
+        const program = await starting;
+        programs.push(program);
+        return program;
+      },
+    });
+    rows.push(...found);
+    process.stdout.write(asText(found));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    troubles.push(`${bench.name} broke off: ${reason}`);
+  } finally {
+    await Promise.all(programs.map((program) => program.stop()));
+    rmSync(workDir, { recursive: true, force: true });
+  }
+}
+
+async function main(names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !BENCHES.some((bench) => bench.name === name));
+  if (unknown.length > 0) {
+    const known = BENCHES.map(({ name }) => name).join(', ');
+    process.stderr.write(`no such benchmark: ${unknown.join(', ')}; there are ${known}\n`);
+    return void (process.exitCode = 2);
+  }
+  mkdirSync(OUTPUT, { recursive: true });
+  const rows: Row[] = [];
+  const troubles: string[] = [];
+  const before = conditions();
+  const startedAt = performance.now();
+  for (const bench of BENCHES) {
+    if (names.length > 0 && !names.includes(bench.name)) continue;
+    process.stdout.write(`\n${bench.name}\n`);
+    await runOne(bench, rows, troubles);
+  }
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  const report: Report = { before, after: conditions(), seconds, rounds: ROUNDS, rows, troubles };
+  writeFileSync(join(OUTPUT, 'results.json'), `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(join(OUTPUT, 'table.md'), asMarkdown(report));
+  process.stdout.write(`\n${asMarkdown(report)}`);
+  if (troubles.length > 0) process.exitCode = 1;
+}
+
+await main(process.argv.slice(2));

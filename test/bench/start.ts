@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Bench } from './bench.ts';
+import { startHoldover } from './holdover.ts';
+import {
+  type Row,
+  type Sample,
+  interleave,
+  median,
+  rounded,
+  spreadOf,
+  valuesOf,
+} from './measure.ts';
+import { pinned, startOurs } from './program.ts';
+
+const ENTRIES = 10_000;
+
+/** From the command to the first answer, against starting Node itself. */
+export const start: Bench = {
+  name: 'start',
+  needs: [],
+  async run({ workDir, rounds, keep }) {
+    const full = mkdtempSync(join(workDir, 'full-'));
+    const filler = await keep(startOurs('fill-history', { side: 'load' }));
+    const empty = mkdtempSync(join(workDir, 'empty-'));
+    let emptied = 0;
+    await (await untilAnswer(workDir, full)).stop();
+    await filler.ask({ dataDir: full, entries: ENTRIES });
+    const contestants = {
+      node: bareNode,
+      empty: () => timed(workDir, join(empty, String(emptied++))),
+      full: () => timed(workDir, full),
+    };
+    await interleave(1, contestants);
+    const samples = await interleave(rounds, contestants);
+    const against = samples.node;
+    return [
+      beyond('empty', { samples: samples.empty, against, mostMs: 400 }),
+      beyond(`${ENTRIES} history entries`, { samples: samples.full, against, mostMs: 800 }),
+    ];
+  },
+};
+
+async function timed(workDir: string, dataDir: string): Promise<Sample> {
+  mkdirSync(dataDir, { recursive: true });
+  const startedAt = performance.now();
+  const holdover = await untilAnswer(workDir, dataDir);
+  const value = performance.now() - startedAt;
+  const cpuUs = holdover.cpuNs() / 1000;
+  await holdover.stop();
+  return { value, cpuUs };
+}
+
+async function untilAnswer(workDir: string, dataDir: string) {
+  const holdover = await startHoldover({ workDir, dataDir });
+  const answer = await fetch(`${holdover.url}/queue`);
+  if (!answer.ok) throw new Error(`the first answer is ${answer.status}`);
+  await answer.arrayBuffer();
+  return holdover;
+}
+
+async function bareNode(): Promise<Sample> {
+  const startedAt = performance.now();
+  const [command, args] = pinned('subject', process.execPath, ['-e', '0']);
+  await once(spawn(command, args, { stdio: 'ignore' }), 'exit');
+  return { value: performance.now() - startedAt };
+}
+
+function beyond(
+  figure: string,
+  options: { samples: readonly Sample[]; against: readonly Sample[]; mostMs: number },
+): Row {
+  const { samples, against, mostMs } = options;
+  const [ours, theirs] = [valuesOf(samples), valuesOf(against)];
+  const extra = ours.map((one, i) => one - (theirs[i] ?? Number.NaN));
+  const cpuMs = median(samples.map(({ cpuUs = Number.NaN }) => cpuUs / 1000));
+  return {
+    bench: 'start',
+    figure: `start to first answer, ${figure}`,
+    unit: 'ms',
+    holdover: median(ours),
+    reference: { name: 'node -e 0', value: median(theirs) },
+    reached: `+${rounded(median(extra))} ms`,
+    target: `≤ +${mostMs} ms`,
+    holds: median(extra) <= mostMs,
+    spread: spreadOf(extra),
+    cpu: { holdover: cpuMs, unit: 'ms' },
+  };
+}
