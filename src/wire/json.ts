@@ -24,9 +24,23 @@ export function parseJson(text: string): Json {
   if (unsafe.length === 0) return JSON.parse(body) as Json;
   // Workflows carry pictures as texts: a parser that is not native takes seconds for them.
   const { standIns, replaced } = withStandIns(body, unsafe, taken);
-  return JSON.parse(replaced, (_, value: unknown) =>
-    typeof value === 'number' ? (standIns.get(Math.abs(value)) ?? value) : value,
-  ) as Json;
+  return restored(JSON.parse(replaced), standIns) as Json;
+}
+
+type StandIns = ReadonlyMap<number, LosslessNumber>;
+
+/** Puts what was meant in the place of each stand-in, in a value nobody else has seen. */
+function restored(value: unknown, standIns: StandIns): unknown {
+  // Not by a reviver: that takes five times as long as the parsing.
+  if (typeof value === 'number') return standIns.get(Math.abs(value)) ?? value;
+  if (typeof value !== 'object' || value === null) return value;
+  const holder = value as { [key: string]: unknown };
+  for (const key of Object.keys(holder)) {
+    const member = holder[key];
+    const isPlain = typeof member === 'string' || typeof member === 'boolean';
+    if (!isPlain) holder[key] = restored(member, standIns);
+  }
+  return value;
 }
 
 /** Why `parseJson` refused a text; parsers like to quote what they stumbled over, which may be a secret. */
