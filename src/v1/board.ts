@@ -40,6 +40,8 @@ export type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
 /** All live prompts, by user: what `/queue` shows and `queue_remaining` counts. */
 export type Board = {
   add(prompt: LivePrompt): void;
+  /** Its v2 job is known from now on; it answers to the job's id too. */
+  employ(prompt: LivePrompt, jobId: string): void;
   remove(prompt: LivePrompt): void;
   has(prompt: LivePrompt): boolean;
   /** In the order they will run. */
@@ -52,40 +54,76 @@ export type Board = {
   running(user: string): readonly LivePrompt[];
 };
 
+/** The prompts of one user; looking one up must not cost more the more there are. */
+type Theirs = {
+  readonly prompts: Set<LivePrompt>;
+  readonly byId: Map<string, readonly LivePrompt[]>;
+};
+
 export function createBoard(): Board {
-  const users = new Map<string, Set<LivePrompt>>();
-  const of = (user: string) => [...(users.get(user) ?? [])].toSorted(byTurn);
+  const users = new Map<string, Theirs>();
+  const all = (user: string): Iterable<LivePrompt> => users.get(user)?.prompts ?? [];
+  const of = (user: string) => [...all(user)].toSorted(byTurn);
   return {
     add(prompt) {
       const { user } = prompt.caller;
-      users.set(user, (users.get(user) ?? new Set()).add(prompt));
+      const theirs = users.get(user) ?? { prompts: new Set(), byId: new Map() };
+      users.set(user, theirs);
+      theirs.prompts.add(prompt);
+      note(theirs, prompt, prompt.promptId);
+    },
+    employ(prompt, jobId) {
+      prompt.jobId = jobId;
+      const theirs = users.get(prompt.caller.user);
+      if (theirs?.prompts.has(prompt)) note(theirs, prompt, jobId);
     },
     remove(prompt) {
       const theirs = users.get(prompt.caller.user);
-      theirs?.delete(prompt);
-      if (theirs?.size === 0) users.delete(prompt.caller.user);
+      if (!theirs?.prompts.delete(prompt)) return;
+      for (const id of idsOf(prompt)) strike(theirs, prompt, id);
+      if (theirs.prompts.size === 0) users.delete(prompt.caller.user);
     },
-    has: (prompt) => users.get(prompt.caller.user)?.has(prompt) ?? false,
+    has: (prompt) => users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
     of,
-    count: (user) => users.get(user)?.size ?? 0,
+    count: (user) => users.get(user)?.prompts.size ?? 0,
     census() {
       const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
-      for (const theirs of users.values()) for (const prompt of theirs) counts[stateOf(prompt)]++;
+      for (const { prompts } of users.values())
+        for (const prompt of prompts) counts[stateOf(prompt)]++;
       return counts;
     },
     // The newest one: v1 lets a client use an id again while the first is live. A prompt that
     // waited for its job answers to its own id and to the job's.
-    find: (user, id) =>
-      [...(users.get(user) ?? [])].findLast((p) => p.promptId === id || p.jobId === id),
+    find(user, id) {
+      const named = users.get(user)?.byId.get(id) ?? [];
+      if (named.length < 2) return named[0];
+      return [...all(user)].findLast((prompt) => named.includes(prompt));
+    },
     running(user) {
       const withJob = of(user).filter((prompt) => prompt.status !== undefined && !isOver(prompt));
       const active = withJob.filter((prompt) => prompt.status !== 'queued');
       if (active.length > 0) return active;
       // One client shows nothing, another crashes, when jobs wait and none of them is running.
-      const oldest = [...(users.get(user) ?? [])].find((prompt) => withJob.includes(prompt));
+      const waiting = new Set(withJob);
+      const oldest = [...all(user)].find((prompt) => waiting.has(prompt));
       return oldest ? [oldest] : [];
     },
   };
+}
+
+function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {
+  return jobId === null || jobId === promptId ? [promptId] : [promptId, jobId];
+}
+
+function note({ byId }: Theirs, prompt: LivePrompt, id: string): void {
+  const named = byId.get(id) ?? [];
+  if (!named.includes(prompt)) byId.set(id, [...named, prompt]);
+}
+
+function strike({ byId }: Theirs, prompt: LivePrompt, id: string): void {
+  const left = (byId.get(id) ?? []).filter((other) => other !== prompt);
+  if (left.length > 0) byId.set(id, left);
+  else byId.delete(id);
 }
 
 /** Whether it can be taken out of the queue: nothing of it runs, as far as is known. */

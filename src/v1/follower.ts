@@ -97,7 +97,8 @@ export function createFollower(deps: FollowerDeps): Follower {
       return prompt;
     },
     attach(prompt, { jobId, graph, targets }) {
-      Object.assign(prompt, { jobId, graph, targets, status: 'queued' });
+      board.employ(prompt, jobId);
+      Object.assign(prompt, { graph, targets, status: 'queued' });
       const line = lines.get(prompt);
       if (line) line.feed = jobs.events(prompt.caller, jobId, stop.signal);
     },

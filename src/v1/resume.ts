@@ -51,7 +51,7 @@ function wake({ keyring }: Deps, prompt: LivePrompt, goOn: () => void): void {
   goOn();
 }
 
-function show({ follower }: Deps, row: PromptRow): LivePrompt {
+function show({ follower, board }: Deps, row: PromptRow): LivePrompt {
   const { key, promptId, number, clientId, createdAtMs } = row;
   const prompt = follower.adopt(
     {
@@ -68,7 +68,10 @@ function show({ follower }: Deps, row: PromptRow): LivePrompt {
     { user: row.user },
   );
   prompt.cancelAsked = row.cancelAskedAtMs !== null;
-  if (row.jobId !== null) Object.assign(prompt, { jobId: row.jobId, status: 'queued' });
+  if (row.jobId !== null) {
+    board.employ(prompt, row.jobId);
+    prompt.status = 'queued';
+  }
   follower.release(prompt);
   return prompt;
 }

@@ -39,17 +39,26 @@ export function createSeats(options: {
     return learned;
   }
 
-  function best(): readonly Candidate[] {
-    return [...waiting].toSorted((a, b) => a.rank() - b.rank());
+  /** Whether fewer than so many of those who wait go before this one; equals as they came. */
+  function isAmong(candidate: Candidate, places: number): boolean {
+    const rank = candidate.rank();
+    let before = 0;
+    let isLater = false;
+    for (const other of waiting) {
+      if (before >= places) return false;
+      if (other === candidate) isLater = true;
+      else if (isLater ? other.rank() < rank : other.rank() <= rank) before++;
+    }
+    return before < places;
   }
 
   function makeRoom(candidate: Candidate): void {
-    const worst = [...seated].toSorted((a, b) => b.rank() - a.rank())[0];
+    const worst = lastOf(seated);
     if (worst && worst.rank() > candidate.rank()) worst.yieldSeat();
   }
 
   function leave(candidate: Candidate): void {
-    if (seated.delete(candidate)) best()[0]?.wake();
+    if (seated.delete(candidate)) firstOf(waiting)?.wake();
   }
 
   return {
@@ -57,7 +66,7 @@ export function createSeats(options: {
       waiting.add(candidate);
       const free = allowed() - seated.size;
       if (free <= 0) makeRoom(candidate);
-      if (!best().slice(0, Math.max(0, free)).includes(candidate)) return false;
+      if (!isAmong(candidate, Math.max(0, free))) return false;
       waiting.delete(candidate);
       seated.add(candidate);
       // A probe: refused, it lowers the number again.
@@ -79,4 +88,26 @@ export function createSeats(options: {
     },
     open: () => seated.size,
   };
+}
+
+/** The first of the lowest rank. */
+function firstOf(candidates: Iterable<Candidate>): Candidate | undefined {
+  return pick(candidates, (rank, best) => rank < best);
+}
+
+/** The first of the highest rank. */
+function lastOf(candidates: Iterable<Candidate>): Candidate | undefined {
+  return pick(candidates, (rank, best) => rank > best);
+}
+
+function pick(
+  candidates: Iterable<Candidate>,
+  isBetter: (rank: number, best: number) => boolean,
+): Candidate | undefined {
+  let chosen: { readonly candidate: Candidate; readonly rank: number } | undefined;
+  for (const candidate of candidates) {
+    const rank = candidate.rank();
+    if (!chosen || isBetter(rank, chosen.rank)) chosen = { candidate, rank };
+  }
+  return chosen?.candidate;
 }
