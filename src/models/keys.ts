@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { z } from 'zod';
+import { createRequire } from 'node:module';
 
 /** What the owner of a key may do; what is left out is as for everybody. */
 export type Grant = {
@@ -24,22 +24,6 @@ export type Keys = {
 };
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-const count = z.int().min(0);
-const ENTRY = z.strictObject({
-  key: z.string().min(1),
-  workspace: z.string().min(1).max(128),
-  enabled: z.boolean().optional(),
-  models: z.array(z.string()).optional(),
-  in_flight: count.optional(),
-  committed_cents: count.optional(),
-  requests_per_minute: count.min(1).optional(),
-  credits_cents: count.optional(),
-});
-const FILE = z.strictObject({
-  prefix: z.string().default('comfyui-'),
-  keys: z.array(ENTRY),
-});
-
 /** Reads a keys file; throws with a sentence a person can act on, which never shows a key. */
 export function readKeys(path: string): Keys {
   const { prefix, keys } = parse(path);
@@ -61,14 +45,36 @@ export function covers({ models }: Pick<Grant, 'models'>, id: string): boolean {
   );
 }
 
-function parse(path: string): z.infer<typeof FILE> {
+type KeysFile = {
+  readonly prefix: string;
+  readonly keys: readonly (Grant & { readonly key: string })[];
+};
+
+/** Loaded only where there is a file to be checked: it would slow every start. */
+function fileSchema() {
+  const { z } = createRequire(import.meta.url)('zod') as typeof import('zod');
+  const count = z.int().min(0);
+  const entry = z.strictObject({
+    key: z.string().min(1),
+    workspace: z.string().min(1).max(128),
+    enabled: z.boolean().optional(),
+    models: z.array(z.string()).optional(),
+    in_flight: count.optional(),
+    committed_cents: count.optional(),
+    requests_per_minute: count.min(1).optional(),
+    credits_cents: count.optional(),
+  });
+  return z.strictObject({ prefix: z.string().default('comfyui-'), keys: z.array(entry) });
+}
+
+function parse(path: string): KeysFile {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     throw new Error(`--model-keys ${path} cannot be read: ${(cause as Error).message}`, { cause });
   }
-  const parsed = FILE.safeParse(readJson(text));
+  const parsed = fileSchema().safeParse(readJson(text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.join('.') || 'the file';

@@ -1,6 +1,7 @@
+import { createRequire } from 'node:module';
 import { type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Outcome, Validators } from './outcome.ts';
 
 export type FetchLimits = {
@@ -43,6 +44,8 @@ const CONNECTIONS = 4;
 
 /** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
 export function createFetcher(origin: string, limits: FetchLimits): Fetcher {
+  // Loaded only where there is a host to be asked: it would slow every start.
+  const { Pool } = createRequire(import.meta.url)('undici') as typeof import('undici');
   const connect = { timeout: limits.connectTimeoutMs };
   const pool = new Pool(origin, { connect, connections: CONNECTIONS, pipelining: 1 });
   return {
