@@ -28,6 +28,23 @@ export type Frame =
   | { readonly kind: 'picture'; readonly picture: Picture }
   | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
 
+/** A frame as it goes to any number of sockets. */
+type Encoded =
+  | { readonly kind: 'json'; readonly text: () => Buffer }
+  | { readonly kind: 'text'; readonly bytes: () => Buffer }
+  | { readonly kind: 'picture'; readonly picture: EncodedPicture }
+  | {
+      readonly kind: 'step';
+      readonly state: () => Buffer;
+      readonly progress: () => Buffer;
+      readonly picture: EncodedPicture | undefined;
+    };
+
+type EncodedPicture = Pick<Picture, 'essential'> & {
+  readonly plain: () => Buffer;
+  readonly withMetadata: () => Buffer;
+};
+
 /** Where a prompt's frames go: its own client id, or every socket of its user when it named none. */
 export type Address = {
   readonly user: string;
@@ -77,12 +94,16 @@ export function createChannel(
     if (unreceived.length === 0) nodeBeforeUnreceived = activeNode;
     noteActiveNode(frame);
     noteScene(frame);
-    // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
-    const everybody = [...deps.sessions()].filter((session) => session.isOpen());
-    const targets = everybody.filter(fits);
-    const sees = (session: Session) => frame.kind === 'text' || session.watches || fits(session);
-    for (const session of everybody.filter(sees)) write(session, frame);
-    if (targets.length === 0) keep(frame);
+    const ready = encode(frame);
+    let isReceived = false;
+    for (const session of deps.sessions()) {
+      if (!session.isOpen()) continue;
+      const isTheirs = fits(session);
+      isReceived ||= isTheirs;
+      // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
+      if (isTheirs || session.watches || frame.kind === 'text') write(session, ready);
+    }
+    if (!isReceived) keep(frame);
   }
 
   function noteActiveNode(frame: Frame): void {
@@ -117,12 +138,40 @@ export function createChannel(
       unreceived.push({ kind: 'step', state: frame.state, progress: frame.progress });
   }
 
-  function write(session: Session, frame: Frame): void {
+  /** What all sockets are sent, made once and only if one of them wants it. */
+  function encode(frame: Frame): Encoded {
     switch (frame.kind) {
       case 'json':
-        return session.sendText(encodeMessage(frame.message));
+        return { kind: 'json', text: once(() => textOf(frame.message)) };
       case 'text':
-        return session.sendBinary(textFrame(frame.nodeId, frame.text));
+        return { kind: 'text', bytes: once(() => textFrame(frame.nodeId, frame.text)) };
+      case 'picture':
+        return { kind: 'picture', picture: encodePicture(frame.picture) };
+      case 'step':
+        return {
+          kind: 'step',
+          state: once(() => textOf(frame.state)),
+          progress: once(() => textOf(frame.progress)),
+          picture: frame.picture && encodePicture(frame.picture),
+        };
+    }
+  }
+
+  function encodePicture(picture: Picture): EncodedPicture {
+    const { bytes, mime, essential } = picture;
+    return {
+      essential,
+      plain: once(() => previewFrame(bytes, mime)),
+      withMetadata: once(() => metadataFrame(picture)),
+    };
+  }
+
+  function write(session: Session, frame: Encoded): void {
+    switch (frame.kind) {
+      case 'json':
+        return session.sendText(frame.text());
+      case 'text':
+        return session.sendBinary(frame.bytes());
       case 'picture':
         return writePicture(session, frame.picture);
       case 'step':
@@ -133,20 +182,18 @@ export function createChannel(
   /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
   function writeStep(
     session: Session,
-    { state, progress, picture }: Frame & { kind: 'step' },
+    { state, progress, picture }: Encoded & { kind: 'step' },
   ): void {
-    session.sendText(encodeMessage(state));
+    session.sendText(state());
     if (picture && session.wantsMetadata()) writePicture(session, picture);
-    session.sendText(encodeMessage(progress));
+    session.sendText(progress());
     if (picture && !session.wantsMetadata()) writePicture(session, picture);
   }
 
-  function writePicture(session: Session, picture: Picture): void {
+  function writePicture(session: Session, picture: EncodedPicture): void {
     const wanted = previewMethod === 'auto' || session.wantsMetadata();
     if (!picture.essential && (previewMethod === 'none' || !wanted)) return;
-    const frame = session.wantsMetadata()
-      ? metadataFrame(picture)
-      : previewFrame(picture.bytes, picture.mime);
+    const frame = session.wantsMetadata() ? picture.withMetadata() : picture.plain();
     if (picture.essential && !session.watches) session.sendBinary(frame);
     else session.sendPreview(promptId, frame);
   }
@@ -166,7 +213,7 @@ export function createChannel(
     address,
     send: deliver,
     greet(session) {
-      if (session.watches) for (const frame of scene.values()) write(session, frame);
+      if (session.watches) for (const frame of scene.values()) write(session, encode(frame));
       if (!fits(session)) return;
       const missed = unreceived;
       unreceived = [];
@@ -176,8 +223,17 @@ export function createChannel(
       if (node !== null && clientId === session.sid) {
         session.sendText(encodeMessage({ type: 'executing', data: { node } }));
       }
-      for (const frame of missed) write(session, frame);
+      for (const frame of missed) write(session, encode(frame));
     },
     hasUnreceived: () => unreceived.length > 0,
   };
+}
+
+function textOf(message: V1Message): Buffer {
+  return Buffer.from(encodeMessage(message));
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }

@@ -18,6 +18,11 @@ const HOPELESS = { bytes: 1024 * 1024, forMs: 30_000, most: 64 * 1024 * 1024 } a
 /** A client that floods is closed: more than 100 messages a second over five seconds. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
+const UNWATCHED_CHARS = 16 * 1024;
+
+const TEXT = { binary: false } as const;
+const BINARY = { binary: true } as const;
+
 /** One connected socket: what it negotiated, and what it has not swallowed yet. */
 export type Session = {
   readonly user: string;
@@ -28,7 +33,8 @@ export type Session = {
   /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
   wantsMetadata(): boolean;
   lastTextAtMs(): number;
-  sendText(text: string): void;
+  /** As it is, or in bytes that several sockets share. */
+  sendText(text: string | Buffer): void;
   /** A picture nobody may miss: a result, not a preview. */
   sendBinary(frame: Buffer): void;
   /** Sent when there is room, else replaced by the next one. */
@@ -69,7 +75,7 @@ export function createSession(ws: WebSocket, options: Options): Session {
     wantsMetadata: () => negotiation.metadata,
     lastTextAtMs: () => lastTextAtMs,
     sendText,
-    sendBinary: send,
+    sendBinary: (frame) => send(frame, BINARY),
     sendPreview(promptId, frame) {
       if (ws.bufferedAmount <= PREVIEW_BACKLOG_BYTES) return ws.send(frame, sendWaiting);
       dropWaiting();
@@ -87,20 +93,26 @@ export function createSession(ws: WebSocket, options: Options): Session {
     close,
   };
 
-  function sendText(text: string): void {
+  function sendText(text: string | Buffer): void {
     lastTextAtMs = now();
-    send(text);
+    send(text, TEXT);
   }
 
-  function send(frame: string | Buffer): void {
+  function send(frame: string | Buffer, kind: typeof TEXT | typeof BINARY): void {
     const waitingBytes = ws.bufferedAmount;
-    if (waitingBytes === 0) swallowedAtMs = now();
+    if (waitingBytes === 0) {
+      swallowedAtMs = now();
+      // Too little for anybody to wait behind; whatever follows it unswallowed is watched.
+      if (frame.length < UNWATCHED_CHARS) return ws.send(frame, kind);
+    }
     const isStuck = waitingBytes > HOPELESS.bytes && now() - swallowedAtMs > HOPELESS.forMs;
     if (isStuck || waitingBytes > HOPELESS.most) return ws.terminate();
-    ws.send(frame, () => {
-      swallowedAtMs = now();
-      sendWaiting();
-    });
+    ws.send(frame, kind, noteSwallowed);
+  }
+
+  function noteSwallowed(): void {
+    swallowedAtMs = now();
+    sendWaiting();
   }
 
   function dropWaiting(): void {

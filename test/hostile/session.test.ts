@@ -15,12 +15,13 @@ class FakeSocket extends EventEmitter {
   bufferedAmount = 0;
   terminated = false;
 
-  send(frame: string | Buffer, done: () => void): void {
+  send(frame: string | Buffer, options: object | (() => void), done = () => {}): void {
+    const swallowed = typeof options === 'function' ? (options as () => void) : done;
     this.sent.push(frame);
     this.bufferedAmount += frame.length;
     this.pending.push(() => {
       this.bufferedAmount -= frame.length;
-      done();
+      swallowed();
     });
   }
   swallow(): void {
