@@ -7,7 +7,7 @@ export type Context = {
   readonly workDir: string;
   readonly rounds: number;
   /** Stops the program once the benchmark is over, however it ends. */
-  keep(program: Promise<Program>): Promise<Program>;
+  readonly keep: (program: Promise<Program>) => Promise<Program>;
 };
 
 /** One line of the table, measured. */

@@ -29,3 +29,13 @@ export async function startHoldover(options: Options): Promise<Program> {
 
 /** Where a data directory survives nothing and waits for no disk. */
 export const MEMORY_DIR = '/dev/shm';
+
+const NEVER = { first: 3_600_000, last: 3_600_000 } as const;
+
+/** Prompts whose jobs wait are neither streamed nor polled: their acceptance alone is measured. */
+export const NO_FOLLOWING: readonly string[] = [
+  '--upstream-streams',
+  '0',
+  '--upstream-limits',
+  JSON.stringify({ pollMs: { watched: NEVER, unwatched: NEVER, queued: NEVER } }),
+];

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bench } from './bench.ts';
-import { MEMORY_DIR, startHoldover } from './holdover.ts';
+import { MEMORY_DIR, NO_FOLLOWING, startHoldover } from './holdover.ts';
 import { smallGraph } from './job.ts';
 import {
   type Row,
@@ -25,8 +25,9 @@ export const latency: Bench = {
   async run({ workDir, rounds, keep }) {
     const origin = await keep(startOurs('node-origin', { side: 'load' }));
     const dataDir = mkdtempSync(join(MEMORY_DIR, 'holdover-bench-'));
-    const args = ['--upstream', origin.url, '--object-info', 'embedded', '--upstream-streams', '0'];
-    const holdover = await keep(startHoldover({ workDir, dataDir, args }));
+    const args = ['--upstream', origin.url, '--object-info', 'embedded', ...NO_FOLLOWING];
+    const passing = await keep(startHoldover({ workDir, args }));
+    const translating = await keep(startHoldover({ workDir, dataDir, args }));
     const load = (program: Program, path: string) =>
       wrk(program, {
         workDir,
@@ -39,11 +40,11 @@ export const latency: Bench = {
       });
     const contestants = {
       direct: () => load(origin, '/api/v2/jobs'),
-      passed: () => load(holdover, '/api/v2/jobs'),
-      translated: () => load(holdover, '/prompt'),
+      passed: () => load(passing, '/api/v2/jobs'),
+      translated: () => load(translating, '/prompt'),
     };
     try {
-      await interleave(1, contestants);
+      await interleave(2, contestants);
       const { direct, passed, translated } = await interleave(rounds, contestants);
       return [
         added('POST passed through', passed, direct),

@@ -57,7 +57,8 @@ export async function startProgram(start: Start): Promise<Program> {
   const stdio: StdioOptions = ['ignore', 'pipe', log, 'ipc'];
   const child = spawn(command, args, { stdio, env: { ...process.env, ...start.env } });
   closeSync(log);
-  const url = start.url ?? (await servedAt(child));
+  const url =
+    start.url ?? (await soon(servedAt(child), `${start.command} ${start.args.join(' ')}`));
   const pid = child.pid ?? 0;
   return {
     pid,
@@ -69,8 +70,8 @@ export async function startProgram(start: Start): Promise<Program> {
     resetPeak: () => writeFileSync(`/proc/${pid}/clear_refs`, '5'),
     async ask(request) {
       child.send(request as object);
-      const [answer] = (await once(child, 'message')) as [never];
-      return answer;
+      const [answer] = await soon(once(child, 'message'), `an answer of ${start.args.join(' ')}`);
+      return answer as never;
     },
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -80,6 +81,17 @@ export async function startProgram(start: Start): Promise<Program> {
       clearTimeout(late);
     },
   };
+}
+
+const LATE_MS = 120_000;
+
+/** Fails rather than waiting for ever for a program that is stuck. */
+async function soon<T>(work: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited too long for ${what}`)), LATE_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /** Starts one of the programs beside this file. */

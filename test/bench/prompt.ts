@@ -1,21 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bench, Context } from './bench.ts';
-import { MEMORY_DIR, startHoldover } from './holdover.ts';
+import { MEMORY_DIR, NO_FOLLOWING, startHoldover } from './holdover.ts';
 import { jobText, smallGraph } from './job.ts';
-import { type Sample, interleave, ratioRow } from './measure.ts';
+import { interleave, ratioRow } from './measure.ts';
 import { startNginx } from './nginx.ts';
 import { type Program, startOurs } from './program.ts';
 import { type Load, wrk } from './wrk.ts';
-
-/** Jobs wait there, so that nothing but the acceptance is measured. */
-const NO_FOLLOWING = JSON.stringify({
-  pollMs: {
-    watched: { first: 3_600_000, last: 3_600_000 },
-    unwatched: { first: 3_600_000, last: 3_600_000 },
-    queued: { first: 3_600_000, last: 3_600_000 },
-  },
-});
 
 /** `POST /prompt`, 4 KB, translated, validated and on record, against the same bytes passed by http-proxy. */
 export const prompt: Bench = {
@@ -26,14 +17,20 @@ export const prompt: Bench = {
     const queued = await keep(startV2(workDir, 'queued'));
     const done = await keep(startV2(workDir, 'succeeded'));
     const proxy = await keep(startOurs('http-proxy', { side: 'subject', args: [queued.url] }));
-    const passed = () => wrk(proxy, { ...post(workDir, proxy, '/api/v2/jobs'), seconds: 2 });
-    await passed();
-    const samples = await interleave(rounds, {
-      proxy: passed,
-      disk: () => accepted(context, { upstream: queued.url, dataRoot: workDir }),
-      memory: () => accepted(context, { upstream: queued.url, dataRoot: MEMORY_DIR }),
-      life: () => accepted(context, { upstream: done.url, dataRoot: workDir }),
-    });
+    const memoryDir = mkdtempSync(join(MEMORY_DIR, 'holdover-bench-'));
+    const disk = await open(context, { upstream: queued, dataRoot: workDir });
+    const memory = await open(context, { upstream: queued, dataRoot: memoryDir });
+    const life = await open(context, { upstream: done, dataRoot: workDir });
+    const load = (program: Program, path: string) => wrk(program, post(workDir, program, path));
+    const contestants = {
+      proxy: () => load(proxy, '/api/v2/jobs'),
+      disk: () => load(disk, '/prompt'),
+      memory: () => load(memory, '/prompt'),
+      life: () => load(life, '/prompt'),
+    };
+    const samples = await interleave(2, contestants)
+      .then(() => interleave(rounds, contestants))
+      .finally(() => rmSync(memoryDir, { recursive: true, force: true }));
     const against = { name: 'http-proxy 1.18, keep-alive agent', samples: samples.proxy };
     const common = { bench: 'prompt', unit: 'req/s', against, cpuUnit: 'µs/req' } as const;
     return [
@@ -68,31 +65,20 @@ function startV2(workDir: string, status: 'queued' | 'succeeded'): Promise<Progr
   return startNginx({ workDir, side: 'load', server });
 }
 
-/** A new server for each round: prompts that wait pile up. */
-async function accepted(
-  { workDir }: Context,
-  { upstream, dataRoot }: { readonly upstream: string; readonly dataRoot: string },
-): Promise<Sample> {
+type Kind = { readonly upstream: Program; readonly dataRoot: string };
+
+async function open({ workDir, keep }: Context, { upstream, dataRoot }: Kind): Promise<Program> {
   const dataDir = mkdtempSync(join(dataRoot, 'holdover-bench-'));
-  const args = [
-    ...['--upstream', upstream, '--object-info', 'embedded'],
-    ...['--upstream-streams', '0', '--upstream-limits', NO_FOLLOWING],
-  ];
-  const holdover = await startHoldover({ workDir, dataDir, args });
-  try {
-    await wrk(holdover, { ...post(workDir, holdover, '/prompt'), seconds: 1 });
-    return await wrk(holdover, { ...post(workDir, holdover, '/prompt'), seconds: 2 });
-  } finally {
-    await holdover.stop();
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+  const args = ['--upstream', upstream.url, '--object-info', 'embedded', ...NO_FOLLOWING];
+  return keep(startHoldover({ workDir, dataDir, args }));
 }
 
-function post(workDir: string, program: Program, path: string): Omit<Load, 'seconds'> {
+function post(workDir: string, program: Program, path: string): Load {
   return {
     workDir,
     url: program.url + path,
     connections: 64,
+    seconds: 2,
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: `{"client_id":"bench","prompt":${smallGraph()}}`,

@@ -52,11 +52,19 @@ async function run(load: Load): Promise<Summary> {
   const { url, connections, seconds, timeoutSeconds = 10 } = load;
   const script = writeScript(load);
   const [command, args] = pinned('load', 'wrk', [
-    ...['-t1', `-c${connections}`, `-d${seconds}s`, `--timeout`, `${timeoutSeconds}s`],
-    ...['-s', script, url],
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}s`,
+    '--timeout',
+    `${timeoutSeconds}s`,
+    '-s',
+    script,
+    url,
   ]);
   const { stdout } = await promisify(execFile)(command, args);
-  return JSON.parse(/^summary (.*)$/m.exec(stdout)?.[1] ?? 'null') as Summary;
+  const summary = /^summary (.*)$/m.exec(stdout)?.[1];
+  if (summary === undefined) throw new Error(`wrk came to nothing: ${stdout.slice(0, 500)}`);
+  return JSON.parse(summary) as Summary;
 }
 
 function writeScript({ workDir, method = 'GET', headers = {}, body }: Load): string {

@@ -10,7 +10,7 @@ const parser = new URL(
   import.meta.url,
 );
 const { iterateSse } = (await import(parser.href)) as {
-  iterateSse(body: ReadableStream<Uint8Array>): AsyncIterable<RawEvent>;
+  readonly iterateSse: (body: ReadableStream<Uint8Array>) => AsyncIterable<RawEvent>;
 };
 const origin = process.argv[2] ?? '';
 

@@ -1,6 +1,6 @@
 // Streams as many 30 KB previews as are asked for, as fast as they are taken.
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
+import { type ServerResponse, createServer } from 'node:http';
 import { once } from 'node:events';
 import { answer, serve } from './serve.ts';
 
@@ -15,12 +15,16 @@ const event = Buffer.from(
 );
 
 serve(
-  createServer(async (request, response) => {
+  createServer((request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (let left = Number(request.url?.slice(1)); left > 0; left--) {
-      if (!response.write(event)) await once(response, 'drain');
-    }
-    response.end();
+    void stream(response, Number(request.url?.slice(1)));
   }),
 );
 answer(() => undefined);
+
+async function stream(response: ServerResponse, events: number): Promise<void> {
+  for (let left = events; left > 0; left--) {
+    if (!response.write(event)) await once(response, 'drain');
+  }
+  response.end();
+}
