@@ -60,28 +60,32 @@ const unpremultiplied = (data: Uint8Array): Uint8Array => {
   return result;
 };
 
-/** Fixed-point weights of one target position, from source position `first` on. */
-type Tap = { readonly first: number; readonly weights: Int32Array };
+/** Fixed-point weights: for each target position, `reach` of them from source position `first` on. */
+type Taps = { readonly first: Int32Array; readonly weights: Int32Array; readonly reach: number };
 
-const lanczosTaps = (source: number, target: number): readonly Tap[] => {
+const lanczosTaps = (source: number, target: number): Taps => {
   const scale = source / target;
   const stretch = Math.max(1, scale);
-  return Array.from({ length: target }, (_, i) => {
+  const reach = Math.min(source, Math.ceil(LOBES * stretch) * 2 + 1);
+  const first = new Int32Array(target);
+  const weights = new Int32Array(target * reach);
+  for (let i = 0; i < target; i++) {
     const centre = (i + 0.5) * scale;
-    const first = Math.max(0, Math.trunc(centre - LOBES * stretch + 0.5));
+    const start = Math.max(0, Math.trunc(centre - LOBES * stretch + 0.5));
     const end = Math.min(source, Math.trunc(centre + LOBES * stretch + 0.5));
-    const raw = Array.from({ length: end - first }, (_unused, x) =>
-      lanczos((x + first - centre + 0.5) / stretch),
+    const raw = Array.from({ length: end - start }, (_unused, x) =>
+      lanczos((x + start - centre + 0.5) / stretch),
     );
     const sum = raw.reduce((total, weight) => total + weight, 0);
-    return {
-      first,
-      weights: Int32Array.from(
-        raw,
-        (weight) => Math.round(Math.abs(weight / sum) * PRECISION) * Math.sign(weight / sum),
-      ),
-    };
-  });
+    // All have the same number of weights; where fewer are due the others, in front, are zero.
+    first[i] = Math.max(0, end - reach);
+    const skipped = start - (first[i] as number);
+    for (const [k, weight] of raw.entries()) {
+      const fixed = Math.round(Math.abs(weight / sum) * PRECISION) * Math.sign(weight / sum);
+      weights[i * reach + skipped + k] = fixed;
+    }
+  }
+  return { first, weights, reach };
 };
 
 const lanczos = (x: number): number => (x >= -LOBES && x < LOBES ? sinc(x) * sinc(x / LOBES) : 0);
@@ -96,25 +100,31 @@ const resizeWidth = (context: ResampleContext, source: Bytes, width: number): By
   for (let y = 0; y < height; y++) {
     context.check();
     const line = source.data.subarray(y * source.width * channels);
-    for (let x = 0, to = y * width * channels; x < width; x++, to += channels) {
-      const tap = taps[x] as Tap;
-      for (let channel = 0; channel < channels; channel++) {
-        data[to + channel] = weigh(line, tap, { channel, channels });
-      }
+    const target = data.subarray(y * width * channels, (y + 1) * width * channels);
+    for (let channel = 0; channel < channels; channel++) {
+      weighLine(line, target, { taps, channel, channels });
     }
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
 };
 
-type Lane = { readonly channel: number; readonly channels: number };
+type Lane = { readonly taps: Taps; readonly channel: number; readonly channels: number };
 
-const weigh = (line: Uint8Array, { first, weights }: Tap, { channel, channels }: Lane): number => {
-  let sum = PRECISION / 2;
-  let from = first * channels + channel;
-  for (let k = 0; k < weights.length; k++, from += channels) {
-    sum = (sum + Math.imul(line[from] as number, weights[k] as number)) | 0;
+/** One channel of a line, from its pixels to those of the target. */
+const weighLine = (
+  line: Uint8Array,
+  target: Uint8ClampedArray,
+  { taps, channel, channels }: Lane,
+): void => {
+  const { first, weights, reach } = taps;
+  for (let to = channel, x = 0, at = 0; x < first.length; x++, to += channels) {
+    let sum = PRECISION / 2;
+    let from = (first[x] as number) * channels + channel;
+    for (const end = at + reach; at < end; at++, from += channels) {
+      sum = (sum + Math.imul(line[from] as number, weights[at] as number)) | 0;
+    }
+    target[to] = sum >> PRECISION_BITS;
   }
-  return sum >> PRECISION_BITS;
 };
 
 const resizeHeight = (context: ResampleContext, source: Bytes, height: number): Bytes => {
@@ -123,15 +133,22 @@ const resizeHeight = (context: ResampleContext, source: Bytes, height: number): 
   const data = new Uint8ClampedArray(width * height * channels);
   const length = width * channels;
   const sums = new Int32Array(length);
-  for (const [y, { first, weights }] of lanczosTaps(source.height, height).entries()) {
+  const { first, weights, reach } = lanczosTaps(source.height, height);
+  for (let y = 0; y < height; y++) {
     context.check();
     sums.fill(PRECISION / 2);
-    for (let k = 0; k < weights.length; k++) {
-      const [weight, from] = [weights[k] as number, (first + k) * length];
-      for (let i = 0; i < length; i++)
-        sums[i] = (sums[i] as number) + (source.data[from + i] as number) * weight;
+    for (let k = 0; k < reach; k++) {
+      const from = ((first[y] as number) + k) * length;
+      addLine(sums, source.data.subarray(from, from + length), weights[y * reach + k] as number);
     }
     for (let i = 0; i < length; i++) data[y * length + i] = (sums[i] as number) >> PRECISION_BITS;
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
+};
+
+const addLine = (sums: Int32Array, line: Uint8Array, weight: number): void => {
+  if (weight === 0) return;
+  for (let i = 0; i < sums.length; i++) {
+    sums[i] = (sums[i] as number) + Math.imul(line[i] as number, weight);
+  }
 };
