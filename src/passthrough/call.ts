@@ -1,5 +1,4 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { pipeline } from 'node:stream';
 import type Koa from 'koa';
 import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
 import type { Ear } from './overhear.ts';
@@ -91,10 +90,14 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
       stage = 'answering';
       if (req.httpVersion === '1.0') answer.once('error', () => req.socket.resetAndDestroy());
       order.ear?.onAnswer(answer);
-      pipeline(answer, res, () => {
+      // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
+      answer.on('error', () => res.destroy());
+      res.on('error', () => res.destroy());
+      res.once('finish', () => {
         end('answered');
         if (!req.complete) linger(req);
       });
+      answer.pipe(res);
     },
     fail,
   };
