@@ -216,7 +216,11 @@ describe('names beside the code', () => {
 
   test('are given once, whatever the case', () => {
     const names = createLocalNames();
-    expect(['a.png', 'A.png', 'a.png'].map((name) => names.take(name))).toEqual(['a.png', 'A-2.png', 'a-3.png']);
+    expect(['a.png', 'A.png', 'a.png'].map((name) => names.take(name))).toEqual([
+      'a.png',
+      'A-2.png',
+      'a-3.png',
+    ]);
   });
 });
 
