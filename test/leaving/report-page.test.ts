@@ -11,7 +11,7 @@ if (notRun) console.warn(`The page of the report is not tested in a browser${not
 const SHOTS = new URL('../../test-output/page/', import.meta.url).pathname;
 const HOSTILE = `<img src=x onerror="document.title='taken'">`;
 
-describe.skipIf(notRun)(`The report in Chromium${notRun}`, { timeout: 60_000 }, () => {
+describe.skipIf(notRun)(`The report in Chromium${notRun}`, { timeout: 120_000 }, () => {
   let browser: Browser;
   let house: Holdover;
   beforeAll(async () => {

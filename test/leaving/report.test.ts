@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { redisMissing, startRedis } from '../support/redis.ts';
 import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const KEY = 'ann-very-secret-key';
 const ann = { 'X-API-Key': KEY, 'User-Agent': 'ann-script/1.0' };
@@ -69,7 +70,7 @@ test('the page is served under the strict policy, with its script', async () => 
 });
 
 test('while the server runs, the command lists exactly the calls that were made, by client', async () => {
-  await expect.poll(report, { timeout: 15_000, interval: 500 }).toHaveLength(2);
+  await expect.poll(report, { timeout: 30_000, interval: 500 }).toHaveLength(2);
   const clients = await report();
   const [hers] = clients.filter(({ agent }) => agent === 'ann-script/1.0');
   expect(hers).toMatchObject({
@@ -113,4 +114,17 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
   expect(nowhere).toMatchObject({ code: 1, stdout: '' });
   expect(nowhere.stderr).toMatch(/^error: there is no ledger .*nowhere.*\n$/);
   expect(await runHoldover(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
+});
+
+const missing = redisMissing();
+
+test.skipIf(missing !== '')(`it reads a ledger in Redis${missing}`, async () => {
+  const redis = await startRedis();
+  const env = { HOLDOVER_LEDGER: redis.url };
+  const shared = await startHoldover({ upstream: 'embedded', env });
+  await fetch(`${shared.url}/queue`, { headers: plain });
+  await shared.terminate();
+  const { stdout } = await runHoldover(['report', '--json'], env);
+  await Promise.all([shared.dispose(), redis.dispose()]);
+  expect(JSON.parse(stdout).clients.map(callsOf)).toEqual([{ 'GET /queue': 1 }]);
 });

@@ -9,7 +9,9 @@ import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { v2Client } from '../support/v2-client.ts';
 import { endless, flat, growing } from '../support/workflows.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+/** The machine may be busy. */
+const PATIENTLY = { timeout: 30_000 };
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const ann = { 'X-API-Key': 'ann-key' };
 const bob = { 'X-API-Key': 'bob-key' };
@@ -72,7 +74,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     const { body: running } = await client.submit(endless({ seed: 31 }));
     expect(await untilRunning(house.url, ann)).toBe(running.id);
     const { body: waiting } = await client.submit(flat({ prefix: 'waits' }));
-    await expect.poll(() => idsIn(ann)).toEqual([running.id, waiting.id]);
+    await expect.poll(() => idsIn(ann), PATIENTLY).toEqual([running.id, waiting.id]);
     expect(await idsIn(bob)).toEqual([]);
 
     await post(`${house.url}/queue`, { delete: [waiting.id] }, bob);
@@ -80,10 +82,10 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     expect(await idsIn(ann)).toEqual([running.id, waiting.id]);
 
     await end(waiting.id);
-    await expect.poll(() => statusOf(waiting.id, ann)).toBe('error');
+    await expect.poll(() => statusOf(waiting.id, ann), PATIENTLY).toBe('error');
     expect((await client.job(waiting.id)).body.status).toBe('canceled');
     await fetch(`${house.url}/interrupt`, { method: 'POST', headers: ann });
-    await expect.poll(() => statusOf(running.id, ann)).toBe('error');
+    await expect.poll(() => statusOf(running.id, ann), PATIENTLY).toBe('error');
     expect((await client.job(running.id)).body.status).toBe('canceled');
   });
 
@@ -102,7 +104,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     const stream = client.events(id);
     await client.cancel(id);
     expect((await stream).trimEnd().split('\n').at(-1)).toContain('"canceled"');
-    await expect.poll(() => statusOf(id, ann)).toBe('error');
+    await expect.poll(() => statusOf(id, ann), PATIENTLY).toBe('error');
   });
 
   test('a refused submission leaves nothing in /queue and /history', async () => {
@@ -120,7 +122,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     const first = await postPrompt(house.url, { prompt: flat({ color: 1 }) }, { headers: bob });
     const { body: job } = await client.submit(flat({ color: 2 }));
     const last = await postPrompt(house.url, { prompt: flat({ color: 3 }) }, { headers: bob });
-    await expect.poll(() => statusOf(last.body.prompt_id, bob)).toBe('success');
+    await expect.poll(() => statusOf(last.body.prompt_id, bob), PATIENTLY).toBe('success');
     const entry = await entryOf(house.url, job.id, bob);
     expect([entry.prompt[0], last.body.number]).toEqual([
       first.body.number + 1,
@@ -133,7 +135,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     const { body: job } = await v2Client(house.url, ann).submit(flat({ color: 0x222222 }), {
       extra_data: { api_key_comfy_org: secret },
     });
-    await expect.poll(() => statusOf(job.id, ann)).toBe('success');
+    await expect.poll(() => statusOf(job.id, ann), PATIENTLY).toBe('success');
     expect(JSON.stringify(await getJson(`${house.url}/history`, ann))).not.toContain(secret);
     expect(house.log()).not.toContain(secret);
   });
@@ -188,7 +190,7 @@ describe('embedded', () => {
     const stream = client.events('mine');
     expect((await client.cancel('mine')).status).toBe(200);
     expect(await stream).toContain('"canceled"');
-    await expect.poll(() => entryOf(house.url, 'mine')).toBeDefined();
+    await expect.poll(() => entryOf(house.url, 'mine'), PATIENTLY).toBeDefined();
     expect((await client.job('mine')).body).toMatchObject({ id: body.id, status: 'canceled' });
     await house.dispose();
   });

@@ -8,7 +8,9 @@ import { getJson } from '../support/v1-client.ts';
 import { v2Client } from '../support/v2-client.ts';
 import { flat } from '../support/workflows.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+/** The machine may be busy. */
+const PATIENTLY = { timeout: 30_000 };
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let pair: Pair;
 beforeAll(async () => {
@@ -26,7 +28,7 @@ const queued = async () =>
 const graphOf = async (id: string) => (await queued()).find((item: any) => item[1] === id)?.[2];
 const clear = async () => {
   for (const id of pair.upstream.jobs.keys()) pair.upstream.change(id, { status: 'canceled' });
-  await expect.poll(queued, { timeout: 15_000 }).toEqual([]);
+  await expect.poll(queued, { timeout: 30_000 }).toEqual([]);
 };
 
 const urls = (id: string) => ({ self: `/api/v2/jobs/${id}`, events: '', cancel: '' });
@@ -39,7 +41,7 @@ describe('a job of which not everything could be read', () => {
   test('its workflow is asked for when it was too long to keep a copy of', async () => {
     const long = flat({ prefix: 'x'.repeat(5 * 1024 * 1024) });
     const { body: job } = await v2Client(pair.house.url).submit(long);
-    await expect.poll(() => graphOf(job.id), { timeout: 15_000 }).toEqual(long);
+    await expect.poll(() => graphOf(job.id), { timeout: 30_000 }).toEqual(long);
     await clear();
   });
 
@@ -55,7 +57,7 @@ describe('a job of which not everything could be read', () => {
     );
     const answer = await v2Client(pair.house.url).submit(flat());
     expect(answer.body).toEqual(other);
-    await expect.poll(() => graphOf('squeezed')).toEqual(flat());
+    await expect.poll(() => graphOf('squeezed'), PATIENTLY).toEqual(flat());
     await clear();
   });
 
@@ -87,7 +89,7 @@ describe('a job of which not everything could be read', () => {
 
   test('a workflow that is no graph of nodes is shown without nodes, and runs', async () => {
     const { body: job } = await v2Client(pair.house.url).submit({ nodes: [], links: [] });
-    await expect.poll(() => graphOf(job.id)).toEqual({});
+    await expect.poll(() => graphOf(job.id), PATIENTLY).toEqual({});
     await clear();
   });
 });
@@ -95,10 +97,10 @@ describe('a job of which not everything could be read', () => {
 test('a job cancelled through v2 that the service then forgets is cancelled for v1, not lost', async () => {
   const client = v2Client(pair.house.url);
   const { body: job } = await client.submit(flat());
-  await expect.poll(queued).toHaveLength(1);
+  await expect.poll(queued, PATIENTLY).toHaveLength(1);
   await client.cancel(job.id);
   pair.upstream.jobs.delete(job.id);
   const words = async () =>
     (await entryOf(pair.house.url, job.id))?.status.messages.map(([type]: [string]) => type);
-  await expect.poll(words, { timeout: 15_000 }).toContain('execution_interrupted');
+  await expect.poll(words, { timeout: 30_000 }).toContain('execution_interrupted');
 });
