@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import type { V1Message } from '../../../src/wire/v1.ts';
 import { createGuard } from '../../../src/v1/guard.ts';
 import { createHub } from '../../../src/v1/hub.ts';
+import { createLeaving } from '../../../src/v1/leaving.ts';
 import { createUpgrade } from '../../../src/v1/upgrade.ts';
 import { silentLogger } from '../../../src/telemetry.ts';
 import { type Sending, PROGRESS, closedLoop, pictureBytes } from './closed-loop.ts';
@@ -29,6 +30,13 @@ const upgrade = createUpgrade({
   },
   guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
   authenticate: async () => ({ user: 'local' }),
+  leaving: createLeaving({
+    deprecatedAtMs: 0,
+    sunsetAtMs: undefined,
+    brownouts: [],
+    now: Date.now,
+    count: () => {},
+  }),
   log: silentLogger(),
 });
 server.on('upgrade', upgrade);
