@@ -25,7 +25,7 @@ export type AssetDeps = {
   readonly locks: Locks;
   readonly clock: () => number;
   /** Whether a job that is not over yet reads this asset. */
-  readonly isRead: (assetId: string) => boolean;
+  readonly isRead: (assetId: string) => boolean | Promise<boolean>;
 };
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -104,7 +104,8 @@ export function createAssets(deps: AssetDeps): Assets {
     async remove(user, id) {
       const row = await find(user, id);
       if (!row) return notFound();
-      const held = deps.isRead(id) || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
+      const isRead = await deps.isRead(id);
+      const held = isRead || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
       if (held) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
       await discard(row);
       return ok(null);

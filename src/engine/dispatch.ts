@@ -29,7 +29,12 @@ export type Dispatcher = {
   close(): Promise<void>;
 };
 
-type Desk = { readonly slot: WorkerSlot; job: LiveJob | undefined; lastUser: string | undefined };
+/** A worker, the job it has, and whose the one before was. */
+export type Desk = {
+  readonly slot: WorkerSlot;
+  job: LiveJob | undefined;
+  lastUser: string | undefined;
+};
 
 /** Nothing runs before `start`. */
 export function createDispatcher(deps: DispatchDeps): Dispatcher {
@@ -133,7 +138,7 @@ function announceMoves(waiting: readonly LiveJob[]): void {
 }
 
 /** The worker that last served this user holds that user's cache. */
-function chooseDesk(desks: readonly Desk[], user: string): Desk | undefined {
+export function chooseDesk(desks: readonly Desk[], user: string): Desk | undefined {
   const free = desks.filter((desk) => !desk.job);
   return (
     free.find((desk) => desk.lastUser === user) ??

@@ -5,21 +5,19 @@ import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JobApi, ok } from '../wire/jobs.ts';
 import { createAnswer } from './answers.ts';
-import { type Assets, createAssets } from './assets.ts';
 import { createBlobs } from './blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatch.ts';
 import { createJobReader } from './job-reader.ts';
 import { createKeeper } from './keeper.ts';
 import type { EngineLimits } from './limits.ts';
 import { type LiveJob, showJob } from './live.ts';
-import { createLocks } from './locks.ts';
-import { type OutputDeps, createOutputs } from './outputs.ts';
+import { type OutputDeps, createNames } from './outputs.ts';
 import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
 import { createRegistry } from './registry.ts';
-import { type ResolveDeps, resolveFiles } from './resolve.ts';
+import { resolveFiles } from './resolve.ts';
 import { importedBytes, removeOrphanBlobs, sweep } from './retention.ts';
-import { createHolds } from './holds.ts';
+import { type Stores, createAssetApi, libraryUrl, openStores } from './stores.ts';
 import { acceptJob } from './submit.ts';
 import { createWorkerSlot } from './worker-slot.ts';
 
@@ -50,7 +48,7 @@ export interface Engine extends JobApi {
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const { ledger, limits, clock = Date.now } = deps;
   const live = new Map<string, LiveJob>();
-  const stores = openStores({ ...deps, clock, live });
+  const stores = storesOf({ ...deps, clock, live });
   const spoolDir = path.resolve(deps.spoolDir ?? (await emptySpool(deps.dataDir)));
   const dispatcher = openDispatcher({ ...deps, clock, live }, stores, spoolDir);
   const unfinished = await recoverJobs({
@@ -79,23 +77,11 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
 
 type Opened = EngineDeps & { readonly live: Map<string, LiveJob>; readonly clock: () => number };
 
-type Stores = ReturnType<typeof openStores>;
-
-function openStores({ ledger, dataDir, limits, live, clock, nodes, alsoUsed }: Opened) {
-  const locks = createLocks();
+function storesOf(deps: Opened): Stores {
+  const { live, dataDir, limits } = deps;
   const blobs = createBlobs(path.join(dataDir, 'blobs'));
-  const isRead = (assetId: string): boolean =>
-    [...live.values()].some((job) => needs(job, assetId));
-  const assets = createAssets({ ledger, blobs, locks, clock, isRead });
-  const outputs = createOutputs({ ledger, blobs, locks, clock, alsoUsed });
-  const holds = createHolds({ ledger, locks, clock, retentionMs: limits.retentionMs });
-  const filesOf = (user: string): ResolveDeps => ({
-    nodes,
-    byId: (id) => assets.find(user, id),
-    byPath: (filePath) => assets.findByPath(user, filePath),
-    pathOf: blobs.pathOf,
-  });
-  return { locks, blobs, assets, outputs, holds, filesOf, isRead };
+  const { retentionMs } = limits;
+  return openStores({ ...deps, blobs, names: createNames(), isRead: readBy(live), retentionMs });
 }
 
 function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatcher {
@@ -128,13 +114,15 @@ function createUpkeep(
 ): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
   const { ledger, limits, live, clock, log } = deps;
   const isLive = (jobId: string): boolean => live.has(jobId);
-  const retention = { ...stores, ledger, clock, isLive, assetBudgetBytes: limits.assetBudgetBytes };
+  const isRead = readBy(live);
+  const { assetBudgetBytes } = limits;
+  const retention = { ...stores, ledger, clock, isLive, isRead, assetBudgetBytes };
   return {
     chore: () => sweep(retention),
     async first() {
       await removeOrphanBlobs(retention);
       const bytes = await importedBytes(retention);
-      if (bytes >= limits.assetBudgetBytes) log.warn({ bytes }, CROWDED);
+      if (bytes >= assetBudgetBytes) log.warn({ bytes }, CROWDED);
     },
   };
 }
@@ -181,19 +169,6 @@ function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher)
   };
 }
 
-type AssetHalf = Omit<JobApi, keyof JobHalf | 'health'>;
-
-function createAssetApi(assets: Assets): AssetHalf {
-  return {
-    createAsset: ({ user }, upload) => assets.create(user, upload),
-    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
-    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
-    asset: ({ user }, id) => assets.get(user, id),
-    deleteAsset: ({ user }, id) => assets.remove(user, id),
-    content: ({ user }, id, range) => assets.content(user, id, range),
-  };
-}
-
 /** Whatever lies there belonged to a process that is dead. */
 async function emptySpool(dataDir: string): Promise<string> {
   const spoolDir = path.join(dataDir, 'spool');
@@ -202,11 +177,8 @@ async function emptySpool(dataDir: string): Promise<string> {
   return spoolDir;
 }
 
-/** The compiled library: worker threads of Node 20 cannot load TypeScript. */
-function libraryUrl(): string {
-  const isSource = import.meta.url.endsWith('.ts');
-  return new URL(isSource ? '../../dist/nodes/library.js' : '../nodes/library.js', import.meta.url)
-    .href;
+function readBy(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
+  return (assetId) => [...live.values()].some((job) => needs(job, assetId));
 }
 
 function needs(job: LiveJob, assetId: string): boolean {

@@ -6,10 +6,33 @@ import type { Blobs } from './blobs.ts';
 import type { Locks } from './locks.ts';
 import type { CounterQuestion, StoredOutput, WrittenFile } from './protocol.ts';
 
+/** Keeps apart the names of files that are made at the same time. */
+export type Names = {
+  /** A counter above `floor` that nobody was promised before. */
+  promise(user: string, start: string, floor: number): number | Promise<number>;
+  /** Whether nobody else is about to give a file this name. */
+  claim(user: string, filePath: string): boolean | Promise<boolean>;
+};
+
+/** Names where all files are made by one process, one after the other for each user. */
+export function createNames(): Names {
+  const promised = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+  return {
+    promise(user, start, floor) {
+      const key = JSON.stringify([user, start]);
+      const next = 1 + Math.max(floor, promised.get(key) ?? 0);
+      promised.set(key, next);
+      return next;
+    },
+    claim: () => true,
+  };
+}
+
 export type OutputDeps = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly locks: Locks;
+  readonly names: Names;
   readonly clock: () => number;
   /** Highest number of files that lie elsewhere and share the names. */
   readonly alsoUsed?: ((user: string, question: CounterQuestion) => Promise<number>) | undefined;
@@ -32,26 +55,23 @@ const MAX_REMEMBERED_COUNTERS = 10_000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Keeps the names of each user's output files apart. */
-export function createOutputs({ ledger, blobs, locks, clock, alsoUsed }: OutputDeps): Outputs {
-  const promised = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+export function createOutputs(deps: OutputDeps): Outputs {
+  const { ledger, blobs, locks, names, clock, alsoUsed } = deps;
   const nextFree = async (user: string, question: CounterQuestion): Promise<number> => {
     const start = `${folderOf(question)}${question.prefix}_`;
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
-    const key = JSON.stringify([user, start]);
     const elsewhere = (await alsoUsed?.(user, question)) ?? 0;
-    const known = Math.max(elsewhere, promised.get(key) ?? 0);
-    const next = 1 + used.reduce((most, counter) => Math.max(most, counter), known);
-    promised.set(key, next);
-    return next;
+    const floor = used.reduce((most, counter) => Math.max(most, counter), elsewhere);
+    return await names.promise(user, start, floor);
   };
+  const isTaken = async (user: string, filePath: string): Promise<boolean> =>
+    !(await names.claim(user, filePath)) ||
+    (await ledger.assets.byFilePath(user, filePath)) !== undefined;
   const freeName = async (user: string, file: WrittenFile): Promise<string> => {
     const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
     let name = file.name;
-    while (
-      prefix !== undefined &&
-      (await ledger.assets.byFilePath(user, `${folderOf(file)}${name}`))
-    ) {
+    while (prefix !== undefined && (await isTaken(user, `${folderOf(file)}${name}`))) {
       const counter = await nextFree(user, { ...file, prefix });
       name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
     }

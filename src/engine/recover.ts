@@ -6,7 +6,7 @@ import { jobError } from './failure.ts';
 import { type LiveJob, requeue, toPatch } from './live.ts';
 
 /** Starts after which a job that never reached its end is given up. */
-const MAX_ATTEMPTS = 3;
+export const MAX_ATTEMPTS = 3;
 
 export type RecoverDeps = {
   readonly ledger: Ledger;

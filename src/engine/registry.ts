@@ -81,8 +81,11 @@ export function createRegistry(deps: RegistryDeps): Registry {
   };
 }
 
-/** A cancel that came while the last node was finishing still counts. */
-function ended(job: LiveJob, at: { end: FinalEnd; atMs: number; retentionMs: number }): LiveJob {
+/** A job as it is when over. A cancel that came while the last node was finishing still counts. */
+export function ended(
+  job: LiveJob,
+  at: { end: FinalEnd; atMs: number; retentionMs: number },
+): LiveJob {
   const isCanceled = job.stop.signal.aborted && job.stop.signal.reason === 'canceled';
   const end: FinalEnd = isCanceled ? { status: 'canceled' } : at.end;
   return {

@@ -11,6 +11,8 @@ import { validateWorkflow } from './validate.ts';
 
 const QUEUE_FULL_RETRY_S = 5;
 
+type Place = { release(): void };
+
 export type SubmitDeps = {
   readonly ledger: Ledger;
   readonly nodes: ReadonlyMap<string, NodeDef>;
@@ -18,8 +20,8 @@ export type SubmitDeps = {
   readonly clock: () => number;
   readonly filesOf: (user: string) => ResolveDeps;
   /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
-  readonly reserve: () => { release(): void } | undefined;
-  readonly lastPlace: () => number;
+  readonly reserve: () => Place | undefined | Promise<Place | undefined>;
+  readonly lastPlace: () => number | Promise<number>;
 };
 
 /** Takes a submission through validation, asset resolution, queue bound and key claim to a durable job. */
@@ -34,7 +36,7 @@ export async function acceptJob(
   const resolved = await resolveFiles({ workflow, targets: outputs }, deps.filesOf(user));
   const refusal = refuseFiles(resolved, workflow, outputs);
   if (refusal) return refusal;
-  const place = deps.reserve();
+  const place = await deps.reserve();
   if (!place) {
     return refuse(429, 'queue_full', 'the queue is full', {
       retryAfterSeconds: QUEUE_FULL_RETRY_S,
@@ -64,7 +66,7 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
   const job = newJob({
     id: randomUUID(),
     user,
-    order: request.order ?? deps.lastPlace(),
+    order: request.order ?? (await deps.lastPlace()),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + deps.retentionMs,
     workflow: accepted.workflow,
