@@ -31,10 +31,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'data-dir': [],
   'spool-dir': [],
   redis: ['telemetry'],
+  queued: ['wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis'],
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */
-const INTERFACE_ONLY = ['engine', 'v1', 'models', 'folders'];
+const INTERFACE_ONLY = ['engine', 'queued', 'v1', 'models', 'folders'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set([

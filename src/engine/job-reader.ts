@@ -1,4 +1,4 @@
-import type { Ledger } from '../ledger/ledger.ts';
+import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import {
   type Caller,
   type JobApi,
@@ -53,14 +53,24 @@ export function createJobReader(
         endedFeed({ status, queue_position: null, ...(cached && { x_cached_nodes: cached }) }),
       );
     },
-    list: ({ user }, query) => listJobs(user, query, deps),
+    list: ({ user }, query) =>
+      listJobs(user, query, {
+        ...deps,
+        facts: async (rows) => rows.map((row) => find(row.id) ?? factsOf(row)),
+      }),
   };
 }
 
-async function listJobs(
+export type JobListDeps = Pick<JobReaderDeps, 'ledger' | 'clock'> & {
+  /** What is told of these jobs now. */
+  readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobFacts[]>;
+};
+
+/** One page of a user's jobs, newest first. */
+export async function listJobs(
   user: string,
   query: JobListQuery,
-  { ledger, clock, find }: JobReaderDeps,
+  { ledger, clock, facts }: JobListDeps,
 ): ReturnType<JobApi['list']> {
   const limit = query.limit ?? DEFAULT_PAGE;
   let before = query.cursor;
@@ -73,10 +83,7 @@ async function listJobs(
       limit: SCAN_PAGE,
       ...(before !== undefined && { before }),
     });
-    for (const row of rows) {
-      const job = find(row.id) ?? factsOf(row);
-      if (matches(job, query, clock())) found.push(job);
-    }
+    for (const job of await facts(rows)) if (matches(job, query, clock())) found.push(job);
     before = rows.at(-1)?.id;
     if (rows.length < SCAN_PAGE || found.length > limit) break;
   }
@@ -91,6 +98,7 @@ function matches(job: JobFacts, { status, metadata }: JobListQuery, nowMs: numbe
   return Object.entries(metadata ?? {}).every(([name, value]) => job.metadata?.[name] === value);
 }
 
-function notFound<T>(): Result<T> {
+/** To whoever it is not theirs there is no such job. */
+export function notFound<T>(): Result<T> {
   return refuse(404, 'not_found', 'no such job');
 }

@@ -6,6 +6,7 @@ import { createEngine, type Engine, type EngineDeps } from '../../src/engine/eng
 import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
 import { silentLogger } from '../../src/telemetry.ts';
+import { graph } from '../support/jobs.ts';
 import { ALL_NODES } from './tiny-nodes.mjs';
 
 /** A data directory that goes when the test is over. */
@@ -38,3 +39,19 @@ export async function startEngine(options: Parameters<typeof openEngine>[0] = {}
   engine.start();
   return engine;
 }
+
+/** The shared suite's workflows in the tiny node library. */
+export const TINY_WORKFLOWS = {
+  saving: (seed: number) =>
+    graph({ 1: ['Number', { value: seed }], 2: ['Save', { value: ['1', 0], prefix: 'suite' }] }),
+  endless: (seed: number) => graph({ 1: ['Spin', { seed }], 2: ['Sink', { value: ['1', 0] }] }),
+  failing: () =>
+    graph({
+      1: ['Number', { value: 1 }],
+      2: ['Fail', { image: ['1', 0], message: 'on purpose' }],
+      3: ['Sink', { value: ['2', 0] }],
+    }),
+  reading: (file: Parameters<typeof graph>[0][string][1][string]) =>
+    graph({ 1: ['Load', { file }], 2: ['Save', { value: ['1', 0], prefix: 'read' }] }),
+  invalid: () => graph({ 1: ['Number', { value: 1 }] }),
+};

@@ -1,0 +1,213 @@
+import type { Answer } from '../engine/answers.ts';
+import type { Assets } from '../engine/assets.ts';
+import { type Desk, chooseDesk } from '../engine/dispatch.ts';
+import { jobError } from '../engine/failure.ts';
+import type { Holds } from '../engine/holds.ts';
+import { type LiveJob, type StopReason, requeue, toPatch } from '../engine/live.ts';
+import { type FinalEnd, ended } from '../engine/registry.ts';
+import { type RunnerDeps, runOnWorker } from '../engine/runner.ts';
+import type { WorkerSlot } from '../engine/worker-slot.ts';
+import type { JobRow, Ledger } from '../ledger/ledger.ts';
+import type { Logger } from '../telemetry.ts';
+import { type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
+import { type Publisher, createPublisher } from './publisher.ts';
+import type { EndPatch, Heard, Held, Runs } from './runs.ts';
+
+export type ErrandDeps = {
+  readonly ledger: Ledger;
+  readonly runs: Runs;
+  readonly assets: Pick<Assets, 'discard'>;
+  readonly holds: Pick<Holds, 'extend'>;
+  readonly slots: readonly WorkerSlot[];
+  readonly runner: Omit<RunnerDeps, 'answer'> & { readonly answer: Answer };
+  readonly retentionMs: number;
+  readonly clock: () => number;
+  readonly log: Logger;
+};
+
+/** Runs jobs a worker took from the queue, each under the fence it was given. */
+export type Errands = {
+  /** `over`: nothing is left to do; `interrupted`: the job was given back. */
+  run(id: string): Promise<'over' | 'interrupted'>;
+  /** A job was asked to stop. */
+  cancel(id: string): void;
+  /** Somebody else may have this job by now. */
+  lose(id: string): void;
+  /** The jobs that run here. */
+  ids(): readonly string[];
+  /** The fence a running job is under here. */
+  held(id: string): Held | undefined;
+  interruptAll(): void;
+};
+
+type Errand = {
+  readonly held: Held;
+  readonly job: LiveJob;
+  readonly publisher: Publisher;
+  isLost: boolean;
+  isEnding: boolean;
+};
+
+export function createErrands(deps: ErrandDeps): Errands {
+  const { ledger, runs, clock } = deps;
+  const desks = deps.slots.map((slot): Desk => ({ slot, job: undefined, lastUser: undefined }));
+  const errands = new Map<string, Errand>();
+
+  function stop(errand: Errand, reason: StopReason): void {
+    errand.job.stop.abort(reason);
+  }
+
+  function lose(errand: Errand): void {
+    if (!errand.isLost) deps.log.warn({ job: errand.held.id }, 'a job was taken over from here');
+    errand.isLost = true;
+    stop(errand, 'shutdown');
+  }
+
+  function cancel(errand: Errand): void {
+    const { job } = errand;
+    stop(errand, 'canceled');
+    if (job.status !== 'running' || errand.isEnding) return;
+    job.status = 'canceling';
+    job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
+  }
+
+  function hear(errand: Errand, heard: Heard): void {
+    if (heard === 'stale') lose(errand);
+    if (heard === 'cancel') cancel(errand);
+  }
+
+  function createErrand(row: JobRow, claim: { fence: number; attempts: number }): Errand {
+    const held = { id: row.id, fence: claim.fence };
+    const publisher = createPublisher({
+      runs,
+      held,
+      job: () => errand.job,
+      onHeard: (heard) => hear(errand, heard),
+      onError(error) {
+        deps.log.error({ err: error, job: row.id }, 'events of a job could not be told');
+        lose(errand);
+      },
+    });
+    const state = { status: 'running', startedAtMs: clock(), attempts: claim.attempts } as const;
+    const job: LiveJob = { ...requeue(row), ...state, feed: publisher.feed };
+    const errand: Errand = { held, job, publisher, isLost: false, isEnding: false };
+    return errand;
+  }
+
+  async function discard(jobId: string, keep: ReadonlySet<string>): Promise<void> {
+    for (const asset of await ledger.assets.ofJob(jobId)) {
+      if (!keep.has(asset.id)) await deps.assets.discard(asset);
+    }
+  }
+
+  /** A worker that has lost its job takes back what it made of it since. */
+  async function withdraw({ job }: Errand): Promise<void> {
+    for (const { id, job_id: maker } of job.outputs) {
+      const row = maker === job.id ? await ledger.assets.get(id) : undefined;
+      if (row) await deps.assets.discard(row);
+    }
+  }
+
+  async function record(id: string, patch: EndPatch): Promise<void> {
+    await ledger.jobs.update(id, patch);
+    await runs.leave(id);
+  }
+
+  /** First for all processes at once, then in the ledger; who dies in between leaves it to the next. */
+  async function finish(held: Held, job: LiveJob, end: FinalEnd): Promise<void> {
+    const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+    const patch = toPatch(final);
+    const heard = await runs.end(held, patch);
+    if (heard === 'cancel') return await finish(held, job, { status: 'canceled' });
+    if (heard === 'stale') return;
+    await record(job.id, patch);
+    await deps.holds.extend(final);
+    await discard(job.id, new Set(job.outputs.map((output) => output.id)));
+  }
+
+  async function work(errand: Errand): Promise<'over' | 'interrupted'> {
+    const { job, held, publisher } = errand;
+    const desk = chooseDesk(desks, job.user);
+    if (!desk) throw new Error('a job was taken although all workers are busy');
+    desk.job = job;
+    try {
+      await discard(job.id, new Set());
+      const end = await runOnWorker(job, desk.slot, deps.runner).catch((cause: unknown) => {
+        deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
+        return BROKEN;
+      });
+      errand.isEnding = true;
+      await publisher.drain();
+      if (errand.isLost) {
+        await withdraw(errand);
+        return 'over';
+      }
+      if (end.status !== 'interrupted') {
+        await finish(held, job, end);
+        return 'over';
+      }
+      const heard = await runs.handBack(held, job.order);
+      return heard === 'ok' ? 'interrupted' : 'over';
+    } finally {
+      desk.job = undefined;
+      desk.lastUser = job.user;
+    }
+  }
+
+  async function start(row: JobRow): Promise<'over' | 'interrupted'> {
+    const { id } = row;
+    const claim = await runs.claim(id, clock());
+    if (claim.kind === 'ended') {
+      await record(id, claim.patch);
+      return 'over';
+    }
+    const held = { id, fence: claim.fence };
+    if (claim.kind !== 'run') {
+      await discard(id, new Set());
+      await finish(held, requeue(row), claim.kind === 'cancel' ? CANCELED : lost(claim.attempts));
+      return 'over';
+    }
+    const errand = createErrand(row, claim);
+    errands.set(id, errand);
+    try {
+      return await work(errand);
+    } finally {
+      errands.delete(id);
+    }
+  }
+
+  return {
+    async run(id) {
+      const row = await ledger.jobs.get(id);
+      if (!row || IS_TERMINAL[row.status as JobStatus]) return 'over';
+      return await start(row);
+    },
+    cancel: (id) => withErrand(id, cancel),
+    lose: (id) => withErrand(id, lose),
+    ids: () => [...errands.keys()],
+    held: (id) => errands.get(id)?.held,
+    interruptAll() {
+      for (const errand of errands.values()) stop(errand, 'shutdown');
+    },
+  };
+
+  function withErrand(id: string, act: (errand: Errand) => void): void {
+    const errand = errands.get(id);
+    if (errand) act(errand);
+  }
+}
+
+const CANCELED = { status: 'canceled' } as const;
+
+const BROKEN: FinalEnd = {
+  status: 'failed',
+  error: jobError('internal_error', 'the engine failed to run this job', {
+    exceptionType: 'RuntimeError',
+  }),
+};
+
+function lost(attempts: number): FinalEnd {
+  const message = `the server died ${attempts} times while running this job`;
+  const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
+  return { status: 'failed', error };
+}

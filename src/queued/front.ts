@@ -1,0 +1,97 @@
+import { ok, type JobApi } from '../wire/jobs.ts';
+import type { JobStatus } from '../wire/v2.ts';
+import { IS_TERMINAL } from '../wire/v2.ts';
+import { type LiveJob, requeue, showJob, toPatch } from '../engine/live.ts';
+import { notFound } from '../engine/job-reader.ts';
+import { ended } from '../engine/registry.ts';
+import { type SubmitDeps, acceptJob } from '../engine/submit.ts';
+import type { JobRow, Ledger } from '../ledger/ledger.ts';
+import type { Mirrors } from './mirrors.ts';
+import { type ReaderDeps, createQueuedReader } from './reader.ts';
+import type { Runs } from './runs.ts';
+import type { Tickets } from './tickets.ts';
+
+export type FrontDeps = Omit<SubmitDeps, 'reserve' | 'lastPlace'> &
+  ReaderDeps & {
+    readonly ledger: Ledger;
+    readonly runs: Runs;
+    readonly mirrors: Mirrors;
+    readonly tickets: Tickets;
+    readonly maxQueued: number;
+  };
+
+type JobHalf = Pick<
+  JobApi,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
+
+/** Takes jobs and tells of them; whoever takes them from the queue runs them. */
+export function createFront(deps: FrontDeps): JobHalf {
+  const { ledger, runs, tickets, mirrors, clock } = deps;
+  const reader = createQueuedReader(deps);
+  const accept = { ...deps, reserve: createReserve(deps), lastPlace: runs.lastPlace };
+
+  async function enqueue(job: LiveJob): Promise<void> {
+    await mirrors.prepare(job.user, job.id);
+    await runs.enter(job);
+    await tickets.add([job]);
+  }
+
+  /** Only a job nobody runs can be ended here; whoever had it before is not heard any more. */
+  async function endWaiting(row: JobRow): Promise<void> {
+    const claim = await runs.seize(row.id);
+    if (claim.kind === 'ended') return;
+    const job = requeue(row);
+    const at = {
+      end: { status: 'canceled' },
+      atMs: clock(),
+      retentionMs: deps.retentionMs,
+    } as const;
+    const patch = toPatch(ended(job, at));
+    if ((await runs.end({ id: row.id, fence: claim.fence }, patch)) !== 'ok') return;
+    await ledger.jobs.update(row.id, patch);
+    await runs.leave(row.id);
+  }
+
+  return {
+    ...reader,
+    async submit(caller, request) {
+      const accepted = await acceptJob(caller, request, accept);
+      if (!accepted.ok) return accepted;
+      const job = accepted.value;
+      await enqueue(job);
+      const position = await runs.position(job.id);
+      return ok({ ...showJob({ ...job, position }, clock()), x_workflow: job.workflow });
+    },
+    async recover(caller, { metadata }) {
+      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
+      return page.ok ? ok({ job: page.value.jobs[0] ?? null, isCertain: true }) : page;
+    },
+    async cancel(caller, jobId) {
+      const row = await ledger.jobs.get(jobId);
+      if (row?.user !== caller.user) return notFound();
+      const isOver = IS_TERMINAL[row.status as JobStatus];
+      if (!isOver && (await runs.askCancel(jobId)) && (await tickets.remove(jobId))) {
+        await endWaiting(row);
+      }
+      return await reader.get(caller, jobId);
+    },
+  };
+}
+
+/** Places are counted where the queue is; what other processes accept at this very moment is not known here. */
+function createReserve({ runs, maxQueued }: FrontDeps): SubmitDeps['reserve'] {
+  let reserved = 0;
+  return async () => {
+    reserved++;
+    const release = (): void => void reserved--;
+    try {
+      if ((await runs.waiting()) + reserved <= maxQueued) return { release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    return undefined;
+  };
+}

@@ -1,0 +1,33 @@
+/** What the processes of one Redis share, by name. */
+export type Keys = ReturnType<typeof createKeys>;
+
+export function createKeys(prefix: string) {
+  const of = (id: string): string => `${prefix}job:${id}`;
+  return {
+    /** How a job that is not over stands, as a hash. */
+    run: (id: string): string => of(id),
+    /** What it told, as a stream. */
+    events: (id: string): string => `${of(id)}:events`,
+    /** Its latest preview. */
+    preview: (id: string): string => `${of(id)}:preview`,
+    /** Where its events are published. */
+    channel: (id: string): string => `${of(id)}:live`,
+    /** Where is published that the queue moved, or that a job shall stop. */
+    bus: `${prefix}queue:bus`,
+    /** Waiting jobs in the order they will run in. */
+    waiting: `${prefix}queue:waiting`,
+    /** Jobs that ever entered the queue. */
+    entered: `${prefix}queue:entered`,
+    /** The highest `order` that ever entered it. */
+    highest: `${prefix}queue:highest`,
+    /** Held by the one process that clears up. */
+    upkeep: `${prefix}queue:upkeep`,
+    orphans: `${prefix}queue:orphans`,
+    counter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
+    name: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
+    /** Bytes that have just come to their place and may not be recorded yet. */
+    adopted: (hash: string): string => `${prefix}blob:${hash}`,
+    /** Before the keys of the queue's library. */
+    library: `${prefix}bull`,
+  };
+}

@@ -1,0 +1,77 @@
+import { createFeed, type Feed } from '../engine/events.ts';
+import type { LiveJob } from '../engine/live.ts';
+import type { JobEvent } from '../wire/jobs.ts';
+import { encodeEvent, encodePreview } from './codec.ts';
+import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts';
+
+/** Events that go out in one script. */
+const BATCH = 200;
+
+/** The feed of a job that others listen to. */
+export type Publisher = {
+  readonly feed: Feed;
+  /** Resolves when everything told so far has arrived, or is in vain. */
+  drain(): Promise<void>;
+};
+
+export type PublisherDeps = {
+  readonly runs: Pick<Runs, 'append'>;
+  readonly held: Held;
+  readonly job: () => LiveJob;
+  /** Told after every batch. */
+  onHeard(heard: Heard): void;
+  onError(error: unknown): void;
+};
+
+/** Tells in order and gathers meanwhile: while Redis is away all events wait, and one preview. */
+export function createPublisher(deps: PublisherDeps): Publisher {
+  const feed = createFeed({ status: 'running' });
+  const waiting: Item[] = [];
+  const changed = new Set<string>();
+  let told = 0;
+  let isOver = false;
+  let sending: Promise<void> | undefined;
+
+  async function send(): Promise<void> {
+    // Whatever is said in the same turn goes along.
+    await null;
+    while (waiting.length > 0 && !isOver) {
+      const items = waiting.splice(0, BATCH);
+      const fields = fieldsOf(deps.job(), changed);
+      changed.clear();
+      const heard = await deps.runs.append(deps.held, items, fields);
+      isOver = heard === 'stale';
+      deps.onHeard(heard);
+    }
+  }
+
+  function emit(event: JobEvent): void {
+    feed.emit(event);
+    if (isOver) return;
+    if (event.event === 'preview') {
+      dropPreview(waiting);
+      waiting.push({ kind: 'p', bytes: encodePreview(event) });
+    } else {
+      waiting.push({ kind: 'e', n: ++told, text: encodeEvent(event) });
+      changed.add(event.event);
+    }
+    sending ??= send()
+      .catch((error: unknown) => {
+        isOver = true;
+        deps.onError(error);
+      })
+      .finally(() => (sending = undefined));
+  }
+
+  return {
+    feed: { ...feed, emit },
+    async drain() {
+      while (sending) await sending;
+    },
+  };
+}
+
+function dropPreview(waiting: Item[]): void {
+  const index = waiting.findIndex(({ kind }) => kind === 'p');
+  if (index >= 0) waiting.splice(index, 1);
+}

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import type { LiveJob } from '../engine/live.ts';
+import { MAX_ATTEMPTS } from '../engine/recover.ts';
+import type { JobRow } from '../ledger/ledger.ts';
+import type { Redis } from '../redis.ts';
+import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import type { JobStatus } from '../wire/v2.ts';
+import { encodeEvent } from './codec.ts';
+import type { Keys } from './keys.ts';
+import { priorityOf, scoreOf } from './priority.ts';
+import { APPEND, ASK_CANCEL, CLAIM, END, ENTER, HAND_BACK, runScript } from './scripts.ts';
+
+/** Entries a job's stream keeps: far more than a listener can be behind. */
+const MAX_ENTRIES = 10_000;
+const PREVIEW_LIFE_MS = 60_000;
+/** How long those who listen can still read how a job ended. */
+const AFTERLIFE_MS = 5 * 60_000;
+
+/** What may be done with a job that was taken; what is said under an older fence is not heard. */
+export type Claim =
+  | { readonly kind: 'run'; readonly fence: number; readonly attempts: number }
+  | { readonly kind: 'cancel'; readonly fence: number }
+  | { readonly kind: 'lost'; readonly fence: number; readonly attempts: number }
+  | { readonly kind: 'ended'; readonly patch: EndPatch };
+
+/** What the end of a job changes in its row. */
+export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
+
+/** `stale`: somebody else has the job; `cancel`: it has been asked to stop. */
+export type Heard = 'ok' | 'cancel' | 'stale';
+
+/** The name of a taken job. */
+export type Held = { readonly id: string; readonly fence: number };
+
+/** One thing a job tells: text is in the stream under its number, a preview only passes by. */
+export type Item =
+  | { readonly kind: 'e'; readonly n: number; readonly text: string }
+  | { readonly kind: 'p'; readonly bytes: Buffer };
+
+/** How a job that is not over stands beyond its row. */
+export type RunState = Partial<
+  Pick<LiveJob, 'status' | 'startedAtMs' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>
+> & {
+  readonly position: number | null;
+  readonly isCancelAsked: boolean;
+  readonly end: EndPatch | undefined;
+};
+
+/** Jobs that are not over, as all processes see them; every change is one script. */
+export type Runs = ReturnType<typeof createRuns>;
+
+export function createRuns({ redis, keys }: { readonly redis: Redis; readonly keys: Keys }) {
+  const ask = (script: string, id: string, more: string[], args: (string | number | Buffer)[]) =>
+    runScript(redis, script, { keys: [keys.run(id), ...more], args });
+
+  return {
+    async enter({ id, order }: { readonly id: string; readonly order: number }): Promise<void> {
+      const { waiting, entered, highest, bus } = keys;
+      await ask(ENTER, id, [waiting, entered, highest], [id, priorityOf(order), order, bus]);
+    },
+    waiting: () => redis.zcard(keys.waiting),
+    async lastPlace(): Promise<number> {
+      const highest = await redis.get(keys.highest);
+      return highest === null ? 0 : Math.floor(Number(highest)) + 1;
+    },
+    async claim(id: string, nowMs: number): Promise<Claim> {
+      const args = [id, nowMs, MAX_ATTEMPTS, keys.bus, randomUUID()];
+      return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
+    },
+    /** Takes a job from whoever may have it, only to end it. */
+    async seize(id: string): Promise<Claim> {
+      const args = [id, 0, '', keys.bus, randomUUID()];
+      return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
+    },
+    async append(
+      { id, fence }: Held,
+      items: readonly Item[],
+      fields: Readonly<Record<string, string>>,
+    ): Promise<Heard> {
+      const pairs = Object.entries(fields);
+      const head = [fence, keys.channel(id), MAX_ENTRIES, PREVIEW_LIFE_MS, pairs.length];
+      const args = items.flatMap((item): (string | number | Buffer)[] =>
+        item.kind === 'p' ? ['p', 0, item.bytes] : ['e', item.n, item.text],
+      );
+      const more = [keys.events(id), keys.preview(id)];
+      return (await ask(APPEND, id, more, [...head, ...pairs.flat(), ...args])) as Heard;
+    },
+    async end({ id, fence }: Held, patch: EndPatch & { readonly status: string }): Promise<Heard> {
+      const { status } = patch;
+      const word = statusText(status as JobStatus, null);
+      const { bus, waiting } = keys;
+      const args = [fence, keys.channel(id), id, status, JSON.stringify(patch), word, bus];
+      return (await ask(END, id, [keys.events(id), waiting], args)) as Heard;
+    },
+    async handBack({ id, fence }: Held, order: number): Promise<Heard> {
+      const score = scoreOf(priorityOf(order));
+      const word = statusText('queued', 0);
+      const args = [fence, keys.channel(id), id, score, word, keys.bus];
+      return (await ask(HAND_BACK, id, [keys.events(id), keys.waiting], args)) as Heard;
+    },
+    askCancel: async (id: string): Promise<boolean> =>
+      (await ask(ASK_CANCEL, id, [], [keys.bus, id])) === 'ok',
+    isCancelAsked: async (id: string): Promise<boolean> =>
+      (await redis.hexists(keys.run(id), 'cancel')) === 1,
+    holds: async ({ id, fence }: Held): Promise<boolean> => {
+      const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
+      return Number(current) === fence && end === null;
+    },
+    /** Its end is in the ledger: what is here soon goes. */
+    async leave(id: string): Promise<void> {
+      const all = [keys.run(id), keys.events(id), keys.preview(id)];
+      await Promise.all(all.map((key) => redis.pexpire(key, AFTERLIFE_MS)));
+    },
+    /** States in the order of the ids; jobs that are not known here have none. */
+    read: (ids: readonly string[]): Promise<readonly (RunState | undefined)[]> =>
+      Promise.all(ids.map((id) => readRun(redis, keys, id))),
+    async position(id: string): Promise<number | null> {
+      return await redis.zrank(keys.waiting, id);
+    },
+  };
+}
+
+async function readRun(redis: Redis, keys: Keys, id: string): Promise<RunState | undefined> {
+  const [fields, position] = await Promise.all([
+    redis.hgetall(keys.run(id)),
+    redis.zrank(keys.waiting, id),
+  ]);
+  if (fields['fence'] === undefined) return undefined;
+  const { status, startedAtMs, progress, outputs, ui, cached, cancel, end } = fields;
+  const isStopping = cancel !== undefined && status === 'running';
+  return {
+    position,
+    isCancelAsked: cancel !== undefined,
+    end: end === undefined ? undefined : (JSON.parse(end) as EndPatch),
+    status: isStopping ? 'canceling' : ((status ?? 'queued') as JobStatus),
+    startedAtMs: startedAtMs === undefined ? null : Number(startedAtMs),
+    ...(progress !== undefined && { progress: read(progress) }),
+    ...(outputs !== undefined && { outputs: read(outputs) }),
+    ...(ui !== undefined && { ui: read(ui) }),
+    ...(cached !== undefined && { cachedNodes: read(cached) }),
+  } as RunState;
+}
+
+/** What of a job changes with its events, as fields of its hash. */
+export function fieldsOf(
+  job: Pick<LiveJob, 'status' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>,
+  changed: ReadonlySet<string>,
+): Readonly<Record<string, string>> {
+  const write = (value: unknown): string => stringifyJson(value as Json);
+  return {
+    ...(changed.has('status') && { status: job.status, cached: write(job.cachedNodes) }),
+    ...(changed.has('progress') && { progress: write(job.progress) }),
+    ...(changed.has('output') && { outputs: write(job.outputs) }),
+    ...(changed.has('x_node') && { ui: write(job.ui) }),
+  };
+}
+
+function toClaim([kind, first, second]: readonly [string, ...unknown[]]): Claim {
+  if (kind === 'ended') return { kind, patch: JSON.parse(String(first)) as EndPatch };
+  const fence = Number(first);
+  if (kind === 'cancel') return { kind, fence };
+  return { kind: kind === 'lost' ? 'lost' : 'run', fence, attempts: Number(second ?? 0) };
+}
+
+function statusText(status: JobStatus, position: number | null): string {
+  return encodeEvent({ event: 'status', data: { status, queue_position: position } });
+}
+
+function read(text: string): unknown {
+  return parseJson(text);
+}

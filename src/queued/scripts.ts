@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto';
+import type { Redis } from '../redis.ts';
+
+type Arg = string | number | Buffer;
+
+/** Runs a script by its hash; Redis forgets scripts when it restarts. */
+export async function runScript(
+  redis: Redis,
+  script: string,
+  { keys, args }: { readonly keys: readonly string[]; readonly args: readonly Arg[] },
+): Promise<unknown> {
+  const sha = createHash('sha1').update(script).digest('hex');
+  try {
+    return await redis.evalsha(sha, keys.length, ...keys, ...args);
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    return await redis.eval(script, keys.length, ...keys, ...args);
+  }
+}
+
+/** A job comes to wait. KEYS run, waiting, entered, highest. ARGV id, priority, order, bus. */
+export const ENTER = `
+if redis.call('HSETNX', KEYS[1], 'fence', 0) == 1 then
+  redis.call('HSET', KEYS[1], 'status', 'queued')
+end
+local arrival = redis.call('INCR', KEYS[3]) % 4294967296
+redis.call('ZADD', KEYS[2], ARGV[2] * 4294967296 + arrival, ARGV[1])
+local highest = redis.call('GET', KEYS[4])
+if not highest or tonumber(ARGV[3]) > tonumber(highest) then
+  redis.call('SET', KEYS[4], ARGV[3])
+end
+redis.call('PUBLISH', ARGV[4], 'moved')
+return 1`;
+
+/**
+ * A worker takes a job: whatever an earlier one still says has a fence that is over.
+ * A command whose answer was lost with the connection is sent again: a claim counts once.
+ * KEYS run, waiting. ARGV id, now, most attempts (none: only to end it), bus,
+ * name of this claim.
+ */
+export const CLAIM = `
+local finish = redis.call('HGET', KEYS[1], 'end')
+if finish then return {'ended', finish} end
+if redis.call('HGET', KEYS[1], 'claim') == ARGV[5] then
+  redis.call('HINCRBY', KEYS[1], 'attempts', -1)
+end
+redis.call('HSET', KEYS[1], 'claim', ARGV[5])
+local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
+redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+redis.call('HSET', KEYS[1], 'told', 0)
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('PUBLISH', ARGV[4], 'moved')
+if ARGV[3] == '' then return {'run', fence} end
+if redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then return {'cancel', fence} end
+local attempts = redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+if attempts > tonumber(ARGV[3]) then return {'lost', fence, attempts - 1} end
+redis.call('HSET', KEYS[1], 'status', 'running', 'startedAtMs', ARGV[2])
+return {'run', fence, attempts}`;
+
+/**
+ * What a running job tells, once and in order. KEYS run, events, preview. ARGV fence, channel,
+ * most entries, life of a preview, number of fields, fields and values, then (kind, n, text) each.
+ */
+export const APPEND = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+local told = tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
+  redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+for item = at, #ARGV, 3 do
+  local n = tonumber(ARGV[item + 1])
+  if ARGV[item] == 'p' then
+    redis.call('SET', KEYS[3], ARGV[item + 2], 'PX', ARGV[4])
+    redis.call('PUBLISH', ARGV[2], 'p' .. ARGV[item + 2])
+  elseif n > told then
+    local id = ARGV[1] .. '-' .. n
+    redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], id, 'e', ARGV[item + 2])
+    redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[item + 2])
+    told = n
+  end
+end
+redis.call('HSET', KEYS[1], 'told', told)
+return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
+
+/**
+ * The end of a job, decided once. KEYS run, events, waiting. ARGV fence, channel, id, status,
+ * end, last word, bus.
+ */
+export const END = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
+if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
+  return 'cancel'
+end
+redis.call('HSET', KEYS[1], 'end', ARGV[5], 'status', ARGV[4])
+local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
+redis.call('XADD', KEYS[2], id, 'e', ARGV[6])
+redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[6])
+redis.call('ZREM', KEYS[3], ARGV[3])
+redis.call('PUBLISH', ARGV[7], 'moved')
+return 'ok'`;
+
+/**
+ * A worker that closes gives its job back, as if it had never had it.
+ * KEYS run, events, waiting. ARGV fence, channel, id, score, word, bus.
+ */
+export const HAND_BACK = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
+redis.call('XADD', KEYS[2], id, 'e', ARGV[5])
+redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[5])
+redis.call('HINCRBY', KEYS[1], 'fence', 1)
+redis.call('HINCRBY', KEYS[1], 'attempts', -1)
+redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+redis.call('HSET', KEYS[1], 'status', 'queued')
+redis.call('ZADD', KEYS[3], ARGV[4], ARGV[3])
+redis.call('PUBLISH', ARGV[6], 'moved')
+return 'ok'`;
+
+/** Somebody wants a job to end. KEYS run. ARGV bus, id. */
+export const ASK_CANCEL = `
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ended' end
+redis.call('HSET', KEYS[1], 'cancel', 1)
+redis.call('PUBLISH', ARGV[1], 'cancel ' .. ARGV[2])
+return 'ok'`;
+
+/** A counter above the floor that nobody was promised before. KEYS counter. ARGV floor, life. */
+export const PROMISE = `
+local last = tonumber(redis.call('GET', KEYS[1]) or 0)
+local next = math.max(last, tonumber(ARGV[1])) + 1
+redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
+return next`;
+
+/** Gives a lock back that is still one's own. KEYS lock. ARGV holder. */
+export const UNLOCK = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`;

@@ -1,0 +1,48 @@
+import { Queue } from 'bullmq';
+import type { Redis } from '../redis.ts';
+import type { Logger } from '../telemetry.ts';
+import type { Keys } from './keys.ts';
+import { priorityOf } from './priority.ts';
+
+/** The queue's name in the library's keys. */
+export const QUEUE = 'jobs';
+/** The library's own log, which nobody reads. */
+const MAX_LOGGED = 100;
+
+type Ticketed = { readonly id: string; readonly order: number };
+
+/** Places in the queue that workers take jobs from; a ticket holds nothing but the job's id. */
+export type Tickets = {
+  /** Does nothing for a job that has one. */
+  add(jobs: readonly Ticketed[]): Promise<void>;
+  /** Whether it could be taken out: not when a worker has the job. */
+  remove(id: string): Promise<boolean>;
+  close(): Promise<void>;
+};
+
+export function createTickets(deps: {
+  readonly redis: Redis;
+  readonly keys: Keys;
+  readonly log: Logger;
+}): Tickets {
+  const queue = new Queue(QUEUE, {
+    connection: deps.redis,
+    prefix: deps.keys.library,
+    streams: { events: { maxLen: MAX_LOGGED } },
+    defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
+  });
+  queue.on('error', (error) => deps.log.debug({ err: error }, 'the queue reports an error'));
+  return {
+    async add(jobs) {
+      await queue.addBulk(
+        jobs.map(({ id, order }) => ({
+          name: 'job',
+          data: {},
+          opts: { jobId: id, priority: priorityOf(order) },
+        })),
+      );
+    },
+    remove: async (id) => (await queue.remove(id)) === 1,
+    close: () => queue.close(),
+  };
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { type Keeper, createKeeper } from '../engine/keeper.ts';
+import { sweep } from '../engine/retention.ts';
+import type { Stores } from '../engine/stores.ts';
+import type { JobRow, Ledger } from '../ledger/ledger.ts';
+import type { Redis } from '../redis.ts';
+import type { Logger } from '../telemetry.ts';
+import { isJsonObject, parseJson } from '../wire/json.ts';
+import type { SharedBlobs } from './files.ts';
+import type { Keys } from './keys.ts';
+import { UNLOCK, runScript } from './scripts.ts';
+import type { Tickets } from './tickets.ts';
+
+const LOCK_MS = 5 * 60_000;
+const ORPHANS_EVERY_MS = 60 * 60_000;
+/** Whoever uses a job's files that are about to go has that long to extend their life. */
+const MERCY_MS = 60_000;
+
+export type UpkeepDeps = {
+  readonly redis: Redis;
+  readonly keys: Keys;
+  readonly ledger: Ledger;
+  readonly stores: Stores;
+  readonly blobs: SharedBlobs;
+  readonly tickets: Tickets;
+  readonly assetBudgetBytes: number;
+  readonly sweepIntervalMs: number;
+  readonly clock: () => number;
+  readonly log: Logger;
+};
+
+/** Clears up for all processes, in one of them at a time. */
+export function createUpkeep(deps: UpkeepDeps): Keeper {
+  const { redis, keys, ledger, tickets, blobs, stores, clock } = deps;
+
+  /** A process that died between the ledger and the queue left a job without a ticket. */
+  async function reissue(rows: readonly JobRow[]): Promise<void> {
+    if (rows.length > 0) await tickets.add(rows);
+  }
+
+  async function clearUp(): Promise<void> {
+    const rows = await ledger.jobs.unfinished();
+    await reissue(rows);
+    const ids = new Set(rows.map(({ id }) => id));
+    const read = new Set(rows.flatMap(readsOf));
+    await sweep({
+      ...stores,
+      ledger,
+      assetBudgetBytes: deps.assetBudgetBytes,
+      clock: () => clock() - MERCY_MS,
+      isRead: (id) => read.has(id),
+      isLive: (id) => ids.has(id),
+    });
+    await blobs.settle();
+    const isTime = await redis.set(keys.orphans, '1', 'PX', ORPHANS_EVERY_MS, 'NX');
+    if (isTime === 'OK') await blobs.removeOrphans();
+  }
+
+  async function chore(): Promise<void> {
+    const holder = randomUUID();
+    if ((await redis.set(keys.upkeep, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
+    try {
+      await clearUp();
+    } finally {
+      await runScript(redis, UNLOCK, { keys: [keys.upkeep], args: [holder] });
+    }
+  }
+
+  return createKeeper(chore, { log: deps.log, everyMs: deps.sweepIntervalMs });
+}
+
+/** Files the jobs that are not over are still to read. */
+export function readsOf(row: JobRow): readonly string[] {
+  const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
+  const reads = isJsonObject(extras) ? extras['reads'] : [];
+  return Array.isArray(reads) ? (reads as readonly string[]) : [];
+}

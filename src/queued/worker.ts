@@ -1,0 +1,93 @@
+import { type Job as Ticket, WaitingError, Worker } from 'bullmq';
+import type { Redis } from '../redis.ts';
+import type { Logger } from '../telemetry.ts';
+import type { Bus } from './bus.ts';
+import type { Errands } from './errand.ts';
+import type { Keys } from './keys.ts';
+import type { Runs } from './runs.ts';
+import { QUEUE } from './tickets.ts';
+
+/** How soon a dead worker's jobs are taken up by others. */
+export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
+
+export const TAKEOVER: TakeoverTimes = { lockMs: 10_000, checkMs: 5000 };
+
+/** A job handed back rings no bell: idle workers look for themselves that often. */
+const IDLE_LOOK_S = 1;
+const AFTER_TROUBLE_MS = 1000;
+
+export type QueueWorkerDeps = {
+  readonly redis: Redis;
+  readonly keys: Keys;
+  readonly bus: Bus;
+  readonly runs: Pick<Runs, 'isCancelAsked'>;
+  readonly errands: Errands;
+  readonly concurrency: number;
+  readonly takeover: TakeoverTimes;
+  readonly log: Logger;
+};
+
+/** Takes jobs from the queue as long as there is room for them. */
+export type QueueWorker = { start(): void; close(): Promise<void> };
+
+export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
+  const { errands, runs, bus, log, takeover } = deps;
+  let isClosing = false;
+
+  async function take(ticket: Ticket, token?: string): Promise<void> {
+    const id = ticket.id ?? '';
+    const outcome = isClosing ? 'interrupted' : await errands.run(id);
+    if (outcome === 'over') return;
+    await ticket.moveToWait(token);
+    throw new WaitingError();
+  }
+
+  const worker = new Worker(QUEUE, take, {
+    connection: deps.redis,
+    prefix: deps.keys.library,
+    autorun: false,
+    concurrency: deps.concurrency,
+    lockDuration: takeover.lockMs,
+    stalledInterval: takeover.checkMs,
+    // How often a job is tried is counted where clean stops do not count.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    drainDelay: IDLE_LOOK_S,
+    runRetryDelay: AFTER_TROUBLE_MS,
+  });
+  worker.on('error', (error) => log.warn({ reason: error.message }, 'the job queue is in trouble'));
+  worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => errands.lose(id)));
+
+  function lookForCancels(): void {
+    for (const id of errands.ids()) {
+      runs.isCancelAsked(id).then(
+        (isAsked) => isAsked && errands.cancel(id),
+        (error: unknown) => log.warn({ err: error, job: id }, 'a cancel could not be looked for'),
+      );
+    }
+  }
+
+  function hear(message: Buffer): void {
+    const [word, id = ''] = message.toString().split(' ');
+    if (word === 'cancel') errands.cancel(id);
+  }
+
+  return {
+    start() {
+      bus.onGap(lookForCancels);
+      bus
+        .listen(deps.keys.bus, hear)
+        // What was asked for in between.
+        .then(lookForCancels)
+        .catch((error: unknown) => log.error({ err: error }, 'cancels cannot be heard'));
+      worker.run().catch((error: unknown) => {
+        if (!isClosing) log.fatal({ err: error }, 'the worker has stopped');
+      });
+    },
+    async close() {
+      isClosing = true;
+      const closed = worker.close();
+      errands.interruptAll();
+      await closed;
+    },
+  };
+}

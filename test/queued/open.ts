@@ -1,0 +1,71 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { Engine } from '../../src/engine/engine.ts';
+import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
+import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { createQueuedEngine } from '../../src/queued/engine.ts';
+import type { TakeoverTimes } from '../../src/queued/worker.ts';
+import { openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { tempDir } from '../engine/open.ts';
+import { ALL_NODES } from '../engine/tiny-nodes.mjs';
+import { type RedisServer, startRedis } from '../support/redis.ts';
+
+/** A Redis for all tests of a file. */
+export function useRedis(): () => RedisServer {
+  let redis: RedisServer | undefined;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(async () => await redis?.dispose());
+  return () => {
+    if (!redis) throw new Error('there is no Redis yet');
+    return redis;
+  };
+}
+
+/** What the engines of one test share. */
+export type World = {
+  readonly url: string;
+  readonly prefix: string;
+  readonly dataDir: string;
+  readonly ledger: Ledger;
+};
+
+export async function openWorld(redis: RedisServer): Promise<World> {
+  const dataDir = await tempDir();
+  const ledger = openSqliteLedger({ path: path.join(dataDir, 'holdover.db') });
+  onTestFinished(() => ledger.close());
+  return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir, ledger };
+}
+
+let engines = 0;
+
+/** An engine over the tiny node library, as a process of its own would have it. */
+export async function startQueued(
+  world: World,
+  options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
+): Promise<Engine> {
+  const log = silentLogger();
+  const links = openRedis(world.url, { log });
+  const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
+  await mkdir(spoolDir, { recursive: true });
+  const engine = await createQueuedEngine({
+    ...world,
+    links: { ...links, prefix: world.prefix },
+    spoolDir,
+    nodes: ALL_NODES,
+    nodesModule: new URL('../engine/tiny-nodes.mjs', import.meta.url).href,
+    log,
+    ...(options.takeover && { takeover: options.takeover }),
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+  });
+  engine.start();
+  onTestFinished(async () => {
+    await engine.close();
+    await links.close();
+  });
+  return engine;
+}
