@@ -29,7 +29,7 @@ type JobHalf = Pick<
 export function createFront(deps: FrontDeps): JobHalf {
   const { ledger, runs, tickets, mirrors, clock } = deps;
   const reader = createQueuedReader(deps);
-  const accept = { ...deps, reserve: createReserve(deps), lastPlace: runs.lastPlace };
+  const accept = { ...deps, reserve: createReserve(deps), lastPlace: () => runs.lastPlace() };
 
   async function enqueue(job: LiveJob): Promise<void> {
     await mirrors.prepare(job.user, job.id);

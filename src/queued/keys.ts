@@ -2,7 +2,7 @@
 export type Keys = ReturnType<typeof createKeys>;
 
 export function createKeys(prefix: string) {
-  const of = (id: string): string => `${prefix}job:${id}`;
+  const of = (id: string): string => `${prefix}run:${id}`;
   return {
     /** How a job that is not over stands, as a hash. */
     run: (id: string): string => of(id),
@@ -26,7 +26,7 @@ export function createKeys(prefix: string) {
     counter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
     name: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
     /** Bytes that have just come to their place and may not be recorded yet. */
-    adopted: (hash: string): string => `${prefix}blob:${hash}`,
+    adopted: (hash: string): string => `${prefix}adopted:${hash}`,
     /** Before the keys of the queue's library. */
     library: `${prefix}bull`,
   };

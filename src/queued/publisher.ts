@@ -34,7 +34,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 
   async function send(): Promise<void> {
     // Whatever is said in the same turn goes along.
-    await null;
+    await Promise.resolve();
     while (waiting.length > 0 && !isOver) {
       const items = waiting.splice(0, BATCH);
       const fields = fieldsOf(deps.job(), changed);

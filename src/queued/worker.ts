@@ -34,10 +34,20 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
   const { errands, runs, bus, log, takeover } = deps;
   let isClosing = false;
 
+  /** A job whose keeping failed is tried again, as often as one whose worker died. */
+  async function outcomeOf(id: string): Promise<'over' | 'interrupted'> {
+    if (isClosing) return 'interrupted';
+    try {
+      return await errands.run(id);
+    } catch (error) {
+      log.error({ err: error, job: id }, 'a job could not be looked after');
+      return 'interrupted';
+    }
+  }
+
   async function take(ticket: Ticket, token?: string): Promise<void> {
     const id = ticket.id ?? '';
-    const outcome = isClosing ? 'interrupted' : await errands.run(id);
-    if (outcome === 'over') return;
+    if ((await outcomeOf(id)) === 'over') return;
     await ticket.moveToWait(token);
     throw new WaitingError();
   }
