@@ -3,8 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
-import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
-import type { Ledger } from '../../src/ledger/ledger.ts';
+import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { createQueuedEngine } from '../../src/queued/engine.ts';
 import type { TakeoverTimes } from '../../src/queued/worker.ts';
 import { openRedis } from '../../src/redis.ts';
@@ -31,14 +30,11 @@ export type World = {
   readonly url: string;
   readonly prefix: string;
   readonly dataDir: string;
-  readonly ledger: Ledger;
 };
 
 export async function openWorld(redis: RedisServer): Promise<World> {
   const dataDir = await tempDir();
-  const ledger = openSqliteLedger({ path: path.join(dataDir, 'holdover.db') });
-  onTestFinished(() => ledger.close());
-  return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir, ledger };
+  return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir };
 }
 
 let engines = 0;
@@ -49,12 +45,14 @@ export async function startQueued(
   options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
 ): Promise<Engine> {
   const log = silentLogger();
-  const links = openRedis(world.url, { log });
+  const links = { ...openRedis(world.url, { log }), prefix: world.prefix };
+  const ledger = openRedisLedger({ links });
   const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
   await mkdir(spoolDir, { recursive: true });
   const engine = await createQueuedEngine({
     ...world,
-    links: { ...links, prefix: world.prefix },
+    links,
+    ledger,
     spoolDir,
     nodes: ALL_NODES,
     nodesModule: new URL('../engine/tiny-nodes.mjs', import.meta.url).href,
@@ -65,6 +63,7 @@ export async function startQueued(
   engine.start();
   onTestFinished(async () => {
     await engine.close();
+    await ledger.close();
     await links.close();
   });
   return engine;
