@@ -10,7 +10,13 @@ import {
 } from './config/flags.ts';
 import { type SharedPlaces, sharedPlaces } from './config/folders.ts';
 import { frontEndRoot } from './config/front-end.ts';
-import { type LedgerSource, ledgerSource } from './config/ledger.ts';
+import {
+  type LedgerSource,
+  type WorkerLimits,
+  ledgerSource,
+  refuseIdleEngine,
+  workerLimits,
+} from './config/ledger.ts';
 import { type LeavingSettings, leavingSettings } from './config/leaving.ts';
 import { type ModelSettings, modelSettings } from './config/models.ts';
 import { Refused } from './config/refused.ts';
@@ -33,6 +39,7 @@ export type Config = {
   readonly outboxLimit: number;
   readonly dataDir: string;
   readonly ledger: LedgerSource;
+  readonly workerLimits: WorkerLimits;
   readonly maxUploadBytes: number;
   /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
   readonly corsOrigin: string | undefined;
@@ -123,6 +130,8 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
   refuseBadListen(listen);
   refuseOpenBind(listen, flags);
   if (flags.dataDir === '') throw new Refused("option '--data-dir' needs the name of a folder");
+  const ledger = ledgerSource(flags.ledger);
+  refuseIdleEngine(flags.concurrency, ledger);
   const { enableCorsHeader: cors } = flags;
   if (typeof cors === 'string') refuseBadOrigin(cors);
   return Object.freeze({
@@ -132,7 +141,8 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     objectInfo: objectInfoSource(flags.objectInfo),
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
-    ledger: ledgerSource(flags.ledger),
+    ledger,
+    workerLimits: workerLimits(flags.workerLimits),
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     corsOrigin: cors === true ? '*' : originOf(cors),
     logLevel: flags.logLevel,

@@ -12,6 +12,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
     ['import', async () => (await import('./cli/import.ts')).importCommand],
     ['report', async () => (await import('./cli/report.ts')).reportCommand],
     ['trace', async () => (await import('./cli/trace.ts')).traceCommand],
+    ['worker', async () => (await import('./cli/worker.ts')).workerCommand],
   ]);
 
 const [name = '', ...rest] = process.argv.slice(2);

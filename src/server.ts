@@ -134,6 +134,7 @@ async function openHouse(
     log,
     library,
     ledger,
+    links: store.links,
     dir,
     keylessUser: LOCAL_USER,
     isWatched(user, jobId) {

@@ -1,10 +1,12 @@
 import type { Config, Upstream } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
 import type { DataDir } from './data-dir.ts';
-import { type EngineDeps, createEngine } from './engine/engine.ts';
+import { type Engine, type EngineDeps, createEngine } from './engine/engine.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
 import { type SharedFolders, openDisks, openSharedFolders } from './folders/open.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { QueuedDeps } from './queued/engine.ts';
+import type { RedisLinks } from './redis.ts';
 import type { Logger } from './telemetry.ts';
 import type { RemoteLimits } from './v2/limits.ts';
 import type { Caller, JobApi } from './wire/jobs.ts';
@@ -33,6 +35,8 @@ type Deps = {
   readonly log: Logger;
   readonly library: Library;
   readonly ledger: Ledger;
+  /** To the Redis that other processes share with this one. */
+  readonly links: RedisLinks | undefined;
   readonly dir: DataDir;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
@@ -65,13 +69,16 @@ async function openEmbedded({
   log,
   library,
   ledger,
+  links,
   dir,
   alsoUsed,
 }: Deps & Pick<EngineDeps, 'alsoUsed'>): Promise<Runner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
   const base = { ledger, ...places, log, clock: Date.now, limits, alsoUsed };
-  const engine = await createEngine({ ...library, ...base });
+  const engine = links
+    ? await openQueued({ ...library, ...base, links, takeover: config.workerLimits })
+    : await createEngine({ ...library, ...base });
   return {
     jobs: engine,
     admits: async () => true,
@@ -80,6 +87,12 @@ async function openEmbedded({
     start: () => engine.start(),
     close: () => engine.close(),
   };
+}
+
+/** Whoever is alone need not load it. */
+async function openQueued(deps: QueuedDeps): Promise<Engine> {
+  const { createQueuedEngine } = await import('./queued/engine.ts');
+  return createQueuedEngine(deps);
 }
 
 async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): Promise<Runner> {

@@ -45,6 +45,7 @@ const KNOWS_EVERYONE = new Set([
   'store',
   'upstream',
   'main',
+  'cli',
   'demo',
   'cli',
 ]);

@@ -24,6 +24,7 @@ export type Flags = {
   objectInfo: string;
   dataDir: string;
   ledger: string;
+  workerLimits: string;
   maxUploadSize: number;
   enableCorsHeader?: string | true;
   logLevel: (typeof LOG_LEVELS)[number];
@@ -99,6 +100,9 @@ export const OPTIONS: readonly Option[] = [
     '--ledger <URL>',
     '"sqlite" in the data directory, or redis://… shared by several processes',
   ).default('sqlite'),
+  setting('--worker-limits <JSON>', 'times after which jobs of dead workers are taken up')
+    .default('{}')
+    .hideHelp(),
   setting('--max-upload-size <MB>', 'largest request body')
     .default(100)
     .argParser(decimal({ min: 0.001, max: 1_000_000 })),
@@ -121,9 +125,9 @@ export const OPTIONS: readonly Option[] = [
   )
     .choices(PREVIEW_METHODS)
     .default('auto'),
-  setting('--concurrency <N>', 'jobs the embedded engine runs in parallel')
+  setting('--concurrency <N>', 'jobs the embedded engine runs in parallel; 0: only workers do')
     .default(1)
-    .argParser(integer({ min: 1, max: 64 })),
+    .argParser(integer({ min: 0, max: 64 })),
   setting('--queue-limit <N>', 'jobs that may wait in the embedded engine')
     .default(1000)
     .argParser(integer({ min: 1, max: 1_000_000 })),

@@ -38,3 +38,23 @@ function shown(text: string, url: URL | undefined): string {
   if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
   return text.replace(/^([a-z]+:\/\/)?.*[:@?].*$/is, '$1…');
 }
+
+/** When a worker counts as dead: how long it may be silent, and how often that is looked at. */
+export type WorkerLimits = { readonly lockMs?: number; readonly checkMs?: number };
+
+/** Single times, for tests. */
+export function workerLimits(text: string): WorkerLimits {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as WorkerLimits;
+  } catch {
+    // told below
+  }
+  throw new Refused("option '--worker-limits' must be a JSON object");
+}
+
+/** Without a queue that others can see, nobody would ever run a job. */
+export function refuseIdleEngine(concurrency: number, { kind }: LedgerSource): void {
+  if (concurrency > 0 || kind === 'redis') return;
+  throw new Refused("option '--concurrency' may be 0 only with '--ledger redis://…' and workers");
+}

@@ -3,12 +3,15 @@ import type { Logger } from '../telemetry.ts';
 
 type Hear = (message: Buffer) => void;
 
+const PULSE_MS = 15_000;
+
 /** What is published, for any number of ears in this process, over one connection. */
 export type Bus = {
   /** Resolves once nothing that is published is missed; call the answer to stop. */
   listen(channel: string, hear: Hear): Promise<() => void>;
   /** After the connection was away: something may have been missed. */
   onGap(look: () => void): void;
+  close(): void;
 };
 
 /** Takes a connection of its own over. */
@@ -17,6 +20,8 @@ export function createBus(subscriber: Redis, log: Logger): Bus {
   const gaps = new Set<() => void>();
   let wasReady = false;
 
+  // A connection that owes nothing could be dead for hours.
+  const pulse = setInterval(() => void subscriber.ping().catch(() => {}), PULSE_MS).unref();
   subscriber.on('messageBuffer', (channel: Buffer, message: Buffer) => {
     for (const hear of ears.get(channel.toString()) ?? []) hear(message);
   });
@@ -51,5 +56,6 @@ export function createBus(subscriber: Redis, log: Logger): Bus {
       };
     },
     onGap: (look) => void gaps.add(look),
+    close: () => clearInterval(pulse),
   };
 }

@@ -21,15 +21,44 @@ import { createTickets } from './tickets.ts';
 import { createUpkeep, readsOf } from './upkeep.ts';
 import { type QueueWorker, TAKEOVER, type TakeoverTimes, createQueueWorker } from './worker.ts';
 
-export type QueuedDeps = Omit<EngineDeps, 'clock'> & {
+const SILENCE_MS = 10_000;
+
+export type QueuedDeps = Omit<EngineDeps, 'clock' | 'spoolDir'> & {
   readonly links: RedisLinks;
   /** Where this process, and no other, writes files before they are whole. */
   readonly spoolDir: string;
   readonly clock?: () => number;
-  readonly takeover?: TakeoverTimes;
+  readonly takeover?: Partial<TakeoverTimes>;
 };
 
 type Opened = ReturnType<typeof openShared>;
+
+/** A process that only runs jobs. */
+export type QueuedWorker = { start(): void; close(): Promise<void> };
+
+export function openQueuedWorker(deps: QueuedDeps): QueuedWorker {
+  const shared = openShared(deps);
+  const { worker, upkeep, tickets } = openBackground(deps, shared);
+  return {
+    start() {
+      worker?.start();
+      upkeep.start(async () => {});
+    },
+    async close() {
+      await upkeep.close();
+      await worker?.close();
+      await tickets.close();
+      shared.bus.close();
+    },
+  };
+}
+
+function openBackground(deps: QueuedDeps, shared: Opened) {
+  const { log, limits, ledger } = deps;
+  const tickets = createTickets({ ...shared, log });
+  const upkeep = createUpkeep({ ...limits, ...shared, ledger, tickets, log });
+  return { tickets, upkeep, worker: createWorkerHalf(deps, shared) };
+}
 
 /** The embedded engine in several processes: this one takes jobs, and runs them where `concurrency` is not 0. */
 export async function createQueuedEngine(deps: QueuedDeps): Promise<Engine> {
@@ -37,9 +66,7 @@ export async function createQueuedEngine(deps: QueuedDeps): Promise<Engine> {
   const { log, limits, ledger } = deps;
   const { redis, keys, bus, runs, stores, blobs } = shared;
   const mirrors = createMirrors({ redis, keys, bus, runs, log });
-  const tickets = createTickets({ redis, keys, log });
-  const upkeep = createUpkeep({ ...limits, ...shared, ledger, tickets, log });
-  const worker = createWorkerHalf(deps, shared);
+  const { tickets, upkeep, worker } = openBackground(deps, shared);
   return {
     ...createFront({
       ...shared,
@@ -61,13 +88,15 @@ export async function createQueuedEngine(deps: QueuedDeps): Promise<Engine> {
       await worker?.close();
       mirrors.close();
       await tickets.close();
+      bus.close();
     },
   };
 }
 
 function openShared(deps: QueuedDeps) {
   const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
-  const redis = links.commands;
+  // One that is silent while it owes an answer is given up, and asked again.
+  const redis = links.connect({ socketTimeout: SILENCE_MS });
   const keys = createKeys(links.prefix);
   const blobs = createSharedBlobs({
     redis,
@@ -86,7 +115,7 @@ function openShared(deps: QueuedDeps) {
     retentionMs: limits.retentionMs,
     isRead: async (id) => (await ledger.jobs.unfinished()).some((row) => reads(row, id)),
   });
-  const bus = createBus(links.connect(), log);
+  const bus = createBus(links.connect({ socketTimeout: SILENCE_MS }), log);
   return { redis, keys, bus, blobs, stores, runs: createRuns({ redis, keys }), clock };
 }
 
@@ -97,9 +126,10 @@ function reads(row: JobRow, assetId: string): boolean {
 type Half = QueueWorker | undefined;
 
 function createWorkerHalf(deps: QueuedDeps, shared: Opened): Half {
-  const { ledger, limits, log, spoolDir, nodesModule = libraryUrl() } = deps;
+  const { ledger, limits, log, nodesModule = libraryUrl() } = deps;
   const { stores, runs, clock } = shared;
   if (limits.concurrency === 0) return undefined;
+  const spoolDir = path.resolve(deps.spoolDir);
   const setup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
   const slots = Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup));
   const outputs = fenced(stores, { ledger, runs, held: (id) => errands.held(id) });
@@ -120,7 +150,7 @@ function createWorkerHalf(deps: QueuedDeps, shared: Opened): Half {
     },
   });
   const { concurrency } = limits;
-  const { takeover = TAKEOVER } = deps;
+  const takeover = { ...TAKEOVER, ...deps.takeover };
   const worker = createQueueWorker({ ...shared, errands, concurrency, takeover, log });
   return {
     start() {

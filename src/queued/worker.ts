@@ -14,6 +14,8 @@ export const TAKEOVER: TakeoverTimes = { lockMs: 10_000, checkMs: 5000 };
 
 /** A job handed back rings no bell: idle workers look for themselves that often. */
 const IDLE_LOOK_S = 1;
+/** In case a cancel was not heard. */
+const LOOK_MS = 5000;
 const AFTER_TROUBLE_MS = 1000;
 
 export type QueueWorkerDeps = {
@@ -81,8 +83,10 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
     if (word === 'cancel') errands.cancel(id);
   }
 
+  let timer: NodeJS.Timeout | undefined;
   return {
     start() {
+      timer = setInterval(lookForCancels, LOOK_MS).unref();
       bus.onGap(lookForCancels);
       bus
         .listen(deps.keys.bus, hear)
@@ -95,6 +99,7 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
     },
     async close() {
       isClosing = true;
+      clearInterval(timer);
       const closed = worker.close();
       errands.interruptAll();
       await closed;

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { parseWorker, type WorkerSettings } from '../config/worker.ts';
+import { DEFAULT_LIMITS } from '../engine/limits.ts';
+import { ALL_NODES } from '../nodes/library.ts';
+import { openQueuedWorker } from '../queued/engine.ts';
+import { openStore } from '../store.ts';
+import { createLogger, type Logger } from '../telemetry.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const MEBIBYTE = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** `holdover worker`: takes jobs from the queue until it is told to stop; gives the exit code. */
+export async function workerCommand(argv: readonly string[]): Promise<number> {
+  const parsed = parseWorker(argv);
+  if (parsed.kind === 'exit') {
+    (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
+    return parsed.code;
+  }
+  const log = createLogger({ level: parsed.settings.logLevel });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'uncaught exception');
+    process.exit(1);
+  });
+  try {
+    return await work(parsed.settings, log);
+  } catch (error) {
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    log.debug({ err: error }, 'start failed');
+    return 1;
+  }
+}
+
+async function work(settings: WorkerSettings, log: Logger): Promise<number> {
+  const { source, dataDir, concurrency } = settings;
+  const told = Promise.race(SIGNALS.map((signal) => once(process, signal)));
+  const store = await openStore({ ledger: source, dataDir }, log);
+  const { ledger, dir, links } = store;
+  if (links === undefined) throw new Error('a worker needs a ledger in Redis');
+  const worker = openQueuedWorker({
+    ledger,
+    links,
+    dataDir: dir.root,
+    spoolDir: dir.spool,
+    nodes: ALL_NODES,
+    log,
+    takeover: settings.takeover,
+    limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
+  });
+  worker.start();
+  process.stdout.write('Holdover worker is waiting for jobs\n');
+  log.info({ concurrency, dataDir: dir.root }, 'waiting for jobs');
+  await told;
+  log.info('stopping');
+  // A second signal means now.
+  for (const signal of SIGNALS) process.once(signal, () => process.exit(1));
+  await worker.close();
+  await store.close();
+  return 0;
+}
+
+function limitsOf(settings: WorkerSettings) {
+  return {
+    concurrency: settings.concurrency,
+    jobTimeMs: settings.jobTimeout * 1000,
+    jobMemoryBytes: settings.jobMemory * MEBIBYTE,
+    assetBudgetBytes: settings.diskBudget * MEBIBYTE,
+    retentionMs: settings.retentionDays * DAY_MS,
+  };
+}

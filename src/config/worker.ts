@@ -1,0 +1,73 @@
+import { Command, CommanderError } from 'commander';
+import { type Flags, OPTIONS } from './flags.ts';
+import { type LedgerSource, type WorkerLimits, ledgerSource, workerLimits } from './ledger.ts';
+import { Refused } from './refused.ts';
+
+/** Settings of the server that mean the same to a process that only runs jobs. */
+const WORKER_OPTIONS = [
+  'ledger',
+  'worker-limits',
+  'data-dir',
+  'concurrency',
+  'job-timeout',
+  'job-memory',
+  'disk-budget',
+  'retention-days',
+  'log-level',
+];
+
+type WorkerFlags = Pick<
+  Flags,
+  | 'ledger'
+  | 'workerLimits'
+  | 'dataDir'
+  | 'concurrency'
+  | 'jobTimeout'
+  | 'jobMemory'
+  | 'diskBudget'
+  | 'retentionDays'
+  | 'logLevel'
+>;
+
+export type WorkerSettings = WorkerFlags & {
+  readonly source: LedgerSource & { kind: 'redis' };
+  readonly takeover: WorkerLimits;
+};
+
+export type ParsedWorker =
+  | { readonly kind: 'settings'; readonly settings: WorkerSettings }
+  | { readonly kind: 'exit'; readonly code: number; readonly text: string };
+
+/** Reads the flags of `holdover worker`, and their twins in the environment. */
+export function parseWorker(argv: readonly string[]): ParsedWorker {
+  let text = '';
+  const command = new Command('holdover worker')
+    .description('Runs jobs of a Holdover whose ledger is in Redis; serves nobody.')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (chunk) => (text += chunk),
+      writeErr: (chunk) => (text += chunk),
+    });
+  for (const option of OPTIONS) {
+    if (WORKER_OPTIONS.includes(option.name())) command.addOption(option);
+  }
+  try {
+    command.parse([...argv], { from: 'user' });
+    return { kind: 'settings', settings: settingsOf(command.opts<WorkerFlags>()) };
+  } catch (error) {
+    if (error instanceof Refused)
+      return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
+    return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
+  }
+}
+
+function settingsOf(flags: WorkerFlags): WorkerSettings {
+  const source = ledgerSource(flags.ledger);
+  if (source.kind !== 'redis')
+    throw new Refused("a worker needs the '--ledger redis://…' of the servers it works for");
+  if (flags.concurrency === 0) throw new Refused("a worker needs a '--concurrency' of 1 or more");
+  if (flags.dataDir === '') throw new Refused("option '--data-dir' needs the name of a folder");
+  return { ...flags, source, takeover: workerLimits(flags.workerLimits) };
+}
