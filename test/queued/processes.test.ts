@@ -1,0 +1,189 @@
+// Real processes on one Redis: a server that only takes prompts, and workers that run them.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+import { type Received, type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import { type WorkerProcess, startWorker } from '../support/worker.ts';
+import { endless, flat, growing, streaming } from '../support/workflows.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 60_000 });
+
+/** A worker that is silent for so long is dead. */
+const SOON = { lockMs: 3000, checkMs: 1000 };
+/** Nobody waits for it: what is taken over at once was handed over. */
+const NEVER = { lockMs: 600_000, checkMs: 1000 };
+
+describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, () => {
+  let redis: RedisServer;
+  let dataDir: string;
+  let front: Holdover;
+  const others: { dispose(): Promise<unknown> }[] = [];
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'holdover-workers-'));
+    redis = await startRedis();
+    front = await startFront();
+  });
+  afterEach(async () => {
+    await Promise.all([front, ...others.splice(0)].map((process) => process.dispose()));
+    await redis.dispose();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  function startFront(port = 0): Promise<Holdover> {
+    const args = ['--ledger', redis.url, '--concurrency', '0'];
+    return startHoldover({ dataDir, port, args, upstream: 'embedded' });
+  }
+
+  async function worker(limits: object = SOON): Promise<WorkerProcess> {
+    const args = ['--worker-limits', JSON.stringify(limits)];
+    const started = await startWorker({ ledger: redis.url, dataDir, args });
+    others.push(started);
+    return started;
+  }
+
+  async function listen(clientId = 'one', server = front): Promise<Recorder> {
+    const recorder = await connect(server.wsUrl, { clientId });
+    others.push({ dispose: async () => recorder.socket.terminate() });
+    return recorder;
+  }
+
+  async function send(prompt: object, clientId = 'one', server = front): Promise<string> {
+    const { status, body } = await postPrompt(server.url, { client_id: clientId, prompt });
+    expect(status).toBe(200);
+    return body.prompt_id;
+  }
+
+  /** Long enough to be in the middle of it. */
+  const long = (prefix: string) => growing({ steps: 60, side: 512, prefix });
+
+  const inTheMiddle = (promptId: string) => (frame: Received) =>
+    frame.kind === 'text' && frame.type === 'progress' && frame.data.prompt_id === promptId;
+
+  async function historyOf(promptId: string, server = front) {
+    return (await getJson(`${server.url}/history/${promptId}`))[promptId];
+  }
+
+  function ends(socket: Recorder, promptId: string): readonly string[] {
+    return socket
+      .outline(promptId)
+      .filter((word) => /^execution_(success|error|interrupted)$|^executing:null$/.test(word));
+  }
+
+  async function expectOneEnd(socket: Recorder, promptId: string): Promise<void> {
+    await socket.untilDone(promptId, 40_000);
+    expect(ends(socket, promptId)).toEqual(['execution_success', 'executing:null']);
+    const entry = await historyOf(promptId);
+    expect(entry.status.status_str).toBe('success');
+    expect(entry.outputs['9'].images).toHaveLength(1);
+    const image = new URLSearchParams(entry.outputs['9'].images[0]);
+    expect((await fetch(`${front.url}/view?${image}`)).status).toBe(200);
+  }
+
+  test('prompts give the frames they give in a single process', async () => {
+    const single = await startHoldover({ upstream: 'embedded' });
+    others.push(single);
+    await worker();
+    const prompts = [growing(), flat({ class_type: 'PreviewImage' }), streaming()];
+    const outlines: unknown[] = [];
+    for (const server of [single, front]) {
+      const socket = await listen('one', server);
+      const heard: unknown[] = [];
+      for (const prompt of prompts) {
+        const id = await send(prompt, 'one', server);
+        await socket.untilDone(id);
+        // Previews may be dropped, nothing else.
+        heard.push(socket.outline(id).filter((word) => !word.startsWith('binary')));
+      }
+      expect(socket.frames.some((frame) => frame.kind === 'binary')).toBe(true);
+      outlines.push(heard);
+    }
+    expect(outlines[1]).toEqual(outlines[0]);
+  });
+
+  test('two workers run two prompts at a time, a third waits, and all can be cancelled', async () => {
+    await Promise.all([worker(), worker()]);
+    const socket = await listen();
+    const running = [await send(endless({ seed: 1 })), await send(endless({ seed: 2 }))];
+    for (const id of running) await socket.until(inTheMiddle(id));
+    const waiting = await send(flat());
+    const queue = await getJson(`${front.url}/queue`);
+    expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running);
+    expect(queue.queue_pending.map((item: unknown[]) => item[1])).toEqual([waiting]);
+    const post = (path: string, body: object) =>
+      fetch(`${front.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+    await post('/queue', { delete: [waiting] });
+    for (const id of running) await post('/interrupt', { prompt_id: id });
+    for (const id of running) await socket.untilDone(id);
+    for (const id of running) {
+      expect(ends(socket, id)).toEqual(['execution_interrupted', 'executing:null']);
+    }
+    expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+  });
+
+  test('what a killed worker was running ends at another, once', async () => {
+    const dying = await worker();
+    const socket = await listen();
+    const id = await send(long('killed'));
+    await socket.until(inTheMiddle(id));
+    await dying.kill9();
+    await worker();
+    await expectOneEnd(socket, id);
+  });
+
+  test('a worker that slept through its lock says no more of the job another took over', async () => {
+    const asleep = await worker();
+    const socket = await listen();
+    const id = await send(long('slept'));
+    await socket.until(inTheMiddle(id));
+    asleep.pause();
+    await worker();
+    await expectOneEnd(socket, id);
+    const heard = socket.outline(id).length;
+    asleep.resume();
+    await expect.poll(() => asleep.log(), { timeout: 20_000 }).toContain('taken over');
+    // It is awake, and works on.
+    const next = await send(flat({ prefix: 'next' }));
+    await socket.untilDone(next);
+    expect(socket.outline(id)).toHaveLength(heard);
+    expect((await historyOf(id)).outputs['9'].images).toHaveLength(1);
+  });
+
+  test('a worker that is told to stop hands its job back at once', async () => {
+    const leaving = await worker(NEVER);
+    const socket = await listen();
+    const id = await send(long('handed'));
+    await socket.until(inTheMiddle(id));
+    await worker(NEVER);
+    expect(await leaving.terminate()).toBe(0);
+    await expectOneEnd(socket, id);
+  });
+
+  test('a Redis that dies and comes back loses no prompt', async () => {
+    await worker();
+    const socket = await listen();
+    const id = await send(long('survives'));
+    const waiting = await send(flat({ prefix: 'waits' }));
+    await socket.until(inTheMiddle(id));
+    await redis.kill9();
+    await redis.restart();
+    await expectOneEnd(socket, id);
+    await expectOneEnd(socket, waiting);
+  });
+
+  test('a server that is killed finds the prompt again that a worker has run meanwhile', async () => {
+    await worker();
+    const socket = await listen();
+    const id = await send(long('alone'));
+    await socket.until(inTheMiddle(id));
+    const { port } = front;
+    await front.kill9();
+    front = await startFront(port);
+    const again = await listen();
+    await expectOneEnd(again, id);
+  });
+});
