@@ -5,7 +5,7 @@ import { jobError } from '../engine/failure.ts';
 import type { Holds } from '../engine/holds.ts';
 import { type LiveJob, type StopReason, requeue, toPatch } from '../engine/live.ts';
 import { type FinalEnd, ended } from '../engine/registry.ts';
-import { type RunnerDeps, runOnWorker } from '../engine/runner.ts';
+import { type JobEnd, type RunnerDeps, runOnWorker } from '../engine/runner.ts';
 import type { WorkerSlot } from '../engine/worker-slot.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
@@ -35,8 +35,8 @@ export type Errands = {
   lose(id: string): void;
   /** The jobs that run here. */
   ids(): readonly string[];
-  /** The fence a running job is under here. */
-  held(id: string): Held | undefined;
+  /** The fence this run of a job is under, as far as is known here. */
+  held(job: LiveJob): Held | undefined;
   interruptAll(): void;
 };
 
@@ -101,7 +101,9 @@ export function createErrands(deps: ErrandDeps): Errands {
   }
 
   /** A worker that has lost its job takes back what it made of it since. */
-  async function withdraw({ job }: Errand): Promise<void> {
+  async function withdraw(errand: Errand): Promise<void> {
+    const { job } = errand;
+    lose(errand);
     for (const { id, job_id: maker } of job.outputs) {
       const row = maker === job.id ? await ledger.assets.get(id) : undefined;
       if (row) await deps.assets.discard(row);
@@ -114,15 +116,22 @@ export function createErrands(deps: ErrandDeps): Errands {
   }
 
   /** First for all processes at once, then in the ledger; who dies in between leaves it to the next. */
-  async function finish(held: Held, job: LiveJob, end: FinalEnd): Promise<void> {
+  async function finish(held: Held, job: LiveJob, end: FinalEnd): Promise<Heard> {
     const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
     const patch = toPatch(final);
     const heard = await runs.end(held, patch);
     if (heard === 'cancel') return await finish(held, job, { status: 'canceled' });
-    if (heard === 'stale') return;
+    if (heard === 'stale') return heard;
     await record(job.id, patch);
     await deps.holds.extend(final);
     await discard(job.id, new Set(job.outputs.map((output) => output.id)));
+    return heard;
+  }
+
+  async function conclude(held: Held, job: LiveJob, end: JobEnd): Promise<Heard> {
+    if (end.status !== 'interrupted') return await finish(held, job, end);
+    // What it made so far is discarded by whoever takes it next.
+    return await runs.handBack(held, job.order);
   }
 
   async function work(errand: Errand): Promise<'over' | 'interrupted'> {
@@ -138,16 +147,9 @@ export function createErrands(deps: ErrandDeps): Errands {
       });
       errand.isEnding = true;
       await publisher.drain();
-      if (errand.isLost) {
-        await withdraw(errand);
-        return 'over';
-      }
-      if (end.status !== 'interrupted') {
-        await finish(held, job, end);
-        return 'over';
-      }
-      const heard = await runs.handBack(held, job.order);
-      return heard === 'ok' ? 'interrupted' : 'over';
+      const heard = errand.isLost ? 'stale' : await conclude(held, job, end);
+      if (heard === 'stale') await withdraw(errand);
+      return heard === 'ok' && end.status === 'interrupted' ? 'interrupted' : 'over';
     } finally {
       desk.job = undefined;
       desk.lastUser = job.user;
@@ -168,11 +170,13 @@ export function createErrands(deps: ErrandDeps): Errands {
       return 'over';
     }
     const errand = createErrand(row, claim);
+    // A job can come back to a worker that has not yet noticed that it lost it.
+    withErrand(id, lose);
     errands.set(id, errand);
     try {
       return await work(errand);
     } finally {
-      errands.delete(id);
+      if (errands.get(id) === errand) errands.delete(id);
     }
   }
 
@@ -185,7 +189,10 @@ export function createErrands(deps: ErrandDeps): Errands {
     cancel: (id) => withErrand(id, cancel),
     lose: (id) => withErrand(id, lose),
     ids: () => [...errands.keys()],
-    held: (id) => errands.get(id)?.held,
+    held(job) {
+      const errand = errands.get(job.id);
+      return errand?.job === job && !errand.isLost ? errand.held : undefined;
+    },
     interruptAll() {
       for (const errand of errands.values()) stop(errand, 'shutdown');
     },

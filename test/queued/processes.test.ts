@@ -2,10 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
-import { type Received, type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
+import {
+  type Received,
+  type Recorder,
+  connect,
+  getJson,
+  postPrompt,
+} from '../support/v1-client.ts';
 import { type WorkerProcess, startWorker } from '../support/worker.ts';
 import { endless, flat, growing, streaming } from '../support/workflows.ts';
 
@@ -21,15 +27,19 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   let redis: RedisServer;
   let dataDir: string;
   let front: Holdover;
+  /** Of one test. */
   const others: { dispose(): Promise<unknown> }[] = [];
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'holdover-workers-'));
     redis = await startRedis();
     front = await startFront();
   });
   afterEach(async () => {
-    await Promise.all([front, ...others.splice(0)].map((process) => process.dispose()));
+    await Promise.all(others.splice(0).map((process) => process.dispose()));
+  });
+  afterAll(async () => {
+    await front.dispose();
     await redis.dispose();
     await rm(dataDir, { recursive: true, force: true });
   });
@@ -59,7 +69,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   }
 
   /** Long enough to be in the middle of it. */
-  const long = (prefix: string) => growing({ steps: 60, side: 512, prefix });
+  const long = (prefix: string) => growing({ steps: 80, side: 256, prefix });
 
   const inTheMiddle = (promptId: string) => (frame: Received) =>
     frame.kind === 'text' && frame.type === 'progress' && frame.data.prompt_id === promptId;
