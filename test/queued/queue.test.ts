@@ -1,0 +1,214 @@
+import { existsSync } from 'node:fs';
+
+import path from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createBlobs } from '../../src/engine/blobs.ts';
+import type { AssetRow } from '../../src/ledger/ledger.ts';
+import { openRedisLedger } from '../../src/ledger/redis.ts';
+import { createSharedBlobs } from '../../src/queued/files.ts';
+import { createKeys } from '../../src/queued/keys.ts';
+import { priorityOf } from '../../src/queued/priority.ts';
+import { createRuns } from '../../src/queued/runs.ts';
+import { openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { TINY_WORKFLOWS } from '../engine/open.ts';
+import { ANNA, collect, isStep, spooled, until, value } from '../support/jobs.ts';
+import { redisMissing } from '../support/redis.ts';
+import { type World, openWorld, startQueued, useRedis } from './open.ts';
+
+describe('the priority of an order', () => {
+  const order = fc.double({ noNaN: true, noDefaultInfinity: true });
+
+  test('keeps the order, and what the queue takes', () => {
+    fc.assert(
+      fc.property(order, order, (one, other) => {
+        const [low, high] = [Math.min(one, other), Math.max(one, other)];
+        expect(priorityOf(low)).toBeLessThanOrEqual(priorityOf(high));
+        expect(priorityOf(low)).toBeGreaterThan(0);
+        expect(priorityOf(high)).toBeLessThan(2 ** 21);
+      }),
+    );
+  });
+
+  test('tells whole numbers below 1024 apart, to the front as well', () => {
+    const orders = Array.from({ length: 2047 }, (_, i) => i - 1023);
+    expect(new Set(orders.map(priorityOf)).size).toBe(orders.length);
+  });
+});
+
+describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, () => {
+  const redis = useRedis();
+  const waitingOnly = { limits: { concurrency: 0 } };
+  const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
+
+  /** What another process of this world has in its hands. */
+  function handsOn(world: World) {
+    const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
+    const ledger = openRedisLedger({ links });
+    const keys = createKeys(links.prefix);
+    onTestFinished(async () => {
+      await ledger.close();
+      await links.close();
+    });
+    return {
+      redis: links.commands,
+      keys,
+      ledger,
+      runs: createRuns({ redis: links.commands, keys }),
+    };
+  }
+
+  test('runs the lowest order first, and tells everybody his place', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    const ids: string[] = [];
+    for (const order of [5, -3, 1])
+      ids.push(value(await front.submit(ANNA, { ...submit, order })).id);
+    const [late = '', first = '', second = ''] = ids;
+    const places = await Promise.all(ids.map(async (id) => value(await front.get(ANNA, id))));
+    expect(places.map((job) => job.queue_position)).toEqual([2, 0, 1]);
+    await startQueued(world);
+    await Promise.all(ids.map((id) => collect(front, id)));
+    const started = async (id: string) => value(await front.get(ANNA, id)).started_at ?? '';
+    const times = [await started(first), await started(second), await started(late)];
+    expect(times).toEqual(times.toSorted());
+  });
+
+  test('refuses more than may wait, wherever they were accepted', async () => {
+    const world = await openWorld(redis());
+    const limits = { concurrency: 0, maxQueued: 2 };
+    const fronts = [await startQueued(world, { limits }), await startQueued(world, { limits })];
+    for (const front of fronts) value(await front.submit(ANNA, submit));
+    for (const front of fronts) {
+      expect(await front.submit(ANNA, submit)).toMatchObject({ error: { code: 'queue_full' } });
+    }
+  });
+
+  test('another process shows a listener who comes late where the job is', async () => {
+    const world = await openWorld(redis());
+    const here = await startQueued(world);
+    const there = await startQueued(world, waitingOnly);
+    const workflow = TINY_WORKFLOWS.endless(1);
+    const { id } = value(await here.submit(ANNA, { workflow, extraData: {} }));
+    await until(here, id, isStep);
+    const seen: string[] = [];
+    await until(there, id, (event) => seen.push(event.event) === 2);
+    expect(seen).toEqual(['status', 'progress']);
+    const rest = collect(there, id);
+    value(await there.cancel(ANNA, id));
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
+  });
+
+  test('files that are made at the same time have names of their own', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    const seeds = [1, 2, 3, 4, 5, 6];
+    const jobs = await Promise.all(
+      seeds.map((seed) => front.submit(ANNA, { ...submit, workflow: TINY_WORKFLOWS.saving(seed) })),
+    );
+    await Promise.all([startQueued(world), startQueued(world)]);
+    const ids = jobs.map((job) => value(job).id);
+    await Promise.all(ids.map((id) => collect(front, id)));
+    const names = await Promise.all(
+      ids.map(async (id) => value(await front.get(ANNA, id)).outputs[0]?.name),
+    );
+    expect(new Set(names).size).toBe(seeds.length);
+  });
+
+  test('a job whose place was lost between ledger and queue gets it back', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { redis: raw } = handsOn(world);
+    const keys = await raw.keys(`${world.prefix}bull:*`);
+    await raw.del(...keys);
+    const events = collect(front, id);
+    await startQueued(world);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  });
+
+  test('a job no worker survives fails with worker_lost', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { runs } = handsOn(world);
+    for (const attempt of [1, 2, 3]) {
+      expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: attempt });
+    }
+    const events = collect(front, id);
+    await startQueued(world);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
+    expect(value(await front.get(ANNA, id)).error).toMatchObject({ code: 'worker_lost' });
+  });
+
+  test('whoever had a job before is not heard, and nobody is heard twice', async () => {
+    const world = await openWorld(redis());
+    const { runs, redis: raw, keys } = handsOn(world);
+    await runs.enter({ id: 'a', order: 0 });
+    const first = await runs.claim('a', 0);
+    expect(first).toMatchObject({ kind: 'run', fence: 1 });
+    const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
+    const told = () => raw.xlen(keys.events('a'));
+    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
+    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
+    expect(await told()).toBe(1);
+    await runs.claim('a', 0);
+    const stale = { id: 'a', fence: 1 };
+    expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
+    expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
+    expect(await runs.handBack(stale, 0)).toBe('stale');
+    expect(await runs.holds(stale)).toBe(false);
+    expect(await told()).toBe(1);
+    const [state] = await runs.read(['a']);
+    expect(state).toMatchObject({ status: 'running', end: undefined });
+    expect(state).not.toHaveProperty('progress');
+  });
+
+  test('a cancel that comes while the job succeeds still counts', async () => {
+    const world = await openWorld(redis());
+    const { runs } = handsOn(world);
+    await runs.enter({ id: 'a', order: 0 });
+    await runs.claim('a', 0);
+    expect(await runs.askCancel('a')).toBe(true);
+    const held = { id: 'a', fence: 1 };
+    expect(await runs.end(held, { status: 'succeeded' })).toBe('cancel');
+    expect(await runs.end(held, { status: 'canceled' })).toBe('ok');
+    expect(await runs.askCancel('a')).toBe(false);
+  });
+
+  test('bytes another process records while they are removed here stay', async () => {
+    const world = await openWorld(redis());
+    const hands = handsOn(world);
+    const blobs = createBlobs(path.join(world.dataDir, 'blobs'));
+    const file = await spooled('wanted');
+    const row: AssetRow = {
+      id: 'a',
+      user: 'anna',
+      hash: file.hash,
+      sizeBytes: file.sizeBytes,
+      contentType: 'text/plain',
+      filePath: 'input/a',
+      tagsJson: null,
+      createdAtMs: 0,
+      expiresAtMs: null,
+      jobId: null,
+    };
+    await blobs.adopt(file);
+    const assets = {
+      ...hands.ledger.assets,
+      // Between the count that said nobody and the removal.
+      async countByHash(hash: string) {
+        await hands.ledger.assets.insert(row);
+        return await hands.ledger.assets.countByHash(hash);
+      },
+    };
+    const shared = (ledger: typeof hands.ledger) =>
+      createSharedBlobs({ ...hands, ...world, blobs, ledger, clock: Date.now });
+    await shared({ ...hands.ledger, assets }).remove(file.hash);
+    expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
+    await hands.ledger.assets.remove('a');
+    await shared(hands.ledger).remove(file.hash);
+    expect(existsSync(blobs.pathOf(file.hash))).toBe(false);
+  });
+});
