@@ -87,6 +87,10 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   async function expectOneEnd(socket: Recorder, promptId: string): Promise<void> {
     await socket.untilDone(promptId, 40_000);
     expect(ends(socket, promptId)).toEqual(['execution_success', 'executing:null']);
+    const once = socket
+      .outline(promptId)
+      .filter((word) => /^execution_start|^executed:/.test(word));
+    expect(once).toEqual([...new Set(once)]);
     const entry = await historyOf(promptId);
     expect(entry.status.status_str).toBe('success');
     expect(entry.outputs['9'].images).toHaveLength(1);
