@@ -81,6 +81,7 @@ export function createErrands(deps: ErrandDeps): Errands {
     const publisher = createPublisher({
       runs,
       held,
+      clock,
       job: () => errand.job,
       onHeard: (heard) => hear(errand, heard),
       onError(error) {

@@ -4,6 +4,8 @@ import type { JobEvent } from '../wire/jobs.ts';
 import { encodeEvent, encodePreview } from './codec.ts';
 import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts';
 
+/** Every preview that is kept goes through the log of a durable Redis. */
+const KEEP_EVERY_MS = 1000;
 /** Events that go out in one script. */
 const BATCH = 200;
 
@@ -18,6 +20,7 @@ export type PublisherDeps = {
   readonly runs: Pick<Runs, 'append'>;
   readonly held: Held;
   readonly job: () => LiveJob;
+  readonly clock: () => number;
   /** Told after every batch. */
   onHeard(heard: Heard): void;
   onError(error: unknown): void;
@@ -29,6 +32,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const waiting: Item[] = [];
   const changed = new Set<string>();
   let told = 0;
+  let keptAtMs = 0;
   let isOver = false;
   let sending: Promise<void> | undefined;
 
@@ -50,7 +54,9 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (isOver) return;
     if (event.event === 'preview') {
       dropPreview(waiting);
-      waiting.push({ kind: 'p', bytes: encodePreview(event) });
+      const isKept = deps.clock() - keptAtMs >= KEEP_EVERY_MS;
+      if (isKept) keptAtMs = deps.clock();
+      waiting.push({ kind: 'p', bytes: encodePreview(event), isKept });
     } else {
       waiting.push({ kind: 'e', n: ++told, text: encodeEvent(event) });
       changed.add(event.event);

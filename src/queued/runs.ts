@@ -35,7 +35,7 @@ export type Held = { readonly id: string; readonly fence: number };
 /** One thing a job tells: text is in the stream under its number, a preview only passes by. */
 export type Item =
   | { readonly kind: 'e'; readonly n: number; readonly text: string }
-  | { readonly kind: 'p'; readonly bytes: Buffer };
+  | { readonly kind: 'p'; readonly bytes: Buffer; readonly isKept: boolean };
 
 /** How a job that is not over stands beyond its row. */
 export type RunState = Partial<
@@ -80,7 +80,7 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
       const pairs = Object.entries(fields);
       const head = [fence, keys.channel(id), MAX_ENTRIES, PREVIEW_LIFE_MS, pairs.length];
       const args = items.flatMap((item): (string | number | Buffer)[] =>
-        item.kind === 'p' ? ['p', 0, item.bytes] : ['e', item.n, item.text],
+        item.kind === 'p' ? ['p', item.isKept ? 1 : 0, item.bytes] : ['e', item.n, item.text],
       );
       const more = [keys.events(id), keys.preview(id)];
       return (await ask(APPEND, id, more, [...head, ...pairs.flat(), ...args])) as Heard;

@@ -59,7 +59,8 @@ return {'run', fence, attempts}`;
 
 /**
  * What a running job tells, once and in order. KEYS run, events, preview. ARGV fence, channel,
- * most entries, life of a preview, number of fields, fields and values, then (kind, n, text) each.
+ * most entries, life of a preview, number of fields, fields and values, then (kind, n, text) each; a
+ * preview numbered 1 is kept for who comes late.
  */
 export const APPEND = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -73,7 +74,7 @@ end
 for item = at, #ARGV, 3 do
   local n = tonumber(ARGV[item + 1])
   if ARGV[item] == 'p' then
-    redis.call('SET', KEYS[3], ARGV[item + 2], 'PX', ARGV[4])
+    if n == 1 then redis.call('SET', KEYS[3], ARGV[item + 2], 'PX', ARGV[4]) end
     redis.call('PUBLISH', ARGV[2], 'p' .. ARGV[item + 2])
   elseif n > told then
     local id = ARGV[1] .. '-' .. n
