@@ -58,7 +58,8 @@ export function createErrands(deps: ErrandDeps): Errands {
   }
 
   function lose(errand: Errand): void {
-    if (!errand.isLost) deps.log.warn({ job: errand.held.id }, 'a job was taken over from here');
+    if (!errand.isLost)
+      deps.log.warn({ job: errand.held.id }, 'a job may be taken over from here: its lock is lost');
     errand.isLost = true;
     stop(errand, 'shutdown');
   }

@@ -1,4 +1,5 @@
 import { type Job as Ticket, WaitingError, Worker } from 'bullmq';
+import { LRUCache } from 'lru-cache';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Bus } from './bus.ts';
@@ -17,6 +18,9 @@ const IDLE_LOOK_S = 1;
 /** In case a cancel was not heard. */
 const LOOK_MS = 5000;
 const AFTER_TROUBLE_MS = 1000;
+/** The same trouble is told no more while it goes on. */
+const QUIET_MS = 30_000;
+const MAX_REASONS = 100;
 
 export type QueueWorkerDeps = {
   readonly redis: Redis;
@@ -66,7 +70,12 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
     drainDelay: IDLE_LOOK_S,
     runRetryDelay: AFTER_TROUBLE_MS,
   });
-  worker.on('error', (error) => log.warn({ reason: error.message }, 'the job queue is in trouble'));
+  const once = new LRUCache<string, true>({ max: MAX_REASONS, ttl: QUIET_MS });
+  worker.on('error', ({ message: reason }) => {
+    // It tries again several times a second.
+    if (!once.has(reason)) log.warn({ reason }, 'the job queue is in trouble');
+    once.set(reason, true);
+  });
   worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => errands.lose(id)));
 
   function lookForCancels(): void {

@@ -159,7 +159,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, id);
     const heard = socket.outline(id).length;
     asleep.resume();
-    await expect.poll(() => asleep.log(), { timeout: 20_000 }).toContain('taken over');
+    await expect.poll(() => asleep.log(), { timeout: 20_000 }).toContain('its lock is lost');
     // It is awake, and works on.
     const next = await send(flat({ prefix: 'next' }));
     await socket.untilDone(next);
