@@ -88,10 +88,15 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
     return mirror;
   }
 
-  async function* heard(mirror: Mirror, events: AsyncIterable<JobEvent>): AsyncGenerator<JobEvent> {
+  async function* heard(
+    mirror: Mirror,
+    events: AsyncIterable<JobEvent>,
+    onEnd = (): void => {},
+  ): AsyncGenerator<JobEvent> {
     try {
       yield* events;
     } finally {
+      onEnd();
       if (--mirror.listeners === 0) mirror.close();
     }
   }
@@ -102,7 +107,9 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
       mirror.listeners++;
       await mirror.ready;
       const stop = new AbortController();
-      const events = heard(mirror, mirror.feed.listen(stop.signal));
+      const abort = (): void => stop.abort();
+      let leave = (): void => {};
+      const events = heard(mirror, mirror.feed.listen(stop.signal), () => leave());
       const expiry = setTimeout(() => {
         prepared.delete(id);
         stop.abort();
@@ -114,8 +121,9 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
         events,
         take(signal) {
           clearTimeout(expiry);
-          if (signal.aborted) stop.abort();
-          signal.addEventListener('abort', () => stop.abort(), { once: true });
+          if (signal.aborted) abort();
+          signal.addEventListener('abort', abort);
+          leave = () => signal.removeEventListener('abort', abort);
         },
       });
     },
