@@ -16,7 +16,7 @@ import { type WorkerProcess, startWorker } from '../support/worker.ts';
 import { endless, flat, growing, streaming } from '../support/workflows.ts';
 
 // Each starts several processes.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 150_000, hookTimeout: 60_000 });
 
 /** A worker that is silent for so long is dead. */
 const SOON = { lockMs: 3000, checkMs: 1000 };
@@ -85,7 +85,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   }
 
   async function expectOneEnd(socket: Recorder, promptId: string): Promise<void> {
-    await socket.untilDone(promptId, 40_000);
+    await socket.untilDone(promptId, 90_000);
     expect(ends(socket, promptId)).toEqual(['execution_success', 'executing:null']);
     const once = socket
       .outline(promptId)
@@ -109,7 +109,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
       const heard: unknown[] = [];
       for (const prompt of prompts) {
         const id = await send(prompt, 'one', server);
-        await socket.untilDone(id);
+        await socket.untilDone(id, 60_000);
         // Previews may be dropped, nothing else.
         heard.push(socket.outline(id).filter((word) => !word.startsWith('binary')));
       }
@@ -123,7 +123,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await Promise.all([worker(), worker()]);
     const socket = await listen();
     const running = [await send(endless({ seed: 1 })), await send(endless({ seed: 2 }))];
-    for (const id of running) await socket.until(inTheMiddle(id));
+    for (const id of running) await socket.until(inTheMiddle(id), 60_000);
     const waiting = await send(flat());
     const queue = await getJson(`${front.url}/queue`);
     expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running);
@@ -132,7 +132,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
       fetch(`${front.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
     await post('/queue', { delete: [waiting] });
     for (const id of running) await post('/interrupt', { prompt_id: id });
-    for (const id of running) await socket.untilDone(id);
+    for (const id of running) await socket.untilDone(id, 60_000);
     for (const id of running) {
       expect(ends(socket, id)).toEqual(['execution_interrupted', 'executing:null']);
     }
@@ -143,7 +143,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const dying = await worker();
     const socket = await listen();
     const id = await send(long('killed'));
-    await socket.until(inTheMiddle(id));
+    await socket.until(inTheMiddle(id), 60_000);
     await dying.kill9();
     await worker();
     await expectOneEnd(socket, id);
@@ -153,16 +153,16 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const asleep = await worker();
     const socket = await listen();
     const id = await send(long('slept'));
-    await socket.until(inTheMiddle(id));
+    await socket.until(inTheMiddle(id), 60_000);
     asleep.pause();
     await worker();
     await expectOneEnd(socket, id);
     const heard = socket.outline(id).length;
     asleep.resume();
-    await expect.poll(() => asleep.log(), { timeout: 20_000 }).toContain('its lock is lost');
+    await expect.poll(() => asleep.log(), { timeout: 60_000 }).toContain('its lock is lost');
     // It is awake, and works on.
     const next = await send(flat({ prefix: 'next' }));
-    await socket.untilDone(next);
+    await socket.untilDone(next, 60_000);
     expect(socket.outline(id)).toHaveLength(heard);
     expect((await historyOf(id)).outputs['9'].images).toHaveLength(1);
   });
@@ -171,7 +171,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const leaving = await worker(NEVER);
     const socket = await listen();
     const id = await send(long('handed'));
-    await socket.until(inTheMiddle(id));
+    await socket.until(inTheMiddle(id), 60_000);
     await worker(NEVER);
     expect(await leaving.terminate()).toBe(0);
     await expectOneEnd(socket, id);
@@ -182,7 +182,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const socket = await listen();
     const id = await send(long('survives'));
     const waiting = await send(flat({ prefix: 'waits' }));
-    await socket.until(inTheMiddle(id));
+    await socket.until(inTheMiddle(id), 60_000);
     await redis.kill9();
     await redis.restart();
     await expectOneEnd(socket, id);
@@ -193,7 +193,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await worker();
     const socket = await listen();
     const id = await send(long('alone'));
-    await socket.until(inTheMiddle(id));
+    await socket.until(inTheMiddle(id), 60_000);
     const { port } = front;
     await front.kill9();
     front = await startFront(port);
