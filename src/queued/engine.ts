@@ -125,6 +125,7 @@ function openShared(deps: QueuedDeps) {
     blobs,
     clock,
     names: createSharedNames(redis, keys),
+    alsoUsed: deps.alsoUsed,
     retentionMs: limits.retentionMs,
     isRead: async (id) => (await ledger.jobs.unfinished()).some((row) => reads(row, id)),
   });
