@@ -1,17 +1,18 @@
 import type { RequestListener } from 'node:http';
+import { openSharedCounter } from './cluster/counter.ts';
+import { createSharedJournal } from './cluster/journal.ts';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
 
 import { createHttpServer, listen, urlOf } from './http-server.ts';
-import type { Ledger } from './ledger/ledger.ts';
 import { createMetrics, named } from './metrics.ts';
 import { openEmbeddedModels } from './models/embedded.ts';
 import type { ModelRouter } from './models/router.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
-import { openStore } from './store.ts';
 import { embeddedV2, remoteApis } from './same-address.ts';
+import { type Store, openStore } from './store.ts';
 import type { Tap } from './tap.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
@@ -33,12 +34,14 @@ import { createJournal } from './v1/journal.ts';
 import { createKeyring } from './v1/keyring.ts';
 import { createLeaving } from './v1/leaving.ts';
 import { createLogFeed } from './v1/log-feed.ts';
+import { type PromptJournal, createLoneJournal } from './v1/prompt-journal.ts';
 import { promptRoutes } from './v1/prompt.ts';
+import { upToDate } from './v1/routes.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
 import { reportRoute } from './v1/report-route.ts';
 import { createViewSigner } from './v1/signed-url.ts';
-import { type Counter, createCounter } from './v1/submission.ts';
+import { type SharedCounter, createCounter } from './v1/submission.ts';
 import { type Submissions, openSubmissions } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
@@ -57,7 +60,7 @@ export async function startServer(
   library: Library & { readonly tap?: Tap } = { nodes: ALL_NODES },
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
-  const counter = createCounter(await firstNumber(house.ledger));
+  const counter = await openCounter(house);
   const live = createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
   const app = createApp({
@@ -79,7 +82,8 @@ export async function startServer(
   const { onUpgrade } = house.metrics;
   const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
   server.on('upgrade', (request) => house.tap?.onUpgrade(request));
-  server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade }));
+  const ready = readyFor(house, live);
+  server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade, ready }));
   const port = await listen(server, config);
   log.info(
     { port, version: house.version, dataDir: house.dir.root, upstream: shownUpstream(config) },
@@ -105,6 +109,16 @@ export async function startServer(
   };
 }
 
+/** A new socket is told what is so now, and what nobody else was told. */
+function readyFor({ hub }: House, { submissions }: ReturnType<typeof createLive>) {
+  return async (user: string): Promise<void> => {
+    await submissions.ready(user);
+    // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
+    await submissions.ready(user);
+    await hub.prepare(user);
+  };
+}
+
 type House = Awaited<ReturnType<typeof openHouse>>;
 
 /** What is there before anybody knocks: files, ledger, engine, and who may come in. */
@@ -123,11 +137,13 @@ async function openHouse(
   const { dir, ledger } = store;
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
   const board = createBoard();
+  const promptJournal = openPromptJournal(store, log);
   const hub = createHub({
     remaining: board.count,
     serverFlags: features,
     previewMethod: config.previewMethod,
     now,
+    onPresence: (user, isThere) => promptJournal.watch(user, isThere),
   });
   const upstream = await openUpstream({
     config,
@@ -139,7 +155,8 @@ async function openHouse(
     keylessUser: LOCAL_USER,
     isWatched(user, jobId) {
       const prompt = board.find(user, jobId);
-      return prompt !== undefined && hub.listens(user, prompt.clientId);
+      if (prompt === undefined) return false;
+      return hub.listens(user, prompt.clientId) || promptJournal.isWatched(user);
     },
   });
   const definitions = openDefinitions({
@@ -165,6 +182,7 @@ async function openHouse(
     dir,
     ledger: upstream.folders.ledger,
     board,
+    promptJournal,
     hub,
     upstream,
     keyring,
@@ -185,7 +203,7 @@ async function openHouse(
 }
 
 /** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
-function createLive(house: House, counter: Counter) {
+function createLive(house: House, counter: SharedCounter) {
   const submissions = submissionsOf(house, counter);
   return {
     submissions,
@@ -194,13 +212,14 @@ function createLive(house: House, counter: Counter) {
   };
 }
 
-function submissionsOf(house: House, counter: Counter): Submissions {
+function submissionsOf(house: House, counter: SharedCounter): Submissions {
   const { config, upstream } = house;
   const isRemote = config.upstream.kind === 'remote';
   return openSubmissions({
     ...house,
     onEnded: house.metrics.onEnded,
     counter,
+    journal: house.promptJournal,
     mayBeAnothers: isRemote,
     needsOwner: upstream.needsOwner,
     resend: upstream.folders.resend,
@@ -212,7 +231,7 @@ function submissionsOf(house: House, counter: Counter): Submissions {
 }
 
 /** Every route: those open to all, then the old API word by word. */
-function surface(house: House, live: ReturnType<typeof createLive>, counter: Counter) {
+function surface(house: House, live: ReturnType<typeof createLive>, counter: SharedCounter) {
   const { config, dir, ledger, now } = house;
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
   const { acceptor, cancel } = live.submissions;
@@ -246,14 +265,16 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Cou
         : []),
     ],
     routes: [
-      ...promptRoutes({
-        ...deps,
-        acceptor,
-        counter,
-      }),
-      ...queueRoutes(deps),
+      ...upToDate(live.submissions, [
+        ...promptRoutes({
+          ...deps,
+          acceptor,
+          counter,
+        }),
+        ...queueRoutes(deps),
+        ...jobRoutes(deps),
+      ]),
       ...historyRoutes(deps),
-      ...jobRoutes(deps),
       ...fileRoutes(files),
       ...PLAIN_SOCKET_ROUTES,
       ...catalogRoutes({
@@ -268,8 +289,14 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Cou
 }
 
 /** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
-async function firstNumber(ledger: Ledger): Promise<number> {
-  return Math.floor((await ledger.prompts.highestNumber()) + 1);
+async function openCounter({ ledger, store: { links } }: House): Promise<SharedCounter> {
+  const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
+  return links ? openSharedCounter(links, first) : createCounter(first);
+}
+
+/** What happens to prompts, told to nobody else or to all processes of this ledger. */
+function openPromptJournal({ links, instance }: Store, log: Logger): PromptJournal {
+  return links ? createSharedJournal({ links, instance, log }) : createLoneJournal();
 }
 
 /** The model router over what runs here; with a remote upstream, its routes are passed through. */

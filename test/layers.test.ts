@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'spool-dir': [],
   redis: ['telemetry'],
   queued: ['wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis'],
+  cluster: ['wire', 'translate', 'telemetry', 'redis', 'v1'],
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */
@@ -86,6 +87,12 @@ describe('the folder list is the architecture', () => {
       expect(stores.filter((target) => target !== 'ledger/ledger.ts')).toEqual([]);
     },
   );
+
+  test('of the old surface the cluster knows the journal only', () => {
+    const theirs = FILES.filter(({ name }) => roomOf(name) === 'cluster').flatMap(importsOf);
+    const surface = new Set(theirs.filter((target) => roomOf(target) === 'v1'));
+    expect([...surface]).toEqual(['v1/prompt-journal.ts']);
+  });
 
   test('translate and wire do no I/O and know no clock or randomness', () => {
     const pure = FILES.filter(({ name }) => ['translate', 'wire'].includes(roomOf(name)));

@@ -19,6 +19,7 @@ import type { Outbox } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
 import { type Plan, intentJsonOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
+import type { PromptJournal } from './prompt-journal.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
@@ -38,6 +39,7 @@ export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-o
 
 type Deps = {
   readonly ledger: Ledger;
+  readonly journal: Pick<PromptJournal, 'claim' | 'drop'>;
   readonly board: Board;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
@@ -59,7 +61,7 @@ type Intake = { readonly caller: Caller; readonly submission: Submission; readon
  * before the first byte leaves, and what the client is told before it hears of it.
  */
 export function createAcceptor(deps: Deps): Acceptor {
-  const { ledger, board, follower, outbox, reconciler, sender, now, reached } = deps;
+  const { ledger, journal, board, follower, outbox, reconciler, sender, now, reached } = deps;
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
     const again = resumedTwin(board, caller, submission);
@@ -72,6 +74,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const plan = planOf(randomUUID(), submission, { outputs, placed });
     const intake = { caller, submission, plan };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
+    await journal.claim(plan.label);
     await ledger.prompts.insert(rowOf(intake, 'submitting', now()));
     reached('after-intent');
     const sent = await send(intake);
@@ -90,23 +93,26 @@ export function createAcceptor(deps: Deps): Acceptor {
   }
 
   async function settle(intake: Intake, sent: Sent): Promise<Accepted> {
-    const { label: key } = intake.plan;
     switch (sent.kind) {
       case 'accepted':
         return await born(intake, sent);
       case 'crowded':
         if (outbox.hasRoom(intake.caller.user)) return await park(intake, sent);
-        await ledger.prompts.remove(key);
-        throw refused(refusalOf(sent.error, sent.plan));
+        throw await retracted(intake, refusalOf(sent.error, sent.plan));
       case 'unsent':
-        await ledger.prompts.remove(key);
-        throw refused(unreachableUpstream());
+        throw await retracted(intake, unreachableUpstream());
       case 'refused':
-        await ledger.prompts.remove(key);
-        throw refused(sent.refusal);
+        throw await retracted(intake, sent.refusal);
       case 'unknown':
         return await doubt(intake, sent);
     }
+  }
+
+  /** Refused for certain: nothing is left of it. */
+  async function retracted({ plan }: Intake, refusal: V1Refusal): Promise<V1Error> {
+    await ledger.prompts.remove(plan.label);
+    await journal.drop(plan.label);
+    return refused(refusal);
   }
 
   async function born(intake: Intake, sent: Sent & { kind: 'accepted' }): Promise<Accepted> {
@@ -121,20 +127,21 @@ export function createAcceptor(deps: Deps): Acceptor {
   /** The first of its user to find no room. */
   async function park(intake: Intake, sent: Sent & { kind: 'crowded' }): Promise<Accepted> {
     await ledger.prompts.setState(intake.plan.label, 'outbox');
-    return post({ ...intake, plan: sent.plan }, waitMsOf(deps.pace, sent.error));
+    return await post({ ...intake, plan: sent.plan }, waitMsOf(deps.pace, sent.error));
   }
 
   /** Who comes after it waits behind it. */
   async function queueUp(intake: Intake): Promise<Accepted> {
     if (!outbox.hasRoom(intake.caller.user)) throw refused(refusalOf(FULL, intake.plan));
+    await journal.claim(intake.plan.label);
     await ledger.prompts.insert(rowOf(intake, 'outbox', now()));
-    return post(intake, 0);
+    return await post(intake, 0);
   }
 
-  function post(intake: Intake, waitMs: number): Accepted {
+  async function post(intake: Intake, waitMs: number): Promise<Accepted> {
     const { submission, plan, caller } = intake;
     const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
-    outbox.put({ prompt, plan, told: 'accepted' }, waitMs);
+    await outbox.put({ prompt, plan, told: 'accepted' }, waitMs);
     reached('after-outbox');
     return answer(prompt, {});
   }

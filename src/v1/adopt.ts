@@ -10,7 +10,8 @@ import { isPlain } from './accept.ts';
 import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Foundling, graphOf } from './foundling.ts';
-import type { Counter } from './submission.ts';
+import type { PromptJournal } from './prompt-journal.ts';
+import type { SharedCounter } from './submission.ts';
 
 /** Makes jobs that were submitted through v2 prompts of v1: in the queue, on sockets, in history. */
 export type Adopter = {
@@ -25,16 +26,17 @@ export type Adopter = {
 type Deps = {
   readonly jobs: Pick<JobApi, 'workflow'>;
   readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly journal: Pick<PromptJournal, 'claim' | 'askCancel'>;
   readonly board: Board;
   readonly follower: Follower;
-  readonly counter: Counter;
+  readonly counter: SharedCounter;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   readonly log: Logger;
   readonly now: () => number;
 };
 
 export function createAdopter(deps: Deps): Adopter {
-  const { ledger, board, follower, counter, log, now } = deps;
+  const { ledger, journal, board, follower, counter, log, now } = deps;
   const tasks = new Set<Promise<void>>();
   const underWay = new Set<string>();
 
@@ -44,14 +46,16 @@ export function createAdopter(deps: Deps): Adopter {
     return (await ledger.prompts.findByJob(user, jobId)) !== undefined;
   }
 
-  function show(foundling: Foundling): LivePrompt {
+  async function show(foundling: Foundling): Promise<LivePrompt> {
     const { caller, jobId, extraData, graph = {} } = foundling;
     const key = randomUUID();
+    const number = foundling.order ?? (await counter.next());
+    await journal.claim(key);
     const prompt = follower.adopt(
       {
         key,
         promptId: isPlain(jobId) ? jobId : key,
-        number: foundling.order ?? counter.next(),
+        number,
         clientId: null,
         createdAtMs: now(),
         graph,
@@ -69,13 +73,13 @@ export function createAdopter(deps: Deps): Adopter {
 
   async function takeIn(foundling: Foundling): Promise<void> {
     if (await isKnown(foundling)) return;
-    const prompt = show(foundling);
+    const prompt = await show(foundling);
     try {
       prompt.graph = foundling.graph ?? (await askedFor(deps, foundling));
       prompt.targets = await targetsOf(deps, prompt);
       await ledger.prompts.insert(rowOf(prompt, foundling.jobId));
     } finally {
-      follower.begin(prompt);
+      await follower.begin(prompt);
     }
   }
 
@@ -102,6 +106,7 @@ export function createAdopter(deps: Deps): Adopter {
       const prompt = board.find(user, jobId);
       if (!prompt || prompt.cancelAsked) return;
       prompt.cancelAsked = true;
+      journal.askCancel(prompt.key);
       await ledger.prompts.askCancel(prompt.key, now()).catch((error: unknown) => {
         log.error({ err: error, jobId }, 'a cancel is not on record');
       });

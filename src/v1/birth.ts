@@ -26,7 +26,7 @@ export function createBirth(deps: {
       graphJson: stringifyJson(graph as Json),
       targetsJson: JSON.stringify(plan.outputs),
     });
-    follower.begin(prompt);
+    await follower.begin(prompt);
     if (prompt.cancelAsked) await pursuit.pursue(prompt);
   };
 }

@@ -13,12 +13,12 @@ export type PromptDraft = {
   readonly graph: Graph;
   readonly extraData: JsonObject;
   readonly targets: readonly string[];
-  /** It was accepted by an earlier process. */
+  /** It was accepted by a process that is gone. */
   readonly isResumed: boolean;
 };
 
 /** A prompt between its accepted `POST` and its history entry. */
-export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets'> & {
+export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets' | 'isResumed'> & {
   readonly channel: Channel;
   /** Its credential, if any, is in memory only. */
   caller: Caller;
@@ -31,6 +31,9 @@ export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets'> & {
   /** The job has shown a node, a step, a preview or an output. */
   hasEvidence: boolean;
   cancelAsked: boolean;
+  isResumed: boolean;
+  /** It is in the outbox. */
+  waits: boolean;
   startedAtMs: number | null;
 };
 
@@ -50,6 +53,8 @@ export type Board = {
   /** How many of all users' are in which state. */
   census(): Readonly<Record<PromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
+  /** Those in the outbox. */
+  waiting(user: string): readonly LivePrompt[];
   /** What `/queue` calls running: what runs, else the oldest that has a job. */
   running(user: string): readonly LivePrompt[];
 };
@@ -99,6 +104,7 @@ export function createBoard(): Board {
       if (named.length < 2) return named[0];
       return [...all(user)].findLast((prompt) => named.includes(prompt));
     },
+    waiting: (user) => [...all(user)].filter((prompt) => prompt.waits),
     running(user) {
       const withJob = of(user).filter((prompt) => prompt.status !== undefined && !isOver(prompt));
       const active = withJob.filter((prompt) => prompt.status !== 'queued');

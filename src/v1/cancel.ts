@@ -1,30 +1,59 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { LivePrompt } from './board.ts';
+import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import type { Outbox } from './outbox.ts';
+import type { PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
 
 /** Asks for the end of prompts, wherever they are; their followers tell what really happened. */
-export type Cancel = (prompts: readonly LivePrompt[]) => Promise<void>;
+export type Cancel = {
+  readonly cancel: (prompts: readonly LivePrompt[]) => Promise<void>;
+  /** Another process was asked, and has written it down; this one may look after the prompt. */
+  readonly cancelAsked: (key: string) => void;
+};
 
-export function createCancel(deps: {
+type Deps = {
   readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly journal: Pick<PromptJournal, 'leads' | 'askCancel'>;
+  readonly board: Board;
   readonly outbox: Outbox;
   readonly follower: Follower;
   readonly pursuit: Pursuit;
   readonly now: () => number;
-}): Cancel {
-  const { ledger, outbox, follower, pursuit, now } = deps;
+};
+
+/** How long an answer waits for another process to take a prompt out of its outbox. */
+const ELSEWHERE_MS = { every: 10, most: 2000 } as const;
+
+export function createCancel(deps: Deps): Cancel {
+  const { ledger, journal, board, outbox, follower, pursuit, now } = deps;
 
   async function one(prompt: LivePrompt): Promise<void> {
     prompt.cancelAsked = true;
     await ledger.prompts.askCancel(prompt.key, now());
+    if (!journal.leads(prompt.key)) return elsewhere(prompt);
     if (outbox.withdraw(prompt)) return follower.settle(prompt, { kind: 'canceled' });
     // Without a job it is on its way, or looked for: whoever finds the job sees what was asked.
     await pursuit.pursue(prompt);
   }
 
-  return async (prompts) => {
-    await Promise.all(prompts.map(one));
+  /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
+  async function elsewhere(prompt: LivePrompt): Promise<void> {
+    journal.askCancel(prompt.key);
+    const deadlineMs = now() + ELSEWHERE_MS.most;
+    while (prompt.waits && board.has(prompt) && now() < deadlineMs) await delay(ELSEWHERE_MS.every);
+    await pursuit.pursue(prompt);
+  }
+
+  return {
+    cancel: async (prompts) => void (await Promise.all(prompts.map(one))),
+    cancelAsked(key) {
+      const prompt = follower.find(key);
+      if (!prompt) return;
+      prompt.cancelAsked = true;
+      if (!journal.leads(key) || !outbox.withdraw(prompt)) return;
+      void follower.settle(prompt, { kind: 'canceled' });
+    },
   };
 }

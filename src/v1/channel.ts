@@ -5,6 +5,7 @@ import {
   textFrame,
 } from '../wire/frames.ts';
 import type { V1Message } from '../wire/v1.ts';
+import { type Load, createBacklog } from './backlog.ts';
 import { type Session, encodeMessage } from './session.ts';
 
 export type Picture = {
@@ -59,27 +60,37 @@ export type PreviewMethod = 'auto' | 'negotiated' | 'none';
 /** The line from one prompt to its sockets; what nobody received waits for one that fits. */
 export type Channel = {
   readonly address: Address;
-  send(frame: Frame): void;
+  /** `at`: its place in the prompt's journal. */
+  send(frame: Frame, at: number): void;
+  /** The same for one no socket here waits for: it is fetched when one is about to come. */
+  sendLater(load: Load, at: number): void;
+  hasListener(): boolean;
+  /** A socket arrives soon: what it will be handed is fetched. */
+  prepare(): Promise<void>;
   /** A socket arrived: hand it what no socket has received, or where the run is. */
   greet(session: Session): void;
   hasUnreceived(): boolean;
+  /** Whether the last frame came from there and a socket has it. */
+  isReceived(at: number): boolean;
+  /** Sockets elsewhere have what was said up to there; nobody here needs to hear it any more. */
+  skip(upTo: number): void;
+  /** Sockets elsewhere have it; those here hear it all the same. */
+  forget(upTo: number): void;
 };
-
-/** Most bytes of undelivered pictures kept for a socket that may still come. */
-const REPLAY_PICTURE_BYTES = 64 * 1024 * 1024;
-/** From here on only the latest of consecutive steps is kept for a late socket. */
-const REPLAY_FRAMES = 2000;
 
 export function createChannel(
   address: Address,
   deps: {
     readonly sessions: () => Iterable<Session>;
     readonly previewMethod: PreviewMethod;
+    /** A socket that came late has all up to there. */
+    readonly onCaughtUp?: ((at: number) => void) | undefined;
   },
 ): Channel {
   const { promptId, clientId, previewMethod = deps.previewMethod } = address;
-  let unreceived: Frame[] = [];
-  let unreceivedBytes = 0;
+  const unreceived = createBacklog();
+  const elsewhere = { received: 0, over: 0 };
+  let receivedAt = -1;
   let activeNode: string | null = null;
   let nodeBeforeUnreceived: string | null = null;
   /** The running node and its latest step and preview, for whoever starts to watch. */
@@ -90,10 +101,11 @@ export function createChannel(
     return session.isOpen() && !session.watches && isTheirs;
   }
 
-  function deliver(frame: Frame): void {
-    if (unreceived.length === 0) nodeBeforeUnreceived = activeNode;
+  function deliver(frame: Frame, at: number): void {
+    if (unreceived.size() === 0) nodeBeforeUnreceived = activeNode;
     noteActiveNode(frame);
     noteScene(frame);
+    if (at > 0 && at <= elsewhere.over) return;
     const ready = encode(frame);
     let isReceived = false;
     for (const session of deps.sessions()) {
@@ -103,12 +115,25 @@ export function createChannel(
       // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
       if (isTheirs || session.watches || frame.kind === 'text') write(session, ready);
     }
-    if (!isReceived) keep(frame);
+    receivedAt = isReceived ? at : -1;
+    if (!isReceived && isMissing(at)) unreceived.keep(frame, at);
+  }
+
+  /** Nobody anywhere has what came from this place, as far as is known; 0 is no place. */
+  function isMissing(at: number): boolean {
+    return at === 0 || at > elsewhere.received;
+  }
+
+  function forget(upTo: number): void {
+    elsewhere.received = Math.max(elsewhere.received, upTo);
+    const last = unreceived.forget(upTo);
+    if (last) nodeBeforeUnreceived = nodeIn(last) ?? nodeBeforeUnreceived;
   }
 
   function noteActiveNode(frame: Frame): void {
-    if (frame.kind !== 'json' || frame.message.type !== 'executing') return;
-    activeNode = frame.message.data.node;
+    const node = nodeIn(frame);
+    if (node === undefined) return;
+    activeNode = node;
     for (const session of deps.sessions()) session.forgetPreview(promptId);
   }
 
@@ -119,23 +144,6 @@ export function createChannel(
       scene.clear();
       if (frame.message.data.node !== null) scene.set('json', frame);
     } else if (frame.picture?.essential !== true) scene.set(frame.kind, frame);
-  }
-
-  function keep(frame: Frame): void {
-    const picture = frame.kind === 'picture' || frame.kind === 'step' ? frame.picture : undefined;
-    if (
-      frame.kind === 'step' &&
-      unreceived.length >= REPLAY_FRAMES &&
-      unreceived.at(-1)?.kind === 'step'
-    ) {
-      unreceived.pop();
-    }
-    if (picture === undefined) return void unreceived.push(frame);
-    unreceivedBytes += picture.bytes.length;
-    const worth = picture.essential && unreceivedBytes <= REPLAY_PICTURE_BYTES;
-    if (worth) unreceived.push(frame);
-    else if (frame.kind === 'step')
-      unreceived.push({ kind: 'step', state: frame.state, progress: frame.progress });
   }
 
   /** What all sockets are sent, made once and only if one of them wants it. */
@@ -212,21 +220,38 @@ export function createChannel(
   return {
     address,
     send: deliver,
+    sendLater(load, at) {
+      if (unreceived.size() === 0) nodeBeforeUnreceived = activeNode;
+      if (isMissing(at)) unreceived.keepUnread(load, at);
+    },
+    hasListener: () => [...deps.sessions()].some(fits),
+    prepare: () => unreceived.read(),
     greet(session) {
       if (session.watches) for (const frame of scene.values()) write(session, encode(frame));
       if (!fits(session)) return;
-      const missed = unreceived;
-      unreceived = [];
-      unreceivedBytes = 0;
+      const { frames, at } = unreceived.empty();
       // A socket that returns to a run it already knows gets v1's bare `executing`.
-      const node = missed.length === 0 ? activeNode : nodeBeforeUnreceived;
+      const node = frames.length === 0 ? activeNode : nodeBeforeUnreceived;
       if (node !== null && clientId === session.sid) {
         session.sendText(encodeMessage({ type: 'executing', data: { node } }));
       }
-      for (const frame of missed) write(session, encode(frame));
+      for (const frame of frames) write(session, encode(frame));
+      if (at > 0) deps.onCaughtUp?.(at);
     },
-    hasUnreceived: () => unreceived.length > 0,
+    hasUnreceived: () => unreceived.size() > 0,
+    isReceived: (at) => at > 0 && receivedAt === at,
+    skip(upTo) {
+      elsewhere.over = upTo;
+      forget(upTo);
+    },
+    forget,
   };
+}
+
+/** The node at work from this frame on; `undefined`: it does not say. */
+function nodeIn(frame: Frame): string | null | undefined {
+  const isIt = frame.kind === 'json' && frame.message.type === 'executing';
+  return isIt ? frame.message.data.node : undefined;
 }
 
 function textOf(message: V1Message): Buffer {

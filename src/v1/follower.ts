@@ -7,11 +7,14 @@ import type { Graph } from '../wire/v2.ts';
 import type { Board, LivePrompt, PromptDraft } from './board.ts';
 import type { Hub } from './hub.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
+import { type Entry, type Hearer, LeadLost, type PromptJournal } from './prompt-journal.ts';
+import { type Teller, createTeller } from './teller.ts';
 
 /** Turns what jobs do into what v1 clients hear, one prompt at a time, until each has its history. */
 export type Follower = {
-  /** Puts a prompt on the board. */
+  /** Puts a prompt on the board, unless it is there. */
   adopt(draft: PromptDraft, caller: Caller): LivePrompt;
+  find(key: string): LivePrompt | undefined;
   /** Its job is there: listens to it from this moment on. */
   attach(
     prompt: LivePrompt,
@@ -22,11 +25,15 @@ export type Follower = {
     },
   ): void;
   /** The job is on record: what it does is taken in as soon as the prompt is released. */
-  begin(prompt: LivePrompt): void;
+  begin(prompt: LivePrompt): Promise<void>;
   /** Lets the prompt's frames go; before this nothing of it has reached a socket. */
   release(prompt: LivePrompt): void;
+  /** Notes where the prompt is; `false`: it is another process's. */
+  note(prompt: LivePrompt, kind: Exclude<Entry['kind'], 'input'>): Promise<boolean>;
   /** Ends a prompt no job speaks for; resolves when its history is written. */
   settle(prompt: LivePrompt, how: JoblessEnd): Promise<void>;
+  /** Goes on with the end of a prompt whose end was heard; `false`: it was not. */
+  conclude(prompt: LivePrompt): boolean;
   /** Stops listening; live prompts stay live in the ledger. */
   close(): Promise<void>;
 };
@@ -34,6 +41,7 @@ export type Follower = {
 export type FollowerDeps = {
   readonly jobs: JobApi;
   readonly ledger: Ledger;
+  readonly journal: PromptJournal;
   readonly board: Board;
   readonly hub: Hub;
   readonly log: Logger;
@@ -45,12 +53,15 @@ export type FollowerDeps = {
 
 type Feed = Promise<Result<AsyncIterable<JobEvent>>>;
 
-/** What is to happen before a prompt's events are taken in. */
+/** What is to happen before a prompt's events are taken in, and who says them. */
 type Line = {
   feed: Feed | undefined;
   isReleased: boolean;
   readonly released: Promise<void>;
   readonly release: () => void;
+  readonly teller: Teller;
+  /** Aborted when another process looks after it, and when this one closes. */
+  stop: AbortController;
 };
 
 /** Between a stream that ended early and the next try. */
@@ -59,83 +70,133 @@ const RETRY_MS = { first: 250, last: 5000 } as const;
 const PRUNE_EVERY = 50;
 
 export function createFollower(deps: FollowerDeps): Follower {
-  const { jobs, board, hub, log } = deps;
-  const stop = new AbortController();
-  // One for each live prompt.
-  setMaxListeners(0, stop.signal);
-  const lines = new WeakMap<LivePrompt, Line>();
-  const held = new Set<Line>();
+  const { jobs, board, hub, log, journal } = deps;
+  const lines = new Map<string, Line & { readonly prompt: LivePrompt }>();
   const tasks = new Set<Promise<void>>();
   const pruneEvery = Math.min(PRUNE_EVERY, Math.ceil(deps.historyLimit / 100));
   let ended = 0;
+  let isClosed = false;
 
   async function prune(): Promise<void> {
     if (++ended % pruneEvery === 0) await deps.ledger.prompts.pruneHistory(deps.historyLimit);
   }
 
-  function run(task: Promise<void>): Promise<void> {
-    const tracked = task
+  function run({ stop }: Line, act: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const tracked = act(stop.signal)
       .then(prune)
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) log.error({ err: error }, 'a prompt could not be ended');
+        if (stop.signal.aborted || error instanceof LeadLost) return;
+        log.error({ err: error }, 'a prompt could not be ended');
       })
       .finally(() => tasks.delete(tracked));
     tasks.add(tracked);
     return tracked;
   }
 
+  async function note(prompt: LivePrompt, kind: Exclude<Entry['kind'], 'input'>): Promise<boolean> {
+    try {
+      await journal.append(prompt.key, { kind });
+      return true;
+    } catch (error) {
+      if (error instanceof LeadLost) return false;
+      throw error;
+    }
+  }
+
+  function hearerOf({ key, channel }: LivePrompt, line: Line): Hearer {
+    return {
+      async apply(entry, at) {
+        if (entry.kind === 'released') line.isReleased = true;
+        await line.teller.apply(entry, at);
+        if (entry.kind === 'released') line.release();
+        if (entry.kind === 'recorded' || entry.kind === 'removed') lines.delete(key);
+      },
+      lost() {
+        line.stop.abort();
+        line.stop = newStop();
+        line.feed = undefined;
+      },
+      joined: (upTo) => channel.skip(upTo),
+      receivedElsewhere: (upTo) => channel.forget(upTo),
+    };
+  }
+
   return {
     adopt(draft, caller) {
       const { user } = caller;
-      const { clientId, promptId } = draft;
+      const { key, clientId, promptId } = draft;
+      const known = lines.get(key);
+      if (known) return known.prompt;
       const noPreviews = draft.extraData.preview_method === 'none';
       const own = noPreviews ? { previewMethod: 'none' as const } : {};
-      const channel = hub.channel({ user, clientId, promptId, ...own });
+      const channel = hub.channel({ user, clientId, promptId, ...own }, (at) =>
+        journal.received(key, at),
+      );
       const prompt: LivePrompt = { ...draft, ...FRESH, caller, channel };
       board.add(prompt);
-      lines.set(prompt, createLine());
+      const line = { ...createLine(createTeller(deps, prompt)), prompt };
+      lines.set(key, line);
+      journal.join({ key, user }, hearerOf(prompt, line));
       return prompt;
     },
+    find: (key) => lines.get(key)?.prompt,
     attach(prompt, { jobId, graph, targets }) {
+      const status = prompt.jobId === jobId ? prompt.status : 'queued';
       board.employ(prompt, jobId);
-      Object.assign(prompt, { graph, targets, status: 'queued' });
-      const line = lines.get(prompt);
-      if (line) line.feed = jobs.events(prompt.caller, jobId, stop.signal);
+      Object.assign(prompt, { graph, targets, status });
+      const line = lines.get(prompt.key);
+      if (line) line.feed = jobs.events(prompt.caller, jobId, line.stop.signal);
     },
-    begin(prompt) {
-      const line = lines.get(prompt);
-      if (line) void run(line.released.then(() => followToEnd(deps, prompt, { line, stop })));
+    async begin(prompt) {
+      const line = lines.get(prompt.key);
+      if (!line || !(await note(prompt, 'attached'))) return;
+      void run(line, (signal) => line.released.then(() => followToEnd(deps, prompt, line, signal)));
     },
     release(prompt) {
-      const line = lines.get(prompt);
+      const line = lines.get(prompt.key);
       if (!line || line.isReleased) return;
       line.isReleased = true;
-      held.delete(line);
-      hub.status(prompt.caller.user);
-      line.release();
+      note(prompt, 'released').catch((error: unknown) => {
+        if (!isClosed) log.error({ err: error }, 'a prompt could not be released');
+      });
     },
-    settle: (prompt, how) =>
-      run(
-        (async () => {
-          await lines.get(prompt)?.released;
-          stop.signal.throwIfAborted();
-          await createListener(deps, prompt).end(how);
-        })(),
-      ),
+    note,
+    async settle(prompt, how) {
+      const line = lines.get(prompt.key);
+      if (!line) return;
+      await run(line, async (signal) => {
+        await line.released;
+        signal.throwIfAborted();
+        await createListener(deps, prompt, line.teller).end(how);
+      });
+    },
+    conclude(prompt) {
+      const line = lines.get(prompt.key);
+      if (line?.teller.state().phase !== 'ended') return false;
+      void run(line, () => createListener(deps, prompt, line.teller).conclude());
+      return true;
+    },
     async close() {
-      stop.abort();
-      for (const line of held) line.release();
+      isClosed = true;
+      for (const { stop, release } of lines.values()) {
+        stop.abort();
+        release();
+      }
       await Promise.all(tasks);
     },
   };
+}
 
-  function createLine(): Line {
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => (release = resolve));
-    const line = { feed: undefined, isReleased: false, released, release };
-    held.add(line);
-    return line;
-  }
+function createLine(teller: Teller): Line {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  return { feed: undefined, isReleased: false, released, release, teller, stop: newStop() };
+}
+
+function newStop(): AbortController {
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal);
+  return stop;
 }
 
 const FRESH = {
@@ -143,6 +204,7 @@ const FRESH = {
   status: undefined,
   hasEvidence: false,
   cancelAsked: false,
+  waits: false,
   startedAtMs: null,
 } as const;
 
@@ -150,14 +212,14 @@ const FRESH = {
 async function followToEnd(
   deps: FollowerDeps,
   prompt: LivePrompt,
-  { line, stop }: { readonly line: Line; readonly stop: AbortController },
+  { feed, teller }: Line,
+  signal: AbortSignal,
 ): Promise<void> {
-  const { signal } = stop;
   const { jobId } = prompt;
   signal.throwIfAborted();
   if (jobId === null) return;
-  const listener = createListener(deps, prompt);
-  let source = line.feed;
+  const listener = createListener(deps, prompt, teller);
+  let source = feed;
   for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
     try {
       const stream = await (source ?? deps.jobs.events(prompt.caller, jobId, signal));
@@ -166,6 +228,7 @@ async function followToEnd(
       if (await listener.look(jobId)) return;
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof LeadLost) throw error;
       deps.log.error({ err: error, promptId: prompt.promptId }, 'following failed, trying again');
     }
     source = undefined;

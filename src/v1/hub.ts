@@ -23,7 +23,9 @@ export type Hub = {
   /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
   attach(ws: WebSocket, who: Newcomer): void;
   /** Opens the line of a new prompt. */
-  channel(address: Address): Channel;
+  channel(address: Address, onCaughtUp?: (at: number) => void): Channel;
+  /** A socket of this user is about to come. */
+  prepare(user: string): Promise<void>;
   /** The prompt is over; what nobody received is kept for a while. */
   retire(channel: Channel): void;
   /** Tells all sockets of this user how many of their prompts are left. */
@@ -46,6 +48,8 @@ export function createHub(deps: {
   readonly serverFlags: JsonObject;
   readonly previewMethod: PreviewMethod;
   readonly now: () => number;
+  /** The first socket of a user came, or the last one went. */
+  readonly onPresence?: (user: string, isThere: boolean) => void;
 }): Hub {
   const { remaining, now } = deps;
   const sessions = new Map<string, Set<Session>>();
@@ -74,6 +78,11 @@ export function createHub(deps: {
     }
   }
 
+  function leave(user: string, session: Session): void {
+    drop(sessions, user, session);
+    if (!sessions.has(user)) deps.onPresence?.(user, false);
+  }
+
   function forget(channel: Channel): void {
     clearTimeout(retiring.get(channel));
     retiring.delete(channel);
@@ -90,7 +99,7 @@ export function createHub(deps: {
         watches,
         serverFlags: deps.serverFlags,
         now,
-        onClose: () => drop(sessions, user, session),
+        onClose: () => leave(user, session),
         onDrop: () => droppedFrames++,
       });
       session.sendText(statusText(user, sid));
@@ -98,12 +107,17 @@ export function createHub(deps: {
         channel.greet(session);
         if (retiring.has(channel) && !channel.hasUnreceived()) forget(channel);
       }
+      if (!sessions.has(user)) deps.onPresence?.(user, true);
       add(sessions, user, session);
     },
-    channel(address) {
+    async prepare(user) {
+      await Promise.all([...(channels.get(user) ?? [])].map((channel) => channel.prepare()));
+    },
+    channel(address, onCaughtUp) {
       const channel = createChannel(address, {
         sessions: () => sessions.get(address.user) ?? [],
         previewMethod: deps.previewMethod,
+        onCaughtUp,
       });
       add(channels, address.user, channel);
       return channel;

@@ -11,7 +11,7 @@ import { idList, objectBody } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
-  readonly cancel: Cancel;
+  readonly cancel: Cancel['cancel'];
   readonly ledger: Ledger;
   readonly board: Board;
   readonly maxBodyBytes: number;

@@ -1,13 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasEvidence, initialProgress } from '../translate/progress-state.ts';
-import { idleDueMs, step } from '../translate/progress.ts';
+import { historyEntry } from '../translate/history.ts';
+import type { Input, ProgressState } from '../translate/progress-state.ts';
+import { idleDueMs } from '../translate/progress.ts';
+import { endWord } from '../translate/status.ts';
 import type { JobEvent } from '../wire/jobs.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { FollowerDeps } from './follower.ts';
 import { nameOutput } from './names.ts';
-import { type SpeakerDeps, createSpeaker } from './speaker.ts';
+import type { Teller } from './teller.ts';
 
 /** How a prompt ends without a job that tells it. */
 export type JoblessEnd =
@@ -15,33 +18,63 @@ export type JoblessEnd =
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-/** Takes in what one job does and says it in v1's words. */
+/** Takes in what one job does, for its journal, and writes its history. */
 export type Listener = {
   /** Takes a stream in, event by event. */
   hear(stream: AsyncIterable<JobEvent>): Promise<void>;
   /** Reads the job itself; true when that was the end. */
   look(jobId: string): Promise<boolean>;
   end(how: JoblessEnd): Promise<void>;
+  /** Writes the history of a prompt whose end was heard, and v1's last word after it. */
+  conclude(): Promise<void>;
 };
 
-export type ListenerDeps = SpeakerDeps & Pick<FollowerDeps, 'now'>;
+export type ListenerDeps = Pick<
+  FollowerDeps,
+  'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
+>;
 
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
+/** A disk that is full now may have room later; the outcome is kept until then. */
+const REWRITE_MS = 1000;
 
-export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener {
-  const { jobs, ledger, hub, now } = deps;
+export function createListener(
+  deps: ListenerDeps,
+  prompt: LivePrompt,
+  { state }: Pick<Teller, 'state'>,
+): Listener {
+  const { jobs, ledger, journal, log, now } = deps;
   const { user } = prompt.caller;
-  const speaker = createSpeaker(deps, prompt);
-  let state = initialProgress({ promptId: prompt.promptId, graph: prompt.graph });
   let missing = 0;
 
-  async function take(input: Parameters<typeof step>[1]): Promise<void> {
-    const turn = step(state, input);
-    state = turn.state;
-    prompt.hasEvidence = hasEvidence(state);
-    prompt.startedAtMs = state.startedAtMs;
-    for (const effect of turn.effects) await speaker.say(effect, state);
+  async function take(input: Input): Promise<void> {
+    await journal.append(prompt.key, { kind: 'input', input });
+    if (state().phase === 'ended') await conclude();
+  }
+
+  async function conclude(): Promise<void> {
+    const outcome = outcomeOf(prompt, state());
+    await persist(() => ledger.prompts.finish(prompt.key, outcome));
+    await journal.append(prompt.key, { kind: 'recorded' });
+    deps.onEnded?.(outcome.statusWord);
+    const { startedAtMs, endedAtMs } = state();
+    const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
+    log.info({ user, promptId: prompt.promptId, ms }, 'prompt executed');
+  }
+
+  async function persist(write: () => Promise<void>): Promise<void> {
+    while (journal.leads(prompt.key)) {
+      try {
+        return await write();
+      } catch (error) {
+        log.error(
+          { err: error, promptId: prompt.promptId },
+          'history could not be written, trying again',
+        );
+        await delay(REWRITE_MS);
+      }
+    }
   }
 
   async function takeEvent(event: JobEvent): Promise<void> {
@@ -50,15 +83,7 @@ export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener
       const file = await nameOutput(ledger.files, user, event.data, atMs);
       return take({ kind: 'output', output: event.data, file, atMs });
     }
-    if (event.event === 'status') noteStatus(event.data.status);
     return take({ kind: 'event', event, atMs });
-  }
-
-  /** v1 tells its sockets the count once more when a prompt leaves the queue. */
-  function noteStatus(status: Job['status']): void {
-    const starts = status === 'running' && prompt.status === 'queued';
-    if (!IS_TERMINAL[status]) prompt.status = status;
-    if (starts) hub.status(user);
   }
 
   async function nameAll(job: Job): Promise<Map<string, FileRef>> {
@@ -71,9 +96,8 @@ export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener
 
   async function takeJob(job: Job): Promise<boolean> {
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
-    if (job.status === 'running') noteStatus('running');
     await take({ kind, job, files: await nameAll(job), atMs: now() });
-    return state.phase === 'ended';
+    return state().phase === 'ended';
   }
 
   return {
@@ -81,11 +105,14 @@ export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener
       const events = stream[Symbol.asyncIterator]();
       let next = events.next();
       for (;;) {
-        const dueMs = idleDueMs(state);
+        const dueMs = idleDueMs(state());
         const winner =
           dueMs === null ? await next : await Promise.race([next, idle(dueMs - now())]);
-        if (winner === undefined) await take({ kind: 'idle', atMs: now() });
-        else if (winner.done) return;
+        if (winner === undefined) {
+          // Should this throw, nobody waits for it any more.
+          next.catch(ignore);
+          await take({ kind: 'idle', atMs: now() });
+        } else if (winner.done) return;
         else {
           await takeEvent(winner.value);
           next = events.next();
@@ -106,6 +133,7 @@ export function createListener(deps: ListenerDeps, prompt: LivePrompt): Listener
       if (gone) await take({ kind: 'lost', reason: read.error.message, atMs: now() });
       return gone;
     },
+    conclude,
     async end(how) {
       const atMs = now();
       if (how.kind === 'lost') return take({ kind: 'lost', reason: how.reason, atMs });
@@ -145,3 +173,14 @@ function unbornJob({ key, createdAtMs }: LivePrompt): Job {
 async function idle(ms: number): Promise<undefined> {
   await delay(Math.max(1, ms), undefined, { ref: false });
 }
+
+function outcomeOf(prompt: LivePrompt, state: ProgressState) {
+  return {
+    entryJson: stringifyJson(historyEntry(state, prompt) as unknown as Json),
+    statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
+    startedAtMs: state.startedAtMs,
+    endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
+  };
+}
+
+function ignore(): void {}

@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { rejectionOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Birth } from './birth.ts';
-import type { LivePrompt } from './board.ts';
+import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Pace, spread, waitMsOf } from './pace.ts';
 import type { Plan } from './plan.ts';
-import { type Reconciler, type ReconcilerDeps, forget } from './reconciler.ts';
+import type { PromptJournal } from './prompt-journal.ts';
+import type { Reconciler, ReconcilerDeps } from './reconciler.ts';
 import type { Sender, Sent } from './send.ts';
 
 /** A prompt that waits for the upstream to have room; its intent is in the ledger. */
@@ -24,13 +25,16 @@ export type Outbox = {
   hasRoom(user: string): boolean;
   /** Letters of all users. */
   depth(): number;
-  put(letter: Letter, waitMs?: number): void;
+  /** Resolves when it is known everywhere. */
+  put(letter: Letter, waitMs?: number): Promise<void>;
   /** Takes a waiting prompt out; false when it is not there, or on its way upstream. */
   withdraw(prompt: LivePrompt): boolean;
   close(): Promise<void>;
 };
 
-type Deps = Pick<ReconcilerDeps, 'ledger' | 'board'> & {
+type Deps = Pick<ReconcilerDeps, 'forget'> & {
+  readonly board: Board;
+  readonly journal: Pick<PromptJournal, 'leads'>;
   readonly follower: Follower;
   readonly sender: Sender;
   readonly birth: Birth;
@@ -43,8 +47,11 @@ type Deps = Pick<ReconcilerDeps, 'ledger' | 'board'> & {
 
 type Queue = { letters: Letter[]; sending: Letter | undefined };
 
+/** Until it is looked again whether letters of other processes are gone. */
+const TURN_MS = 100;
+
 export function createOutbox(deps: Deps): Outbox {
-  const { follower, sender, birth, reconciler, pace, log } = deps;
+  const { board, journal, follower, sender, birth, reconciler, pace, log } = deps;
   const stop = new AbortController();
   const queues = new Map<string, Queue>();
   const pumps = new Set<Promise<void>>();
@@ -55,6 +62,11 @@ export function createOutbox(deps: Deps): Outbox {
       if (waitMs > 0) await delay(spread(waitMs), undefined, { signal: stop.signal, ref: false });
       const letter = queue.letters[0];
       if (letter === undefined) break;
+      if (!isNext(letter, queue)) {
+        if (!journal.leads(letter.prompt.key)) remove(queue, letter);
+        waitMs = TURN_MS;
+        continue;
+      }
       queue.sending = letter;
       const sent = await attempt(letter);
       queue.sending = undefined;
@@ -63,6 +75,14 @@ export function createOutbox(deps: Deps): Outbox {
       if (waitMs === 0) remove(queue, letter);
     }
     queues.delete(user);
+  }
+
+  /** Letters of the same user that lie in other processes have their turn, too. */
+  function isNext({ prompt }: Letter, { letters }: Queue): boolean {
+    if (!journal.leads(prompt.key)) return false;
+    const ours = new Set(letters.map((letter) => letter.prompt));
+    const others = board.waiting(prompt.caller.user).filter((other) => !ours.has(other));
+    return others.every((other) => isBefore(prompt, other));
   }
 
   /** `undefined`: something of our own broke; whether the job was made is unknown. */
@@ -101,7 +121,7 @@ export function createOutbox(deps: Deps): Outbox {
   ): Promise<number> {
     // A key that is refused today may be good tomorrow; what was accepted is not dropped for it.
     if (error.status === 401) return pace.retryMs.last;
-    if (told === 'unheard') await forget(deps, prompt);
+    if (told === 'unheard') await deps.forget(prompt);
     else {
       const failure = rejectionOf(error, refusal, plan.graph);
       void follower.settle(prompt, { kind: 'failed', error: failure });
@@ -111,6 +131,12 @@ export function createOutbox(deps: Deps): Outbox {
 
   function remove(queue: Queue, letter: Letter): void {
     queue.letters = queue.letters.filter((other) => other !== letter);
+    letter.prompt.waits = false;
+  }
+
+  /** Here and, as far as their letters came later, in other processes. */
+  function count(user: string): number {
+    return Math.max(queues.get(user)?.letters.length ?? 0, board.waiting(user).length);
   }
 
   function start(user: string, waitMs: number): Queue {
@@ -127,13 +153,14 @@ export function createOutbox(deps: Deps): Outbox {
   }
 
   return {
-    isBusy: (user) => (queues.get(user)?.letters.length ?? 0) > 0,
+    isBusy: (user) => count(user) > 0,
     depth: () => [...queues.values()].reduce((sum, { letters }) => sum + letters.length, 0),
-    hasRoom: (user) => (queues.get(user)?.letters.length ?? 0) < deps.limit,
-    put(letter, waitMs = 0) {
+    hasRoom: (user) => count(user) < deps.limit,
+    async put(letter, waitMs = 0) {
       const { user } = letter.prompt.caller;
       const queue = queues.get(user) ?? start(user, waitMs);
       queue.letters = [...queue.letters, letter].toSorted((a, b) => a.plan.number - b.plan.number);
+      await follower.note(letter.prompt, 'waits');
     },
     withdraw(prompt) {
       const queue = queues.get(prompt.caller.user);
@@ -147,4 +174,12 @@ export function createOutbox(deps: Deps): Outbox {
       await Promise.all(pumps);
     },
   };
+}
+
+/** Lower number first; of equal ones, who came first. */
+function isBefore(one: LivePrompt, other: LivePrompt): boolean {
+  return (
+    one.number < other.number ||
+    (one.number === other.number && one.createdAtMs <= other.createdAtMs)
+  );
 }

@@ -4,12 +4,12 @@ import type { Board } from './board.ts';
 import { readJson } from './body.ts';
 import { sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
-import { type Counter, readSubmission } from './submission.ts';
+import { type SharedCounter, createCounter, readSubmission, takesCount } from './submission.ts';
 
 type Deps = {
   readonly acceptor: Acceptor;
   readonly board: Board;
-  readonly counter: Counter;
+  readonly counter: SharedCounter;
   readonly maxBodyBytes: number;
 };
 
@@ -28,7 +28,8 @@ export function promptRoutes(deps: Deps): readonly V1Route[] {
 
 async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = await readJson(ctx, deps.maxBodyBytes);
-  const submission = readSubmission(body, deps.counter);
+  const count = takesCount(body) ? await deps.counter.next() : 0;
+  const submission = readSubmission(body, createCounter(count));
   // For whoever counts the clients of v1.
   ctx.state.clientId = submission.clientId ?? '';
   const accepted = await deps.acceptor.accept(caller, submission);

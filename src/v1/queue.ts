@@ -9,7 +9,7 @@ import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
   readonly board: Board;
-  readonly cancel: Cancel;
+  readonly cancel: Cancel['cancel'];
   readonly maxBodyBytes: number;
 };
 

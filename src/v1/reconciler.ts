@@ -5,10 +5,12 @@ import type { Logger } from '../telemetry.ts';
 import type { JobApi } from '../wire/jobs.ts';
 import type { Job } from '../wire/v2.ts';
 import type { Birth } from './birth.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
+import type { Forget } from './forget.ts';
 import { type Pace, spread } from './pace.ts';
 import { KEY_LABEL, type Plan, workflowOf } from './plan.ts';
+import type { PromptJournal } from './prompt-journal.ts';
 import type { Sender } from './send.ts';
 
 /** A prompt whose submission may or may not have made a job. */
@@ -33,10 +35,11 @@ export type Reconciler = {
 export type ReconcilerDeps = {
   readonly jobs: Pick<JobApi, 'recover'>;
   readonly ledger: Ledger;
-  readonly board: Board;
   readonly follower: Follower;
   readonly sender: Sender;
   readonly birth: Birth;
+  readonly journal: Pick<PromptJournal, 'leads'>;
+  readonly forget: Forget;
   readonly pace: Pace;
   readonly log: Logger;
   readonly now: () => number;
@@ -48,7 +51,7 @@ const KEY_LIFE_MS = 20 * 60 * 60_000;
 type Look = 'again' | 'over';
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
-  const { jobs, ledger, follower, sender, birth, pace, log, now } = deps;
+  const { jobs, ledger, follower, journal, sender, birth, pace, log, now } = deps;
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
 
@@ -81,7 +84,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   async function giveUp({ prompt, told }: Doubt, reason: string): Promise<void> {
-    if (told === 'unheard' && reason === NEVER_MADE) return forget(deps, prompt);
+    if (told === 'unheard' && reason === NEVER_MADE) return deps.forget(prompt);
     if (prompt.cancelAsked) return follower.settle(prompt, { kind: 'canceled' });
     log.warn({ promptId: prompt.promptId, reason }, 'a submission is given up');
     await follower.settle(prompt, { kind: 'lost', reason });
@@ -91,6 +94,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const { first, last } = pace.searchMs;
     let hopelessSinceMs = doubt.isKeyUsed || doubt.told === 'unknown' ? now() : undefined;
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
+      if (!journal.leads(doubt.prompt.key)) return;
       const found = await look(doubt);
       if (typeof found === 'object') return birth(doubt.prompt, doubt.plan, found);
       if (found === 'none') return giveUp(doubt, NEVER_MADE);
@@ -105,7 +109,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 
   return {
     take(doubt) {
-      const task = search(doubt)
+      const task = follower
+        .note(doubt.prompt, 'sought')
+        .then(() => search(doubt))
         .catch((error: unknown) => {
           if (!stop.signal.aborted) log.error({ err: error }, 'a lost submission stays lost');
         })
@@ -117,15 +123,6 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await Promise.all(tasks);
     },
   };
-}
-
-/** A prompt nobody was told of, and nothing came of. */
-export async function forget(
-  { ledger, board }: Pick<ReconcilerDeps, 'ledger' | 'board'>,
-  prompt: LivePrompt,
-): Promise<void> {
-  await ledger.prompts.remove(prompt.key);
-  board.remove(prompt);
 }
 
 const NEVER_MADE = 'the job service never took it';

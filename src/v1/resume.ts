@@ -1,103 +1,200 @@
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
-import type { Caller } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
-import type { LivePrompt } from './board.ts';
+import type { Board, LivePrompt, PromptDraft } from './board.ts';
+import type { Cancel } from './cancel.ts';
 import type { Follower } from './follower.ts';
+import type { Forget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
 import { planOfRow } from './plan.ts';
+import type { PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
-import { type Reconciler, forget } from './reconciler.ts';
+import type { Reconciler } from './reconciler.ts';
+import { readJob } from './teller.ts';
 
-type Deps = Parameters<typeof forget>[0] & {
+type Deps = {
   readonly ledger: Ledger;
+  readonly journal: PromptJournal;
+  readonly board: Board;
   readonly follower: Follower;
   readonly outbox: Outbox;
   readonly reconciler: Reconciler;
   readonly pursuit: Pursuit;
+  readonly forget: Forget;
   readonly keyring: Keyring;
+  readonly cancelAsked: Cancel['cancelAsked'];
   /** Whether nothing can be done for a user before they call: their key was never stored. */
   readonly needsOwner: (user: string) => boolean;
   readonly log: Logger;
 };
 
+/** Takes up what processes that are gone left. */
+export type Resumption = {
+  /** Puts all live prompts on the board, and takes up those nobody looks after. */
+  start(): Promise<void>;
+  /** What waited for a call of this user is taken up. */
+  ready(user: string): Promise<void>;
+};
+
 /**
- * After a restart: prompts with a job are followed again, those without are submitted under the
- * key they have, or looked for. All of them are on the board at once.
+ * Prompts with a job are followed again, those without are submitted under the key they have, or
+ * looked for.
  */
-export async function resumePrompts(deps: Deps): Promise<void> {
-  const rows = await deps.ledger.prompts.live();
-  const asleep = new Map<string, (() => void)[]>();
-  for (const row of rows) {
-    const prompt = show(deps, row);
-    const goOn = (): void => takeUp(deps, row, prompt);
-    if (!deps.needsOwner(row.user)) goOn();
-    else asleep.set(row.user, [...(asleep.get(row.user) ?? []), () => wake(deps, prompt, goOn)]);
+export function createResumption(deps: Deps): Resumption {
+  const { ledger, journal, follower, keyring, log } = deps;
+  /** They wait for a call of their user. */
+  const asleep = new Map<string, Set<string>>();
+  const keyless = new Map<string, Set<LivePrompt>>();
+  const waking = new Map<string, Promise<void>>();
+
+  function show(row: PromptRow): LivePrompt {
+    const { user } = row;
+    const prompt = follower.adopt(draftOf(row), keyring.callerOf(user));
+    prompt.cancelAsked ||= row.cancelAskedAtMs !== null;
+    readJob(deps.board, prompt, row);
+    if (!mayServe(user)) keyless.set(user, (keyless.get(user) ?? new Set()).add(prompt));
+    return prompt;
   }
-  deps.keyring.onCall(({ user }: Caller) => {
-    const waiting = asleep.get(user);
+
+  function mayServe(user: string): boolean {
+    return !deps.needsOwner(user) || keyring.callerOf(user).credential !== undefined;
+  }
+
+  /** Takes over one nobody looks after; what is then to be done. */
+  async function consider(key: string): Promise<Step | undefined> {
+    const known = follower.find(key);
+    const row = known ? undefined : await ledger.prompts.get(key);
+    if (!known && (!row || row.state === 'done')) return sweep(key, row);
+    const prompt = known ?? (row && show(row));
+    if (!prompt) return undefined;
+    prompt.isResumed = true;
+    const { user } = prompt.caller;
+    if (!mayServe(user)) {
+      asleep.set(user, (asleep.get(user) ?? new Set()).add(key));
+      return undefined;
+    }
+    return (await journal.takeOver(key)) ? takeUp(deps, prompt) : undefined;
+  }
+
+  /** Its process died before the ledger knew of it, or after its history was written. */
+  async function sweep(key: string, row: PromptRow | undefined): Promise<undefined> {
+    if (!(await journal.takeOver(key))) return undefined;
+    if (row) await journal.append(key, { kind: 'recorded' });
+    else await journal.drop(key);
+    return undefined;
+  }
+
+  async function attempt(key: string): Promise<Step | undefined> {
+    try {
+      return await consider(key);
+    } catch (error) {
+      log.error({ err: error }, 'a prompt could not be taken up');
+      return undefined;
+    }
+  }
+
+  async function vacant(keys: readonly string[]): Promise<void> {
+    const steps: Step[] = [];
+    for (const key of keys) steps.push((await attempt(key)) ?? (() => undefined));
+    // All at once: a letter must not leave before an earlier one is in the outbox again.
+    await Promise.all(steps.map(async (goOn) => goOn()));
+  }
+
+  function wake(user: string): void {
+    for (const prompt of keyless.get(user) ?? []) prompt.caller = keyring.callerOf(user);
+    keyless.delete(user);
+    const keys = asleep.get(user);
+    if (!keys) return;
     asleep.delete(user);
-    for (const goOn of waiting ?? []) goOn();
-  });
-  if (rows.length > 0) {
-    deps.log.info({ prompts: rows.length, waiting: asleep.size }, 'live prompts taken up again');
+    const task = vacant([...keys])
+      .catch((error: unknown) => log.error({ err: error }, 'prompts could not be taken up'))
+      .finally(() => waking.delete(user));
+    waking.set(user, task);
   }
-}
 
-function wake({ keyring }: Deps, prompt: LivePrompt, goOn: () => void): void {
-  prompt.caller = keyring.callerOf(prompt.caller.user);
-  goOn();
-}
+  async function discover(key: string): Promise<void> {
+    if (follower.find(key)) return;
+    const row = await ledger.prompts.get(key);
+    if (row && row.state !== 'done') show(row);
+  }
 
-function show({ follower, board }: Deps, row: PromptRow): LivePrompt {
-  const { key, promptId, number, clientId, createdAtMs } = row;
-  const prompt = follower.adopt(
-    {
-      key,
-      promptId,
-      number,
-      clientId,
-      createdAtMs,
-      graph: parseJson(row.graphJson) as Graph,
-      extraData: parseJson(row.extraDataJson) as JsonObject,
-      targets: parseJson(row.targetsJson) as readonly string[],
-      isResumed: true,
+  return {
+    async start() {
+      keyring.onCall(({ user }) => wake(user));
+      const rows = await ledger.prompts.live();
+      for (const row of rows) show(row);
+      const keys = rows.map(({ key }) => key);
+      await journal.start({ vacant, discover, cancelAsked: deps.cancelAsked }, keys);
+      if (keys.length === 0) return;
+      log.info({ prompts: keys.length, waiting: asleep.size }, 'live prompts taken up again');
     },
-    { user: row.user },
-  );
-  prompt.cancelAsked = row.cancelAskedAtMs !== null;
-  if (row.jobId !== null) {
-    board.employ(prompt, row.jobId);
-    prompt.status = 'queued';
-  }
-  follower.release(prompt);
-  return prompt;
+    ready: async (user) => waking.get(user),
+  };
 }
 
-function takeUp(deps: Deps, row: PromptRow, prompt: LivePrompt): void {
-  const { follower, outbox, reconciler, pursuit } = deps;
-  if (row.jobId !== null) {
-    follower.attach(prompt, { jobId: row.jobId, graph: prompt.graph, targets: prompt.targets });
-    follower.begin(prompt);
-    if (prompt.cancelAsked) void pursuit.pursue(prompt);
-    return;
-  }
+/** What is left to do, once everything else is in its place. */
+type Step = () => Promise<void> | void;
+
+function draftOf(row: PromptRow): PromptDraft {
+  const { key, promptId, number, clientId, createdAtMs } = row;
+  return {
+    key,
+    promptId,
+    number,
+    clientId,
+    createdAtMs,
+    graph: parseJson(row.graphJson) as Graph,
+    extraData: parseJson(row.extraDataJson) as JsonObject,
+    targets: parseJson(row.targetsJson) as readonly string[],
+    isResumed: false,
+  };
+}
+
+/** What it was at when its process died, it is at again. */
+async function takeUp(deps: Deps, prompt: LivePrompt): Promise<Step | undefined> {
+  const { ledger, board, follower, keyring, forget } = deps;
+  prompt.caller = keyring.callerOf(prompt.caller.user);
+  // Its end was written down; what comes after it was not, or not all of it.
+  if (!board.has(prompt)) return () => forget(prompt);
+  if (follower.conclude(prompt)) return undefined;
+  const row = await ledger.prompts.get(prompt.key);
+  if (!row) return () => forget(prompt);
+  if (!(await follower.note(prompt, 'taken'))) return undefined;
+  follower.release(prompt);
+  return row.jobId === null ? submitAgain(deps, prompt, row) : follow(deps, prompt, row.jobId);
+}
+
+function follow({ follower, pursuit }: Deps, prompt: LivePrompt, jobId: string): Step {
+  const { graph, targets, cancelAsked } = prompt;
+  follower.attach(prompt, { jobId, graph, targets });
+  return async () => {
+    await follower.begin(prompt);
+    if (cancelAsked) void pursuit.pursue(prompt);
+  };
+}
+
+function submitAgain(deps: Deps, prompt: LivePrompt, row: PromptRow): Step {
+  const { outbox, reconciler } = deps;
   const plan = planOfRow(row);
   const told = TOLD[row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'];
-  if (plan === undefined) return abandon(deps, prompt, told);
+  if (plan === undefined) return () => abandon(deps, prompt, told);
   // Whoever asked for its end does not want it sent once more; it may have been sent already.
   const isOver = told === 'unknown' || prompt.cancelAsked;
-  if (isOver) reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked });
-  else outbox.put({ prompt, plan, told });
+  if (!isOver) return () => outbox.put({ prompt, plan, told });
+  return () => reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked });
 }
 
 /** What a client had heard when the process died. */
 const TOLD = { submitting: 'unheard', outbox: 'accepted', unknown: 'unknown' } as const;
 
-function abandon(deps: Deps, prompt: LivePrompt, told: 'unheard' | 'accepted' | 'unknown'): void {
-  if (told === 'unheard') return void forget(deps, prompt);
+function abandon(
+  deps: Deps,
+  prompt: LivePrompt,
+  told: 'unheard' | 'accepted' | 'unknown',
+): Promise<void> | void {
+  if (told === 'unheard') return deps.forget(prompt);
   const error = { code: 'credentials_gone', message: GONE, x_exception_type: 'ServiceError' };
   void deps.follower.settle(prompt, { kind: 'failed', error });
 }

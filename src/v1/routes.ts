@@ -24,3 +24,17 @@ export type V1Route = RouteOf<V1RouteName>;
 export function nameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
+
+/** The same routes, answered from a board that shows what this user did before, wherever that was. */
+export function upToDate(
+  { ready }: { readonly ready: (user: string) => Promise<void> },
+  routes: readonly V1Route[],
+): readonly V1Route[] {
+  return routes.map((route) => ({
+    ...route,
+    async handle(request) {
+      await ready(request.caller.user);
+      await route.handle(request);
+    },
+  }));
+}

@@ -18,12 +18,21 @@ export type Submission = {
 /** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */
 export type Counter = { next(): number };
 
+/** The same, perhaps of several processes together. */
+export type SharedCounter = { next(): number | Promise<number> };
+
 const MAX_ID_CHARS = 200;
 const MAX_CLIENT_ID_CHARS = 128;
 
 export function createCounter(first: number): Counter {
   let value = first;
   return { next: () => value++ };
+}
+
+/** Whether reading this body counts; see `readSubmission`. */
+export function takesCount(body: Json): boolean {
+  if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
+  return !('number' in body);
 }
 
 export function readSubmission(body: Json, counter: Counter): Submission {

@@ -3,25 +3,28 @@ import { type Acceptor, type Moment, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
 import { type FollowerDeps, createFollower } from './follower.ts';
+import { createForget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import { createOutbox } from './outbox.ts';
 import { DEFAULT_PACE, type Pace } from './pace.ts';
 import { createPursuit } from './pursuit.ts';
 import { createReconciler } from './reconciler.ts';
-import { resumePrompts } from './resume.ts';
+import { createResumption } from './resume.ts';
 import { createRewriter } from './rewrite.ts';
 import { createSender } from './send.ts';
-import type { Counter } from './submission.ts';
+import type { SharedCounter } from './submission.ts';
 
 /** The way of prompts from their `POST` to their history, and off it. */
 export type Submissions = {
   readonly acceptor: Acceptor;
-  readonly cancel: Cancel;
+  readonly cancel: Cancel['cancel'];
   /** Accepted prompts that wait for the upstream to have room. */
   readonly outboxDepth: () => number;
   readonly adopter: Adopter;
   /** Takes up what an earlier process left; once, before anybody calls. */
   resume(): Promise<void>;
+  /** Resolves when the board shows what was done for this user before, here and elsewhere. */
+  ready(user: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -30,7 +33,7 @@ type Deps = FollowerDeps &
   Pick<Parameters<typeof createSender>[0], 'resend'> & {
     readonly keyring: Keyring;
     readonly needsOwner: (user: string) => boolean;
-    readonly counter: Counter;
+    readonly counter: SharedCounter;
     readonly outboxLimit: number;
     readonly pace: Partial<Pace>;
     readonly reached: (moment: Moment) => void;
@@ -42,23 +45,30 @@ export function openSubmissions(given: Deps): Submissions {
   const pursuit = createPursuit(given);
   const { files } = given.ledger;
   const sender = createSender({ ...given, files });
-  const common = { ...given, pace, follower, pursuit, sender };
+  const forget = createForget({ ...given, follower });
+  const common = { ...given, pace, follower, pursuit, sender, forget };
   const birth = createBirth(common);
   const reconciler = createReconciler({ ...common, birth });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
   const deps = { ...common, birth, reconciler, outbox };
-  const rewriter = createRewriter({ ...given, files });
+  const { cancel, cancelAsked } = createCancel(deps);
+  const resumption = createResumption({ ...deps, cancelAsked });
   const adopter = createAdopter(deps);
   return {
     adopter,
-    acceptor: createAcceptor({ ...deps, rewriter }),
-    cancel: createCancel(deps),
+    acceptor: createAcceptor({ ...deps, rewriter: createRewriter({ ...given, files }) }),
+    cancel,
     outboxDepth: () => outbox.depth(),
-    resume: () => resumePrompts(deps),
+    resume: () => resumption.start(),
+    async ready(user) {
+      await given.journal.settled(user);
+      await resumption.ready(user);
+    },
     async close() {
       await adopter.close();
       pursuit.close();
       await Promise.all([outbox.close(), reconciler.close(), follower.close()]);
+      await given.journal.close();
     },
   };
 }

@@ -24,6 +24,8 @@ type Deps = {
   readonly authenticate: Authenticate;
   readonly log: Logger;
   readonly leaving: Leaving;
+  /** All is there that a socket of this user is to be told at once. */
+  readonly ready?: (user: string) => Promise<void>;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
   /** Hears what each upgrade was answered; 101 is a socket. */
@@ -116,6 +118,7 @@ async function judgeCaller(
     const refused = await rehearsal(leaving, { user, agent });
     if (refused) return refused;
   }
+  await limits.ready?.(user);
   const full = hub.count() >= limits.maxSockets || hub.count(user) >= limits.maxSocketsPerUser;
   return full ? { status: 503 } : { user, clientId, watches: params.get('watch') === '1' };
 }

@@ -1,0 +1,33 @@
+import type { Redis } from '../redis.ts';
+import type { EntryStore } from './line.ts';
+import type { Scripts } from './scripts.ts';
+
+/** The journals of all prompts in Redis: a stream for each, its ids are the places of entries. */
+export function createEntryStore(deps: {
+  readonly redis: Redis;
+  readonly prefix: string;
+  readonly scripts: Scripts;
+  /** Whether another process has sockets of this user: only then do pictures travel. */
+  readonly isWatched: (user: string) => boolean;
+  /** How many processes have sockets of the user. */
+  readonly onWatchers: (user: string, count: number) => void;
+}): EntryStore {
+  const { redis, prefix, scripts, isWatched, onWatchers } = deps;
+  return {
+    async write(line, { n, text, picture }, isLast) {
+      const user = line.user();
+      const shown = picture && isWatched(user) ? picture : '';
+      const token = line.token() ?? '';
+      const last = isLast ? '1' : '0';
+      const reply = Number(await scripts.append(line.key, token, n, text, user, last, shown));
+      if (reply < 0) return false;
+      onWatchers(user, reply);
+      return true;
+    },
+    async after(key, n) {
+      const entries = await redis.xrange(`${prefix}entries:${key}`, `(${n}-0`, '+');
+      return entries.map(([id, [, text = '']]) => ({ n: Number.parseInt(id, 10), text }));
+    },
+    mark: async (key) => Number((await redis.get(`${prefix}received:${key}`)) ?? 0),
+  };
+}

@@ -1,0 +1,134 @@
+import type { PromptRow } from '../ledger/ledger.ts';
+import {
+  type Effect,
+  type Input,
+  type ProgressState,
+  hasEvidence,
+  initialProgress,
+} from '../translate/progress-state.ts';
+import { step } from '../translate/progress.ts';
+import { parseJson } from '../wire/json.ts';
+import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
+import type { Board, LivePrompt } from './board.ts';
+import type { FollowerDeps } from './follower.ts';
+import type { Entry } from './prompt-journal.ts';
+import { createSpeaker } from './speaker.ts';
+
+/** Says one prompt's entries in v1's words, and keeps what the board shows of it up to date. */
+export type Teller = {
+  apply(entry: Entry, at: number): Promise<void>;
+  readonly state: () => ProgressState;
+};
+
+export type TellerDeps = Pick<FollowerDeps, 'jobs' | 'ledger' | 'board' | 'hub' | 'log'> & {
+  readonly journal: Pick<FollowerDeps['journal'], 'received' | 'leads'>;
+};
+
+export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
+  const { board, hub, journal } = deps;
+  const { channel } = prompt;
+  const { user } = prompt.caller;
+  const speaker = createSpeaker(deps, prompt);
+  let state: ProgressState | undefined;
+  let receivedUpTo = 0;
+  let ending: (Effect & { kind: 'end' }) | undefined;
+
+  /** Its graph is final when the first input comes, and not before. */
+  function current(): ProgressState {
+    return state ?? initialProgress({ promptId: prompt.promptId, graph: prompt.graph });
+  }
+
+  async function take(input: Input, at: number): Promise<void> {
+    noteStatusOf(input);
+    const turn = step(current(), input);
+    state = turn.state;
+    prompt.hasEvidence = hasEvidence(state);
+    prompt.startedAtMs = state.startedAtMs;
+    // Told first: a client that heard it here may ask elsewhere for the rest at once.
+    if (turn.effects.length > 0 && turn.effects.every(isAtHand) && channel.hasListener()) {
+      noteReceived(at);
+    }
+    for (const effect of turn.effects) {
+      if (effect.kind === 'end') ending = effect;
+      else await speaker.say(effect, at);
+    }
+  }
+
+  function noteReceived(at: number): void {
+    if (at <= receivedUpTo) return;
+    receivedUpTo = at;
+    journal.received(prompt.key, at);
+  }
+
+  function noteStatusOf(input: Input): void {
+    if (input.kind === 'event' && input.event.event === 'status') {
+      noteStatus(input.event.data.status);
+    } else if (input.kind === 'snapshot' && input.job.status === 'running') noteStatus('running');
+  }
+
+  /** v1 tells its sockets the count once more when a prompt leaves the queue. */
+  function noteStatus(status: JobStatus): void {
+    const starts = status === 'running' && prompt.status === 'queued';
+    if (!IS_TERMINAL[status]) prompt.status = status;
+    if (starts) hub.status(user);
+  }
+
+  /** Most clients read the history in the same breath as v1's last frame. */
+  function close(at: number): void {
+    board.remove(prompt);
+    hub.status(user);
+    if (ending) channel.send({ kind: 'json', message: ending.closing }, at);
+    hub.retire(channel);
+  }
+
+  async function act(entry: Entry, at: number): Promise<void> {
+    switch (entry.kind) {
+      case 'input':
+        return take(entry.input, at);
+      case 'waits':
+      case 'sought':
+        prompt.waits = entry.kind === 'waits';
+        return;
+      case 'attached':
+        prompt.waits = false;
+        if (prompt.jobId === null)
+          readJob(board, prompt, await deps.ledger.prompts.get(prompt.key));
+        return;
+      case 'released':
+        return hub.status(user);
+      case 'taken':
+        prompt.isResumed = true;
+        return;
+      case 'recorded':
+        return close(at);
+      case 'removed':
+        board.remove(prompt);
+        return hub.retire(channel);
+    }
+  }
+
+  return {
+    state: current,
+    async apply(entry, at) {
+      await act(entry, at);
+      if (channel.isReceived(at)) noteReceived(at);
+    },
+  };
+}
+
+/** It is said in this turn; the end is not, and a picture that is yet to be read. */
+function isAtHand(effect: Effect): boolean {
+  if (effect.kind === 'end') return false;
+  return !('picture' in effect && effect.picture && 'assetId' in effect.picture);
+}
+
+/** Its job came to be at another process. */
+export function readJob(board: Board, prompt: LivePrompt, row: PromptRow | undefined): void {
+  if (!row || row.jobId === null) return;
+  board.employ(prompt, row.jobId);
+  Object.assign(prompt, {
+    graph: parseJson(row.graphJson) as Graph,
+    targets: parseJson(row.targetsJson) as readonly string[],
+    status: 'queued',
+  });
+}
