@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +17,8 @@ export type RedisServer = {
   /** Answers nobody, and nobody is told. */
   pause(): void;
   resume(): void;
+  /** All it keeps on disk, and so all it was ever told to keep. */
+  everything(): Promise<string>;
   dispose(): Promise<void>;
 };
 
@@ -55,6 +57,14 @@ export async function startRedis(): Promise<RedisServer> {
     },
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
+    async everything() {
+      const names = await readdir(dir, { recursive: true, withFileTypes: true });
+      const files = names.filter((one) => one.isFile());
+      const texts = await Promise.all(
+        files.map((one) => readFile(join(one.parentPath, one.name), 'latin1')),
+      );
+      return texts.join('\n');
+    },
     async dispose() {
       await kill9();
       await rm(dir, { recursive: true, force: true });

@@ -1,0 +1,59 @@
+// A single server on Redis with its own engine: nothing is different for its clients.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+import { guest } from '../support/replicas.ts';
+import { growing } from '../support/workflows.ts';
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
+
+describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissing()}`, () => {
+  let redis: RedisServer;
+  let house: Holdover;
+  const start = (dataDir?: string): Promise<Holdover> =>
+    startHoldover({
+      upstream: 'embedded',
+      env: { HOLDOVER_LEDGER: redis.url },
+      ...(dataDir !== undefined && { dataDir }),
+    });
+  beforeAll(async () => {
+    redis = await startRedis();
+    house = await start();
+  });
+  afterAll(async () => {
+    await house?.dispose();
+    await redis?.dispose();
+  });
+
+  test('a prompt is heard from its start to its end, with every step and preview', async () => {
+    const who = guest();
+    const recorder = await who.listen(house.wsUrl);
+    const promptId = await who.post(house.url, { prompt: growing({ steps: 4 }) });
+    await recorder.untilDone(promptId);
+    const heard = recorder.outline(promptId);
+    expect(heard.slice(0, 4)).toEqual([
+      'execution_start',
+      'execution_cached',
+      'progress_state',
+      'executing:1',
+    ]);
+    const steps = heard.filter((name) => name.startsWith('progress:'));
+    expect(steps).toEqual([1, 2, 3, 4].map((at) => `progress:${at}/4`));
+    expect(heard.filter((name) => name === 'binary:1')).toHaveLength(4);
+    expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
+  });
+
+  test('what it was at when it was killed, it is at again, and runs to its end', async () => {
+    const who = guest();
+    const ids: string[] = [];
+    for (const seed of [1, 2, 3]) {
+      ids.push(await who.post(house.url, { prompt: growing({ seed, steps: 200 }) }));
+    }
+    await house.kill9();
+    house = await start(house.dataDir);
+    const recorder = await who.listen(house.wsUrl);
+    await Promise.all(ids.map((id) => recorder.untilDone(id)));
+    const history = await who.get(`${house.url}/history`);
+    for (const id of ids) expect(history[id].status.status_str).toBe('success');
+  });
+});
