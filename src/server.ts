@@ -1,6 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { openSharedCounter } from './cluster/counter.ts';
-import { createSharedJournal } from './cluster/journal.ts';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
 
@@ -12,7 +10,8 @@ import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
 import { embeddedV2, remoteApis } from './same-address.ts';
-import { type Store, openStore } from './store.ts';
+import { openCounter, openPromptJournal, readyForSocket } from './replicas.ts';
+import { openStore } from './store.ts';
 import type { Tap } from './tap.ts';
 import type { Logger } from './telemetry.ts';
 import { createTrace } from './trace.ts';
@@ -34,14 +33,13 @@ import { createJournal } from './v1/journal.ts';
 import { createKeyring } from './v1/keyring.ts';
 import { createLeaving } from './v1/leaving.ts';
 import { createLogFeed } from './v1/log-feed.ts';
-import { type PromptJournal, createLoneJournal } from './v1/prompt-journal.ts';
 import { promptRoutes } from './v1/prompt.ts';
 import { upToDate } from './v1/routes.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
 import { reportRoute } from './v1/report-route.ts';
 import { createViewSigner } from './v1/signed-url.ts';
-import { type SharedCounter, createCounter } from './v1/submission.ts';
+import type { SharedCounter } from './v1/submission.ts';
 import { type Submissions, openSubmissions } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
@@ -60,7 +58,7 @@ export async function startServer(
   library: Library & { readonly tap?: Tap } = { nodes: ALL_NODES },
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
-  const counter = await openCounter(house);
+  const counter = await openCounter({ ...house.store, ledger: house.ledger });
   const live = createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
   const app = createApp({
@@ -82,7 +80,7 @@ export async function startServer(
   const { onUpgrade } = house.metrics;
   const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
   server.on('upgrade', (request) => house.tap?.onUpgrade(request));
-  const ready = readyFor(house, live);
+  const ready = readyForSocket({ ...house, ...live });
   server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade, ready }));
   const port = await listen(server, config);
   log.info(
@@ -106,16 +104,6 @@ export async function startServer(
       await house.store.close();
       server.closeAllConnections();
     },
-  };
-}
-
-/** A new socket is told what is so now, and what nobody else was told. */
-function readyFor({ hub }: House, { submissions }: ReturnType<typeof createLive>) {
-  return async (user: string): Promise<void> => {
-    await submissions.ready(user);
-    // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
-    await submissions.ready(user);
-    await hub.prepare(user);
   };
 }
 
@@ -286,17 +274,6 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Sha
       }),
     ],
   };
-}
-
-/** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
-async function openCounter({ ledger, store: { links } }: House): Promise<SharedCounter> {
-  const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
-  return links ? openSharedCounter(links, first) : createCounter(first);
-}
-
-/** What happens to prompts, told to nobody else or to all processes of this ledger. */
-function openPromptJournal({ links, instance }: Store, log: Logger): PromptJournal {
-  return links ? createSharedJournal({ links, instance, log }) : createLoneJournal();
 }
 
 /** The model router over what runs here; with a remote upstream, its routes are passed through. */

@@ -40,6 +40,7 @@ const INTERFACE_ONLY = ['engine', 'queued', 'v1', 'models', 'folders'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set([
+  'replicas',
   'cli',
   'server',
   'same-address',

@@ -50,8 +50,8 @@ answer(({ kind, forMs }: Sending) =>
     forMs,
     sendAll() {
       if (kind === 'text')
-        channel.send({ kind: 'json', message: PROGRESS as unknown as V1Message });
-      else channel.send({ kind: 'picture', picture: pictureOf() });
+        channel.send({ kind: 'json', message: PROGRESS as unknown as V1Message }, 0);
+      else channel.send({ kind: 'picture', picture: pictureOf() }, 0);
     },
   }),
 );

@@ -1,0 +1,38 @@
+import { openSharedCounter } from './cluster/counter.ts';
+import { createSharedJournal } from './cluster/journal.ts';
+import type { Store } from './store.ts';
+import type { Logger } from './telemetry.ts';
+import type { Hub } from './v1/hub.ts';
+import { type PromptJournal, createLoneJournal } from './v1/prompt-journal.ts';
+import { type SharedCounter, createCounter } from './v1/submission.ts';
+import type { Submissions } from './v1/submissions.ts';
+
+/** What happens to prompts, told to nobody else or to all processes of this ledger. */
+export function openPromptJournal({ links, instance }: Store, log: Logger): PromptJournal {
+  return links ? createSharedJournal({ links, instance, log }) : createLoneJournal();
+}
+
+/** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
+export async function openCounter({
+  links,
+  ledger,
+}: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
+  const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
+  return links ? openSharedCounter(links, first) : createCounter(first);
+}
+
+/** A new socket is told what is so now, and what nobody else was told. */
+export function readyForSocket({
+  hub,
+  submissions,
+}: {
+  readonly hub: Pick<Hub, 'prepare'>;
+  readonly submissions: Pick<Submissions, 'ready'>;
+}): (user: string) => Promise<void> {
+  return async (user) => {
+    await submissions.ready(user);
+    // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
+    await submissions.ready(user);
+    await hub.prepare(user);
+  };
+}
