@@ -19,8 +19,8 @@ type Figures = {
   readonly prompts: number;
 };
 
-/** Samples around each of the two moments: slow readers come and go in this time. */
-const WINDOW_MS = 40_000;
+/** Samples around each of the two moments: slow readers come and go within it. */
+const WINDOW_MS = 60_000;
 const RSS_GROWTH = 1.1;
 /** Connections come and go with what is on its way at the moment. */
 const MORE = { files: 3, sockets: 24, resources: 24 } as const;
