@@ -6,7 +6,7 @@ import { UPSTREAMS, openHouses } from './houses.ts';
 import { type Size, openLoad } from './load.ts';
 
 const SIZE: Size = {
-  jobs: 80,
+  jobs: 60,
   sockets: 24,
   users: 4,
   spreadMs: 0,
