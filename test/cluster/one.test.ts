@@ -5,7 +5,7 @@ import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { guest } from '../support/replicas.ts';
 import { growing } from '../support/workflows.ts';
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissing()}`, () => {
   let redis: RedisServer;
@@ -47,12 +47,12 @@ describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissi
     const who = guest();
     const ids: string[] = [];
     for (const seed of [1, 2, 3]) {
-      ids.push(await who.post(house.url, { prompt: growing({ seed, steps: 200 }) }));
+      ids.push(await who.post(house.url, { prompt: growing({ seed, steps: 60 }) }));
     }
     await house.kill9();
     house = await start(house.dataDir);
     const recorder = await who.listen(house.wsUrl);
-    await Promise.all(ids.map((id) => recorder.untilDone(id)));
+    await Promise.all(ids.map((id) => recorder.untilDone(id, 40_000)));
     const history = await who.get(`${house.url}/history`);
     for (const id of ids) expect(history[id].status.status_str).toBe('success');
   });
