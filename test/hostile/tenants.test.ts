@@ -62,7 +62,8 @@ async function pair(
   const [theirs, nobodys] = [await ask(path(ids[0]), init), await ask(path(ids[1]), init)];
   const blank = (answer: typeof theirs, id: string) => {
     const { 'content-length': _, ...headers } = answer.headers;
-    return { ...answer, headers, body: answer.body.replaceAll(id, 'ID') };
+    const named = JSON.stringify({ ...answer, headers });
+    return JSON.parse(named.replaceAll(id, 'ID')) as typeof answer;
   };
   return [blank(theirs, ids[0]), blank(nobodys, ids[1])] as const;
 }
