@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { parseConfig } from './config.ts';
-import { startServer } from './server.ts';
 import { createLogger } from './telemetry.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -32,6 +31,8 @@ process.on('uncaughtException', (error) => {
 });
 
 try {
+  // Help and refusals need nothing of it.
+  const { startServer } = await import('./server.ts');
   const server = await startServer(parsed.config, log);
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, 'stopping');

@@ -1,5 +1,3 @@
-import { openSharedCounter } from './cluster/counter.ts';
-import { createSharedJournal } from './cluster/journal.ts';
 import type { Store } from './store.ts';
 import type { Logger } from './telemetry.ts';
 import type { Hub } from './v1/hub.ts';
@@ -8,8 +6,13 @@ import { type SharedCounter, createCounter } from './v1/submission.ts';
 import type { Submissions } from './v1/submissions.ts';
 
 /** What happens to prompts, told to nobody else or to all processes of this ledger. */
-export function openPromptJournal({ links, instance }: Store, log: Logger): PromptJournal {
-  return links ? createSharedJournal({ links, instance, log }) : createLoneJournal();
+export async function openPromptJournal(
+  { links, instance }: Store,
+  log: Logger,
+): Promise<PromptJournal> {
+  if (!links) return createLoneJournal();
+  const { createSharedJournal } = await import('./cluster/journal.ts');
+  return createSharedJournal({ links, instance, log });
 }
 
 /** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
@@ -18,7 +21,9 @@ export async function openCounter({
   ledger,
 }: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
   const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
-  return links ? openSharedCounter(links, first) : createCounter(first);
+  if (!links) return createCounter(first);
+  const { openSharedCounter } = await import('./cluster/counter.ts');
+  return openSharedCounter(links, first);
 }
 
 /** A new socket is told what is so now, and what nobody else was told. */

@@ -125,7 +125,7 @@ async function openHouse(
   const { dir, ledger } = store;
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
   const board = createBoard();
-  const promptJournal = openPromptJournal(store, log);
+  const promptJournal = await openPromptJournal(store, log);
   const hub = createHub({
     remaining: board.count,
     serverFlags: features,

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from './config.ts';
 import { type DataDir, openDataDir, shareDataDir } from './data-dir.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { openSharedRedis } from './ledger/redis-open.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
 import type { RedisLinks } from './redis.ts';
 import { openSpool, shareSpool } from './spool-dir.ts';
@@ -38,6 +37,8 @@ async function openShared(
   url: string,
   { instance, dataDir, log }: { instance: string; dataDir: string; log: Logger },
 ): Promise<Store> {
+  // Whoever has the ledger to itself starts sooner without a client of Redis.
+  const { openSharedRedis } = await import('./ledger/redis-open.ts');
   const redis = await openSharedRedis({ url, log });
   try {
     const places = await shareDataDir(dataDir, redis);
