@@ -25,7 +25,7 @@ export type Entry =
  * Of a preview that got lost on the way between processes so many bytes are left: enough to know
  * its format, fewer than any picture has.
  */
-export const PREVIEW_HEAD_BYTES = 16;
+export const PREVIEW_HEAD_BYTES = 4;
 
 /** One process's ear on one prompt. */
 export type Hearer = {
