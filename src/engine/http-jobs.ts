@@ -3,6 +3,7 @@ import { type Caller, type Result, type V2Error, ok, refuse } from '../wire/jobs
 import type { Json } from '../wire/json.ts';
 import { readIdempotencyKey, readObject } from './http-body.ts';
 import { listed, readListQuery } from './http-list.ts';
+import { type FirstStreams, createFirstStreams } from './first-streams.ts';
 import type { Handler, Reply, V2Deps } from './http-reply.ts';
 import { readSubmission } from './http-submit.ts';
 import { streamEvents } from './sse.ts';
@@ -21,6 +22,7 @@ const STREAM_HEADERS = {
 /** The job half of the contract, by operation. */
 export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperation]: Handler } {
   const { jobs, maxUploadBytes } = deps;
+  const firstStreams = createFirstStreams(jobs);
   return {
     async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -32,6 +34,7 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       const made = await jobs.submit(caller, request.value);
       const { res: response } = ctx;
       if (made.ok) {
+        await firstStreams.keep(caller, made.value.id);
         await deps.onSubmit?.({ caller, request: request.value, job: made.value, response });
       }
       return reply(made, links.job, 201);
@@ -55,13 +58,13 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
     },
-    events: createEventsHandler(deps),
+    events: createEventsHandler(deps, firstStreams),
   };
 }
 
 type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
 
-function createEventsHandler(deps: V2Deps): Handler {
+function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
   const open = new Map<string, number>();
   return async ({ ctx, caller, params, links }) => {
@@ -73,7 +76,8 @@ function createEventsHandler(deps: V2Deps): Handler {
     if (!release) return tooManyStreams(streamCap);
     const signal = leaving(ctx);
     try {
-      const events = await jobs.events(caller, idOf(params), signal);
+      const first = firstStreams.take(caller, idOf(params), signal);
+      const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
       if (!events.ok) return events;
       startStream(ctx);
       await streamEvents(ctx.res, linked(events.value, links.event), { heartbeatMs, signal });

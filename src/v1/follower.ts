@@ -5,6 +5,7 @@ import type { Logger } from '../telemetry.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
 import type { Board, LivePrompt, PromptDraft } from './board.ts';
+import { type Endings, createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal } from './prompt-journal.ts';
@@ -69,7 +70,9 @@ const RETRY_MS = { first: 250, last: 5000 } as const;
 /** History may outgrow its limit by a hundredth, and by so many prompts at most, before it is cut. */
 const PRUNE_EVERY = 50;
 
-export function createFollower(deps: FollowerDeps): Follower {
+export function createFollower(given: FollowerDeps): Follower {
+  const endings = createEndings();
+  const deps = { ...given, endings };
   const { jobs, board, hub, log, journal } = deps;
   const lines = new Map<string, Line & { readonly prompt: LivePrompt }>();
   const tasks = new Set<Promise<void>>();
@@ -103,7 +106,7 @@ export function createFollower(deps: FollowerDeps): Follower {
     }
   }
 
-  function hearerOf({ key, channel }: LivePrompt, line: Line): Hearer {
+  function hearerOf({ key, channel, caller: { user } }: LivePrompt, line: Line): Hearer {
     return {
       async apply(entry, at) {
         if (entry.kind === 'released') line.isReleased = true;
@@ -112,6 +115,7 @@ export function createFollower(deps: FollowerDeps): Follower {
         if (entry.kind === 'recorded' || entry.kind === 'removed') lines.delete(key);
       },
       lost() {
+        endings.done(user, key);
         line.stop.abort();
         line.stop = newStop();
         line.feed = undefined;
@@ -210,7 +214,7 @@ const FRESH = {
 
 /** Streams while there is a stream, reads the job when there is none, until it has ended. */
 async function followToEnd(
-  deps: FollowerDeps,
+  deps: FollowerDeps & { readonly endings: Endings },
   prompt: LivePrompt,
   { feed, teller }: Line,
   signal: AbortSignal,

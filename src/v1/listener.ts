@@ -6,8 +6,9 @@ import { endWord } from '../translate/status.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
-import { IS_TERMINAL, type Job } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job, type JobStatus } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
+import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
 import { nameOutput } from './names.ts';
 import type { Teller } from './teller.ts';
@@ -32,7 +33,7 @@ export type Listener = {
 export type ListenerDeps = Pick<
   FollowerDeps,
   'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
->;
+> & { readonly endings: Endings };
 
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
@@ -44,11 +45,17 @@ export function createListener(
   prompt: LivePrompt,
   { state }: Pick<Teller, 'state'>,
 ): Listener {
-  const { jobs, ledger, journal, log, now } = deps;
+  const { jobs, ledger, journal, endings, log, now } = deps;
   const { user } = prompt.caller;
   let missing = 0;
 
   async function take(input: Input): Promise<void> {
+    if (isEnd(input)) endings.begin(user, prompt.key);
+    else {
+      // Whatever else it says: it has not ended after all.
+      endings.done(user, prompt.key);
+      if (isStart(input) && prompt.status === 'queued') await endings.over(user);
+    }
     await journal.append(prompt.key, { kind: 'input', input });
     if (state().phase === 'ended') await conclude();
   }
@@ -57,6 +64,7 @@ export function createListener(
     const outcome = outcomeOf(prompt, state());
     await persist(() => ledger.prompts.finish(prompt.key, outcome));
     await journal.append(prompt.key, { kind: 'recorded' });
+    endings.done(user, prompt.key);
     deps.onEnded?.(outcome.statusWord);
     const { startedAtMs, endedAtMs } = state();
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
@@ -142,6 +150,25 @@ export function createListener(
       await take({ kind: 'settled', job, files: new Map(), atMs });
     },
   };
+}
+
+function isStart(input: Input): boolean {
+  return statusOf(input) === 'running';
+}
+
+function isEnd(input: Input): boolean {
+  if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
+    return true;
+  }
+  const status = statusOf(input);
+  return status !== undefined && IS_TERMINAL[status];
+}
+
+function statusOf(input: Input): JobStatus | undefined {
+  if (input.kind === 'event') {
+    return input.event.event === 'status' ? input.event.data.status : undefined;
+  }
+  return input.kind === 'snapshot' || input.kind === 'settled' ? input.job.status : undefined;
 }
 
 function cancelled(

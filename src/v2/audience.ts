@@ -7,6 +7,8 @@ export type Audience = {
   join(signal: AbortSignal): AsyncIterable<JobEvent>;
   /** Something a stream said. */
   tell(event: JobEvent): void;
+  /** The job is said to be over; how it ended is yet to be shown. */
+  announceEnd(): void;
   /** What a snapshot shows and nobody has heard yet. */
   show(job: Job): void;
   /** Nothing more will come. */
@@ -61,6 +63,10 @@ export function createAudience(options: { readonly onEmpty: () => void }): Audie
     size: () => seats.size,
     status: () => latest.status?.data.status,
     tell,
+    announceEnd() {
+      const { status = 'running' } = latest.status?.data ?? {};
+      tell({ event: 'status', data: { status, x_ends: true } });
+    },
     show(job) {
       const isEnd = IS_TERMINAL[job.status];
       const status = statusOf(job);
@@ -163,8 +169,12 @@ function isNothing({ value, nodes_total, current_node, step }: Progress): boolea
 }
 
 function isSameStatus({ data: one }: StatusEvent, { data: other }: StatusEvent): boolean {
-  const key = ({ status, queue_position = null, x_cached_nodes = [] }: StatusEvent['data']) =>
-    JSON.stringify([status, queue_position, x_cached_nodes]);
+  const key = ({
+    status,
+    queue_position = null,
+    x_cached_nodes = [],
+    x_ends = false,
+  }: StatusEvent['data']) => JSON.stringify([status, queue_position, x_cached_nodes, x_ends]);
   return key(one) === key(other);
 }
 

@@ -89,7 +89,8 @@ function createRun(deps: FollowDeps, followed: Followed) {
   /** The end is the job's to tell, once all its outputs are told. */
   function hear(event: JobEvent): void {
     if (event.event === 'status') snapshots.outdate(account, jobId);
-    if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) audience.tell(event);
+    if (event.event === 'status' && IS_TERMINAL[event.data.status]) audience.announceEnd();
+    else audience.tell(event);
   }
 
   /** Watches over a stream: even one that seems well may have missed the end. */

@@ -44,7 +44,8 @@ export type SubmitRequest = {
  * a terminal `status` is the last one. `x_node` and `x_text` are Holdover's additive events:
  * a node `started`, or `finished` with what it shows (`ui` absent: it shows nothing and says
  * nothing; `null`: v1 says `executed` with `output: null`).
- * `x_with_step` says that the next `progress` of that node belongs to this picture.
+ * `x_with_step` says that the next `progress` of that node belongs to this picture. `x_ends` says
+ * that the service called the job over, and that the job itself is being asked how it ended.
  */
 export type JobEvent =
   | {
@@ -53,6 +54,7 @@ export type JobEvent =
         readonly status: JobStatus;
         readonly queue_position?: number | null;
         readonly x_cached_nodes?: readonly string[];
+        readonly x_ends?: boolean;
       };
     }
   | { readonly event: 'progress'; readonly data: Progress }

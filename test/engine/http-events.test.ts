@@ -3,6 +3,7 @@ import type { JobEvent } from '../../src/wire/jobs.ts';
 import { ASSET_ID, type FakeJobs, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
 import { type EventReader, type V2House, openV2 } from '../support/v2-routes.ts';
 
+const GRAPH = { '1': { class_type: 'EmptyImage', inputs: { width: 8 } } };
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`;
 
 let house: V2House<FakeJobs>;
@@ -138,6 +139,43 @@ describe('the stream cap', () => {
 
   test('counts no stream of a job that does not exist', async () => {
     for (let i = 0; i < 3; i++) expect((await house.ask('/api/v2/jobs/x/events')).status).toBe(404);
+  });
+});
+
+describe('a job its reader has just submitted', () => {
+  const submit = async (): Promise<unknown> =>
+    house.ask('/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow: GRAPH }) });
+
+  test('is told from its very start, to the first who listens', async () => {
+    await submit();
+    house.jobs.emit(STATUS.queued, STATUS.running, progress(1));
+    const first = await house.listen(EVENTS);
+    const second = await house.listen(EVENTS);
+    await house.jobs.listeners(2);
+    house.jobs.emit(progress(2), STATUS.succeeded);
+    expect((await first.rest()).map(({ event }) => event)).toEqual([
+      'status',
+      'status',
+      'progress',
+      'progress',
+      'status',
+    ]);
+    expect((await second.rest()).map(({ event }) => event)).toEqual(['progress', 'status']);
+  });
+
+  test('is not told to another user from what was kept', async () => {
+    await submit();
+    house.jobs.emit(STATUS.running, progress(1));
+    const other = await house.listen(EVENTS, { user: 'ben' });
+    await house.jobs.listeners(2);
+    house.jobs.emit(STATUS.succeeded);
+    expect((await other.rest()).map(({ event }) => event)).toEqual(['status']);
+  });
+
+  test('is let go when nobody comes', async () => {
+    await submit();
+    await house.jobs.listeners(1);
+    await house.jobs.listeners(0);
   });
 });
 

@@ -209,7 +209,11 @@ function subscribe(
       wake();
     },
   };
-  signal.addEventListener('abort', () => subscription.end());
+  signal.addEventListener('abort', () => {
+    subscription.end();
+    all.delete(subscription);
+    notify();
+  });
   all.add(subscription);
   notify();
   async function* read(): AsyncGenerator<JobEvent> {

@@ -79,13 +79,18 @@ export function isStep(event: JobEvent): boolean {
 
 /** Events as short words, for comparing orders. */
 export function words(events: readonly JobEvent[]): readonly string[] {
-  return events.map((event) => {
+  return events.filter(isNoAnnouncement).map((event) => {
     if (event.event === 'status') return `status ${event.data.status}`;
     if (event.event === 'progress')
       return `progress ${event.data.nodes_done}/${event.data.nodes_total} ${event.data.current_node ?? '-'} ${event.data.step ?? '-'}`;
     if (event.event === 'x_node') return `${event.data.phase} ${event.data.node_id}`;
     return `${event.event} ${event.data.node_id}`;
   });
+}
+
+/** That a job is about to end is told, too, and no news. */
+function isNoAnnouncement(event: JobEvent): boolean {
+  return event.event !== 'status' || event.data.x_ends !== true;
 }
 
 /** A spooled upload with this content. */

@@ -1,0 +1,64 @@
+import type { Caller, JobApi, JobEvent } from '../wire/jobs.ts';
+
+/** How long the events of a new job wait for whoever submitted it to come and listen. */
+const KEPT_MS = 2000;
+
+/**
+ * Listens for the maker of a job until he does it himself: a job that starts at once is ahead of
+ * its `201` and of the stream opened after it, and what a stream missed is not sent again.
+ */
+export type FirstStreams = {
+  /** Begins to listen; gives up after a while. Never rejects. */
+  keep(caller: Caller, jobId: string): Promise<void>;
+  /** All events since `keep`, for the first who asks; ends with the signal. */
+  take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
+};
+
+export function createFirstStreams(jobs: Pick<JobApi, 'events'>): FirstStreams {
+  const kept = new Map<string, Kept>();
+
+  function remove(name: string): Kept | undefined {
+    const stream = kept.get(name);
+    kept.delete(name);
+    clearTimeout(stream?.timer);
+    return stream;
+  }
+
+  return {
+    async keep(caller, jobId) {
+      const name = nameOf(caller, jobId);
+      if (kept.has(name)) return;
+      const controller = new AbortController();
+      const timer = setTimeout(() => remove(name)?.controller.abort(), KEPT_MS);
+      timer.unref();
+      const stream: Kept = { controller, timer };
+      kept.set(name, stream);
+      try {
+        const events = await jobs.events(caller, jobId, controller.signal);
+        if (events.ok) stream.events = events.value;
+        else remove(name);
+      } catch {
+        // Who asks for the events himself is told why there are none.
+        remove(name);
+      }
+    },
+    take(caller, jobId, signal) {
+      const stream = remove(nameOf(caller, jobId));
+      if (!stream) return undefined;
+      const { controller, events } = stream;
+      if (signal.aborted || !events) controller.abort();
+      else signal.addEventListener('abort', () => controller.abort(), { once: true });
+      return events;
+    },
+  };
+}
+
+type Kept = {
+  readonly controller: AbortController;
+  readonly timer: NodeJS.Timeout;
+  events?: AsyncIterable<JobEvent>;
+};
+
+function nameOf({ user }: Caller, jobId: string): string {
+  return `${user} ${jobId}`;
+}
