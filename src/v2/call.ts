@@ -68,7 +68,7 @@ export function createCalls(deps: Deps): Calls {
   function refusal(account: Account, reply: Reply): V2Error {
     const error = toError(reply, account.key);
     if (error.status === 429 && !OF_ONE_KIND.has(error.code)) {
-      account.gate.shut(retryAfterMs(retryAfter(reply.headers['retry-after']), limits));
+      account.gate.shut(retryAfterMs(retryAfter(reply.headers), limits));
     }
     if (error.status === 401 || error.code === 'sso_required') {
       account.refused = { error, untilMs: clock() + limits.refusedPauseMs };

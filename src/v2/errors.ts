@@ -42,7 +42,7 @@ export function toError({ status, headers, json }: Reply, secret?: string): V2Er
   const said = textOf(envelope, 'code');
   const code = said === undefined ? fallbackCode(status) : (CODE_ALIASES[said] ?? said);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
-  const retryAfterSeconds = retryAfter(headers['retry-after']);
+  const retryAfterSeconds = retryAfter(headers);
   return {
     status: status >= 400 ? status : 502,
     code,
@@ -70,9 +70,18 @@ export function badAnswer<T>(): Result<T> {
   return refuse(502, 'bad_upstream_response', message);
 }
 
-/** Seconds only: no service of this contract sends a date. */
-export function retryAfter(header: string | undefined): number | undefined {
-  return header !== undefined && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
+/**
+ * Seconds an answer asks to wait: the contract says a number, somebody in between may say a date,
+ * which counts from the answer's own.
+ */
+export function retryAfter(
+  headers: Pick<IncomingHttpHeaders, 'retry-after' | 'date'>,
+): number | undefined {
+  const said = headers['retry-after']?.trim() ?? '';
+  if (/^\d{1,9}$/.test(said)) return Number(said);
+  if (!/[a-z]/i.test(said)) return undefined;
+  const seconds = (Date.parse(said) - Date.parse(headers.date ?? '')) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
 
 /** How long to wait really: what is absent, silly or huge is made bearable. */

@@ -57,7 +57,7 @@ function refused(
   const { status, headers, body } = answer;
   body.destroy();
   if (status === 429) {
-    const forMs = retryAfterMs(retryAfter(headers['retry-after']) ?? CROWDED_S, limits);
+    const forMs = retryAfterMs(retryAfter(headers) ?? CROWDED_S, limits);
     return { kind: 'crowded', forMs };
   }
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
