@@ -158,6 +158,20 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
   });
 
+  test('one that is told to stop hands its jobs over, and nothing of them is lost', async () => {
+    const who = guest();
+    const { recorder, promptId } = await begun(who, 0, 1);
+    expect(await replicas.house(0).terminate()).toBe(0);
+    await followedAgain(promptId);
+    for (let at = 2; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await recorder.untilDone(promptId);
+    expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
+    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+    expectEndOnce(recorder, promptId);
+    expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
+  });
+
   test('a client of the one that was killed comes back through the balancer for the rest', async () => {
     const who = guest();
     const { recorder, promptId } = await begun(who, 0, 0);

@@ -53,6 +53,10 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
     if (!found) throw new Error(`there is no replica ${index}`);
     return {
       ...found,
+      async terminate() {
+        dead.add(index);
+        return found.terminate();
+      },
       async kill9() {
         dead.add(index);
         await found.kill9();
