@@ -78,8 +78,11 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
+  holdover import DIR        take over the files of a v1 server
+  holdover report            show who still calls v1, and what v2 has in its place
   holdover trace -- COMMAND  run a v1 script and write its session down as v2 code
-  holdover convert FILE      turn a v1 prompt or workflow into a v2 submission`;
+  holdover convert FILE      turn a v1 prompt or workflow into a v2 submission
+  holdover worker            run jobs for servers that share a ledger in Redis`;
 
 /** Reads flags and environment; a wrong one becomes one clear line and exit code 2. */
 export function parseConfig(
@@ -92,7 +95,6 @@ export function parseConfig(
   const command = new Command('holdover')
     .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
     .version(packageVersion())
-    .addHelpText('after', '\nholdover import --help: take over the files of a v1 server')
     .exitOverride()
     .configureOutput({
       writeOut: (chunk) => (text += chunk),
