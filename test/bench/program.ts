@@ -28,7 +28,7 @@ type Start = {
   readonly args: readonly string[];
   readonly side: Side;
   readonly env?: NodeJS.ProcessEnv;
-  /** Where its standard error goes. */
+  /** Where its standard error goes; else to ours. */
   readonly logFile?: string;
   /** Given: it is reached there; else it prints `serving URL`. */
   readonly url?: string;
@@ -53,10 +53,10 @@ export function pinned(side: Side, command: string, args: readonly string[]): [s
 /** Starts a program and waits until it serves. */
 export async function startProgram(start: Start): Promise<Program> {
   const [command, args] = pinned(start.side, start.command, start.args);
-  const log = openSync(start.logFile ?? '/dev/null', 'a');
+  const log = start.logFile === undefined ? 'inherit' : openSync(start.logFile, 'a');
   const stdio: StdioOptions = ['ignore', 'pipe', log, 'ipc'];
   const child = spawn(command, args, { stdio, env: { ...process.env, ...start.env } });
-  closeSync(log);
+  if (log !== 'inherit') closeSync(log);
   const url =
     start.url ?? (await soon(servedAt(child), `${start.command} ${start.args.join(' ')}`));
   const pid = child.pid ?? 0;
