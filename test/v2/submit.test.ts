@@ -252,7 +252,8 @@ describe('an upstream without room', () => {
     ['0', { 'Retry-After': '0' }, 60],
     ['-1', { 'Retry-After': '-1' }, 100],
     ['garbage', { 'Retry-After': 'soon' }, 100],
-    ['a date', { 'Retry-After': 'Wed, 21 Oct 2026 07:28:00 GMT' }, 100],
+    ['a date long ago', { 'Retry-After': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 60],
+    ['a date far away', { 'Retry-After': 'Wed, 21 Oct 2115 07:28:00 GMT' }, 300],
     ['99999999', { 'Retry-After': '99999999' }, 300],
   ])('Retry-After %s is made bearable', async (_, headers, atLeastMs) => {
     const { upstream, remote } = await openRemote();
