@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { createHash } from 'blake3';
+import { type Hasher, createHasher } from './hash.ts';
 import type { SpooledFile } from './wire/jobs.ts';
 
 /** Why bytes were not taken: too many, no room or another trouble with the disk, or cut off. */
@@ -16,28 +16,11 @@ export type SpoolRefusal = {
 
 export type Spooled = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
-/** The one place that knows how BLAKE3 is computed; an accelerator goes behind it. */
-export type Hasher = {
-  update(chunk: Uint8Array): void;
-  digest(): string;
-  /** Frees what an unfinished hash holds outside the garbage collector's reach. */
-  discard(): void;
-};
-
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
 /** Read ahead while the disk is busy, and written in one go. */
 const BUFFER_BYTES = 1024 * 1024;
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
-export function createHasher(): Hasher {
-  const hash = createHash();
-  return {
-    update: (chunk) => void hash.update(chunk),
-    digest: () => `blake3:${hash.digest('hex')}`,
-    discard: () => hash.dispose(),
-  };
-}
 
 /**
  * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave

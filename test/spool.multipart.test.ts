@@ -7,8 +7,8 @@ import { type AddressInfo, type Socket, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createHasher } from '../src/hash.ts';
 import { type Form, type MultipartOptions, receiveMultipart } from '../src/multipart.ts';
-import { createHasher } from '../src/spool.ts';
 
 const MAX = 64 * 1024;
 const CLOSE = '--b--\r\n';

@@ -15,7 +15,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { adoptFile, createHasher, pour, spoolBytes, spoolStream, wipeSpool } from '../src/spool.ts';
+import { createHasher } from '../src/hash.ts';
+import { adoptFile, pour, spoolBytes, spoolStream, wipeSpool } from '../src/spool.ts';
 
 let root: string;
 let dir: string;
@@ -42,28 +43,6 @@ async function fileHandles(): Promise<Awaited<ReturnType<typeof open>>> {
 function failing(code: string): Error {
   return Object.assign(new Error(`${code}: as the disk would say`), { code, syscall: 'write' });
 }
-
-describe('the hash', () => {
-  // From the BLAKE3 test vectors: inputs are 0, 1, … 250, 0, 1, ….
-  test.each([
-    [0, 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'],
-    [1, '2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213'],
-    [1024, '42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7'],
-    [102400, 'bc3e3d41a1146b069abffad3c0d44860cf664390afce4d9661f7902e7943e085'],
-  ])('of the vector of %i bytes is as published, however it is cut', (length, hex) => {
-    const bytes = Uint8Array.from({ length }, (_, i) => i % 251);
-    const [whole, cut] = [createHasher(), createHasher()];
-    whole.update(bytes);
-    for (let at = 0; at < length; at += 700) cut.update(bytes.subarray(at, at + 700));
-    expect([whole.digest(), cut.digest()]).toEqual([`blake3:${hex}`, `blake3:${hex}`]);
-  });
-
-  test('is freed once, whether it was finished or not', () => {
-    const [done, abandoned] = [createHasher(), createHasher()];
-    done.digest();
-    for (const hasher of [done, abandoned, abandoned]) expect(() => hasher.discard()).not.toThrow();
-  });
-});
 
 describe('a spooled stream', () => {
   test('is on disk, byte for byte, with its size and hash', async () => {

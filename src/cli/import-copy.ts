@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { chmod, copyFile, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createHasher, spoolStream } from '../spool.ts';
+import { createHasher } from '../hash.ts';
+import { spoolStream } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import type { Found } from './import-scan.ts';
 

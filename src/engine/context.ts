@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { hash as blake3 } from 'blake3';
+import { hashOf } from '../hash.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../nodes/node.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { CallContext } from './executor.ts';
@@ -117,7 +117,7 @@ async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenF
     throw new NodeFailure('OSError', `${file.name} could not be written: ${code}`, { cause });
   }
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
-  const hash = `blake3:${blake3(bytes).toString('hex')}`;
+  const hash = hashOf(bytes);
   const sizeBytes = bytes.byteLength;
   return { path: target, sizeBytes, hash, name, subfolder, contentType, temp, websocket };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { createHash as createBlake3 } from 'blake3';
 import type { Sharp } from 'sharp';
+import { hashOf } from '../hash.ts';
 import type { JsonObject } from '../wire/json.ts';
 import { answerSchema, choice, fileField, inputSchema, textOf } from './file-schema.ts';
 import { openPicture } from './picture.ts';
@@ -11,7 +11,7 @@ const ALGORITHMS = ['blake3', 'sha256', 'sha512'] as const;
 type Algorithm = (typeof ALGORITHMS)[number];
 
 function digestOf(name: Algorithm, bytes: Uint8Array): string {
-  if (name === 'blake3') return createBlake3().update(bytes).digest('hex');
+  if (name === 'blake3') return hashOf(bytes).replace('blake3:', '');
   return createHash(name).update(bytes).digest('hex');
 }
 

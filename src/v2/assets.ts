@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { LRUCache } from 'lru-cache';
-import { createHasher } from '../spool.ts';
+import { createHasher } from '../hash.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
