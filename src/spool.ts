@@ -18,8 +18,10 @@ export type Spooled = { readonly ok: true; readonly value: SpooledFile } | Spool
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-/** Read ahead while the disk is busy, and written in one go. */
-const BUFFER_BYTES = 1024 * 1024;
+/** One goes to disk while the next one fills. */
+const BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
+/** Hashed at a time: a whole file in one chunk must not hold the event loop. */
+const SLICE_BYTES = 1024 * 1024;
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
@@ -105,29 +107,70 @@ class TooLarge extends Error {}
 
 type SinkOptions = { readonly path: string; readonly hasher: Hasher; readonly maxBytes: number };
 
+/** Chunks are hashed as they come, while they are still in the processor's cache. */
 function createSink({ path, hasher, maxBytes }: SinkOptions) {
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
-  async function take(chunks: readonly Buffer[]): Promise<void> {
-    for (const chunk of chunks) sizeBytes += chunk.length;
-    if (sizeBytes > maxBytes) throw new TooLarge();
-    for (const chunk of chunks) hasher.update(chunk);
-    // Not `write`: that one may write less than it was given, on a disk that is almost full.
-    await handle?.writeFile(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  let batch: Buffer[] = [];
+  let batchBytes = 0;
+  let writing: Promise<void> = Promise.resolve();
+
+  /** Resolves once there is room for another batch, not when this one is on disk. */
+  async function flush(): Promise<void> {
+    const full = batch;
+    [batch, batchBytes] = [[], 0];
+    await writing;
+    if (full.length > 0 && handle) writing = writeAll(handle, full);
+    // What goes wrong must not wait for a sender who is slow with the next batch.
+    writing.catch((error) => void sink.destroy(error));
   }
-  const sink = new Writable({
-    highWaterMark: BUFFER_BYTES,
+
+  async function take(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+      const slice = chunk.subarray(at, at + SLICE_BYTES);
+      hasher.update(slice);
+      batchBytes += slice.length;
+      if (batch.push(slice) >= BATCH.chunks || batchBytes >= BATCH.bytes) await flush();
+    }
+  }
+
+  async function finish(): Promise<void> {
+    await flush();
+    await writing;
+    await handle?.sync();
+  }
+
+  const sink: Writable = new Writable({
+    highWaterMark: BATCH.bytes,
     construct: (done) =>
       settle(
         openNew(path).then((opened) => void (handle = opened)),
         done,
       ),
-    write: (chunk: Buffer, _encoding, done) => settle(take([chunk]), done),
-    writev: (chunks, done) => settle(take(chunks.map(({ chunk }) => chunk as Buffer)), done),
-    final: (done) => settle(handle?.sync(), done),
+    write(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > maxBytes) return done(new TooLarge());
+      settle(take(chunk), done);
+    },
+    final: (done) => settle(finish(), done),
     destroy: (error, done) => settle(handle?.close(), (failed) => done(error ?? failed)),
   });
   return { sink, sizeBytes: () => sizeBytes };
+}
+
+/** One write may take less than it was given, on a disk that is almost full. */
+async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<void> {
+  for (let left = chunks; left.length > 0;) {
+    const { bytesWritten } = await handle.writev(left);
+    left = withoutFirst(left, bytesWritten);
+  }
+}
+
+function withoutFirst(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
+  let gone = bytes;
+  const at = chunks.findIndex((chunk) => (gone -= chunk.length) < 0);
+  const cut = chunks[at];
+  return cut ? [cut.subarray(cut.length + gone), ...chunks.slice(at + 1)] : [];
 }
 
 function settle(work: Promise<void> | undefined, done: (error?: Error | null) => void): void {
