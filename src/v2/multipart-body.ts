@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import type { AssetUpload } from '../wire/jobs.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import type { AssetUpload, SpooledFile } from '../wire/jobs.ts';
 
 /** A multipart body of known length, read from disk as fast as it is taken. */
 export type MultipartBody = {
@@ -32,16 +32,46 @@ export function uploadBody(upload: AssetUpload, hash: string): MultipartBody {
       'content-type': `multipart/form-data; boundary=${boundary}`,
       'content-length': String(head.length + file.sizeBytes + tail.length),
     },
-    body: parts(head, file.path, tail),
+    body: parts(head, file, tail),
   };
 }
 
-async function* parts(head: Buffer, path: string, tail: Buffer): AsyncGenerator<Buffer> {
+async function* parts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncGenerator<Buffer> {
   yield head;
-  for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
-    yield chunk as Buffer;
-  }
+  yield* bytesOf(file);
   yield tail;
+}
+
+/**
+ * Two buffers take turns: one is read while the other is sent. Whoever asks for the next part has
+ * sent the one before, since no socket calls so much at a time taken until it is.
+ */
+async function* bytesOf({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer> {
+  const bufferBytes = Math.min(CHUNK_BYTES, sizeBytes + 1);
+  const handle = await open(path);
+  try {
+    let [next, other] = [Buffer.allocUnsafeSlow(bufferBytes), Buffer.allocUnsafeSlow(bufferBytes)];
+    let reading = fill(handle, next);
+    for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
+      reading = fill(handle, other);
+      // Awaited in the next turn, if there is one.
+      reading.catch(() => {});
+      [next, other] = [other, next];
+      yield bytes;
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Only the end of the file leaves a buffer short. */
+async function fill(handle: FileHandle, buffer: Buffer): Promise<Buffer> {
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length);
+    length += bytesRead;
+    if (bytesRead === 0 || length === buffer.length) return buffer.subarray(0, length);
+  }
 }
 
 function fieldPart(boundary: string, name: string, value: string): string {
