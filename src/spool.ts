@@ -20,6 +20,8 @@ const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
 /** One goes to disk while the next one fills. */
 const BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
+/** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
+const SYNC_BYTES = 32 * 1024 * 1024;
 /** Hashed at a time: a whole file in one chunk must not hold the event loop. */
 const SLICE_BYTES = 1024 * 1024;
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -114,15 +116,33 @@ function createSink({ path, hasher, maxBytes }: SinkOptions) {
   let batch: Buffer[] = [];
   let batchBytes = 0;
   let writing: Promise<void> = Promise.resolve();
+  let syncing: Promise<void> = Promise.resolve();
+  let isSyncing = false;
+  let unsyncedBytes = 0;
 
   /** Resolves once there is room for another batch, not when this one is on disk. */
   async function flush(): Promise<void> {
     const full = batch;
+    unsyncedBytes += batchBytes;
     [batch, batchBytes] = [[], 0];
     await writing;
-    if (full.length > 0 && handle) writing = writeAll(handle, full);
-    // What goes wrong must not wait for a sender who is slow with the next batch.
-    writing.catch((error) => void sink.destroy(error));
+    if (full.length === 0 || !handle) return;
+    writing = writeAll(handle, full);
+    writing.catch(fail);
+    if (unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
+  }
+
+  function syncAhead(opened: FileHandle): void {
+    unsyncedBytes = 0;
+    isSyncing = true;
+    // The disk tells of a failure once: here, or never.
+    syncing = writing.then(() => opened.datasync());
+    syncing.then(() => (isSyncing = false), fail);
+  }
+
+  /** What goes wrong must not wait for a sender who is slow with the next batch. */
+  function fail(error: Error): void {
+    sink.destroy(error);
   }
 
   async function take(chunk: Buffer): Promise<void> {
@@ -136,7 +156,7 @@ function createSink({ path, hasher, maxBytes }: SinkOptions) {
 
   async function finish(): Promise<void> {
     await flush();
-    await writing;
+    await Promise.all([writing, syncing]);
     await handle?.sync();
   }
 

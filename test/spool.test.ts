@@ -176,6 +176,15 @@ describe('a spooled stream', () => {
     expect(writes).toBe(4);
   });
 
+  test('on a disk that fails while it synchronises the first part of a large file is 507', async () => {
+    vi.spyOn(await fileHandles(), 'datasync').mockRejectedValue(failing('EIO'));
+    const pieces = Array.from({ length: 33 }, () => Buffer.alloc(1024 * 1024));
+    const spooled = await spoolStream(Readable.from(pieces), { dir, maxBytes: 1e9 });
+    const message = 'The file could not be stored (EIO).';
+    expect(spooled).toEqual({ ok: false, status: 507, message });
+    expect(await left()).toEqual([]);
+  });
+
   test('is refused while its sender is slow, once the disk has failed', async () => {
     vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(failing('ENOSPC'));
     const source = new PassThrough();
