@@ -4,6 +4,7 @@ import { pythonJson } from '../wire/python-json.ts';
 import { NodeFailure } from './node.ts';
 import type { ImageValue, NodeContext } from './node.ts';
 import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.ts';
+import { packPixels } from './png-pack.ts';
 import { toBytes } from './tensor.ts';
 
 /** One text a saved file carries: the prompt, or an entry of `extra_pnginfo`. */
@@ -43,10 +44,11 @@ export async function encodeChunks(
 ): Promise<PngChunk[]> {
   const { width, height } = images;
   const raw = { width, height, channels: savedChannels(images) };
-  const png = sharp(toBytes(images, index), { raw }).png({
-    compressionLevel,
-    adaptiveFiltering: true,
-  });
+  const bytes = toBytes(images, index);
+  const packed = await packPixels({ ...raw, bytes }, compressionLevel);
+  if (packed) return packed;
+  const picture = sharp(bytes, { raw }).toColourspace(raw.channels === 2 ? 'b-w' : 'srgb');
+  const png = picture.png({ compressionLevel, adaptiveFiltering: true });
   return readPngChunks(await png.toBuffer()).filter(({ type }) => KEPT_CHUNKS.includes(type));
 }
 
