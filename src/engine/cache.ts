@@ -42,7 +42,6 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): No
 
 function sizeOf(records: NodeRecords): number {
   const values = [...records.values()].flatMap((record) => record.slots.flat());
-  const buffers = [...buffersOf(values)];
-  const pixelBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, 0);
+  const pixelBytes = [...buffersOf(values).values()].reduce((sum, bytes) => sum + bytes, 0);
   return pixelBytes + RECORD_OVERHEAD_BYTES * (1 + values.length);
 }

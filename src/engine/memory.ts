@@ -1,3 +1,4 @@
+import { byteImageSize } from '../nodes/tensor.ts';
 import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../nodes/node.ts';
 
 /** Keeps a job's pixels below its limit: what a running call reserves, and what finished calls left behind. */
@@ -9,7 +10,7 @@ export type MemoryMeter = {
 
 /** Starts an empty meter. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
-  const kept = new Set<ArrayBufferLike>();
+  const kept = new Set<object>();
   let keptBytes = 0;
   let openBytes = 0;
   return {
@@ -20,27 +21,33 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
     },
     settle(values) {
       openBytes = 0;
-      for (const buffer of buffersOf(values)) {
+      for (const [buffer, bytes] of buffersOf(values)) {
         if (kept.has(buffer)) continue;
         kept.add(buffer);
-        keptBytes += buffer.byteLength;
+        keptBytes += bytes;
       }
     },
   };
 }
 
-/** The distinct buffers behind some values. */
-export function buffersOf(values: Iterable<Value>): ReadonlySet<ArrayBufferLike> {
-  const buffers = new Set<ArrayBufferLike>();
+/** The distinct buffers behind some values, and the bytes each stands for. */
+export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> {
+  const buffers = new Map<object, number>();
   for (const value of values) {
-    if (isPixels(value)) buffers.add(value.data.buffer);
+    if (!isPixels(value)) continue;
+    // To ask for the floats of a picture of bytes would be to make them.
+    if ('bytes' in value && value.bytes) buffers.set(value.bytes, byteImageSize(value.bytes));
+    else buffers.set(value.data.buffer, value.data.buffer.byteLength);
   }
   return buffers;
 }
 
 /** A literal object or array of the workflow travels as a value too. */
 function isPixels(value: Value): value is ImageValue | MaskValue {
-  return typeof value === 'object' && value !== null && value.data instanceof Float32Array;
+  if (typeof value !== 'object' || value === null) return false;
+  return (
+    ('bytes' in value && value.bytes instanceof Uint8Array) || value.data instanceof Float32Array
+  );
 }
 
 function tooMuch(used: number, wanted: number, limit: number): OutOfMemory {

@@ -1,4 +1,4 @@
-import { refuseTooManyPixels, type Picture } from './decode-picture.ts';
+import { refuseTooManyPixels, rgbaOf, type Picture } from './decode-picture.ts';
 import { decodeStill } from './decode-still.ts';
 import { isPng, readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 
@@ -34,12 +34,13 @@ export async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]>
   const pictures: Picture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
-    const shown = drawn(canvas, width, frame, source.rgba);
+    const shown = drawn(canvas, width, frame, rgbaOf(source));
     pictures.push({
       width,
       height,
       hasAlpha: source.hasAlpha,
-      rgba: opaqueUnlessAlpha(shown, source),
+      channels: 4,
+      bytes: opaqueUnlessAlpha(shown, source),
     });
     canvas = disposed(canvas, shown, width, frame);
   }

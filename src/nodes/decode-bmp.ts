@@ -8,5 +8,5 @@ export function decodeBmp(bytes: Uint8Array): Picture {
   refuseTooManyPixels(view.getUint32(18, true) * Math.abs(view.getInt32(22, true)));
   const { width, height, data } = decode(bytes);
   const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  return { width, height, hasAlpha: false, rgba };
+  return { width, height, hasAlpha: false, channels: 4, bytes: rgba };
 }

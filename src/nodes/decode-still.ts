@@ -12,16 +12,15 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
   const { width, height, hasAlpha, space } = await image.metadata();
   refuseTooManyPixels(width * height);
   if (space === 'cmyk') return decodeInks(image.autoOrient());
-  const { data, info } = await image
-    .autoOrient()
-    .ensureAlpha()
-    .raw()
-    .toBuffer({ resolveWithObject: true });
+  const upright = image.autoOrient();
+  const pixels = hasAlpha ? upright.ensureAlpha() : upright.removeAlpha();
+  const { data, info } = await pixels.raw().toBuffer({ resolveWithObject: true });
   return {
     width: info.width,
     height: info.height,
     hasAlpha: hasAlpha && !hasColourKey(bytes),
-    rgba: data,
+    channels: hasAlpha ? 4 : 3,
+    bytes: data,
   };
 }
 
@@ -29,16 +28,15 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
 async function decodeInks(image: Sharp): Promise<Picture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
-  const rgba = new Uint8Array(info.width * info.height * 4);
-  for (let i = 0, from = 0; i < rgba.length; i += 4, from += info.channels) {
+  const bytes = new Uint8Array(info.width * info.height * 3);
+  for (let i = 0, from = 0; i < bytes.length; i += 3, from += info.channels) {
     const light = 255 - (data[from + 3] ?? 0);
     for (let ink = 0; ink < 3; ink++) {
       const product = (data[from + ink] ?? 0) * light + 128;
-      rgba[i + ink] = light - (((product >> 8) + product) >> 8);
+      bytes[i + ink] = light - (((product >> 8) + product) >> 8);
     }
-    rgba[i + 3] = 255;
   }
-  return { width: info.width, height: info.height, hasAlpha: false, rgba };
+  return { width: info.width, height: info.height, hasAlpha: false, channels: 3, bytes };
 }
 
 /** Decodes an animation; sharp stacks its frames, already composed, into one tall picture. */
@@ -53,7 +51,8 @@ export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]
     width,
     height: pageHeight,
     hasAlpha,
-    rgba: data.subarray(i * size, (i + 1) * size),
+    channels: 4 as const,
+    bytes: data.subarray(i * size, (i + 1) * size),
   }));
 }
 

@@ -1,5 +1,5 @@
 import { decodeFirst, decodeFrames, type ImageFile } from './decode.ts';
-import type { Picture } from './decode-picture.ts';
+import { rgbOf, rgbaOf, type Picture } from './decode-picture.ts';
 import type {
   ImageValue,
   Inputs,
@@ -9,7 +9,7 @@ import type {
   NodeDef,
   NodeResult,
 } from './node.ts';
-import { frameOf, levelOf, newImage, newMask, stringInput } from './tensor.ts';
+import { byteImage, frameOf, levelOf, newMask, stringInput } from './tensor.ts';
 
 /** What v1 gives for a mask when the file has no alpha, whatever the picture's size. */
 const NO_MASK = { height: 64, width: 64 } as const;
@@ -84,11 +84,15 @@ async function loadImage(inputs: Inputs, context: NodeContext): Promise<NodeResu
 
 /** Unlike LoadImage this takes one frame only, and a file without alpha has an opaque one of its size. */
 async function loadImageMask(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
-  const { width, height, rgba } = await decodeFirst(await readImage(inputs, context));
+  const picture = await decodeFirst(await readImage(inputs, context));
+  const { width, height } = picture;
   context.check();
   const mask = newMask(context, { batch: 1, height, width });
   const channel = stringInput(inputs, 'channel');
-  copyChannel(rgba, mask.data, { offset: BYTE_OF[channel] ?? 0, inverted: channel === 'alpha' });
+  copyChannel(rgbaOf(picture), mask.data, {
+    offset: BYTE_OF[channel] ?? 0,
+    inverted: channel === 'alpha',
+  });
   return { outputs: [mask] };
 }
 
@@ -105,9 +109,9 @@ function sameSize(pictures: readonly Picture[]): readonly Picture[] {
 
 function toImage(context: NodeContext, pictures: readonly Picture[]): ImageValue {
   const { width = 0, height = 0 } = pictures[0] ?? {};
-  const image = newImage(context, { batch: pictures.length, height, width, channels: 3 });
-  for (const [i, { rgba }] of pictures.entries()) copyColours(rgba, frameOf(image, i));
-  return image;
+  const frames = pictures.map(rgbOf);
+  const bytes = frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
+  return byteImage(context, { batch: pictures.length, height, width, channels: 3 }, bytes);
 }
 
 function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
@@ -115,19 +119,10 @@ function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
   const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
   const mask = newMask(context, { batch: pictures.length, height, width });
   if (!hasAlpha) return mask;
-  for (const [i, { rgba }] of pictures.entries()) {
-    copyChannel(rgba, frameOf(mask, i), { offset: 3, inverted: true });
+  for (const [i, picture] of pictures.entries()) {
+    copyChannel(rgbaOf(picture), frameOf(mask, i), { offset: 3, inverted: true });
   }
   return mask;
-}
-
-function copyColours(rgba: Uint8Array, target: Float32Array): void {
-  const levels = levelTable();
-  for (let from = 0, to = 0; from < rgba.length; from += 4) {
-    target[to++] = levels[rgba[from] ?? 0] ?? 0;
-    target[to++] = levels[rgba[from + 1] ?? 0] ?? 0;
-    target[to++] = levels[rgba[from + 2] ?? 0] ?? 0;
-  }
 }
 
 type ChannelCopy = { readonly offset: number; readonly inverted: boolean };

@@ -9,6 +9,8 @@ export type ImageValue = {
   readonly width: number;
   readonly channels: number;
   readonly data: Float32Array;
+  /** The same levels as whole 255ths, where all of them are; `data` then exists once somebody reads it. */
+  readonly bytes?: Uint8Array;
 };
 
 /** A batch of masks, float32 0..1, laid out batch × height × width. */

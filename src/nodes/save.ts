@@ -90,7 +90,8 @@ async function saveStills(
   context: NodeContext,
   to: Destination,
 ): Promise<NodeResult> {
-  const { subfolder, stem } = savePath(to.prefix, { ...images, now: new Date() });
+  const { width, height } = images;
+  const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
   const texts = metadataTexts(context);
   const items: JsonObject[] = [];

@@ -20,6 +20,36 @@ export const newImage = (
   data: allocate(context, batch * height * width * channels),
 });
 
+/**
+ * A picture of bytes, as files hold them. Its floats are worked out when first read: what only
+ * comes from a file, is scaled as bytes and goes into a file has no need of them.
+ */
+export const byteImage = (
+  context: Reserver,
+  { batch, height, width, channels }: ImageShape,
+  bytes: Uint8Array,
+): ImageValue => {
+  context.reserve(byteImageSize(bytes));
+  let data: Float32Array | undefined;
+  const image: ImageValue = {
+    kind: 'image',
+    batch,
+    height,
+    width,
+    channels,
+    get data() {
+      data ??= levelsOf(bytes);
+      return data;
+    },
+  };
+  // A spread with other pixels must not take the bytes along.
+  return Object.defineProperty(image, 'bytes', { value: bytes });
+};
+
+/** What such a picture may come to hold: its bytes, and once they are read its floats. */
+export const byteImageSize = ({ length }: Uint8Array): number =>
+  length * (1 + Float32Array.BYTES_PER_ELEMENT);
+
 /** An empty mask, paid for from the job's memory limit. */
 export const newMask = (context: Reserver, { batch, height, width }: MaskShape): MaskValue => ({
   kind: 'mask',
@@ -114,11 +144,20 @@ export const quantise = (values: Float32Array): Uint8Array => {
 };
 
 /** The bytes of one picture of the batch as v1 saves them, height × width × channels. */
-export const toBytes = (image: ImageValue | MaskValue, batchIndex: number): Uint8Array =>
-  quantise(frameOf(image, batchIndex));
+export const toBytes = (image: ImageValue, batchIndex: number): Uint8Array => {
+  if (image.bytes === undefined) return quantise(frameOf(image, batchIndex));
+  const size = image.bytes.length / image.batch;
+  return image.bytes.subarray(batchIndex * size, (batchIndex + 1) * size);
+};
 
 /** A byte of a file as v1 loads it: one 255th in single precision. */
 export const levelOf = (byte: number): number => Math.fround(byte / 255);
+
+const levelsOf = (bytes: Uint8Array): Float32Array => {
+  const levels = new Float32Array(bytes.length);
+  fromBytes(bytes, levels);
+  return levels;
+};
 
 /** Writes bytes as v1's float levels into a tensor, one for one. */
 export const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {

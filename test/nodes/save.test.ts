@@ -1,6 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { decodeFrames } from '../../src/nodes/decode.ts';
+import { rgbaOf } from '../../src/nodes/decode-picture.ts';
 import { LOAD_NODES } from '../../src/nodes/load.ts';
 import { NodeFailure } from '../../src/nodes/node.ts';
 import type { ImageValue, NodeContext, SavedFile } from '../../src/nodes/node.ts';
@@ -299,7 +300,8 @@ async function rawPixels(bytes: Uint8Array): Promise<unknown> {
 async function frames(bytes: Uint8Array): Promise<readonly string[]> {
   const pictures = await decodeFrames({ name: 'x', bytes });
   return pictures.map(
-    ({ width, height, rgba }) => `${width}x${height} ${Buffer.from(rgba).toString('base64')}`,
+    (picture) =>
+      `${picture.width}x${picture.height} ${Buffer.from(rgbaOf(picture)).toString('base64')}`,
   );
 }
 
@@ -309,8 +311,8 @@ async function loss(a: Uint8Array, b: Uint8Array): Promise<number> {
     await decodeFrames({ name: 'a', bytes: a }),
     await decodeFrames({ name: 'b', bytes: b }),
   ];
-  const differences = from.flatMap(({ rgba }, i) =>
-    Array.from(rgba, (v, at) => Math.abs(v - to[i]!.rgba[at]!)),
+  const differences = from.flatMap((picture, i) =>
+    Array.from(rgbaOf(picture), (v, at) => Math.abs(v - rgbaOf(to[i]!)[at]!)),
   );
   return differences.reduce((sum, one) => sum + one, 0) / differences.length;
 }
