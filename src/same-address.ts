@@ -4,7 +4,8 @@ import type { Config } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { createV2Routes } from './engine/http.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type PassThrough, createPassThrough } from './passthrough/passthrough.ts';
+import { type LaterModels, createLaterModels } from './models/later.ts';
+import type { PassThrough } from './passthrough/passthrough.ts';
 import type { Logger } from './telemetry.ts';
 import type { Adopter } from './v1/adopt.ts';
 import type { Board } from './v1/board.ts';
@@ -41,11 +42,33 @@ export function embeddedV2(deps: Deps): Koa.Middleware[] {
   ];
 }
 
+/** The models that run here; those of a remote service are passed through. */
+export async function embeddedModels(
+  deps: Omit<Deps, 'adopter'> & { readonly jobs: JobApi; readonly now: () => number },
+): Promise<LaterModels | undefined> {
+  const { config, dir, identify } = deps;
+  if (config.upstream.kind !== 'embedded') return undefined;
+  const models = createLaterModels(async () => {
+    const { openEmbeddedModels } = await import('./models/embedded.ts');
+    return openEmbeddedModels({
+      ...deps,
+      ...config.models,
+      secret: dir.secret,
+      spoolDir: dir.spool,
+      callerOf: (key) => identify({ headers: { 'x-api-key': key }, url: '' }),
+    });
+  });
+  // A broken file of keys is told of at the start.
+  if (config.models.keysFile !== undefined) await models.open();
+  return models;
+}
+
 /** What a remote service serves, at our address as it is. */
-export function remoteApis(deps: Deps): PassThrough | undefined {
+export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
   const { config, authenticate, log, adopter } = deps;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
+  const { createPassThrough } = await import('./passthrough/passthrough.ts');
   const { url: baseUrl, key, routerPrefix, limits } = upstream;
   return createPassThrough({
     baseUrl,

@@ -4,12 +4,10 @@ import { createCrashPoint } from './crash-point.ts';
 
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
-import { openEmbeddedModels } from './models/embedded.ts';
-import type { ModelRouter } from './models/router.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
-import { embeddedV2, remoteApis } from './same-address.ts';
+import { embeddedModels, embeddedV2, remoteApis } from './same-address.ts';
 import { openCounter, openPromptJournal, readyForSocket } from './replicas.ts';
 import { openStore } from './store.ts';
 import type { Tap } from './tap.ts';
@@ -50,6 +48,7 @@ export type Running = { readonly url: string; readonly port: number; close(): Pr
 
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
+const WARM_UP_AFTER_MS = 500;
 
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
@@ -59,7 +58,7 @@ export async function startServer(
 ): Promise<Running> {
   const house = await openHouse(config, log, library);
   const counter = await openCounter({ ...house.store, ledger: house.ledger });
-  const live = createLive(house, counter);
+  const live = await createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
   const app = createApp({
     guard: house.guard,
@@ -75,8 +74,6 @@ export async function startServer(
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await live.submissions.resume();
-  house.upstream.start();
-  house.definitions.start();
   const { onUpgrade } = house.metrics;
   const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
   server.on('upgrade', (request) => house.tap?.onUpgrade(request));
@@ -87,10 +84,15 @@ export async function startServer(
     { port, version: house.version, dataDir: house.dir.root, upstream: shownUpstream(config) },
     'listening',
   );
+  // Only now: the threads it starts load as much as has been loaded so far.
+  house.upstream.start();
+  house.definitions.start();
+  const warming = setTimeout(() => void warmUp(live), WARM_UP_AFTER_MS).unref();
   return {
     url: urlOf(config, port),
     port,
     async close() {
+      clearTimeout(warming);
       server.close();
       house.logFeed.close();
       house.hub.close();
@@ -191,12 +193,12 @@ async function openHouse(
 }
 
 /** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
-function createLive(house: House, counter: SharedCounter) {
+async function createLive(house: House, counter: SharedCounter) {
   const submissions = submissionsOf(house, counter);
   return {
     submissions,
-    models: embeddedModels(house),
-    passThrough: remoteApis({ ...house, ...submissions }),
+    models: await embeddedModels(house),
+    passThrough: await remoteApis({ ...house, ...submissions }),
   };
 }
 
@@ -219,7 +221,11 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
 }
 
 /** Every route: those open to all, then the old API word by word. */
-function surface(house: House, live: ReturnType<typeof createLive>, counter: SharedCounter) {
+function surface(
+  house: House,
+  live: Awaited<ReturnType<typeof createLive>>,
+  counter: SharedCounter,
+) {
   const { config, dir, ledger, now } = house;
   const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
   const { acceptor, cancel } = live.submissions;
@@ -276,17 +282,10 @@ function surface(house: House, live: ReturnType<typeof createLive>, counter: Sha
   };
 }
 
-/** The model router over what runs here; with a remote upstream, its routes are passed through. */
-function embeddedModels(house: House): ModelRouter | undefined {
-  const { config, dir, identify } = house;
-  if (config.upstream.kind !== 'embedded') return undefined;
-  return openEmbeddedModels({
-    ...house,
-    ...config.models,
-    secret: dir.secret,
-    spoolDir: dir.spool,
-    callerOf: (key) => identify({ headers: { 'x-api-key': key }, url: '' }),
-  });
+/** Loads what the first callers need not wait for; if any of it is missing the process ends. */
+async function warmUp({ models }: Pick<Awaited<ReturnType<typeof createLive>>, 'models'>) {
+  await import('sharp');
+  await models?.open();
 }
 
 /** What people may know of it: where it is, not what its address may carry. */

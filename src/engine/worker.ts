@@ -6,13 +6,17 @@ import type { Ask } from './context.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { runJob } from './run-job.ts';
 
-type NodeModule = { readonly ALL_NODES: ReadonlyMap<string, NodeDef> };
+type NodeModule = {
+  readonly ALL_NODES: ReadonlyMap<string, NodeDef>;
+  readonly loadCodecs?: () => Promise<void>;
+};
 
 if (!parentPort) throw new Error('engine/worker is started as a worker thread');
 await serve(parentPort, workerData as WorkerSetup);
 
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
-  const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
+  const { ALL_NODES: nodes, loadCodecs } = (await import(setup.nodesModule)) as NodeModule;
+  await loadCodecs?.();
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
   const asker = createAsker(port);
   const deps = {

@@ -8,6 +8,7 @@ import { createCursors } from './cursor.ts';
 import { replyDocument, writeDocument } from './document.ts';
 import { createInvoke } from './invoke.ts';
 import { readKeys } from './keys.ts';
+import { MODEL_PATHS } from './later.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { createRateLimiter } from './rate.ts';
@@ -43,9 +44,6 @@ export type ModelRouter = {
   readonly middleware: Koa.Middleware;
   close(): Promise<void>;
 };
-
-/** The contract says `/v1`; the clients of today say `/v2`. */
-const PREFIX = /^\/v[12]\/models(?=\/|$)/;
 
 /** One request that may be served. */
 type Visit = { readonly ctx: Koa.Context; readonly visitor: Visitor; readonly requestId: string };
@@ -88,7 +86,7 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
     const allowance = rates.take(visitor.caller.user, visitor.requestsPerMinute);
     if (!allowance.ok) return tooMany(visitor, allowance.retryAfterSeconds);
     // Not decoded: no id has anything to encode.
-    const [, ...path] = ctx.path.replace(PREFIX, '').split('/');
+    const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
     if (path.length === 0) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
       return catalog.page(new URLSearchParams(ctx.querystring), visitor.mayUse);
@@ -108,7 +106,7 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
 
   return {
     middleware: async (ctx, next) => {
-      if (!PREFIX.test(ctx.path)) return await next();
+      if (!MODEL_PATHS.test(ctx.path)) return await next();
       // Made here, never taken over: it names the audit record.
       const requestId = randomUUID();
       const startedAtMs = now();

@@ -1,4 +1,4 @@
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 
 import { refuseTooManyPixels, type Picture } from './decode-picture.ts';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
@@ -8,6 +8,7 @@ const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as 
 
 /** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
 export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
+  const { default: sharp } = await import('sharp');
   const image = sharp(completed(bytes), OPTIONS);
   const { width, height, hasAlpha, space } = await image.metadata();
   refuseTooManyPixels(width * height);
@@ -41,6 +42,7 @@ async function decodeInks(image: Sharp): Promise<Picture> {
 
 /** Decodes an animation; sharp stacks its frames, already composed, into one tall picture. */
 export async function decodePages(bytes: Uint8Array): Promise<readonly Picture[]> {
+  const { default: sharp } = await import('sharp');
   const image = sharp(bytes, { ...OPTIONS, animated: true });
   const { width, height, pageHeight = height } = await image.metadata();
   refuseTooManyPixels(width * height);

@@ -1,5 +1,3 @@
-import sharp from 'sharp';
-
 import { decodeApng, isApng } from './decode-apng.ts';
 import { decodeBmp } from './decode-bmp.ts';
 import type { Picture } from './decode-picture.ts';
@@ -32,7 +30,7 @@ export function decodeFirst(file: ImageFile): Promise<Picture> {
 /** Every frame of a file in order, those of animations composed; one for anything still. */
 export function decodeFrames(file: ImageFile): Promise<readonly Picture[]> {
   return identified(file, async (format) => {
-    if (format === 'bmp') return [decodeBmp(file.bytes)];
+    if (format === 'bmp') return [await decodeBmp(file.bytes)];
     if (format === 'png' && isApng(file.bytes)) return decodeApng(file.bytes);
     if (format === 'gif' || format === 'webp') return decodeAnimation(file.bytes);
     return [await decodeStill(file.bytes)];
@@ -40,6 +38,7 @@ export function decodeFrames(file: ImageFile): Promise<readonly Picture[]> {
 }
 
 async function decodeAnimation(bytes: Uint8Array): Promise<readonly Picture[]> {
+  const { default: sharp } = await import('sharp');
   const { pages = 1 } = await sharp(bytes).metadata();
   return pages > 1 ? decodePages(bytes) : [await decodeStill(bytes)];
 }

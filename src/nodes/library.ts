@@ -29,3 +29,8 @@ export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
     ...GENERATOR_NODES,
   ].map((def) => [def.name, def]),
 );
+
+/** Loads what decodes and encodes pictures, so that no node has to wait for it. */
+export const loadCodecs = async (): Promise<void> => {
+  await import('sharp');
+};

@@ -1,4 +1,3 @@
-import sharp from 'sharp';
 import type { ImageValue, NodeContext } from './node.ts';
 import type { Field } from './reaction-field.ts';
 import { roundHalfEven, toBytes } from './tensor.ts';
@@ -46,6 +45,7 @@ const PREVIEW_BOX = 512;
 
 /** The first picture as a preview in v1's manner. */
 export const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
+  const { default: sharp } = await import('sharp');
   const { width, height } = image;
   const factor = PREVIEW_BOX / Math.max(width, height);
   return await sharp(toBytes(image, 0), { raw: { width, height, channels: 3 } })

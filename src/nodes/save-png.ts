@@ -1,5 +1,3 @@
-import sharp from 'sharp';
-
 import { pythonJson } from '../wire/python-json.ts';
 import { NodeFailure } from './node.ts';
 import type { ImageValue, NodeContext } from './node.ts';
@@ -47,6 +45,7 @@ export async function encodeChunks(
   const bytes = toBytes(images, index);
   const packed = await packPixels({ ...raw, bytes }, compressionLevel);
   if (packed) return packed;
+  const { default: sharp } = await import('sharp');
   const picture = sharp(bytes, { raw }).toColourspace(raw.channels === 2 ? 'b-w' : 'srgb');
   const png = picture.png({ compressionLevel, adaptiveFiltering: true });
   return readPngChunks(await png.toBuffer()).filter(({ type }) => KEPT_CHUNKS.includes(type));

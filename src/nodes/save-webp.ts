@@ -1,5 +1,3 @@
-import sharp from 'sharp';
-
 import type { ImageValue } from './node.ts';
 import { savedChannels, type MetadataText } from './save-png.ts';
 import { toBytes } from './tensor.ts';
@@ -40,6 +38,7 @@ export async function encodeWebp(
     pageHeight: height,
   };
   const delay = Array.from({ length: batch }, () => Math.min(durationMs, MAX_DELAY_MS));
+  const { default: sharp } = await import('sharp');
   // sharp takes no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
     lossless,

@@ -43,7 +43,7 @@ export async function composeMask(original: Buffer, mask: Buffer): Promise<Pictu
 
 async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
   const alpha = await alphaOf(mask);
-  const picture = await pixelsOf(openPicture(original).removeAlpha());
+  const picture = await pixelsOf((await openPicture(original)).removeAlpha());
   if (picture.width !== alpha.width || picture.height !== alpha.height) {
     const [of, to] = [alpha, picture].map(({ width, height }) => `${width}x${height}`);
     return {
@@ -52,7 +52,8 @@ async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
     };
   }
   const { data, ...raw } = alpha;
-  const png = await fromPixels(picture)
+  const opaque = await fromPixels(picture);
+  const png = await opaque
     .joinChannel(data, { raw })
     .png({ compressionLevel: COMPRESSION_LEVEL })
     .toBuffer();
@@ -60,7 +61,7 @@ async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
 }
 
 async function alphaOf(mask: Buffer): Promise<Pixels> {
-  return pixelsOf(fromPixels(await rgbaOf(mask)).extractChannel(3));
+  return pixelsOf((await fromPixels(await rgbaOf(mask))).extractChannel(3));
 }
 
 /** Text chunks are copied as they are, after the header, where v1 writes them. */

@@ -1,4 +1,4 @@
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 
 /** One way `/view` shows a picture other than as its own bytes. */
 export type Rendering =
@@ -103,14 +103,15 @@ export async function attempt(bytes: Buffer, work: () => Promise<Picture>): Prom
 }
 
 /** Opens untrusted bytes within the limits; colours stay as stored, profiles are not applied. */
-export function openPicture(bytes: Buffer): Sharp {
+export async function openPicture(bytes: Buffer): Promise<Sharp> {
+  const { default: sharp } = await import('sharp');
   const options = { limitInputPixels: MAX_PIXELS, failOn: 'error', ignoreIcc: true } as const;
   return limited(sharp(bytes, options)).toColourspace('srgb');
 }
 
 /** The picture as red, green, blue and alpha. */
 export async function rgbaOf(bytes: Buffer): Promise<Pixels> {
-  return pixelsOf(openPicture(bytes).ensureAlpha());
+  return pixelsOf((await openPicture(bytes)).ensureAlpha());
 }
 
 /** Width, height and bytes of a pipeline's pixels. */
@@ -127,20 +128,20 @@ export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
 }
 
 /** A pipeline over pixels in memory. */
-export function fromPixels({ data, ...raw }: Pixels): Sharp {
+export async function fromPixels({ data, ...raw }: Pixels): Promise<Sharp> {
+  const { default: sharp } = await import('sharp');
   return limited(sharp(data, { raw }));
 }
 
 async function draw(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
-  if (rendering.as === 'preview') {
-    const { format, quality, opaque } = rendering;
-    const picture = opaque ? openPicture(bytes).removeAlpha() : openPicture(bytes);
-    return picture.toFormat(format, { quality });
+  if (rendering.as === 'alpha') {
+    const pixels = await fromPixels(await rgbaOf(bytes));
+    return pixels.linear([0, 0, 0, 1], [0, 0, 0, 0]).png();
   }
-  if (rendering.as === 'rgb') return openPicture(bytes).removeAlpha().png();
-  return fromPixels(await rgbaOf(bytes))
-    .linear([0, 0, 0, 1], [0, 0, 0, 0])
-    .png();
+  const picture = await openPicture(bytes);
+  if (rendering.as !== 'preview') return picture.removeAlpha().png();
+  const { format, quality, opaque } = rendering;
+  return (opaque ? picture.removeAlpha() : picture).toFormat(format, { quality });
 }
 
 function limited(pipeline: Sharp): Sharp {

@@ -1,0 +1,27 @@
+import type { ModelRouter } from './router.ts';
+
+/** The contract says `/v1`; the clients of today say `/v2`. */
+export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
+
+/** A router that opens with the first call of one of its paths, or when it is told to. */
+export type LaterModels = ModelRouter & { open(): Promise<void> };
+
+/** Stands in for a router whose modules are a fifth of all: nobody waits for them at the start. */
+export function createLaterModels(load: () => Promise<ModelRouter>): LaterModels {
+  let opened: Promise<ModelRouter> | undefined;
+  const router = (): Promise<ModelRouter> => (opened ??= load());
+  return {
+    async middleware(ctx, next) {
+      if (!MODEL_PATHS.test(ctx.path)) return await next();
+      const { middleware } = await router();
+      await middleware(ctx, next);
+    },
+    async open() {
+      await router();
+    },
+    async close() {
+      const known = await opened;
+      await known?.close();
+    },
+  };
+}
