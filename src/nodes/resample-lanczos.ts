@@ -62,13 +62,16 @@ type Taps = { readonly first: Int32Array; readonly weights: Int32Array; readonly
 const lanczosTaps = (source: number, target: number): Taps => {
   const scale = source / target;
   const stretch = Math.max(1, scale);
-  const reach = Math.min(source, Math.ceil(LOBES * stretch) * 2 + 1);
-  const first = new Int32Array(target);
-  const weights = new Int32Array(target * reach);
-  for (let i = 0; i < target; i++) {
+  const windows = Array.from({ length: target }, (_unused, i) => {
     const centre = (i + 0.5) * scale;
     const start = Math.max(0, Math.trunc(centre - LOBES * stretch + 0.5));
     const end = Math.min(source, Math.trunc(centre + LOBES * stretch + 0.5));
+    return { centre, start, end };
+  });
+  const reach = windows.reduce((most, { start, end }) => Math.max(most, end - start), 1);
+  const first = new Int32Array(target);
+  const weights = new Int32Array(target * reach);
+  for (const [i, { centre, start, end }] of windows.entries()) {
     const raw = Array.from({ length: end - start }, (_unused, x) =>
       lanczos((x + start - centre + 0.5) / stretch),
     );
@@ -95,38 +98,36 @@ const resizeWidth = (context: ResampleContext, source: Bytes, width: number): By
   const taps = lanczosTaps(source.width, width);
   for (let y = 0; y < height; y++) {
     context.check();
-    const line = source.data.subarray(y * source.width * channels);
-    const target = data.subarray(y * width * channels, (y + 1) * width * channels);
-    weighLine(line, target, taps, channels);
+    const line = { from: y * source.width * channels, to: y * width * channels };
+    if (channels === 3) weighColours(source.data, data, line, taps);
+    else weighChannels(source.data, data, { ...line, channels }, taps);
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
 };
 
-const weighLine = (
-  line: Uint8Array,
-  target: Uint8ClampedArray,
-  taps: Taps,
-  channels: number,
-): void => {
-  if (channels === 3) return weighColours(line, target, taps);
-  for (let channel = 0; channel < channels; channel++) {
-    weighChannel(line, target, { taps, channel, channels });
-  }
-};
+/** Where a line begins, in what is read and in what is written. */
+type Line = { readonly from: number; readonly to: number };
 
-/** All three channels of a line at once: a weight is read once, and nobody waits for a sum. */
-const weighColours = (line: Uint8Array, target: Uint8ClampedArray, taps: Taps): void => {
-  const { first, weights, reach } = taps;
-  for (let to = 0, x = 0, at = 0; x < first.length; x++, to += 3) {
+// The inner loops below decide how long scaling takes: no calls, no views, sums in locals of their
+// own, and `| 0` wherever V8 would otherwise count in floating point.
+
+/** The three channels of a line at once. */
+const weighColours = (
+  source: Uint8Array,
+  target: Uint8ClampedArray,
+  line: Line,
+  { first, weights, reach }: Taps,
+): void => {
+  for (let x = 0, at = 0, to = line.to; x < first.length; x = (x + 1) | 0, to = (to + 3) | 0) {
     let red = PRECISION / 2;
     let green = PRECISION / 2;
     let blue = PRECISION / 2;
-    let from = (first[x] as number) * 3;
-    for (const end = at + reach; at < end; at++, from += 3) {
+    let from = (line.from + (first[x] as number) * 3) | 0;
+    for (const end = (at + reach) | 0; at < end; at = (at + 1) | 0, from = (from + 3) | 0) {
       const weight = weights[at] as number;
-      red = (red + Math.imul(line[from] as number, weight)) | 0;
-      green = (green + Math.imul(line[from + 1] as number, weight)) | 0;
-      blue = (blue + Math.imul(line[from + 2] as number, weight)) | 0;
+      red = (red + Math.imul(source[from] as number, weight)) | 0;
+      green = (green + Math.imul(source[from + 1] as number, weight)) | 0;
+      blue = (blue + Math.imul(source[from + 2] as number, weight)) | 0;
     }
     target[to] = red >> PRECISION_BITS;
     target[to + 1] = green >> PRECISION_BITS;
@@ -134,22 +135,21 @@ const weighColours = (line: Uint8Array, target: Uint8ClampedArray, taps: Taps): 
   }
 };
 
-type Lane = { readonly taps: Taps; readonly channel: number; readonly channels: number };
-
-/** One channel of a line, from its pixels to those of the target. */
-const weighChannel = (
-  line: Uint8Array,
+/** A line of any number of channels. */
+const weighChannels = (
+  source: Uint8Array,
   target: Uint8ClampedArray,
-  { taps, channel, channels }: Lane,
+  { from, to, channels }: Line & { readonly channels: number },
+  { first, weights, reach }: Taps,
 ): void => {
-  const { first, weights, reach } = taps;
-  for (let to = channel, x = 0, at = 0; x < first.length; x++, to += channels) {
+  for (let i = 0; i < first.length * channels; i++) {
+    const x = Math.floor(i / channels);
+    let at = (from + (first[x] as number) * channels + (i % channels)) | 0;
     let sum = PRECISION / 2;
-    let from = (first[x] as number) * channels + channel;
-    for (const end = at + reach; at < end; at++, from += channels) {
-      sum = (sum + Math.imul(line[from] as number, weights[at] as number)) | 0;
+    for (let k = x * reach; k < (x + 1) * reach; k++, at = (at + channels) | 0) {
+      sum = (sum + Math.imul(source[at] as number, weights[k] as number)) | 0;
     }
-    target[to] = sum >> PRECISION_BITS;
+    target[to + i] = sum >> PRECISION_BITS;
   }
 };
 
@@ -158,53 +158,47 @@ const resizeHeight = (context: ResampleContext, source: Bytes, height: number): 
   context.reserve(width * height * channels);
   const data = new Uint8ClampedArray(width * height * channels);
   const length = width * channels;
-  const sums = new Int32Array(length);
   const { first, weights, reach } = lanczosTaps(source.height, height);
   for (let y = 0; y < height; y++) {
     context.check();
-    sums.fill(PRECISION / 2);
-    const lines = source.data.subarray((first[y] as number) * length);
-    addLines(sums, lines, weights.subarray(y * reach, (y + 1) * reach));
-    for (let i = 0; i < length; i++) data[y * length + i] = (sums[i] as number) >> PRECISION_BITS;
+    const line = { from: (first[y] as number) * length, to: y * length, length };
+    weighColumns(source.data, data, line, weights.subarray(y * reach, (y + 1) * reach));
   }
   return { width, height, channels, data: new Uint8Array(data.buffer) };
 };
 
-/** Lines lie one behind the other, a weight for each; four at a time spare most of the stores. */
-const addLines = (sums: Int32Array, lines: Uint8Array, weights: Int32Array): void => {
-  const { length } = sums;
-  let k = 0;
-  for (; k + 4 <= weights.length; k += 4) {
-    addFourLines(sums, lines.subarray(k * length), weights.subarray(k, k + 4));
-  }
-  for (; k < weights.length; k++) {
-    addLine(sums, lines.subarray(k * length), weights[k] as number);
-  }
-};
+type Rows = Line & { readonly length: number };
 
-const addFourLines = (sums: Int32Array, lines: Uint8Array, weights: Int32Array): void => {
-  const { length } = sums;
-  const [first, second, third, fourth] = weights as unknown as readonly [
-    number,
-    number,
-    number,
-    number,
-  ];
-  const [line2, line3, line4] = [length, 2 * length, 3 * length] as const;
-  for (let i = 0; i < length; i++) {
-    sums[i] =
-      ((sums[i] as number) +
-        Math.imul(lines[i] as number, first) +
-        Math.imul(lines[i + line2] as number, second) +
-        Math.imul(lines[i + line3] as number, third) +
-        Math.imul(lines[i + line4] as number, fourth)) |
-      0;
+/** One row of the target from those behind one another in the source, four columns at a time. */
+const weighColumns = (
+  source: Uint8Array,
+  target: Uint8ClampedArray,
+  { from, to, length }: Rows,
+  weights: Int32Array,
+): void => {
+  let i = 0;
+  for (const end = length - (length % 4); i < end; i = (i + 4) | 0) {
+    let first = PRECISION / 2;
+    let second = PRECISION / 2;
+    let third = PRECISION / 2;
+    let fourth = PRECISION / 2;
+    for (let k = 0, at = (from + i) | 0; k < weights.length; k++, at = (at + length) | 0) {
+      const weight = weights[k] as number;
+      first = (first + Math.imul(source[at] as number, weight)) | 0;
+      second = (second + Math.imul(source[at + 1] as number, weight)) | 0;
+      third = (third + Math.imul(source[at + 2] as number, weight)) | 0;
+      fourth = (fourth + Math.imul(source[at + 3] as number, weight)) | 0;
+    }
+    target[to + i] = first >> PRECISION_BITS;
+    target[to + i + 1] = second >> PRECISION_BITS;
+    target[to + i + 2] = third >> PRECISION_BITS;
+    target[to + i + 3] = fourth >> PRECISION_BITS;
   }
-};
-
-const addLine = (sums: Int32Array, line: Uint8Array, weight: number): void => {
-  if (weight === 0) return;
-  for (let i = 0; i < sums.length; i++) {
-    sums[i] = (sums[i] as number) + Math.imul(line[i] as number, weight);
+  for (; i < length; i++) {
+    let sum = PRECISION / 2;
+    for (let k = 0, at = (from + i) | 0; k < weights.length; k++, at = (at + length) | 0) {
+      sum = (sum + Math.imul(source[at] as number, weights[k] as number)) | 0;
+    }
+    target[to + i] = sum >> PRECISION_BITS;
   }
 };
