@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Result, type V2Error, ok } from '../wire/jobs.ts';
@@ -47,22 +46,17 @@ export function createCalls(deps: Deps): Calls {
   const { connections, limits, clock, log, facts } = deps;
 
   async function once(account: Account | undefined, ask: Ask): Promise<Exchange> {
-    const answer = await connections.send(requestOf(account, ask, limits));
+    const answer = await connections.exchange(requestOf(account, ask, limits));
     if (!answer.ok) {
       log.debug({ method: ask.method, reason: codeOf(answer.cause) }, 'upstream call failed');
       return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
     }
-    const dateMs = Date.parse(String(answer.headers.date));
+    const { status, headers } = answer;
+    const dateMs = Date.parse(String(headers.date));
     if (!Number.isNaN(dateMs)) facts.clockAheadMs = dateMs - clock();
-    try {
-      const text = await readText(answer.body, limits);
-      if (account && answer.status < 400) account.refused = undefined;
-      const json = jsonOf(text);
-      const { status, headers } = answer;
-      return { kind: 'reply', reply: { status, headers, ...(json !== undefined && { json }) } };
-    } catch (error) {
-      return { kind: 'lost', wasSent: true, cause: error as Error };
-    }
+    if (account && status < 400) account.refused = undefined;
+    const json = jsonOf(answer.text);
+    return { kind: 'reply', reply: { status, headers, ...(json !== undefined && { json }) } };
   }
 
   function refusal(account: Account, reply: Reply): V2Error {
@@ -130,25 +124,6 @@ function requestOf(account: Account | undefined, ask: Ask, limits: RemoteLimits)
     bodyTimeoutMs: timeoutMs,
     lane: typeof body === 'object' ? 'bodies' : 'calls',
   };
-}
-
-/** A body that trickles in is given the same time again, no more. */
-async function readText(body: Readable, limits: RemoteLimits): Promise<string> {
-  const late = setTimeout(() => {
-    body.destroy(new Error('the answer took too long'));
-  }, limits.readTimeoutMs * 2);
-  try {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of body) {
-      size += (chunk as Buffer).length;
-      if (size > limits.maxAnswerBytes) throw new Error('the answer is too large');
-      chunks.push(chunk as Buffer);
-    }
-    return Buffer.concat(chunks).toString('utf8');
-  } finally {
-    clearTimeout(late);
-  }
 }
 
 function jsonOf(text: string): Json | undefined {

@@ -48,24 +48,49 @@ export async function follow(deps: FollowDeps, followed: Followed): Promise<void
 function createRun(deps: FollowDeps, followed: Followed) {
   const { snapshots, seats, facts, limits, clock } = deps;
   const { account, jobId, audience, isWatched, signal } = followed;
-  let wakeUp = new AbortController();
+  let isAwake = false;
+  let wakeUp = (): void => {};
   let stream: AbortController | undefined;
   let reconnectMs = limits.reconnectMs.first;
+  let turns = 0;
   let polls = 0;
   let missing = 0;
   const candidate: Candidate = {
     rank: () =>
       (isWatched() ? 0 : RANK.unwatched) + (audience.status() === 'running' ? 0 : RANK.queued),
-    wake: () => wakeUp.abort(),
+    wake,
     yieldSeat: () => stream?.abort(),
   };
 
-  /** Rests, but not past the moment when a stream is to be had; that may have come before. */
+  function wake(): void {
+    isAwake = true;
+    wakeUp();
+  }
+
+  /**
+   * Rests, but not past the moment when a stream is to be had; that may have come before. One plain
+   * timer: thousands of jobs rest at a time.
+   */
   async function rest(ms: number): Promise<void> {
-    await delay(ms, undefined, { signal: AbortSignal.any([signal, wakeUp.signal]) }).catch(
-      () => {},
-    );
-    wakeUp = new AbortController();
+    if (!isAwake && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        wakeUp = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    isAwake = false;
+    wakeUp = () => {};
+  }
+
+  /** What was told of the job just now needs no question; whoever has rested asks. */
+  async function lookUnlessTold(): Promise<boolean> {
+    const told = turns++ === 0 ? snapshots.fresh(account, jobId) : undefined;
+    if (told === undefined) return look();
+    audience.show(told);
+    return IS_TERMINAL[told.status];
   }
 
   /** Reads the job and shows it; true when that was the end. */
@@ -137,16 +162,20 @@ function createRun(deps: FollowDeps, followed: Followed) {
     return pollPaceMs(limits, { status, isWatched: isWatched(), polls: polls++ });
   }
 
+  signal.addEventListener('abort', wake, { once: true });
   return {
     /** One stream or one poll, and the rest after it; true when the job is over. */
     async turn(): Promise<boolean> {
       const mayStream = clock() >= facts.pollOnlyUntilMs && refusedMs(account, clock()) <= 0;
       const waitMs = mayStream && seats.take(candidate) ? await listen() : undefined;
-      if (signal.aborted || (await look())) return true;
+      if (signal.aborted || (await lookUnlessTold())) return true;
       await rest(Math.max(jittered(waitMs ?? pace()), refusedMs(account, clock())));
       return false;
     },
-    close: () => seats.forget(candidate),
+    close() {
+      signal.removeEventListener('abort', wake);
+      seats.forget(candidate);
+    },
   };
 }
 

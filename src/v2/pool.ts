@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
 import type { RemoteLimits } from './limits.ts';
+import { type WholeAnswer, collectAnswer } from './whole-answer.ts';
 
 export type Body = string | AsyncIterable<Buffer>;
 
@@ -31,13 +32,18 @@ export type WireAnswer =
 /** The connections to one origin. */
 export type Connections = {
   send(request: WireRequest): Promise<WireAnswer>;
+  /** The same with the body read to its end. */
+  exchange(request: WireRequest): Promise<WholeAnswer>;
   close(): Promise<void>;
 };
 
 /** Redirects are not followed by this client at all; credentials cannot leave the origin. */
 export function createConnections(
   origin: string,
-  limits: Pick<RemoteLimits, 'connectTimeoutMs' | 'connections'>,
+  limits: Pick<
+    RemoteLimits,
+    'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'readTimeoutMs'
+  >,
 ): Connections {
   const connect = { timeout: limits.connectTimeoutMs };
   const pools = {
@@ -48,7 +54,12 @@ export function createConnections(
     calls: pools.calls.compose(noticeSending),
     bodies: pools.bodies.compose(noticeSending),
   };
+  const bounds = { maxBytes: limits.maxAnswerBytes, maxBodyMs: limits.readTimeoutMs * 2 };
   return {
+    exchange: (request) =>
+      new Promise((resolve) => {
+        pools[request.lane].dispatch(optionsOf(request), collectAnswer(bounds, resolve));
+      }),
     async send(request) {
       const fate: Fate = { wasSent: false };
       try {

@@ -21,6 +21,8 @@ export type Snapshots = {
   outdate(account: Account, jobId: string): void;
   /** Where an operation of a job is: its own link where one is known. */
   target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
+  /** A snapshot no older than a moment, if there is one. */
+  fresh(account: Account, jobId: string): Job | undefined;
   /** The last snapshot, however old. */
   known(account: Account, jobId: string): Job | undefined;
 };
@@ -61,6 +63,11 @@ export function createSnapshots(deps: Deps): Snapshots {
     return links.follow(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
   }
 
+  function fresh(account: Account, jobId: string): Job | undefined {
+    const job = entries.get(`${account.id} ${jobId}`)?.job;
+    return job && clock() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
+  }
+
   async function ask(account: Account, jobId: string): Promise<Result<Job>> {
     const answer = await calls.read(account, {
       method: 'GET',
@@ -98,10 +105,12 @@ export function createSnapshots(deps: Deps): Snapshots {
       if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
     },
     target,
+    fresh,
     known: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
     async get(account, jobId) {
+      const known = fresh(account, jobId);
+      if (known) return ok(known);
       const { job, reading } = entryOf(account, jobId);
-      if (job && clock() - job.readAtMs < limits.snapshotMs) return ok(job.value);
       const { refused } = account;
       if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
       // Older news is better than none while the account has to pause.

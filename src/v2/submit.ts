@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Result, type SubmitRequest, type V2Error, ok } from '../wire/jobs.ts';
-import type { Job } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Calls, Exchange } from './call.ts';
 import { retryAfterMs, toError, unreachable } from './errors.ts';
@@ -208,7 +208,8 @@ function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict 
 function accept({ recovery, snapshots }: SubmitDeps, account: Account, job: Job): Result<Job> {
   recovery.take(job.id);
   snapshots.learn(account, job);
-  snapshots.outdate(account, job.id);
+  // How a job ended is asked once more: not every server's answer to a submission is whole.
+  if (IS_TERMINAL[job.status]) snapshots.outdate(account, job.id);
   return ok(job);
 }
 

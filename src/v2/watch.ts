@@ -18,30 +18,36 @@ type Deps = FollowDeps & {
   readonly isWatched: (user: string, jobId: string) => boolean;
 };
 
-type Watch = { readonly audience: Audience; readonly done: Promise<void> };
+type Watch = {
+  readonly audience: Audience;
+  readonly stop: AbortController;
+  readonly done: Promise<void>;
+};
 
 export function createWatches(deps: Deps): Watches {
   const watches = new Map<string, Watch>();
-  const closing = new AbortController();
 
   function start(account: Account, caller: Caller, jobId: string): Watch {
     const key = `${account.id} ${jobId}`;
     const stop = new AbortController();
-    const audience = createAudience({ onEmpty: () => stop.abort() });
     const forget = (): void => {
       if (watches.get(key) === watch) watches.delete(key);
     };
-    stop.signal.addEventListener('abort', forget, { once: true });
+    const onEmpty = (): void => {
+      stop.abort();
+      forget();
+    };
+    const audience = createAudience({ onEmpty });
     const done = follow(deps, {
       account,
       jobId,
       audience,
       isWatched: () => deps.isWatched(caller.user, jobId),
-      signal: AbortSignal.any([closing.signal, stop.signal]),
+      signal: stop.signal,
     })
       .catch((error: unknown) => deps.log.error({ err: error, jobId }, 'following a job failed'))
       .finally(forget);
-    const watch: Watch = { audience, done };
+    const watch: Watch = { audience, stop, done };
     watches.set(key, watch);
     return watch;
   }
@@ -57,8 +63,9 @@ export function createWatches(deps: Deps): Watches {
       return ok(watch.audience.join(signal));
     },
     async close() {
-      closing.abort();
-      await Promise.all([...watches.values()].map(({ done }) => done));
+      const all = [...watches.values()];
+      for (const { stop } of all) stop.abort();
+      await Promise.all(all.map(({ done }) => done));
     },
   };
 }
