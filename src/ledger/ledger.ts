@@ -60,16 +60,18 @@ export type PromptOutline = Pick<
   'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
 >;
 
+/** What a prompt has from its job. */
+export type PromptJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
+  readonly graphJson?: string;
+};
+
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /** Without a job so far: what the client was told, and what it is waiting for. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
-  /** The v2 job exists: the prompt is `live`. */
-  attach(
-    key: string,
-    patch: Pick<PromptRow, 'promptId' | 'jobId' | 'graphJson' | 'targetsJson'>,
-  ): Promise<void>;
+  /** The v2 job exists: the prompt is `live`. Without a graph it keeps the one it has. */
+  attach(key: string, patch: PromptJob): Promise<void>;
   /** Submission was definitively refused: nothing is left. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome): Promise<void>;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PromptOutline, PromptRow, PromptStore } from './ledger.ts';
+import type { PromptJob, PromptOutline, PromptRow, PromptStore } from './ledger.ts';
 import { type Link, own } from './redis-link.ts';
 import { PROMPT_SCRIPTS } from './redis-prompts-lua.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
@@ -107,6 +107,6 @@ async function insist({ redis }: Link, send: () => Promise<unknown>): Promise<vo
 }
 
 /** Callers may hand over more than is asked for. */
-function only({ promptId, jobId, graphJson, targetsJson }: Parameters<PromptStore['attach']>[1]) {
-  return { promptId, jobId, graphJson, targetsJson };
+function only({ promptId, jobId, graphJson, targetsJson }: PromptJob) {
+  return { promptId, jobId, targetsJson, ...(graphJson !== undefined && { graphJson }) };
 }

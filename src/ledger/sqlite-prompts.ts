@@ -16,12 +16,13 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   const sql = statements(db);
   const rows = (found: unknown[]) => found as PromptRow[];
   return {
-    insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
-    setState: (key, state) => writer.write(() => void sql.setState.run(state, key)),
-    askCancel: (key, atMs) => writer.write(() => void sql.askCancel.run(atMs, key)),
-    attach: (key, patch) => writer.write(() => void sql.attach.run({ key, ...patch })),
-    remove: (key) => writer.write(() => void sql.remove.run(key)),
-    finish: (key, outcome) => writer.write(() => void sql.finish.run({ key, ...outcome })),
+    insert: (row) => writer.writeOne(() => void sql.insert.run({ ...row })),
+    setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
+    askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
+    attach: (key, { graphJson = null, ...patch }) =>
+      writer.writeOne(() => void sql.attach.run({ key, graphJson, ...patch })),
+    remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
+    finish: (key, outcome) => writer.writeOne(() => void sql.finish.run({ key, ...outcome })),
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
     find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
     findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
@@ -57,7 +58,7 @@ function statements(db: Database) {
     setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
     askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = :promptId, job_id = :jobId,
-      graph_json = :graphJson, targets_json = :targetsJson WHERE key = :key`),
+      graph_json = coalesce(:graphJson, graph_json), targets_json = :targetsJson WHERE key = :key`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,

@@ -4,6 +4,8 @@ import type { Database } from './sqlite.ts';
 export type Writer = {
   /** Applies a write at once, visible to later reads; resolves when it is durable. */
   write<T>(apply: () => T): Promise<T>;
+  /** The same for a write of one statement, which SQLite itself applies wholly or not at all. */
+  writeOne<T>(apply: () => T): Promise<T>;
   /** Commits what is pending. */
   flush(): void;
 };
@@ -42,27 +44,38 @@ export function createWriter(db: Database): Writer {
   }
 
   /** A refused row costs its writer only; a full disk ends the transaction and with it everyone's. */
+  function leave(cause: unknown): void {
+    if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
+  }
+
   function undo(cause: unknown): void {
-    if (!db.isOpen) return;
-    if (db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
-    else rejectAll(takeBatch(), cause);
+    if (db.isOpen && db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
+    leave(cause);
+  }
+
+  function put<T>(apply: () => T, giveUp: (cause: unknown) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      try {
+        begin();
+        const value = apply();
+        batch.push({ settle: () => resolve(value), reject });
+      } catch (cause) {
+        rejectAll([{ settle: () => {}, reject }], cause);
+        giveUp(cause);
+      }
+    });
   }
 
   return {
     flush,
+    writeOne: (apply) => put(apply, leave),
     write: (apply) =>
-      new Promise((resolve, reject) => {
-        try {
-          begin();
-          db.exec('SAVEPOINT one');
-          const value = apply();
-          db.exec('RELEASE one');
-          batch.push({ settle: () => resolve(value), reject });
-        } catch (cause) {
-          rejectAll([{ settle: () => {}, reject }], cause);
-          undo(cause);
-        }
-      }),
+      put(() => {
+        db.exec('SAVEPOINT one');
+        const value = apply();
+        db.exec('RELEASE one');
+        return value;
+      }, undo),
   };
 }
 

@@ -110,6 +110,12 @@ export type ProgressState = {
   readonly endedAtMs: number | null;
 };
 
+/** Everybody's until something is to be kept: states are never changed, and thousands wait. */
+const NOTHING: { readonly map: ReadonlyMap<string, never>; readonly list: readonly never[] } = {
+  map: new Map<string, never>(),
+  list: [],
+};
+
 /** The state of a prompt of which nothing has been said yet. */
 export function initialProgress(prompt: {
   readonly promptId: string;
@@ -122,15 +128,15 @@ export function initialProgress(prompt: {
     cachedNodes: null,
     cachedSent: false,
     current: null,
-    runs: new Map(),
-    executed: [],
-    files: new Map(),
-    outputs: new Map(),
-    waiting: new Map(),
-    dirty: new Map(),
-    announced: new Map(),
+    runs: NOTHING.map,
+    executed: NOTHING.list,
+    files: NOTHING.map,
+    outputs: NOTHING.map,
+    waiting: NOTHING.map,
+    dirty: NOTHING.map,
+    announced: NOTHING.map,
     held: null,
-    messages: [],
+    messages: NOTHING.list,
     outcome: null,
     error: null,
     startedAtMs: null,

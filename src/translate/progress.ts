@@ -187,7 +187,7 @@ function applySnapshot(
   turn: Turn,
   { job, files }: Extract<Input, { kind: 'snapshot' | 'settled' }>,
 ): void {
-  turn.state.files = new Map([...turn.state.files, ...files]);
+  if (files.size > 0) turn.state.files = new Map([...turn.state.files, ...files]);
   applyStatus(turn, job.status, job.x_cached_nodes);
   for (const output of job.outputs) if (output.x_websocket !== true) noteOutput(turn, output);
   if (job.outputs.length > 0) start(turn);

@@ -96,6 +96,7 @@ export function adoptCoerced(
   coerced: Graph,
   rewritten: readonly FileMention[],
 ): Graph {
+  if (rewritten.length === 0 && hasNothingFor(coerced, original)) return original;
   const entries = Object.entries(original).map(([id, node]) => {
     const known = nodeOf(coerced, id)?.inputs ?? {};
     const inputs = Object.entries(node.inputs ?? {}).map(([name, value]) => [
@@ -105,6 +106,12 @@ export function adoptCoerced(
     return [id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }] as const;
   });
   return mapMentioned(Object.fromEntries(entries), rewritten, ({ value }) => value);
+}
+
+/** Nothing was coerced, and every node has inputs, as v1 shows it. */
+function hasNothingFor(coerced: Graph, original: Graph): boolean {
+  if (Object.keys(coerced).length > 0) return false;
+  return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
 }
 
 /** v1's graph from the front end and whatever else it wants in saved files. */
@@ -136,6 +143,10 @@ function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] 
     return Object.hasOwn(KNOWN_INPUTS, node.class_type)
       ? (KNOWN_INPUTS[node.class_type] ?? [])
       : [];
+  // Asked of the input before the class: most texts choose no file.
+  const chooses = (input: string) =>
+    typeof node.inputs[input] === 'string' && isChosen(info, input);
+  if (!Object.keys(node.inputs).some(chooses)) return [];
   return Object.values(info.input)
     .flatMap((group) => Object.entries(group))
     .flatMap(([name, spec]) => (isFileChooser(spec) ? [name] : []));
@@ -149,6 +160,12 @@ function classInfo(
   return typeof name === 'string' && Object.hasOwn(objectInfo, name) ? objectInfo[name] : undefined;
 }
 
+function isChosen({ input }: ObjectInfo[string], name: string): boolean {
+  return Object.values(input).some(
+    (group) => Object.hasOwn(group, name) && isFileChooser(group[name] ?? null),
+  );
+}
+
 function isFileChooser(spec: Json): boolean {
   const options = Array.isArray(spec) ? (spec as readonly Json[])[1] : undefined;
   return isJsonObject(options) && UPLOAD_FLAGS.some((flag) => options[flag] === true);
@@ -159,6 +176,7 @@ function mapMentioned(
   mentions: readonly FileMention[],
   change: (mention: FileMention, value: Json) => Json,
 ): Graph {
+  if (mentions.length === 0) return graph;
   const changed = new Map<string, GraphNode>();
   for (const mention of mentions) {
     const node = changed.get(mention.nodeId) ?? nodeOf(graph, mention.nodeId);

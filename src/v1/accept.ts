@@ -75,17 +75,18 @@ export function createAcceptor(deps: Deps): Acceptor {
     const intake = { caller, submission, plan };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await journal.claim(plan.label);
-    await ledger.prompts.insert(rowOf(intake, 'submitting', now()));
+    const row = rowOf(intake, 'submitting', now());
+    await ledger.prompts.insert(row);
     reached('after-intent');
-    const sent = await send(intake);
+    const sent = await send(intake, row.graphJson);
     reached('after-submit');
     return await settle(intake, sent);
   }
 
   /** Something of our own may break on the way: then nobody knows what became of the job. */
-  async function send({ caller, plan }: Intake): Promise<Sent> {
+  async function send({ caller, plan }: Intake, graphJson: string): Promise<Sent> {
     try {
-      return await sender.send(caller, plan);
+      return await sender.send(caller, plan, graphJson);
     } catch (cause) {
       deps.log.error({ err: cause }, 'a submission broke off');
       return { kind: 'unknown', plan, error: BROKEN, isKeyUsed: false };

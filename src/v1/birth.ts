@@ -23,7 +23,7 @@ export function createBirth(deps: {
     await ledger.prompts.attach(prompt.key, {
       promptId: prompt.promptId,
       jobId: job.id,
-      graphJson: stringifyJson(graph as Json),
+      ...(graph !== plan.graph && { graphJson: stringifyJson(graph as Json) }),
       targetsJson: JSON.stringify(plan.outputs),
     });
     await follower.begin(prompt);

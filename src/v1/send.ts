@@ -1,7 +1,7 @@
 import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
 import { extraPngInfo } from '../translate/workflow.ts';
 import type { Json } from '../wire/json.ts';
-import type { Caller, JobApi, V2Error } from '../wire/jobs.ts';
+import type { Caller, JobApi, SubmitRequest, V2Error } from '../wire/jobs.ts';
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
@@ -19,7 +19,10 @@ export type Sent = { readonly plan: Plan } & (
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
 );
 
-export type Sender = { send(caller: Caller, plan: Plan): Promise<Sent> };
+export type Sender = {
+  /** `graphJson`: the text of the plan's graph, where it was written already. */
+  send(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent>;
+};
 
 type Deps = Parameters<typeof healAssets>[0] & { readonly jobs: Pick<JobApi, 'submit'> };
 
@@ -27,11 +30,11 @@ export function createSender(deps: Deps): Sender {
   const { jobs } = deps;
   return {
     /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
-    async send(caller, first) {
+    async send(caller, first, graphJson) {
       let plan = first;
       let nodeErrors: NodeErrors = {};
       for (;;) {
-        const result = await jobs.submit(caller, requestOf(plan));
+        const result = await jobs.submit(caller, requestOf(plan, graphJson));
         if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors };
         const { error } = result;
         const kind = kindOf(error);
@@ -79,9 +82,12 @@ function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {
   return error.status === 429 ? 'crowded' : 'refused';
 }
 
-function requestOf(plan: Plan): Parameters<JobApi['submit']>[1] {
+function requestOf(plan: Plan, graphJson?: string): SubmitRequest {
+  const workflow = workflowOf(plan);
+  const isAsWritten = workflow === plan.graph && graphJson !== undefined;
   return {
-    workflow: workflowOf(plan),
+    workflow,
+    ...(isAsWritten && { workflowJson: graphJson }),
     extraData: plan.secrets,
     idempotencyKey: plan.key,
     metadata: { [KEY_LABEL]: plan.label },

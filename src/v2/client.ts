@@ -129,7 +129,9 @@ function createJobHalf(parts: Parts): JobHalf {
     submit: (caller, asked) =>
       as(caller, async (account) => {
         const workflow = places.inWorkflow(asked.workflow, caller.user);
-        const request = { ...asked, workflow };
+        const { workflowJson, ...more } = asked;
+        const isAsWritten = workflow === asked.workflow && workflowJson !== undefined;
+        const request = { ...more, workflow, ...(isAsWritten && { workflowJson }) };
         const spelling = await spellingFor(parts, request);
         return submitJob(parts, { account, request, spelling });
       }),

@@ -18,7 +18,8 @@ export const AUTH_TOKEN = 'auth_token_comfy_org';
 /** The body of `POST /jobs`. */
 export function submitBody(request: SubmitRequest, spelling: Spelling): string {
   const { workflow, extraData, metadata, order, provenance } = request;
-  const body: { [name: string]: Json } = { workflow: inAssetMode(workflow, spelling.assetMode) };
+  const named = inAssetMode(workflow, spelling.assetMode);
+  const body: { [name: string]: Json } = {};
   const secrets = Object.entries(extraData).filter(
     ([name, secret]) =>
       secret !== undefined && (name !== AUTH_TOKEN || spelling.authToken !== 'no'),
@@ -32,5 +33,7 @@ export function submitBody(request: SubmitRequest, spelling: Spelling): string {
     body['x_prompt'] = provenance.prompt;
     body['x_extra_pnginfo'] = provenance.extraPngInfo;
   }
-  return stringifyJson(body);
+  const text = named === workflow ? request.workflowJson : undefined;
+  const rest = stringifyJson(body).slice(1);
+  return `{"workflow":${text ?? stringifyJson(named)}${rest === '}' ? '' : ','}${rest}`;
 }

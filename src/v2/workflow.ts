@@ -58,11 +58,21 @@ export function isSameWorkflow(sent: Json, kept: Json): boolean {
   );
 }
 
-function mapRefs(value: Json, change: (ref: Json) => Json): Json {
-  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapRefs(item, change));
+/** Most workflows name no file; they stay the very objects they are. */
+function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
+  return hasRefs(workflow) ? mapped(workflow, change) : workflow;
+}
+
+function hasRefs(value: Json): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return isFileRef(value) || Object.values(value).some(hasRefs);
+}
+
+function mapped(value: Json, change: (ref: Json) => Json): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapped(item, change));
   if (!isJsonObject(value)) return value;
   if (isFileRef(value)) return change(value);
-  const entries = Object.entries(value).map(([key, item]) => [key, mapRefs(item, change)]);
+  const entries = Object.entries(value).map(([key, item]) => [key, mapped(item, change)]);
   return Object.fromEntries(entries) as Json;
 }
 

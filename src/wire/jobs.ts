@@ -25,6 +25,8 @@ export type Result<T> =
 
 export type SubmitRequest = {
   readonly workflow: Graph;
+  /** `workflow` as JSON text, where it was written already. */
+  readonly workflowJson?: string;
   /** Closed in the contract; secret; never stored. */
   readonly extraData: {
     readonly api_key_comfy_org?: string;

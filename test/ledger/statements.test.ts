@@ -62,7 +62,7 @@ describe('group commit', () => {
     expect(await seen).toBe('COMMIT');
   });
 
-  test.each(['COMMIT', 'BEGIN IMMEDIATE', 'SAVEPOINT one'])(
+  test.each(['COMMIT', 'BEGIN IMMEDIATE'])(
     'when %s fails its writers are told why, and the next write works',
     async (sql) => {
       const prompts = openPrompts();
@@ -79,6 +79,27 @@ describe('group commit', () => {
       expect(await prompts.live()).toEqual([prompt('c')]);
     },
   );
+
+  test('a write of several statements that cannot begin costs its writer only', async () => {
+    const prompts = openPrompts();
+    failOn = 'SAVEPOINT one';
+    const refused = prompts.deleteHistory('ann', ['p']);
+    failOn = undefined;
+    await Promise.all([
+      expect(refused).rejects.toThrow('database or disk is full'),
+      prompts.insert(prompt('a')),
+    ]);
+    expect(await prompts.live()).toEqual([prompt('a')]);
+  });
+
+  test('a row that is refused costs its writer only', async () => {
+    const prompts = openPrompts();
+    const results = await Promise.allSettled(
+      ['a', 'a', 'b'].map((key) => prompts.insert(prompt(key))),
+    );
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(await prompts.live()).toEqual([prompt('a'), prompt('b')]);
+  });
 
   test('when the store ends the transaction itself, all of its writers are told', async () => {
     const prompts = openPrompts();

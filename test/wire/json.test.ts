@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { LosslessNumber, parse } from 'lossless-json';
+import { LosslessNumber, parse, stringify } from 'lossless-json';
 import { describe, expect, test } from 'vitest';
 import { parseJson, stringifyJson } from '../../src/wire/json.ts';
 
@@ -65,6 +65,26 @@ describe('parseJson', () => {
     expect(() => parseJson(`${'['.repeat(200)}${']'.repeat(200)}`)).not.toThrow();
     expect(() => parseJson(`${'['.repeat(201)}${']'.repeat(201)}`)).toThrow('200 levels');
     expect(parseJson(JSON.stringify('['.repeat(300)))).toBe('['.repeat(300));
+  });
+});
+
+describe('stringifyJson', () => {
+  test('writes every value as a writer that is not native does', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        const value = parseJson(text);
+        expect(stringifyJson(value)).toBe(stringify(value));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    '[18446744073709551615,{"value":"1","isLosslessNumber":true}]',
+    '{"value":"12345678901234567890","isLosslessNumber":true}',
+    '["{\\"value\\":\\"1\\",\\"isLosslessNumber\\":true}",18446744073709551615]',
+  ])('does not take what a client wrote for a number: %s', (text) => {
+    expect(stringifyJson(parseJson(text))).toBe(text);
   });
 });
 
