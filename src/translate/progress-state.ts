@@ -117,12 +117,13 @@ const NOTHING: { readonly map: ReadonlyMap<string, never>; readonly list: readon
 };
 
 /** The state of a prompt of which nothing has been said yet. */
-export function initialProgress(prompt: {
-  readonly promptId: string;
-  readonly graph: Graph;
-}): ProgressState {
+export function initialProgress({
+  promptId,
+  graph,
+}: Pick<ProgressState, 'promptId' | 'graph'>): ProgressState {
   return {
-    ...prompt,
+    promptId,
+    graph,
     phase: 'new',
     isExact: false,
     cachedNodes: null,

@@ -160,8 +160,8 @@ export function createAcceptor(deps: Deps): Acceptor {
     const { number, clientId } = submission;
     const { label: key, graph, extraData, outputs: targets } = plan;
     const createdAtMs = now();
-    const draft = { key, promptId, number, clientId, createdAtMs, graph, extraData, targets };
-    return follower.adopt({ ...draft, isResumed: false }, caller);
+    const whose = { key, promptId, number, clientId, createdAtMs, isResumed: false };
+    return follower.adopt(Object.assign(whose, { graph, extraData, targets }), caller);
   }
 
   function answer(prompt: LivePrompt, nodeErrors: NodeErrors): Accepted {

@@ -32,7 +32,7 @@ export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets' | 'isResumed'> & 
   hasEvidence: boolean;
   cancelAsked: boolean;
   isResumed: boolean;
-  /** It is in the outbox. */
+  /** It is in the outbox; the board's to say. */
   waits: boolean;
   startedAtMs: number | null;
 };
@@ -47,6 +47,10 @@ export type Board = {
   employ(prompt: LivePrompt, jobId: string): void;
   remove(prompt: LivePrompt): void;
   has(prompt: LivePrompt): boolean;
+  /** It is in the outbox from now on. */
+  post(prompt: LivePrompt): void;
+  /** It is not, or not any more. */
+  unpost(prompt: LivePrompt): void;
   /** In the order they will run. */
   of(user: string): readonly LivePrompt[];
   readonly count: (user: string) => number;
@@ -54,7 +58,7 @@ export type Board = {
   census(): Readonly<Record<PromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
   /** Those in the outbox. */
-  waiting(user: string): readonly LivePrompt[];
+  waiting(user: string): ReadonlySet<LivePrompt>;
   /** What `/queue` calls running: what runs, else the oldest that has a job. */
   running(user: string): readonly LivePrompt[];
 };
@@ -62,6 +66,7 @@ export type Board = {
 /** The prompts of one user; looking one up must not cost more the more there are. */
 type Theirs = {
   readonly prompts: Set<LivePrompt>;
+  readonly waiting: Set<LivePrompt>;
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
@@ -72,9 +77,10 @@ export function createBoard(): Board {
   return {
     add(prompt) {
       const { user } = prompt.caller;
-      const theirs = users.get(user) ?? { prompts: new Set(), byId: new Map() };
+      const theirs = users.get(user) ?? newcomer();
       users.set(user, theirs);
       theirs.prompts.add(prompt);
+      if (prompt.waits) theirs.waiting.add(prompt);
       note(theirs, prompt, prompt.promptId);
     },
     employ(prompt, jobId) {
@@ -85,10 +91,20 @@ export function createBoard(): Board {
     remove(prompt) {
       const theirs = users.get(prompt.caller.user);
       if (!theirs?.prompts.delete(prompt)) return;
+      theirs.waiting.delete(prompt);
       for (const id of idsOf(prompt)) strike(theirs, prompt, id);
       if (theirs.prompts.size === 0) users.delete(prompt.caller.user);
     },
     has: (prompt) => users.get(prompt.caller.user)?.prompts.has(prompt) ?? false,
+    post(prompt) {
+      prompt.waits = true;
+      const theirs = users.get(prompt.caller.user);
+      if (theirs?.prompts.has(prompt)) theirs.waiting.add(prompt);
+    },
+    unpost(prompt) {
+      prompt.waits = false;
+      users.get(prompt.caller.user)?.waiting.delete(prompt);
+    },
     of,
     count: (user) => users.get(user)?.prompts.size ?? 0,
     census() {
@@ -104,7 +120,7 @@ export function createBoard(): Board {
       if (named.length < 2) return named[0];
       return [...all(user)].findLast((prompt) => named.includes(prompt));
     },
-    waiting: (user) => [...all(user)].filter((prompt) => prompt.waits),
+    waiting: (user) => users.get(user)?.waiting ?? NOBODY,
     running(user) {
       const withJob = of(user).filter((prompt) => prompt.status !== undefined && !isOver(prompt));
       const active = withJob.filter((prompt) => prompt.status !== 'queued');
@@ -115,6 +131,12 @@ export function createBoard(): Board {
       return oldest ? [oldest] : [];
     },
   };
+}
+
+const NOBODY: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
+
+function newcomer(): Theirs {
+  return { prompts: new Set(), waiting: new Set(), byId: new Map() };
 }
 
 function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {

@@ -129,8 +129,10 @@ export function createHub(deps: {
       if (!channel.hasUnreceived()) forget(channel);
     },
     status(user) {
+      const theirs = sessions.get(user);
+      if (!theirs) return;
       const text = statusText(user);
-      for (const session of sessions.get(user) ?? []) if (session.isOpen()) session.sendText(text);
+      for (const session of theirs) if (session.isOpen()) session.sendText(text);
     },
     tell(user, clientId, message) {
       for (const session of sessions.get(user) ?? []) {

@@ -81,7 +81,7 @@ export function createOutbox(deps: Deps): Outbox {
   function isNext({ prompt }: Letter, { letters }: Queue): boolean {
     if (!journal.leads(prompt.key)) return false;
     const ours = new Set(letters.map((letter) => letter.prompt));
-    const others = board.waiting(prompt.caller.user).filter((other) => !ours.has(other));
+    const others = [...board.waiting(prompt.caller.user)].filter((other) => !ours.has(other));
     return others.every((other) => isBefore(prompt, other));
   }
 
@@ -131,12 +131,12 @@ export function createOutbox(deps: Deps): Outbox {
 
   function remove(queue: Queue, letter: Letter): void {
     queue.letters = queue.letters.filter((other) => other !== letter);
-    letter.prompt.waits = false;
+    board.unpost(letter.prompt);
   }
 
   /** Here and, as far as their letters came later, in other processes. */
   function count(user: string): number {
-    return Math.max(queues.get(user)?.letters.length ?? 0, board.waiting(user).length);
+    return Math.max(queues.get(user)?.letters.length ?? 0, board.waiting(user).size);
   }
 
   function start(user: string, waitMs: number): Queue {

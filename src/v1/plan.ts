@@ -37,11 +37,12 @@ type Intent = {
 export function planOf(
   key: string,
   submission: Submission,
-  more: Pick<Plan, 'outputs' | 'placed'>,
+  { outputs, placed }: Pick<Plan, 'outputs' | 'placed'>,
 ): Plan {
   const { graph, number, extraData, partialTargets } = submission;
   return {
-    ...more,
+    outputs,
+    placed,
     label: key,
     key,
     graph,

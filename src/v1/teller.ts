@@ -86,11 +86,11 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
       case 'input':
         return take(entry.input, at);
       case 'waits':
+        return board.post(prompt);
       case 'sought':
-        prompt.waits = entry.kind === 'waits';
-        return;
+        return board.unpost(prompt);
       case 'attached':
-        prompt.waits = false;
+        board.unpost(prompt);
         if (prompt.jobId === null)
           readJob(board, prompt, await deps.ledger.prompts.get(prompt.key));
         return;

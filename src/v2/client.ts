@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
+import type { Graph } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
@@ -129,9 +130,7 @@ function createJobHalf(parts: Parts): JobHalf {
     submit: (caller, asked) =>
       as(caller, async (account) => {
         const workflow = places.inWorkflow(asked.workflow, caller.user);
-        const { workflowJson, ...more } = asked;
-        const isAsWritten = workflow === asked.workflow && workflowJson !== undefined;
-        const request = { ...more, workflow, ...(isAsWritten && { workflowJson }) };
+        const request = workflow === asked.workflow ? asked : rewritten(asked, workflow);
         const spelling = await spellingFor(parts, request);
         return submitJob(parts, { account, request, spelling });
       }),
@@ -170,6 +169,19 @@ function createJobHalf(parts: Parts): JobHalf {
         snapshots.learn(account, job);
         return ok(job);
       }),
+  };
+}
+
+/** What was written of the workflow before is not its text any more. */
+function rewritten(asked: SubmitRequest, workflow: Graph): SubmitRequest {
+  const { extraData, idempotencyKey, metadata, order, provenance } = asked;
+  return {
+    workflow,
+    extraData,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(metadata && { metadata }),
+    ...(order !== undefined && { order }),
+    ...(provenance && { provenance }),
   };
 }
 

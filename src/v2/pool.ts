@@ -10,7 +10,7 @@ export type WireRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Body;
+  readonly body?: Body | undefined;
   readonly headersTimeoutMs: number;
   /** Silence allowed inside the body; 0: whoever reads it watches over it. */
   readonly bodyTimeoutMs: number;
@@ -83,15 +83,16 @@ type Fate = { wasSent: boolean };
 
 function optionsOf(request: WireRequest): Dispatcher.RequestOptions<null> {
   const { method, path, headers, body, headersTimeoutMs, bodyTimeoutMs, signal } = request;
-  return {
+  const options: Dispatcher.RequestOptions<null> = {
     method,
     path,
     headers,
     headersTimeout: headersTimeoutMs,
     bodyTimeout: bodyTimeoutMs,
-    ...(body !== undefined && { body: body as NonNullable<Dispatcher.DispatchOptions['body']> }),
-    ...(signal && { signal }),
   };
+  if (body !== undefined) options.body = body as NonNullable<Dispatcher.DispatchOptions['body']>;
+  if (signal) options.signal = signal;
+  return options;
 }
 
 /** A request that never got a connection was not sent, whatever the error says of it. */

@@ -124,18 +124,29 @@ const labels = z.record(z.string(), z.string());
 export function readJob(json: unknown): Job | undefined {
   const parsed = job.safeParse(json);
   if (!parsed.success) return undefined;
-  const { created_at, create_time, expires_at, metadata, ...rest } = keep(job, parsed.data);
-  const createdAt = created_at ?? create_time ?? new Date().toISOString();
-  const known = readLabels(metadata as Json | undefined);
-  return {
-    ...rest,
+  const said = parsed.data;
+  const createdAt = said.created_at ?? said.create_time ?? new Date().toISOString();
+  const known = readLabels(said.metadata as Json | undefined);
+  // Put together member by member: every prompt and every poll comes by, and spreading is slow.
+  const read: { [member: string]: unknown } = {
+    id: said.id,
+    status: said.status,
     created_at: createdAt,
-    expires_at: expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
-    progress: readProgress(rest.progress) ?? null,
-    outputs: rest.outputs.flatMap((item) => readOutput(item) ?? []),
-    error: rest.error === null ? null : readError(rest.error),
-    ...(known && { metadata: known }),
-  } as unknown as Job;
+    started_at: said.started_at,
+    completed_at: said.completed_at,
+    expires_at: said.expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
+    queue_position: said.queue_position,
+    progress: readProgress(said.progress) ?? null,
+    outputs: said.outputs.flatMap((item) => readOutput(item) ?? []),
+    error: said.error === null ? null : readError(said.error),
+    urls: said.urls,
+  };
+  if (said.metrics !== undefined) read['metrics'] = said.metrics;
+  if (known) read['metadata'] = known;
+  for (const [name, item] of Object.entries(said)) {
+    if (name.startsWith('x_') && item !== undefined) read[name] = item;
+  }
+  return read as unknown as Job;
 }
 
 function readError(said: z.infer<typeof jobError>): JobError {
@@ -145,6 +156,7 @@ function readError(said: z.infer<typeof jobError>): JobError {
 
 /** A progress snapshot; `null` and half ones are none. */
 export function readProgress(json: unknown): Progress | undefined {
+  if (json === null || json === undefined) return undefined;
   const parsed = progress.safeParse(json);
   return parsed.success ? (keep(progress, parsed.data) as Progress) : undefined;
 }
@@ -191,6 +203,7 @@ export function readWorkflow(
 
 /** Labels are a map, or with one server a text, which we fill with the map. */
 export function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
+  if (metadata === null || metadata === undefined) return undefined;
   const map = labels.safeParse(typeof metadata === 'string' ? mapIn(metadata) : metadata);
   return map.success ? map.data : undefined;
 }

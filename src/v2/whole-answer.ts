@@ -26,16 +26,17 @@ export function collectAnswer(
   done: (answer: WholeAnswer) => void,
 ): Dispatcher.DispatchHandler {
   const chunks: Buffer[] = [];
-  let head = { status: 0, headers: {} as IncomingHttpHeaders };
+  let status = 0;
+  let headers: IncomingHttpHeaders = {};
   let size = 0;
   let wasSent = false;
   let late: NodeJS.Timeout | undefined;
   return {
     // A request that never got a connection was not sent, whatever the error says of it.
     onRequestStart: () => void (wasSent = true),
-    onResponseStart(controller, status, headers) {
-      if (status < 200) return;
-      head = { status, headers };
+    onResponseStart(controller, said, saidHeaders) {
+      if (said < 200) return;
+      [status, headers] = [said, saidHeaders];
       const abort = (): void => controller.abort(new Error('the answer took too long'));
       late = setTimeout(abort, bounds.maxBodyMs);
     },
@@ -48,7 +49,7 @@ export function collectAnswer(
       clearTimeout(late);
       const [only] = chunks;
       const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, size);
-      done({ ok: true, ...head, text: bytes.toString('utf8') });
+      done({ ok: true, status, headers, text: bytes.toString('utf8') });
     },
     onResponseError(_, cause) {
       clearTimeout(late);
