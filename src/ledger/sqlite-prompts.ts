@@ -16,11 +16,11 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   const sql = statements(db);
   const rows = (found: unknown[]) => found as PromptRow[];
   return {
-    insert: (row) => writer.writeOne(() => void sql.insert.run({ ...row })),
+    insert: (row) => writer.writeOne(() => void sql.insert.run(...valuesOf(row))),
     setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
     askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
-    attach: (key, { graphJson = null, ...patch }) =>
-      writer.writeOne(() => void sql.attach.run({ key, graphJson, ...patch })),
+    attach: (key, { promptId, jobId, graphJson = null, targetsJson }) =>
+      writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
     finish: (key, outcome) => writer.writeOne(() => void sql.finish.run({ key, ...outcome })),
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
@@ -47,18 +47,40 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   };
 }
 
+/** In the order of the columns: looking each up by its name costs a third of the whole write. */
+function valuesOf(row: PromptRow) {
+  return [
+    row.key,
+    row.user,
+    row.promptId,
+    row.jobId,
+    row.number,
+    row.clientId,
+    row.createdAtMs,
+    row.graphJson,
+    row.extraDataJson,
+    row.targetsJson,
+    row.state,
+    row.intentJson,
+    row.cancelAskedAtMs,
+    row.entryJson,
+    row.statusWord,
+    row.startedAtMs,
+    row.endedAtMs,
+  ];
+}
+
 function statements(db: Database) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   return {
     insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
       created_at_ms, graph_json, extra_data_json, targets_json, state, intent_json,
-      cancel_asked_at_ms, entry_json, status_word, started_at_ms, ended_at_ms) VALUES (:key, :user, :promptId, :jobId, :number, :clientId,
-      :createdAtMs, :graphJson, :extraDataJson, :targetsJson, :state, :intentJson,
-      :cancelAskedAtMs, :entryJson, :statusWord, :startedAtMs, :endedAtMs)`),
+      cancel_asked_at_ms, entry_json, status_word, started_at_ms, ended_at_ms) VALUES
+      (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
     setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
     askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
-    attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = :promptId, job_id = :jobId,
-      graph_json = coalesce(:graphJson, graph_json), targets_json = :targetsJson WHERE key = :key`),
+    attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
+      graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
       status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,

@@ -93,4 +93,9 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (user, agent, client_id, route)
   ) STRICT;
   `,
+  // Every prompt starts without a job: it need not be entered in one place and moved to another.
+  `
+  DROP INDEX prompts_by_job;
+  CREATE INDEX prompts_by_job ON prompts (user, job_id) WHERE job_id IS NOT NULL;
+  `,
 ];

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import {
   type V1Refusal,
@@ -20,6 +19,7 @@ import { type Pace, waitMsOf } from './pace.ts';
 import { type Plan, intentJsonOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { PromptJournal } from './prompt-journal.ts';
+import { newPromptKey } from './prompt-key.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
@@ -71,7 +71,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
-    const plan = planOf(randomUUID(), submission, { outputs, placed });
+    const plan = planOf(newPromptKey(now()), submission, { outputs, placed });
     const intake = { caller, submission, plan };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await journal.claim(plan.label);

@@ -137,6 +137,11 @@ function endOfString(text: string, start: number): number {
   }
 }
 
+/** A part of a text is a view that keeps all of it in memory; this is a text of its own. */
+function ownText(digits: string): string {
+  return Buffer.from(digits, 'latin1').toString('latin1');
+}
+
 /** The text with a number of its own in place of each unsafe one, and what each stands for. */
 function withStandIns(text: string, unsafe: readonly Unsafe[], taken: ReadonlySet<number>) {
   const standIns = new Map<number, LosslessNumber>();
@@ -144,7 +149,7 @@ function withStandIns(text: string, unsafe: readonly Unsafe[], taken: ReadonlySe
   const pieces = unsafe.map(({ start, end }, i) => {
     do standIn++;
     while (taken.has(standIn));
-    standIns.set(standIn, new LosslessNumber(text.slice(start, end)));
+    standIns.set(standIn, new LosslessNumber(ownText(text.slice(start, end))));
     // The sign stays where it is: without it `1-2` could become a number.
     const digits = text[start] === '-' ? start + 1 : start;
     return text.slice(unsafe[i - 1]?.end ?? 0, digits) + String(standIn);
