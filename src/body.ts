@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { tooLargeText } from './spool.ts';
 
@@ -17,20 +18,25 @@ export async function readBodyText(
     return { ok: false, status: 415, message: `Content-Encoding ${encoding} is not taken.` };
   }
   if (Number(request.headers['content-length']) > maxBytes) return tooLarge(maxBytes);
-  const bytes = await collect(request, maxBytes);
-  if (!(bytes instanceof Uint8Array)) return bytes;
+  return collect(request, maxBytes);
+}
+
+function textOf(bytes: Buffer): BodyText {
+  if (!isUtf8(bytes)) return NOT_TEXT;
   try {
-    return { ok: true, value: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
+    const text = bytes.toString('utf8');
+    return { ok: true, value: text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text };
   } catch {
-    return { ok: false, status: 400, message: 'The body is not UTF-8 text.' };
+    // Longer than a text can be.
+    return NOT_TEXT;
   }
 }
 
+const NOT_TEXT: BodyText = { ok: false, status: 400, message: 'The body is not UTF-8 text.' };
+const BYTE_ORDER_MARK = 0xfeff;
+
 /** Not `for await`: leaving that loop early destroys the socket, and the answer with it. */
-function collect(
-  request: IncomingMessage,
-  maxBytes: number,
-): Promise<Uint8Array | (BodyText & { ok: false })> {
+function collect(request: IncomingMessage, maxBytes: number): Promise<BodyText> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -42,7 +48,7 @@ function collect(
     });
     const cutOff = (): void =>
       resolve({ ok: false, status: 400, message: 'The body was cut off.' });
-    request.once('end', () => resolve(Buffer.concat(chunks, size)));
+    request.once('end', () => resolve(textOf(Buffer.concat(chunks, size))));
     request.once('error', cutOff);
     request.once('close', cutOff);
   });

@@ -22,7 +22,10 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     attach: (key, { promptId, jobId, graphJson = null, targetsJson }) =>
       writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
-    finish: (key, outcome) => writer.writeOne(() => void sql.finish.run({ key, ...outcome })),
+    finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs }) =>
+      writer.writeOne(
+        () => void sql.finish.run(entryJson, statusWord, startedAtMs, endedAtMs, key),
+      ),
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
     find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
     findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
@@ -82,10 +85,10 @@ function statements(db: Database) {
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
       graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
-    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
-      status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
+    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = ?,
+      status_word = ?, started_at_ms = ?, ended_at_ms = ?,
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
-        WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
+        WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = ?`),
     live: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live
       WHERE state <> 'done' ORDER BY rowid`),
     liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live

@@ -25,6 +25,7 @@ const MAX_HEADERS = 100;
  * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
  */
 export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
+  const soleHost = createHostReader();
   return (request) => {
     if (request.rawHeaders.length / 2 > MAX_HEADERS) {
       return { status: 431, reason: 'too many headers' };
@@ -82,10 +83,29 @@ function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusa
   return navigation ? undefined : { status: 403, reason: 'cross-site request' };
 }
 
-function soleHost(request: IncomingMessage): URL | undefined {
-  const hosts = request.rawHeaders.filter((_, i) => i % 2 === 0).filter((n) => /^host$/i.test(n));
-  const { host } = request.headers;
-  if (hosts.length !== 1 || host === undefined || /[@/\\?#\s]/.test(host)) return undefined;
+function createHostReader(): (request: IncomingMessage) => URL | undefined {
+  // One call after the other names the same.
+  let last: { readonly text: string; readonly url: URL | undefined } | undefined;
+  return ({ headers, rawHeaders }) => {
+    const { host } = headers;
+    if (host === undefined || !isSole(rawHeaders)) return undefined;
+    if (last?.text !== host) last = { text: host, url: hostOf(host) };
+    return last.url;
+  };
+}
+
+/** Node shows the first of several. */
+function isSole(rawHeaders: readonly string[]): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  return count === 1;
+}
+
+function hostOf(host: string): URL | undefined {
+  if (/[@/\\?#\s]/.test(host)) return undefined;
   return URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
 }
 
