@@ -1,4 +1,4 @@
-import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
+import type { Headers } from './headers.ts';
 
 /** The contract says `X-Service-…`, the services and clients of today `X-Comfy-…`. */
 const TWINS = [
@@ -6,21 +6,26 @@ const TWINS = [
   ['x-service-', 'X-Comfy-'],
 ] as const;
 
-/** What an answer says under one of its two names only, under the other one. */
-export function aliases(raw: RawHeaders): Headers {
-  const headers = answerHeaders(raw);
-  const said = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
-  const missing: Headers = {};
-  for (const [name, value] of Object.entries(headers)) {
+/** What the headers of an answer say under one of its two names only, under the other one. */
+export function aliases(headers: Headers): Headers {
+  const missing: Headers = Object.create(null);
+  for (const name in headers) {
     const twin = twinOf(name);
-    if (twin !== undefined && !said.has(twin.toLowerCase())) missing[twin] = value;
+    if (twin !== undefined && !says(headers, twin)) missing[twin] = headers[name] ?? '';
   }
   return missing;
 }
 
 function twinOf(name: string): string | undefined {
+  const start = name.slice(0, 10).toLowerCase();
+  if (!start.startsWith('x-')) return undefined;
   for (const [prefix, other] of TWINS) {
-    if (name.toLowerCase().startsWith(prefix)) return other + name.slice(prefix.length);
+    if (start.startsWith(prefix)) return other + name.slice(prefix.length);
   }
   return undefined;
+}
+
+function says(headers: Headers, name: string): boolean {
+  const lower = name.toLowerCase();
+  return Object.keys(headers).some((each) => each.toLowerCase() === lower);
 }

@@ -1,7 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
-import type { Ear } from './overhear.ts';
+import { beginAnswer } from './head.ts';
+import type { Headers } from './headers.ts';
+import { type Ear, pour } from './overhear.ts';
 
 /** What goes upstream instead of what came. */
 export type Order = {
@@ -9,7 +10,7 @@ export type Order = {
   readonly path: string;
   readonly headers: Headers;
   /** Headers an answer gets beside its own. */
-  readonly beside?: (raw: RawHeaders) => Headers;
+  readonly beside?: (headers: Headers) => Headers;
   /** Listens in, without a say. */
   readonly ear?: Ear;
 };
@@ -86,10 +87,14 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
     },
     onAnswer(answer) {
       if (stage === 'over') return void answer.destroy();
-      if (!begin(ctx, order, answer)) return end('lost');
+      const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
+      if (!beginAnswer(ctx.res, order, { status, reason, raw })) return end('lost');
+      // Whoever waits for events wants to know at once that they will come.
+      if (answer.headers['content-length'] === undefined) res.flushHeaders();
       stage = 'answering';
       if (req.httpVersion === '1.0') answer.once('error', () => req.socket.resetAndDestroy());
-      order.ear?.onAnswer(answer);
+      const coding = answer.headers['content-encoding'];
+      pour(answer, order.ear?.onAnswer({ status, coding }));
       // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
       answer.on('error', () => res.destroy());
       res.on('error', () => res.destroy());
@@ -113,38 +118,6 @@ function whenConnected(request: ClientRequest, timeoutMs: number, then: () => vo
     then();
   });
   request.once('close', () => clearTimeout(timer));
-}
-
-/** Files of users are among what comes back; none is a page that may act as ours. */
-const NOT_A_PAGE_OF_OURS = "default-src 'none'; sandbox";
-
-/** Writes the head of an answer; whether it could be written. */
-function begin({ res }: Koa.Context, order: Order, answer: IncomingMessage): boolean {
-  const { rawHeaders, statusCode = 0, statusMessage } = answer;
-  if (statusCode < 200) return false;
-  const headers = { ...answerHeaders(rawHeaders), ...order.beside?.(rawHeaders) };
-  const before = res.getHeaders();
-  try {
-    res.setHeader('Content-Security-Policy', NOT_A_PAGE_OF_OURS);
-    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-    expose(res, Object.keys(headers));
-    res.writeHead(statusCode, statusMessage);
-  } catch {
-    for (const name of res.getHeaderNames()) res.removeHeader(name);
-    for (const [name, value = ''] of Object.entries(before)) res.setHeader(name, value);
-    return false;
-  }
-  // Whoever waits for events wants to know at once that they will come.
-  if (answer.headers['content-length'] === undefined) res.flushHeaders();
-  return true;
-}
-
-const LISTED = 'Access-Control-Expose-Headers';
-
-/** In CORS mode a page may read only what is listed. */
-export function expose(res: Koa.Context['res'], names: readonly string[]): void {
-  const listed = res.getHeader(LISTED);
-  if (typeof listed === 'string') res.setHeader(LISTED, [listed, ...names].join(', '));
 }
 
 function linger(request: IncomingMessage): void {

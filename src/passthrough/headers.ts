@@ -27,17 +27,19 @@ export function requestHeaders(
   options: { readonly host: string; readonly key: string | undefined },
 ): Headers {
   const { host, key } = options;
-  return {
-    Host: host,
-    ...toHeaders(endToEnd(request.rawHeaders, NOT_FORWARDED)),
-    ...framing(request.headers),
-    ...(key !== undefined && { Authorization: `Bearer ${key}` }),
-  };
+  const headers: Headers = Object.create(null);
+  headers['Host'] = host;
+  addEndToEnd(headers, request.rawHeaders, NOT_FORWARDED);
+  addFraming(headers, request.headers);
+  if (key !== undefined) headers['Authorization'] = `Bearer ${key}`;
+  return headers;
 }
 
 /** The headers of an answer as they go to the client. */
 export function answerHeaders(raw: RawHeaders): Headers {
-  return toHeaders(endToEnd(raw, NOT_RETURNED));
+  const headers: Headers = Object.create(null);
+  addEndToEnd(headers, raw, NOT_RETURNED);
+  return headers;
 }
 
 /** Whether the body comes as a kind of coding that would be lost on the way. */
@@ -47,43 +49,37 @@ export function isOddlyCoded({ headers }: Pick<IncomingMessage, 'headers'>): boo
 }
 
 /** A body goes on as it is framed here; a call without one must not get one. */
-function framing(headers: IncomingMessage['headers']): Headers {
-  if (headers['transfer-encoding'] !== undefined) return { 'Transfer-Encoding': 'chunked' };
-  const length = headers['content-length'];
-  return length === undefined ? {} : { 'Content-Length': length };
+function addFraming(headers: Headers, given: IncomingMessage['headers']): void {
+  const length = given['content-length'];
+  if (given['transfer-encoding'] !== undefined) headers['Transfer-Encoding'] = 'chunked';
+  else if (length !== undefined) headers['Content-Length'] = length;
 }
 
-function endToEnd(raw: RawHeaders, refused: RegExp): [string, string][] {
-  const lines = pairs(raw);
-  const named = new Set(
-    lines
-      .filter(([name]) => name.toLowerCase() === 'connection')
-      .flatMap(([, value]) => value.toLowerCase().split(','))
-      .map((name) => name.trim()),
-  );
-  // A length is no matter of the connection, whatever it says.
-  named.delete('content-length');
-  return lines.filter(([name]) => {
+function addEndToEnd(headers: Headers, raw: RawHeaders, refused: RegExp): void {
+  const ofThisHop = namedByConnection(raw);
+  /** By their names in lower case, as they were written first. */
+  const written = new Map<string, string>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name = '', value = ''] = [raw[i], raw[i + 1]];
     const lower = name.toLowerCase();
-    return !named.has(lower) && !HOP_BY_HOP.test(lower) && !refused.test(lower);
-  });
-}
-
-function pairs(raw: RawHeaders): [string, string][] {
-  return raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? '']] : []));
-}
-
-function toHeaders(lines: readonly [string, string][]): Headers {
-  const byName = new Map<string, { name: string; values: string[] }>();
-  for (const [name, value] of lines) {
-    const known = byName.get(name.toLowerCase());
-    if (known) known.values.push(value);
-    else byName.set(name.toLowerCase(), { name, values: [value] });
+    if (ofThisHop?.has(lower) || HOP_BY_HOP.test(lower) || refused.test(lower)) continue;
+    const before = written.get(lower);
+    if (before === undefined) {
+      written.set(lower, name);
+      headers[name] = value;
+    } else headers[before] = [headers[before] ?? [], value].flat();
   }
-  return Object.fromEntries(
-    [...byName.values()].map(({ name, values }) => [
-      name,
-      values.length === 1 ? (values[0] ?? '') : values,
-    ]),
-  );
+}
+
+/** What a connection says is about itself; hardly any says so. */
+function namedByConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    if (raw[i]?.length !== 10 || raw[i]?.toLowerCase() !== 'connection') continue;
+    names ??= new Set();
+    for (const name of (raw[i + 1] ?? '').toLowerCase().split(',')) names.add(name.trim());
+  }
+  // A length is no matter of the connection, whatever it says.
+  names?.delete('content-length');
+  return names;
 }

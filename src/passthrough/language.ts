@@ -6,7 +6,7 @@ import {
   ERROR_TYPE_HEADERS,
   REQUEST_ID_HEADERS,
 } from '../wire/router.ts';
-import { expose } from './call.ts';
+import { expose } from './head.ts';
 
 /** Why a call is not passed on, or what became of it. */
 export type Failure =

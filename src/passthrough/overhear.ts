@@ -19,9 +19,19 @@ export type Overheard =
 
 /** Hears what is said in a call, and is heard by nobody. */
 export type Ear = {
-  /** The body begins to flow. */
-  onRequest(): void;
-  onAnswer(answer: IncomingMessage): void;
+  /** The body is here as a whole, or begins to flow. */
+  onRequest(body?: Buffer): void;
+  /** Where a copy of the answer is to go, if it is of interest. */
+  onAnswer(head: {
+    readonly status: number;
+    readonly coding: string | undefined;
+  }): Copy | undefined;
+};
+
+/** What is kept of a message while it passes. */
+export type Copy = {
+  add(chunk: Buffer): void;
+  end(how: 'whole' | 'cut off'): void;
 };
 
 /** A copy of what is said is kept up to here; bytes on their way are never held up. */
@@ -44,19 +54,25 @@ export function createEars(tell: (heard: Overheard) => void) {
   let copies = 0;
 
   function ofSubmission(ctx: Koa.Context, caller: Caller): Ear {
-    let body: Promise<JsonObject | undefined> = Promise.resolve(undefined);
+    let kept: Promise<Buffer | undefined> = Promise.resolve(undefined);
     return {
-      onRequest() {
-        if (copies >= MOST_COPIES) return;
+      onRequest(body) {
+        if (body) kept = Promise.resolve(body);
+        if (body || copies >= MOST_COPIES) return;
         copies++;
-        body = jsonOf(ctx.req, MOST_BYTES.body).finally(() => copies--);
+        const copy = createCopy(MOST_BYTES.body);
+        pour(ctx.req, copy);
+        kept = copy.bytes.finally(() => copies--);
       },
-      onAnswer(answer) {
-        if (!isTaken(answer)) return;
-        void jsonOf(answer, MOST_BYTES.answer).then(async (job) => {
+      onAnswer({ status, coding }) {
+        if (!isTaken(status)) return undefined;
+        const copy = createCopy(MOST_BYTES.answer);
+        void jsonOf(copy.bytes, coding).then(async (job) => {
           if (job === undefined) return;
-          tell({ kind: 'submitted', caller, job, body: await body, response: ctx.res });
+          const body = await jsonOf(kept, ctx.req.headers['content-encoding']);
+          tell({ kind: 'submitted', caller, job, body, response: ctx.res });
         });
+        return copy;
       },
     };
   }
@@ -70,20 +86,49 @@ export function createEars(tell: (heard: Overheard) => void) {
     if (jobId === undefined) return undefined;
     return {
       onRequest() {},
-      onAnswer(answer) {
-        if (isTaken(answer)) tell({ kind: 'cancelled', caller, jobId });
+      onAnswer({ status }) {
+        if (isTaken(status)) tell({ kind: 'cancelled', caller, jobId });
+        return undefined;
       },
     };
   };
 }
 
-function isTaken({ statusCode = 0 }: IncomingMessage): boolean {
-  return statusCode >= 200 && statusCode < 300;
+/** Lets a copy have all that flows through a message. */
+export function pour(message: IncomingMessage, copy: Copy | undefined): void {
+  if (!copy) return;
+  message.on('data', (chunk: Buffer) => copy.add(chunk));
+  message.once('end', () => copy.end('whole'));
+  message.once('close', () => copy.end('cut off'));
 }
 
-async function jsonOf(message: IncomingMessage, maxBytes: number): Promise<JsonObject | undefined> {
-  const coding = message.headers['content-encoding']?.trim().toLowerCase() || 'identity';
-  const bytes = await copyOf(message, maxBytes);
+function createCopy(maxBytes: number): Copy & { readonly bytes: Promise<Buffer | undefined> } {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let resolve: (bytes: Buffer | undefined) => void = () => {};
+  const bytes = new Promise<Buffer | undefined>((then) => (resolve = then));
+  return {
+    bytes,
+    add(chunk) {
+      size += chunk.length;
+      if (size <= maxBytes) return void chunks.push(chunk);
+      chunks = [];
+      resolve(undefined);
+    },
+    end: (how) => resolve(how === 'whole' && size <= maxBytes ? Buffer.concat(chunks) : undefined),
+  };
+}
+
+function isTaken(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+async function jsonOf(
+  given: Promise<Buffer | undefined>,
+  contentEncoding: string | undefined,
+): Promise<JsonObject | undefined> {
+  const coding = contentEncoding?.trim().toLowerCase() || 'identity';
+  const bytes = await given;
   if (bytes === undefined || !Object.hasOwn(UNPACK, coding)) return undefined;
   try {
     const text = await UNPACK[coding as keyof typeof UNPACK](bytes);
@@ -93,22 +138,6 @@ async function jsonOf(message: IncomingMessage, maxBytes: number): Promise<JsonO
     // Whoever it is for can make of it what he will.
     return undefined;
   }
-}
-
-function copyOf(message: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    message.on('data', function keep(chunk: Buffer) {
-      size += chunk.length;
-      if (size <= maxBytes) return void chunks.push(chunk);
-      message.off('data', keep);
-      chunks.length = 0;
-      resolve(undefined);
-    });
-    message.once('end', () => resolve(Buffer.concat(chunks)));
-    message.once('close', () => resolve(undefined));
-  });
 }
 
 function unpacking(

@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Larger ones flow through. */
+const MOST_BYTES = 64 * 1024;
+
+/** `undefined`: it is cut off, and so is the client. */
+export type SmallBody = Promise<Buffer | undefined>;
+
+/** How long a body is going to be that is worth waiting for; `undefined`: nobody knows, or too long. */
+export function smallLength({ headers }: Pick<IncomingMessage, 'headers'>): number | undefined {
+  if (headers['transfer-encoding'] !== undefined) return undefined;
+  const length = Number(headers['content-length'] ?? 0);
+  return length <= MOST_BYTES ? length : undefined;
+}
+
+/** Reads a body of a known length; most have come along with their head. */
+export function readSmallBody(request: IncomingMessage, length: number): SmallBody {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return new Promise((resolve) => {
+    request.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size === length) resolve(chunks.length === 1 ? chunk : Buffer.concat(chunks));
+    });
+    request.once('close', () => resolve(undefined));
+  });
+}
