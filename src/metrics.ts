@@ -45,8 +45,15 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
   });
   const { build, requests, durations, calls, callDurations, ended } = createCounts(registry);
   build.set({ version, upstream: config.upstream.kind }, 1);
+  async function show(ctx: Koa.Context): Promise<void> {
+    ctx.state.answeredBy = '/metrics';
+    ctx.body = await registry.metrics();
+    ctx.set('Content-Type', registry.contentType);
+    ctx.set('Cache-Control', 'no-store');
+  }
+
   return {
-    async count(ctx, next) {
+    count(ctx, next) {
       const startedAt = performance.now();
       const { res, method } = ctx;
       res.once('close', () => {
@@ -55,15 +62,12 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
         requests.inc({ method: known, route, outcome: outcomeOf(res) });
         durations.observe({ route }, (performance.now() - startedAt) / 1000);
       });
-      await next();
+      return next();
     },
-    async serve(ctx, next) {
+    serve(ctx, next) {
       const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
       if (ctx.path !== '/metrics' || !reads || !identify(ctx.req)) return next();
-      ctx.state.answeredBy = '/metrics';
-      ctx.body = await registry.metrics();
-      ctx.set('Content-Type', registry.contentType);
-      ctx.set('Cache-Control', 'no-store');
+      return show(ctx);
     },
     onUpgrade: (status) => requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
     onAnswer({ operation, outcome, ms }) {
@@ -167,15 +171,21 @@ function watch(registry: Registry, { board, hub, submissions, upstream }: Watche
 
 /** Says in the counts who answered, where that is not a router. */
 export function named(route: string, middleware: Koa.Middleware): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     let isPassedOn = false;
-    try {
-      await middleware(ctx, () => {
-        isPassedOn = true;
-        return next();
-      });
-    } finally {
-      if (!isPassedOn) ctx.state.answeredBy ??= route;
+    const served = middleware(ctx, () => {
+      isPassedOn = true;
+      return next();
+    });
+    // Most calls are none of its business, and it says so at once.
+    return isPassedOn ? served : note(served);
+
+    async function note(working: unknown): Promise<void> {
+      try {
+        await working;
+      } finally {
+        if (!isPassedOn) ctx.state.answeredBy ??= route;
+      }
     }
   };
 }

@@ -17,8 +17,30 @@ const SECRET_PATHS = [
 export function createLogger(options: { readonly level: string }): Logger {
   return pino(
     { level: options.level, base: null, redact: { paths: SECRET_PATHS, censor: '[removed]' } },
-    pino.destination({ dest: 2, sync: true }),
+    gatheredAt(2),
   );
+}
+
+/** Lines of one turn of the event loop are written together; an exit takes none along. */
+function gatheredAt(fd: number) {
+  const out = pino.destination({ dest: fd, sync: true });
+  let gathered = '';
+  let due: NodeJS.Immediate | undefined;
+
+  function flushSync(): void {
+    due = undefined;
+    const lines = gathered;
+    gathered = '';
+    if (lines !== '') out.write(lines);
+  }
+  process.once('exit', flushSync);
+  return {
+    flushSync,
+    write(line: string) {
+      gathered += line;
+      due ??= setImmediate(flushSync);
+    },
+  };
 }
 
 /** A log that goes nowhere, for tests and tools. */

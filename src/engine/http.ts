@@ -20,8 +20,9 @@ export function isV2Path(path: string): boolean {
 export function createV2Routes(deps: V2Deps): Koa.Middleware {
   const router = createRouter(deps);
   const serve = router.routes() as unknown as Koa.Middleware;
-  return async (ctx, next) => {
-    if (!isV2Path(ctx.path)) return await next();
+  return (ctx, next) => (isV2Path(ctx.path) ? answer(ctx) : next());
+
+  async function answer(ctx: Koa.Context): Promise<void> {
     try {
       await serve(ctx, async () => refuseUnrouted(router, ctx));
     } catch (error) {
@@ -29,7 +30,7 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
       else ctx.app.emit('error', error, ctx);
       fail(ctx);
     }
-  };
+  }
 }
 
 type Route = { readonly method: string; readonly path: string; readonly handle: Handler };

@@ -104,29 +104,30 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
     );
   }, limits.sweepIntervalMs).unref();
 
+  const answer = async (ctx: Koa.Context): Promise<void> => {
+    // Made here, never taken over: it names the audit record.
+    const requestId = randomUUID();
+    const startedAtMs = now();
+    const reply = await serve(ctx, requestId).catch((error: unknown) =>
+      failure(log, requestId, error),
+    );
+    log.info(
+      {
+        requestId,
+        method: ctx.method,
+        path: ctx.path.slice(0, 256),
+        workspace: ctx.state.modelWorkspace as string | undefined,
+        status: reply.status,
+        errorType: reply.bucket,
+        ms: now() - startedAtMs,
+      },
+      'model call answered',
+    );
+    writeReply(ctx, requestId, reply);
+  };
+
   return {
-    middleware: async (ctx, next) => {
-      if (!MODEL_PATHS.test(ctx.path)) return await next();
-      // Made here, never taken over: it names the audit record.
-      const requestId = randomUUID();
-      const startedAtMs = now();
-      const reply = await serve(ctx, requestId).catch((error: unknown) =>
-        failure(log, requestId, error),
-      );
-      log.info(
-        {
-          requestId,
-          method: ctx.method,
-          path: ctx.path.slice(0, 256),
-          workspace: ctx.state.modelWorkspace as string | undefined,
-          status: reply.status,
-          errorType: reply.bucket,
-          ms: now() - startedAtMs,
-        },
-        'model call answered',
-      );
-      writeReply(ctx, requestId, reply);
-    },
+    middleware: (ctx, next) => (MODEL_PATHS.test(ctx.path) ? answer(ctx) : next()),
     async close() {
       clearInterval(sweeping);
       await invoke.close();

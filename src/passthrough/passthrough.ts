@@ -84,20 +84,21 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
 
   const serve =
     (dialect: Dialect): Koa.Middleware =>
-    async (ctx, next) => {
+    (ctx, next) => {
       const { path, query } = readTarget(ctx.req.url ?? '');
       const target = dialect.targetOf(path);
-      if (target === undefined) return await next();
-      const failure = await pass(ctx, target + withoutKey(query), dialect);
-      if (failure === undefined) return;
-      if (failure === 'unreachable' || failure === 'lost') {
-        log.warn(
-          { id: ctx.state.requestId as string, failure },
-          'a call could not be passed through',
-        );
-      }
-      dialect.say(ctx, failure);
+      return target === undefined ? next() : answer(ctx, target + withoutKey(query), dialect);
     };
+
+  async function answer(ctx: Koa.Context, target: string, dialect: Dialect): Promise<void> {
+    const failure = await pass(ctx, target, dialect);
+    if (failure === undefined) return;
+    if (failure === 'unreachable' || failure === 'lost') {
+      const id = ctx.state.requestId as string;
+      log.warn({ id, failure }, 'a call could not be passed through');
+    }
+    dialect.say(ctx, failure);
+  }
 
   return {
     v2: serve({ targetOf: v2TargetOf(mount), say: sayInV2, isV2: true }),

@@ -157,16 +157,16 @@ function renderErrors(log: Logger): Koa.Middleware {
 }
 
 function refuseStrangers(guard: Guard): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const refusal = guard(ctx.req);
     if (refusal) throw new V1Error(refusal.status);
-    await next();
+    return next();
   };
 }
 
 /** v1's four headers, with the request headers its clients really send. */
 function cors(corsOrigin: string | undefined): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     if (corsOrigin !== undefined) {
       ctx.set('Access-Control-Allow-Origin', corsOrigin);
       ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
@@ -180,14 +180,14 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
         `Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id, ${LEAVING_HEADERS}`,
       );
     }
-    await next();
+    return next();
   };
 }
 
 /** `OPTIONS` on any path, even one that does not exist, is 200 and empty. */
-const answerOptions: Koa.Middleware = async (ctx, next) => {
-  if (ctx.method === 'OPTIONS') sendEmpty(ctx);
-  else await next();
+const answerOptions: Koa.Middleware = (ctx, next) => {
+  if (ctx.method !== 'OPTIONS') return next();
+  sendEmpty(ctx);
 };
 
 function knowCaller({ authenticate, within, frontEnd }: Deps): Koa.Middleware {

@@ -23,12 +23,12 @@ export function fileRoutes(deps: FileDeps): readonly V1Route[] {
 
 /** Serves signed links, which need no credential and ignore any; for before authentication. */
 export function signedViews(deps: ViewDeps): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
     const ours = ctx.path === SIGNED_VIEW_PATH || ctx.path === `/api${SIGNED_VIEW_PATH}`;
     if (!reads || !ours) return next();
     ctx.set('Referrer-Policy', 'no-referrer');
-    await signedView(deps, ctx);
+    return signedView(deps, ctx);
   };
 }
 

@@ -4,12 +4,15 @@ import { sendJson } from './errors.ts';
 
 /** `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. */
 export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (ctx.path === '/healthz') return sendJson(ctx, { status: 'ok' });
-    if (ctx.path !== '/readyz') return next();
+    return ctx.path === '/readyz' ? tellReadiness(ctx) : next();
+  };
+
+  async function tellReadiness(ctx: Koa.Context): Promise<void> {
     const health = await jobs.health();
     if (health.ok) return sendJson(ctx, { status: 'ready', upstream: health.value.upstream });
     sendJson(ctx, { status: 'not ready', reason: health.error.code }, 503);
-  };
+  }
 }

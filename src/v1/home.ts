@@ -28,7 +28,7 @@ const POLICY = [
 export function homePage(facts: Facts & { readonly path?: '/' | '/holdover' }): Koa.Middleware {
   const { html, report, files } = readPage();
   const pages = new Set([HOME, facts.path ?? '/']);
-  return async (ctx, next) => {
+  return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) return sendFresh(ctx, render(html, { ...facts, ...originsOf(ctx) }));
     if (ctx.path === `${HOME}/report`) return sendFresh(ctx, report);

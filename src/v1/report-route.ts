@@ -14,9 +14,12 @@ export function reportRoute(deps: {
   readonly census: Pick<Census, 'flush'>;
   readonly authenticate: Authenticate;
 }): Koa.Middleware {
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const isMeant = ctx.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD');
-    if (!isMeant) return await next();
+    return isMeant ? show(ctx) : next();
+  };
+
+  async function show(ctx: Koa.Context): Promise<void> {
     const caller = await deps.authenticate(ctx.req);
     if (caller === undefined) {
       const body = plainError('unauthorized', 'A valid key is needed.');
@@ -26,5 +29,5 @@ export function reportRoute(deps: {
     const rows = (await deps.calls.list()).filter(({ user }) => user === caller.user);
     ctx.set('Cache-Control', 'no-store');
     sendJson(ctx, { clients: reportOf(rows) } as unknown as Json);
-  };
+  }
 }
