@@ -245,8 +245,13 @@ function surface(
     path: house.frontEnd ? '/holdover' : '/',
   });
   return {
-    open: [
+    through: [
       ...(house.tap ? [house.tap.serve] : []),
+      ...(live.passThrough
+        ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
+        : []),
+    ],
+    open: [
       named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
       house.metrics.serve,
       named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
@@ -254,9 +259,6 @@ function surface(
       named('/view', signedViews(files)),
       ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
       ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
-      ...(live.passThrough
-        ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
-        : []),
     ],
     routes: [
       ...upToDate(live.submissions, [

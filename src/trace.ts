@@ -32,8 +32,8 @@ type OnAnswer = (call: AnsweredCall) => void;
 
 /** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
 export type Trace = {
-  /** Runs a request; v2 calls made within it are noted in the list it gets. */
-  readonly run: <T>(act: (calls: readonly string[]) => T) => T;
+  /** Runs a request; v2 calls made within it are added to the list. */
+  readonly run: <T>(calls: string[], act: () => T) => T;
   /** The same port, with every call noted, and its outcome told to whoever counts. */
   watch(jobs: JobApi, onAnswer?: OnAnswer): JobApi;
 };
@@ -41,10 +41,7 @@ export type Trace = {
 export function createTrace(): Trace {
   const storage = new AsyncLocalStorage<string[]>();
   return {
-    run(act) {
-      const calls: string[] = [];
-      return storage.run(calls, () => act(calls));
-    },
+    run: (calls, act) => storage.run(calls, act),
     watch: (jobs, onAnswer) =>
       new Proxy(jobs, {
         get(target, name, receiver) {

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import { beginAnswer } from './head.ts';
+import { beginAnswer, sendHead } from './head.ts';
 import type { Headers } from './headers.ts';
 import { type Ear, pour } from './overhear.ts';
 
@@ -56,10 +56,16 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
     req.unpipe();
     resolve(outcome);
   }
-  function fail(): void {
+  function fail(cause?: Error): void {
+    // One that lasts until its connection ends would be a whole one, however that ends.
+    if (stage === 'answering' && cause) return breakOff();
     if (req.socket.destroyed) end('answered');
     else if (stage === 'unsent') end('unreachable');
     else if (stage === 'sent') end('lost');
+  }
+  function breakOff(): void {
+    if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
+    else res.destroy();
   }
   // The library hears of a client that leaves only while its request is still coming in.
   if (res.destroyed) end('answered');
@@ -80,7 +86,7 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
       if (stage === 'over') return void opened.destroy();
       // The library has tidied it up: `//` is one slash to it.
       opened.path = order.path;
-      opened.once('close', fail);
+      opened.once('close', () => fail());
       whenConnected(opened, connectTimeoutMs, () => {
         if (stage === 'unsent') stage = 'sent';
       });
@@ -90,13 +96,12 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
       const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
       if (!beginAnswer(ctx.res, order, { status, reason, raw })) return end('lost');
       // Whoever waits for events wants to know at once that they will come.
-      if (answer.headers['content-length'] === undefined) res.flushHeaders();
+      if (answer.headers['content-length'] === undefined) sendHead(res);
       stage = 'answering';
-      if (req.httpVersion === '1.0') answer.once('error', () => req.socket.resetAndDestroy());
       const coding = answer.headers['content-encoding'];
       pour(answer, order.ear?.onAnswer({ status, coding }));
       // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
-      answer.on('error', () => res.destroy());
+      answer.on('error', breakOff);
       res.on('error', () => res.destroy());
       res.once('finish', () => {
         end('answered');

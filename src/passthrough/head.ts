@@ -34,6 +34,11 @@ export function beginAnswer(
   return true;
 }
 
+/** Sends a head whose body is still to come; by itself Node would write its bytes anew, as UTF-8. */
+export function sendHead(res: ServerResponse): void {
+  res.write(Buffer.alloc(0));
+}
+
 const LISTED = 'Access-Control-Expose-Headers';
 
 /** In CORS mode a page may read only what is listed. */

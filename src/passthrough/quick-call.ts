@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import type { Dispatcher } from 'undici';
 import type { Order, Outcome } from './call.ts';
-import { beginAnswer } from './head.ts';
+import { beginAnswer, sendHead } from './head.ts';
 import type { RawHeaders } from './headers.ts';
 import type { Copy } from './overhear.ts';
 
@@ -69,7 +69,7 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
       // What the library holds of its length is about another answer.
       if (status === 304 || status === 204) return void res.end();
       // Whoever waits for events wants to know at once that they will come.
-      if (length === undefined) res.flushHeaders();
+      if (length === undefined) sendHead(res);
       else bytesLeft = Number(length);
     },
     onResponseData(_controller, chunk) {

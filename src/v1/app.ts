@@ -16,14 +16,16 @@ type Deps = {
   readonly guard: Guard;
   readonly authenticate: Authenticate;
   readonly routes: readonly V1Route[];
+  /** Served as somebody else serves it: no v2 call of our own is made within. */
+  readonly through?: readonly Koa.Middleware[];
   /** Served before authentication: health, the start page, signed downloads, v2. */
   readonly open: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
   /** Sees every request before all others, and its answer after them. */
   readonly count?: Koa.Middleware | undefined;
-  /** Runs a request and lists the v2 calls made within it. */
-  readonly trace: <T>(act: (calls: readonly string[]) => T) => T;
+  /** Runs a request; the v2 calls made within it are added to the list. */
+  readonly trace: <T>(calls: string[], act: () => T) => T;
   /** Lines logged within are about this user. */
   readonly within?: (<T>(user: string, act: () => T) => T) | undefined;
   /** Tells v1 clients of the end of their API. */
@@ -43,6 +45,9 @@ export function createApp(deps: Deps): Koa {
   app.use(refuseStrangers(deps.guard));
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
+  for (const middleware of deps.through ?? []) app.use(middleware);
+  // Once it is used every promise of the process costs more: not for what is only passed on.
+  app.use((ctx, next) => deps.trace(ctx.state.v2Calls as string[], next));
   for (const middleware of deps.open) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(router.routes());
@@ -117,21 +122,22 @@ function paramsOf(ctx: object): { readonly [name: string]: string } {
   return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
 }
 
-function observe({ log, trace }: Deps): Koa.Middleware {
-  return (ctx, next) =>
-    trace(async (v2) => {
-      const startedAt = performance.now();
-      const id = requestId(ctx.get('X-Request-Id') || undefined);
-      ctx.state.requestId = id;
-      ctx.set('X-Request-Id', id);
-      ctx.set('X-Content-Type-Options', 'nosniff');
-      await next();
-      const ms = Math.round(performance.now() - startedAt);
-      const { method, status } = ctx;
-      const user = (ctx.state.caller as Caller | undefined)?.user;
-      const url = withoutToken(ctx.url);
-      log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
-    });
+function observe({ log }: Deps): Koa.Middleware {
+  return async (ctx, next) => {
+    const startedAt = performance.now();
+    const id = requestId(ctx.get('X-Request-Id') || undefined);
+    const v2: string[] = [];
+    ctx.state.v2Calls = v2;
+    ctx.state.requestId = id;
+    ctx.set('X-Request-Id', id);
+    ctx.set('X-Content-Type-Options', 'nosniff');
+    await next();
+    const ms = Math.round(performance.now() - startedAt);
+    const { method, status } = ctx;
+    const user = (ctx.state.caller as Caller | undefined)?.user;
+    const url = withoutToken(ctx.url);
+    log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
+  };
 }
 
 /** The one place where an error becomes an answer; nothing internal is ever shown. */

@@ -25,6 +25,7 @@ export type UserObjectInfo = {
 export type Variant = Served & { compressed(encoding: Encoding): Promise<Served> };
 
 const CACHE_BYTES = 128 * 1024 * 1024;
+const VARIANT_NAMES_CHARS = 1024 * 1024;
 const COMPRESSED_AT_ONCE = 2;
 
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
@@ -40,6 +41,10 @@ export function createUserObjectInfo(deps: {
   readonly files: Pick<FileStore, 'list'>;
 }): UserObjectInfo {
   const inTurn = createSlots(COMPRESSED_AT_ONCE);
+  const variants = new LRUCache<string, string>({
+    maxSize: VARIANT_NAMES_CHARS,
+    sizeCalculation: (_name, text) => text.length,
+  });
   const choosers = new WeakMap<Definitions, ReadonlySet<string>>();
   const wholes = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
   const packed = new LRUCache<string, Buffer, Buffer>({
@@ -48,6 +53,13 @@ export function createUserObjectInfo(deps: {
     fetchMethod: (key, _stale, { context }) => inTurn(() => COMPRESS[encodingOf(key)](context)),
   });
 
+  /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
+  const variantOf = ({ version }: Definitions, uploads: Uploads): string => {
+    const text = JSON.stringify([version, uploads]);
+    const name = variants.get(text) ?? digestOf(text);
+    variants.set(text, name);
+    return name;
+  };
   const choosersOf = (definitions: Definitions): ReadonlySet<string> => {
     const known = choosers.get(definitions) ?? findChoosers(definitions);
     choosers.set(definitions, known);
@@ -91,11 +103,6 @@ function encodingOf(key: string): Encoding {
 
 function served(body: Buffer): Served {
   return { body, etag: `"${digestOf(body)}"` };
-}
-
-/** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
-function variantOf({ version }: Definitions, uploads: Uploads): string {
-  return digestOf(JSON.stringify([version, uploads]));
 }
 
 function digestOf(content: string | Buffer): string {

@@ -76,7 +76,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     open: [signedViews(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
-    trace: (act) => act([]),
+    trace: (_calls, act) => act(),
   });
   const handle = app.callback();
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));

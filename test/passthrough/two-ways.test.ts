@@ -1,0 +1,201 @@
+// Small calls and all others go upstream in two ways; nobody can tell which one a call went.
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { dial, requestText, say } from '../support/raw-socket.ts';
+import { expectUnharmed } from '../support/unharmed.ts';
+import { type Echoed, type Origin, bytes, echo, startOrigin } from './origin.ts';
+
+let origin: Origin;
+let house: Holdover;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  const limits = JSON.stringify({ silenceMs: 1000 });
+  const args = ['--upstream', origin.url, '--upstream-limits', limits];
+  house = await startHoldover({ upstream: 'embedded', args });
+  origin.on('/echo', echo);
+});
+afterAll(async () => {
+  await house.dispose();
+  await origin.close();
+});
+afterEach(() => expectUnharmed(house));
+
+/** What makes a call go one way or the other. */
+const SMALL: readonly string[] = [];
+const FLOWING: readonly string[] = ['Accept: text/event-stream'];
+
+const METHODS: readonly (readonly [string, string])[] = [
+  ['GET', ''],
+  ['DELETE', ''],
+  ['POST', ''],
+  ['POST', '{"seed": 18446744073709551615}'],
+  ['PATCH', 'x'.repeat(60_000)],
+  ['PUT', 'x'.repeat(70_000)],
+];
+
+test('there are two ways', async () => {
+  const firstName = async (headers: readonly string[]): Promise<string | undefined> => {
+    const answer = await say(house.port, requestText('/api/v2/echo', { headers }));
+    return (JSON.parse(answer.body) as Echoed).rawHeaders[0];
+  };
+  expect(await firstName(SMALL)).not.toBe(await firstName(FLOWING));
+});
+
+describe.each([
+  ['small', SMALL],
+  ['flowing', FLOWING],
+] as const)('%s', (way, headers) => {
+  const ask = (path: string, options: Parameters<typeof requestText>[1] = {}) =>
+    say(
+      house.port,
+      requestText(`/api/v2${path}`, {
+        ...options,
+        headers: [...headers, ...(options.headers ?? [])],
+      }),
+    );
+
+  test.each(METHODS)('%s goes as it is', async (method, body) => {
+    const answer = await ask('/echo?a=%2F', { method, body, headers: ['X-T: 1', 'X-T: 2'] });
+    const sent = JSON.parse(answer.body) as Echoed;
+    expect(sent).toMatchObject({ method, url: '/api/v2/echo?a=%2F', body });
+    const lines = sent.rawHeaders.join().toLowerCase();
+    expect(lines).toContain('x-t,1,x-t,2');
+    expect(lines).not.toContain('transfer-encoding');
+    if (body !== '') expect(lines).toContain(`content-length,${body.length}`);
+  });
+
+  test('an empty body that is announced is announced', async () => {
+    const answer = await ask('/echo', { method: 'DELETE', headers: ['Content-Length: 0'] });
+    expect(answer.body.toLowerCase()).toContain('"content-length","0"');
+  });
+
+  test('HEAD is told the length of what is not sent', async () => {
+    origin.on(`/${way}-head`, bytes('HTTP/1.1 200 OK', 'Content-Length: 9', '', ''));
+    const answer = await ask(`/${way}-head`, { method: 'HEAD' });
+    expect([answer.headers['content-length'], answer.body]).toEqual(['9', '']);
+  });
+
+  test.each([
+    ['304 with a length', ['HTTP/1.1 304 Not Modified', 'Content-Length: 99', 'ETag: "x"', '', '']],
+    ['204', ['HTTP/1.1 204 No Content', 'ETag: "x"', '', '']],
+  ] as [string, [string, ...string[]]][])('a %s is whole', async (_what, lines) => {
+    origin.on(`/${way}-empty`, bytes(...lines));
+    const answer = await ask(`/${way}-empty`);
+    expect([answer.status, answer.headers['etag'], answer.body]).toEqual([
+      Number(lines[0].split(' ')[1]),
+      '"x"',
+      '',
+    ]);
+  });
+
+  test('lines, chunks and trailers', async () => {
+    origin.on(
+      `/${way}-lines`,
+      bytes(
+        'HTTP/1.1 201 Made It',
+        'Link: <a>',
+        'Link: <b>',
+        'X-Latin: \xe9',
+        'Trailer: X-Sum',
+        'Transfer-Encoding: chunked',
+        '',
+        '3',
+        'abc',
+        '0',
+        'X-Sum: 1',
+        '',
+        '',
+      ),
+    );
+    const { raw, body } = await ask(`/${way}-lines`);
+    expect(raw).toMatch(/^HTTP\/1\.1 201 Made It\r\n/);
+    expect(raw).toContain('Link: <a>\r\nLink: <b>\r\nX-Latin: \xe9\r\n');
+    expect(raw).not.toMatch(/x-sum/i);
+    expect(body).toBe('abc');
+  });
+
+  test('compressed bytes stay compressed', async () => {
+    const packed = gzipSync('text '.repeat(50_000));
+    origin.on(`/${way}-packed`, (_req, res) => {
+      res.writeHead(200, { 'Content-Encoding': 'gzip', 'Content-Length': packed.length });
+      res.end(packed);
+    });
+    const accept = headers.length > 0 ? { Accept: 'text/event-stream' } : {};
+    const call = request(`${house.url}/api/v2/${way}-packed`, { headers: accept }).end();
+    const [answer] = await once(call, 'response');
+    expect(gunzipSync(Buffer.concat(await answer.toArray())).length).toBe(250_000);
+  });
+
+  test('what comes piece by piece is told piece by piece', async () => {
+    let next: (() => void) | undefined;
+    origin.on(`/${way}-pieces`, async (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/plain' }).flushHeaders();
+      for (const piece of ['one', 'two', 'three']) {
+        await new Promise<void>((resolve) => (next = resolve));
+        res.write(piece);
+      }
+      res.end();
+    });
+    const wire = await dial(house.port);
+    wire.send(requestText(`/api/v2/${way}-pieces`, { headers }));
+    await wire.until('\r\n\r\n');
+    for (const piece of ['one', 'two', 'three']) {
+      next?.();
+      await wire.until(piece);
+    }
+    expect((await wire.answer()).raw).toMatch(/\r\n0\r\n\r\n$/);
+  });
+
+  test('an answer that lasts until its connection ends is whole when it ends, cut when it is reset', async () => {
+    const start = 'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart';
+    origin.on(`/${way}-ends`, (req) => void req.socket.end(start));
+    origin.on(`/${way}-reset`, (req) => {
+      req.socket.write(start);
+      setTimeout(() => req.socket.resetAndDestroy(), 100);
+    });
+    expect((await ask(`/${way}-ends`)).raw).toMatch(/part\r\n0\r\n\r\n$/);
+    const cut = await ask(`/${way}-reset`);
+    expect(cut.raw).toContain('part');
+    expect(cut.raw).not.toMatch(/\r\n0\r\n/);
+  });
+
+  test.each([
+    ['resets', (socket: { resetAndDestroy(): unknown }) => void socket.resetAndDestroy()],
+    ['says nothing', () => {}],
+  ])('a service that %s is 502, and is not asked again', async (what, act) => {
+    origin.on(`/${way}-${what.replace(' ', '-')}`, (req) => act(req.socket));
+    const before = origin.heard.length;
+    const answer = await ask(`/${way}-${what.replace(' ', '-')}`, { method: 'POST', body: '{}' });
+    expect(answer.status).toBe(502);
+    expect(origin.heard.length).toBe(before + 1);
+  });
+
+  test('a client that leaves takes its call along', async () => {
+    const lost = new Promise((resolve) => {
+      origin.on(`/${way}-left`, (req) => void req.socket.once('close', resolve));
+    });
+    const wire = await dial(house.port);
+    const before = origin.heard.length;
+    wire.send(requestText(`/api/v2/${way}-left`, { method: 'POST', headers, body: '{}' }));
+    await expect.poll(() => origin.heard.length).toBe(before + 1);
+    wire.reset();
+    await lost;
+  });
+});
+
+test('where nobody listens both ways say so', async () => {
+  const args = ['--upstream', 'http://[::1]:9'];
+  const alone = await startHoldover({ upstream: 'embedded', args });
+  try {
+    for (const headers of [SMALL, FLOWING]) {
+      const text = requestText('/api/v2/jobs', { method: 'POST', headers, body: '{}' });
+      expect((await say(alone.port, text)).status).toBe(503);
+    }
+  } finally {
+    await alone.dispose();
+  }
+});
