@@ -247,17 +247,17 @@ function surface(
   return {
     through: [
       ...(house.tap ? [house.tap.serve] : []),
+      named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
+      house.metrics.serve,
+      named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
+      named('/holdover', page),
+      ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
       ...(live.passThrough
         ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
         : []),
     ],
     open: [
-      named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
-      house.metrics.serve,
-      named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
-      named('/holdover', page),
       named('/view', signedViews(files)),
-      ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
       ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
     ],
     routes: [

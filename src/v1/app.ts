@@ -16,9 +16,9 @@ type Deps = {
   readonly guard: Guard;
   readonly authenticate: Authenticate;
   readonly routes: readonly V1Route[];
-  /** Served as somebody else serves it: no v2 call of our own is made within. */
+  /** Served before authentication, without v2 calls that are worth a note: health, pages, v2 itself. */
   readonly through?: readonly Koa.Middleware[];
-  /** Served before authentication: health, the start page, signed downloads, v2. */
+  /** Served before authentication as well: signed downloads, models. */
   readonly open: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
@@ -46,7 +46,7 @@ export function createApp(deps: Deps): Koa {
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
   for (const middleware of deps.through ?? []) app.use(middleware);
-  // Once it is used every promise of the process costs more: not for what is only passed on.
+  // Once it is used every promise of the process costs more: not for these.
   app.use((ctx, next) => deps.trace(ctx.state.v2Calls as string[], next));
   for (const middleware of deps.open) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
