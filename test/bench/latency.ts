@@ -40,14 +40,16 @@ export const latency: Bench = {
       });
     const contestants = {
       direct: () => load(origin, '/api/v2/jobs'),
+      model: () => load(passing, '/v1/models/bench/model'),
       passed: () => load(passing, '/api/v2/jobs'),
       translated: () => load(translating, '/prompt'),
     };
     try {
       await interleave(2, contestants);
-      const { direct, passed, translated } = await interleave(rounds, contestants);
+      const { direct, model, passed, translated } = await interleave(rounds, contestants);
       return [
-        added('POST passed through', passed, direct),
+        added('POST to a model passed through', model, direct),
+        added('POST of a job passed through, and taken into v1', passed, direct),
         added('POST /prompt translated, store in memory', translated, direct),
       ];
     } finally {
