@@ -1,5 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { JobApi, Result } from './wire/jobs.ts';
+import type { Caller, JobApi, Result } from './wire/jobs.ts';
 
 /** How each call on the port reads as a v2 request. */
 export const V2_CALLS = {
@@ -32,31 +31,45 @@ type OnAnswer = (call: AnsweredCall) => void;
 
 /** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
 export type Trace = {
-  /** Runs a request; v2 calls made within it are added to the list. */
-  readonly run: <T>(calls: string[], act: () => T) => T;
+  /**
+   * From now until `end`, v2 calls in the name of this very object are added to the list: each
+   * request has a caller of its own. (A store that follows what is awaited would do without, and
+   * on Node 20 makes every promise of the process dearer.)
+   */
+  begin(caller: Caller, calls: string[]): void;
+  end(caller: Caller): void;
   /** The same port, with every call noted, and its outcome told to whoever counts. */
   watch(jobs: JobApi, onAnswer?: OnAnswer): JobApi;
 };
 
 export function createTrace(): Trace {
-  const storage = new AsyncLocalStorage<string[]>();
+  const lists = new WeakMap<object, string[]>();
   return {
-    run: (calls, act) => storage.run(calls, act),
+    begin: (caller, calls) => void lists.set(caller, calls),
+    end: (caller) => void lists.delete(caller),
     watch: (jobs, onAnswer) =>
       new Proxy(jobs, {
         get(target, name, receiver) {
           const member = Reflect.get(target, name, receiver) as unknown;
           if (typeof name !== 'string' || !(name in V2_CALLS)) return member;
           const operation = V2_CALLS[name as keyof JobApi];
-          storage.getStore()?.push(operation);
           const call = (member as Call).bind(receiver);
-          return onAnswer ? counted(call, operation, onAnswer) : member;
+          const asked = onAnswer ? counted(call, operation, onAnswer) : call;
+          return ((caller, ...rest) => {
+            if (isCaller(caller)) lists.get(caller)?.push(operation);
+            return asked(caller, ...rest);
+          }) satisfies Call;
         },
       }),
   };
 }
 
 type Call = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+/** All but one operation say first for whom they are. */
+function isCaller(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
 
 function counted(call: Call, operation: AnsweredCall['operation'], onAnswer: OnAnswer): Call {
   return async (...args) => {

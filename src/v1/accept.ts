@@ -88,7 +88,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     try {
       return await sender.send(caller, plan, graphJson);
     } catch (cause) {
-      deps.log.error({ err: cause }, 'a submission broke off');
+      deps.log.error({ err: cause, user: caller.user }, 'a submission broke off');
       return { kind: 'unknown', plan, error: BROKEN, isKeyUsed: false };
     }
   }

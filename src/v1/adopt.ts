@@ -90,7 +90,8 @@ export function createAdopter(deps: Deps): Adopter {
     try {
       await takeIn(foundling);
     } catch (error) {
-      log.error({ err: error, jobId: foundling.jobId }, 'a v2 job is not on record for v1');
+      const { user } = foundling.caller;
+      log.error({ err: error, user, jobId: foundling.jobId }, 'a v2 job is not on record for v1');
     } finally {
       underWay.delete(name);
     }
@@ -108,7 +109,7 @@ export function createAdopter(deps: Deps): Adopter {
       prompt.cancelAsked = true;
       journal.askCancel(prompt.key);
       await ledger.prompts.askCancel(prompt.key, now()).catch((error: unknown) => {
-        log.error({ err: error, jobId }, 'a cancel is not on record');
+        log.error({ err: error, user, jobId }, 'a cancel is not on record');
       });
     },
     async close() {

@@ -24,10 +24,11 @@ type Deps = {
   readonly log: Logger;
   /** Sees every request before all others, and its answer after them. */
   readonly count?: Koa.Middleware | undefined;
-  /** Runs a request; the v2 calls made within it are added to the list. */
-  readonly trace: <T>(calls: string[], act: () => T) => T;
-  /** Lines logged within are about this user. */
-  readonly within?: (<T>(user: string, act: () => T) => T) | undefined;
+  /** Lists the v2 calls made for a caller while a request of his is served. */
+  readonly trace: {
+    readonly begin: (caller: Caller, calls: string[]) => void;
+    readonly end: (caller: Caller) => void;
+  };
   /** Tells v1 clients of the end of their API. */
   readonly leaving?: Leaving | undefined;
   /** Serves files where no route answers. */
@@ -47,7 +48,6 @@ export function createApp(deps: Deps): Koa {
   app.use(answerOptions);
   for (const middleware of deps.through ?? []) app.use(middleware);
   // Once it is used every promise of the process costs more: not for these.
-  app.use((ctx, next) => deps.trace(ctx.state.v2Calls as string[], next));
   for (const middleware of deps.open) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(router.routes());
@@ -147,7 +147,8 @@ function renderErrors(log: Logger): Koa.Middleware {
       await next();
     } catch (error) {
       if (!(error instanceof V1Error)) {
-        log.error({ id: ctx.state.requestId as string, err: error }, 'request failed');
+        const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
+        log.error({ id, user: caller?.user, err: error }, 'request failed');
         return sendJson(
           ctx,
           plainError('internal_error', 'The server could not serve this call.'),
@@ -196,7 +197,7 @@ const answerOptions: Koa.Middleware = (ctx, next) => {
   sendEmpty(ctx);
 };
 
-function knowCaller({ authenticate, within, frontEnd }: Deps): Koa.Middleware {
+function knowCaller({ authenticate, trace, frontEnd }: Deps): Koa.Middleware {
   return async (ctx, next) => {
     const caller = await authenticate(ctx.req);
     if (caller === undefined) {
@@ -208,7 +209,12 @@ function knowCaller({ authenticate, within, frontEnd }: Deps): Koa.Middleware {
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': asked } });
     }
     ctx.state.caller = caller;
-    await (within ? within(caller.user, next) : next());
+    trace.begin(caller, ctx.state.v2Calls as string[]);
+    try {
+      await next();
+    } finally {
+      trace.end(caller);
+    }
   };
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { Caller } from '../wire/jobs.ts';
 import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import type { Outbox } from './outbox.ts';
@@ -8,7 +9,7 @@ import type { Pursuit } from './pursuit.ts';
 
 /** Asks for the end of prompts, wherever they are; their followers tell what really happened. */
 export type Cancel = {
-  readonly cancel: (prompts: readonly LivePrompt[]) => Promise<void>;
+  readonly cancel: (prompts: readonly LivePrompt[], caller: Caller) => Promise<void>;
   /** Another process was asked, and has written it down; this one may look after the prompt. */
   readonly cancelAsked: (key: string) => void;
 };
@@ -29,25 +30,26 @@ const ELSEWHERE_MS = { every: 10, most: 2000 } as const;
 export function createCancel(deps: Deps): Cancel {
   const { ledger, journal, board, outbox, follower, pursuit, now } = deps;
 
-  async function one(prompt: LivePrompt): Promise<void> {
+  async function one(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelAsked = true;
     await ledger.prompts.askCancel(prompt.key, now());
-    if (!journal.leads(prompt.key)) return elsewhere(prompt);
+    if (!journal.leads(prompt.key)) return elsewhere(prompt, caller);
     if (outbox.withdraw(prompt)) return follower.settle(prompt, { kind: 'canceled' });
     // Without a job it is on its way, or looked for: whoever finds the job sees what was asked.
-    await pursuit.pursue(prompt);
+    await pursuit.pursue(prompt, caller);
   }
 
   /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
-  async function elsewhere(prompt: LivePrompt): Promise<void> {
+  async function elsewhere(prompt: LivePrompt, caller: Caller): Promise<void> {
     journal.askCancel(prompt.key);
     const deadlineMs = now() + ELSEWHERE_MS.most;
     while (prompt.waits && board.has(prompt) && now() < deadlineMs) await delay(ELSEWHERE_MS.every);
-    await pursuit.pursue(prompt);
+    await pursuit.pursue(prompt, caller);
   }
 
   return {
-    cancel: async (prompts) => void (await Promise.all(prompts.map(one))),
+    cancel: async (prompts, caller) =>
+      void (await Promise.all(prompts.map((prompt) => one(prompt, caller)))),
     cancelAsked(key) {
       const prompt = follower.find(key);
       if (!prompt) return;

@@ -162,7 +162,8 @@ export function createFollower(given: FollowerDeps): Follower {
       if (!line || line.isReleased) return;
       line.isReleased = true;
       note(prompt, 'released').catch((error: unknown) => {
-        if (!isClosed) log.error({ err: error }, 'a prompt could not be released');
+        if (!isClosed)
+          log.error({ err: error, user: prompt.caller.user }, 'a prompt could not be released');
       });
     },
     note,
@@ -252,7 +253,10 @@ async function followToEnd(
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof LeadLost) throw error;
-      deps.log.error({ err: error, promptId: prompt.promptId }, 'following failed, trying again');
+      deps.log.error(
+        { err: error, user: prompt.caller.user, promptId: prompt.promptId },
+        'following failed, trying again',
+      );
     }
     source = undefined;
     await delay(waitMs, undefined, { signal });

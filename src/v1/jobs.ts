@@ -43,7 +43,7 @@ async function status(deps: Deps, { ctx, caller, params }: V1Request): Promise<v
 /** Never a 404: an id nobody knows was not cancelled. */
 async function cancelOne(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const prompt = deps.board.find(caller.user, params.id ?? '');
-  if (prompt) await deps.cancel([prompt]);
+  if (prompt) await deps.cancel([prompt], caller);
   sendJson(ctx, { cancelled: prompt !== undefined });
 }
 
@@ -51,7 +51,7 @@ async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void>
   const body = objectBody(await readJson(ctx, deps.maxBodyBytes));
   const ids = idList(body.job_ids, 'job_ids');
   const prompts = ids.flatMap((id) => deps.board.find(caller.user, id) ?? []);
-  await deps.cancel(prompts);
+  await deps.cancel(prompts, caller);
   sendJson(ctx, { cancelled: prompts.length > 0 });
 }
 

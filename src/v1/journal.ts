@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry.ts';
 import { type LogFields, describeLine } from './log-line.ts';
@@ -7,14 +6,12 @@ import { type LogFields, describeLine } from './log-line.ts';
 export type LogEntry = { readonly t: string; readonly m: string };
 
 /**
- * The last lines of the log for each user. A line belongs to whoever's call or prompt it is about;
+ * The last lines of the log for each user. A line belongs to whoever it names as its `user`;
  * lines about nobody are for the operator's log only.
  */
 export type Journal = {
   /** The same log, with every line noted for its user. */
   watch(log: Logger): Logger;
-  /** Lines logged within are about this user. */
-  readonly within: <T>(user: string, act: () => T) => T;
   entries(user: string): readonly LogEntry[];
 };
 
@@ -30,12 +27,11 @@ export function createJournal(deps: {
   readonly onEntry: (user: string, entry: LogEntry) => void;
 }): Journal {
   const rings = new LRUCache<string, LogEntry[]>({ max: USERS_KEPT });
-  const whose = new AsyncLocalStorage<string>();
 
   function note(level: string, given: unknown, message: string | undefined): void {
     const fields = typeof given === 'object' && given !== null ? (given as LogFields) : {};
-    const user = typeof fields.user === 'string' ? fields.user : whose.getStore();
-    if (user === undefined) return;
+    const { user } = fields;
+    if (typeof user !== 'string') return;
     const text = describeLine(level, fields, message ?? String(given));
     if (text === undefined) return;
     const entry = { t: new Date(deps.now()).toISOString(), m: `${text}\n` };
@@ -62,7 +58,6 @@ export function createJournal(deps: {
           }) satisfies Log;
         },
       }),
-    within: (user, act) => whose.run(user, act),
     entries: (user) => rings.get(user) ?? [],
   };
 }

@@ -77,7 +77,7 @@ export function createListener(
         return await write();
       } catch (error) {
         log.error(
-          { err: error, promptId: prompt.promptId },
+          { err: error, user, promptId: prompt.promptId },
           'history could not be written, trying again',
         );
         await delay(REWRITE_MS);

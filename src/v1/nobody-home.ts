@@ -2,6 +2,7 @@ import type Router from '@koa/router';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry.ts';
+import type { Caller } from '../wire/jobs.ts';
 import { sendEmpty, sendText } from './errors.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */
@@ -23,7 +24,8 @@ export function noteUnknown(log: Logger): Koa.Middleware {
     const key = `${method} ${path.slice(0, 200)}`;
     if (seen.has(key)) return;
     seen.set(key, true);
-    log.info({ method, path: path.slice(0, 200), status }, 'unknown route');
+    const user = (ctx.state as { readonly caller?: Caller }).caller?.user;
+    log.info({ user, method, path: path.slice(0, 200), status }, 'unknown route');
   };
 }
 

@@ -90,7 +90,8 @@ export function createOutbox(deps: Deps): Outbox {
     try {
       return await sender.send(prompt.caller, plan);
     } catch (error) {
-      log.error({ err: error, promptId: prompt.promptId }, 'a submission broke off');
+      const { promptId, caller } = prompt;
+      log.error({ err: error, user: caller.user, promptId }, 'a submission broke off');
       return undefined;
     }
   }

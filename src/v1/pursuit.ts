@@ -1,13 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import type { JobApi } from '../wire/jobs.ts';
+import type { Caller, JobApi } from '../wire/jobs.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
 import type { Board, LivePrompt } from './board.ts';
 
 /** Sees to it that a cancel reaches the job, even when the upstream cannot hear it right now. */
 export type Pursuit = {
-  /** Resolves after the first try; what that could not do is tried on in the background. */
-  pursue(prompt: LivePrompt): Promise<void>;
+  /**
+   * Resolves after the first try, in the name of who asks (whoever submitted it, when left out);
+   * what that could not do is tried on in the background.
+   */
+  pursue(prompt: LivePrompt, caller?: Caller): Promise<void>;
   close(): void;
 };
 
@@ -25,15 +28,15 @@ export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
   const stop = new AbortController();
 
   /** True when there is nothing left to do: asked, or known to be in vain. */
-  async function ask(prompt: LivePrompt): Promise<boolean> {
+  async function ask(prompt: LivePrompt, caller = prompt.caller): Promise<boolean> {
     if (prompt.jobId === null) return true;
-    const result = await jobs.cancel(prompt.caller, prompt.jobId);
+    const result = await jobs.cancel(caller, prompt.jobId);
     if (result.ok) {
       if (IS_TERMINAL[result.value.status]) prompt.status = result.value.status;
       return true;
     }
     const { status, code } = result.error;
-    log.warn({ jobId: prompt.jobId, code }, 'cancel was refused');
+    log.warn({ user: caller.user, jobId: prompt.jobId, code }, 'cancel was refused');
     return status < 500 && status !== 429 && status !== 401;
   }
 
@@ -47,10 +50,11 @@ export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
   }
 
   return {
-    async pursue(prompt) {
-      if (await ask(prompt)) return;
+    async pursue(prompt, caller) {
+      if (await ask(prompt, caller)) return;
       void goOn(prompt).catch((error: unknown) => {
-        if (!stop.signal.aborted) log.error({ err: error }, 'cancel could not be pursued');
+        if (!stop.signal.aborted)
+          log.error({ err: error, user: prompt.caller.user }, 'cancel could not be pursued');
       });
     },
     close: () => stop.abort(),

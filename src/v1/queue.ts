@@ -64,7 +64,7 @@ async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
     .filter((prompt) =>
       isNamed(named, prompt) ? mayCancel(prompt) : pythonTruth(body.clear) && isWaiting(prompt),
     );
-  await deps.cancel(chosen);
+  await deps.cancel(chosen, caller);
   sendEmpty(ctx);
 }
 
@@ -86,7 +86,7 @@ async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
   const chosen = pythonTruth(body.prompt_id)
     ? mayEnd.filter((prompt) => isNamed(named, prompt))
     : running;
-  await deps.cancel(chosen);
+  await deps.cancel(chosen, caller);
   sendEmpty(ctx);
 }
 

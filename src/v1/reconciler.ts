@@ -86,7 +86,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   async function giveUp({ prompt, told }: Doubt, reason: string): Promise<void> {
     if (told === 'unheard' && reason === NEVER_MADE) return deps.forget(prompt);
     if (prompt.cancelAsked) return follower.settle(prompt, { kind: 'canceled' });
-    log.warn({ promptId: prompt.promptId, reason }, 'a submission is given up');
+    log.warn(
+      { user: prompt.caller.user, promptId: prompt.promptId, reason },
+      'a submission is given up',
+    );
     await follower.settle(prompt, { kind: 'lost', reason });
   }
 

@@ -26,7 +26,8 @@ export function createSpeaker(deps: TellerDeps, prompt: LivePrompt): Speaker {
   async function fetchBytes(assetId: string): Promise<Buffer | undefined> {
     const bytes = await readWhole(deps.jobs, { caller: prompt.caller, assetId });
     if (bytes.ok) return bytes.value;
-    log.warn({ assetId }, 'a picture for the socket could not be read');
+    const { user } = prompt.caller;
+    log.warn({ user, assetId }, 'a picture for the socket could not be read');
     return undefined;
   }
 

@@ -13,6 +13,7 @@ import { createUserData } from '../../src/v1/userdata-store.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-house.ts';
+import { createTrace } from '../../src/trace.ts';
 
 export const NOW = Date.UTC(2026, 0, 1);
 
@@ -76,7 +77,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     open: [signedViews(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
-    trace: (_calls, act) => act(),
+    trace: createTrace(),
   });
   const handle = app.callback();
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
