@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { type Config, isLoopback, packageVersion } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
-
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
+import type { LaterModels } from './models/later.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
@@ -86,7 +86,7 @@ export async function startServer(
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
   house.definitions.start();
-  const warming = setTimeout(() => void warmUp(live), WARM_UP_AFTER_MS).unref();
+  const warming = setTimeout(() => void warmUp(live, log), WARM_UP_AFTER_MS).unref();
   return {
     url: urlOf(config, port),
     port,
@@ -283,10 +283,14 @@ function surface(
   };
 }
 
-/** Loads what the first callers need not wait for; if any of it is missing the process ends. */
-async function warmUp({ models }: Pick<Awaited<ReturnType<typeof createLive>>, 'models'>) {
-  await import('sharp');
-  await models?.open();
+/** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
+async function warmUp({ models }: { models: LaterModels | undefined }, log: Logger): Promise<void> {
+  try {
+    await import('sharp');
+    await models?.open();
+  } catch (error) {
+    log.error({ err: error }, 'picture codecs or models could not be loaded');
+  }
 }
 
 /** What people may know of it: where it is, not what its address may carry. */

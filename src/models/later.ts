@@ -9,7 +9,14 @@ export type LaterModels = ModelRouter & { open(): Promise<void> };
 /** Stands in for a router whose modules are a fifth of all: nobody waits for them at the start. */
 export function createLaterModels(load: () => Promise<ModelRouter>): LaterModels {
   let opened: Promise<ModelRouter> | undefined;
-  const router = (): Promise<ModelRouter> => (opened ??= load());
+  const forget = (): void => (opened = undefined);
+  const router = (): Promise<ModelRouter> => {
+    if (opened) return opened;
+    opened = load();
+    // Without file descriptors, for instance, nothing loads: the next call tries again.
+    opened.catch(forget);
+    return opened;
+  };
   return {
     async middleware(ctx, next) {
       if (!MODEL_PATHS.test(ctx.path)) return await next();
@@ -20,7 +27,7 @@ export function createLaterModels(load: () => Promise<ModelRouter>): LaterModels
       await router();
     },
     async close() {
-      const known = await opened;
+      const known = await opened?.catch(() => undefined);
       await known?.close();
     },
   };
