@@ -1,4 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
+import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
@@ -46,9 +47,14 @@ export async function* endedFeed(data: StatusEvent['data']): AsyncGenerator<JobE
   yield { event: 'status', data };
 }
 
+/** Ends events nobody has begun to read: a generator lets go of nothing before it is started. */
+export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
+  for await (const event of events) void event;
+}
+
 type Mailbox = AsyncIterableIterator<JobEvent> & { push(event: JobEvent): void; end(): void };
 
-/** Holds what a slow listener has not read: the latest preview only, everything else in full. */
+/** Holds what a slow listener has not read: the latest previews, everything else in full. */
 function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
   const waiting: JobEvent[] = [];
   let wake: (() => void) | undefined;
@@ -66,7 +72,7 @@ function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
   signal.addEventListener('abort', abort);
   return {
     push(event) {
-      if (event.event === 'preview') dropPreview(waiting);
+      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
       wake?.();
     },
@@ -84,11 +90,6 @@ function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
       return this;
     },
   };
-}
-
-function dropPreview(waiting: JobEvent[]): void {
-  const index = waiting.findIndex((event) => event.event === 'preview');
-  if (index >= 0) waiting.splice(index, 1);
 }
 
 /** A picture shown on connect comes after its step, not before the next one. */

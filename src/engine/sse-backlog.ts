@@ -1,4 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
+import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
 
 /** More unread events than any reader catches up with. */
 const MAX_WAITING = 10_000;
@@ -11,14 +12,14 @@ export type Backlog = AsyncIterable<JobEvent> & {
   end(): void;
 };
 
-/** Keeps every event in order, but of the previews only the newest. */
+/** Keeps every event in order, but of the previews only the latest. */
 export function createBacklog(): Backlog {
   const waiting: JobEvent[] = [];
   let ended = false;
   let wake: () => void = () => {};
   return {
     push(event) {
-      if (event.event === 'preview') dropPreview(waiting);
+      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
       wake();
       return waiting.length <= MAX_WAITING;
@@ -36,9 +37,4 @@ export function createBacklog(): Backlog {
       }
     },
   };
-}
-
-function dropPreview(waiting: JobEvent[]): void {
-  const index = waiting.findIndex((event) => event.event === 'preview');
-  if (index >= 0) waiting.splice(index, 1);
 }

@@ -1,6 +1,7 @@
 import { createFeed, type Feed } from '../engine/events.ts';
 import type { LiveJob } from '../engine/live.ts';
 import type { JobEvent } from '../wire/jobs.ts';
+import { makeRoomForPreview } from '../wire/previews.ts';
 import { encodeEvent, encodePreview } from './codec.ts';
 import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts';
 
@@ -26,7 +27,7 @@ export type PublisherDeps = {
   onError(error: unknown): void;
 };
 
-/** Tells in order and gathers meanwhile: while Redis is away all events wait, and one preview. */
+/** Tells in order and gathers meanwhile: while Redis is away all events wait, and the latest previews. */
 export function createPublisher(deps: PublisherDeps): Publisher {
   const feed = createFeed({ status: 'running' });
   const waiting: Item[] = [];
@@ -53,7 +54,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     feed.emit(event);
     if (isOver) return;
     if (event.event === 'preview') {
-      dropPreview(waiting);
+      makeRoomForPreview(waiting, ({ kind }) => kind === 'p');
       const isKept = deps.clock() - keptAtMs >= KEEP_EVERY_MS;
       if (isKept) keptAtMs = deps.clock();
       waiting.push({ kind: 'p', bytes: encodePreview(event), isKept });
@@ -75,9 +76,4 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       while (sending) await sending;
     },
   };
-}
-
-function dropPreview(waiting: Item[]): void {
-  const index = waiting.findIndex(({ kind }) => kind === 'p');
-  if (index >= 0) waiting.splice(index, 1);
 }

@@ -1,4 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
+import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../wire/v2.ts';
 
 /** The listeners of one job: all hear the same, who comes late first hears how things stand. */
@@ -104,7 +105,7 @@ export function createAudience(options: { readonly onEmpty: () => void }): Audie
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 
-/** What one listener has not taken yet: everything in order, but of the previews the newest only. */
+/** What one listener has not taken yet: everything in order, but of the previews the latest only. */
 function createLine(first: readonly JobEvent[]) {
   let waiting: JobEvent[] = [...first];
   let isOver = false;
@@ -117,9 +118,7 @@ function createLine(first: readonly JobEvent[]) {
     end,
     /** False when the listener is hopelessly behind; its line ends with what it holds. */
     push(event: JobEvent): boolean {
-      if (event.event === 'preview') {
-        waiting = waiting.filter((older) => older.event !== 'preview');
-      }
+      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
       if (waiting.length > MAX_WAITING) end();
       wake();

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createFeed } from '../../src/engine/events.ts';
 import type { JobEvent } from '../../src/wire/jobs.ts';
+import { MAX_WAITING_PREVIEWS } from '../../src/wire/previews.ts';
 import { words } from '../support/jobs.ts';
 
 const NEVER = new AbortController().signal;
@@ -26,18 +27,20 @@ async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[
   return events;
 }
 
-test('a slow listener loses all previews but the latest, and nothing else', async () => {
+test('a slow listener loses all previews but the latest few, and nothing else', async () => {
   const feed = createFeed({ status: 'running' });
   const stream = feed.listen(NEVER);
-  for (const event of [preview(1), text('a'), preview(2), text('b'), preview(3), text('c')])
-    feed.emit(event);
+  const bytes = Array.from({ length: MAX_WAITING_PREVIEWS + 2 }, (_, at) => at + 1);
+  for (const byte of bytes) {
+    feed.emit(preview(byte));
+    feed.emit(text(`t${byte}`));
+  }
   feed.end();
   expect(words(await read(stream))).toEqual([
     'status running',
-    'x_text a',
-    'x_text b',
-    'preview 3',
-    'x_text c',
+    'x_text t1',
+    'x_text t2',
+    ...bytes.slice(2).flatMap((byte) => [`preview ${byte}`, `x_text t${byte}`]),
   ]);
 });
 

@@ -182,7 +182,7 @@ describe('a job its reader has just submitted', () => {
 describe('a slow reader', () => {
   const COUNT = 400;
 
-  test('misses previews but the newest, and nothing else', async () => {
+  test('misses previews but the latest, and nothing else', async () => {
     const reader = await house.listen(EVENTS);
     const picture = Buffer.alloc(256 * 1024, 7);
     for (let step = 1; step <= COUNT; step++) {
