@@ -1,4 +1,5 @@
 import type { Caller, JobApi, JobEvent } from '../wire/jobs.ts';
+import { drainEvents } from './events.ts';
 
 /** How long the events of a new job wait for whoever submitted it to come and listen. */
 const KEPT_MS = 2000;
@@ -29,14 +30,14 @@ export function createFirstStreams(jobs: Pick<JobApi, 'events'>): FirstStreams {
       const name = nameOf(caller, jobId);
       if (kept.has(name)) return;
       const controller = new AbortController();
-      const timer = setTimeout(() => remove(name)?.controller.abort(), KEPT_MS);
-      timer.unref();
+      const timer = setTimeout(() => letGo(remove(name)), KEPT_MS).unref();
       const stream: Kept = { controller, timer };
       kept.set(name, stream);
       try {
         const events = await jobs.events(caller, jobId, controller.signal);
         if (events.ok) stream.events = events.value;
         else remove(name);
+        if (controller.signal.aborted) letGo(stream);
       } catch {
         // Who asks for the events himself is told why there are none.
         remove(name);
@@ -58,6 +59,12 @@ type Kept = {
   readonly timer: NodeJS.Timeout;
   events?: AsyncIterable<JobEvent>;
 };
+
+function letGo(stream: Kept | undefined): void {
+  stream?.controller.abort();
+  // What it fails with was for nobody.
+  if (stream?.events) drainEvents(stream.events).catch(() => {});
+}
 
 function nameOf({ user }: Caller, jobId: string): string {
   return `${user} ${jobId}`;

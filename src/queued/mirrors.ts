@@ -1,4 +1,4 @@
-import { createFeed, endedFeed, type Feed } from '../engine/events.ts';
+import { createFeed, drainEvents, endedFeed, type Feed } from '../engine/events.ts';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller, JobEvent } from '../wire/jobs.ts';
@@ -113,7 +113,6 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
       const expiry = setTimeout(() => {
         prepared.delete(id);
         stop.abort();
-        // Nobody reads the generator: it has to be started to be ended.
         void drainEvents(events);
       }, UNHEARD_MS).unref();
       prepared.set(id, {
@@ -233,8 +232,4 @@ function once(task: () => Promise<void>): () => Promise<void> {
     again = true;
     return (running ??= run().finally(() => (running = undefined)));
   };
-}
-
-async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
-  for await (const event of events) void event;
 }

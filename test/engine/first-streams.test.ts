@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { createFirstStreams } from '../../src/engine/first-streams.ts';
+import { type JobEvent, ok } from '../../src/wire/jobs.ts';
+
+const ANNA = { user: 'anna' };
+
+/** Events that let go of their source when they are read to their end, and not before. */
+function lazily() {
+  let opened = 0;
+  let ended = 0;
+  return {
+    held: () => opened - ended,
+    events: async (_caller: object, _jobId: string, signal: AbortSignal) => {
+      opened++;
+      async function* read(): AsyncGenerator<JobEvent> {
+        try {
+          yield { event: 'status', data: { status: 'running' } };
+          while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 10));
+        } finally {
+          ended++;
+        }
+      }
+      return ok(read());
+    },
+  };
+}
+
+test('events nobody came for are let go of', async () => {
+  const jobs = lazily();
+  await createFirstStreams(jobs).keep(ANNA, 'a');
+  expect(jobs.held()).toBe(1);
+  await expect.poll(jobs.held, { timeout: 10_000 }).toBe(0);
+});
+
+test('events somebody came for are his', async () => {
+  const jobs = lazily();
+  const streams = createFirstStreams(jobs);
+  await streams.keep(ANNA, 'a');
+  const leaving = new AbortController();
+  const events = streams.take(ANNA, 'a', leaving.signal);
+  expect(streams.take(ANNA, 'a', leaving.signal)).toBeUndefined();
+  const heard: string[] = [];
+  for await (const { event } of events ?? []) {
+    heard.push(event);
+    leaving.abort();
+  }
+  expect(heard).toEqual(['status']);
+  expect(jobs.held()).toBe(0);
+});
