@@ -1,7 +1,5 @@
+import { MODEL_PATHS } from '../wire/router.ts';
 import type { ModelRouter } from './router.ts';
-
-/** The contract says `/v1`; the clients of today say `/v2`. */
-export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
 
 /** A router that opens with the first call of one of its paths, or when it is told to. */
 export type LaterModels = ModelRouter & { open(): Promise<void> };

@@ -1,10 +1,9 @@
+import { MODEL_PATHS } from '../wire/router.ts';
+
 const V2 = '/api/v2';
 
 /** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
 const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
-
-/** The contract says `/v1`; the clients of today say `/v2`. */
-const MODELS = /^\/v[12]\/models(?=\/|$)/;
 
 /** What a call asks for, byte for byte: `query` with its question mark, or empty. */
 export type Asked = { readonly path: string; readonly query: string };
@@ -39,7 +38,7 @@ export function v2TargetOf(mount: string): TargetOf {
 /** The model router, what it queues, and the partner routes beside it. */
 export function routerTargetOf(mount: string, prefix: string): TargetOf {
   return (path) => {
-    if (MODELS.test(path)) return mount + path.replace(MODELS, () => prefix);
+    if (MODEL_PATHS.test(path)) return mount + path.replace(MODEL_PATHS, () => prefix);
     return isAt('/proxy', path) && path !== '/proxy' ? mount + path : undefined;
   };
 }

@@ -25,6 +25,9 @@ export const BUCKET_STATUS = {
 /** Why a call was not answered with a result. */
 export type Bucket = keyof typeof BUCKET_STATUS;
 
+/** Where models are, and all below it: the contract says `/v1`, the clients of today say `/v2`. */
+export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
+
 /** Header names that must be said twice: by the contract's name and by the one real clients read. */
 export const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
 /** On every error; on a 422 the only place that names the bucket. */

@@ -11,6 +11,7 @@ import {
   test,
   vi,
 } from 'vitest';
+import type { Holdover } from '../support/holdover.ts';
 import { type WireJob, fault, output } from '../support/hostile-v2.ts';
 import { startInFront } from '../support/in-front.ts';
 import { finish, nameOf, preview, progressAt, staysRunning } from '../support/plays.ts';
@@ -144,33 +145,28 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(third.outline(promptId)).toEqual([]);
   });
 
-  test('the one that follows a job is killed: another goes on, and its client notices nothing', async () => {
-    const who = guest();
-    const { recorder, promptId } = await begun(who, 0, 1);
-    await replicas.house(0).kill9();
-    await followedAgain(promptId);
-    for (let at = 2; at <= STEPS; at++) step(promptId, at);
-    await end(promptId);
-    await recorder.untilDone(promptId);
-    expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
-    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
-    expectEndOnce(recorder, promptId);
-    expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
-  });
-
-  test('one that is told to stop hands its jobs over, and nothing of them is lost', async () => {
-    const who = guest();
-    const { recorder, promptId } = await begun(who, 0, 1);
-    expect(await replicas.house(0).terminate()).toBe(0);
-    await followedAgain(promptId);
-    for (let at = 2; at <= STEPS; at++) step(promptId, at);
-    await end(promptId);
-    await recorder.untilDone(promptId);
-    expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
-    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
-    expectEndOnce(recorder, promptId);
-    expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
-  });
+  test.each([
+    ['killed', (house: Holdover): Promise<unknown> => house.kill9()],
+    [
+      'told to stop',
+      async (house: Holdover): Promise<unknown> => expect(await house.terminate()).toBe(0),
+    ],
+  ])(
+    'the one that follows a job is %s: another goes on, and its client notices nothing',
+    async (_, leave) => {
+      const who = guest();
+      const { recorder, promptId } = await begun(who, 0, 1);
+      await leave(replicas.house(0));
+      await followedAgain(promptId);
+      for (let at = 2; at <= STEPS; at++) step(promptId, at);
+      await end(promptId);
+      await recorder.untilDone(promptId);
+      expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
+      expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+      expectEndOnce(recorder, promptId);
+      expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
+    },
+  );
 
   test('a client of the one that was killed comes back through the balancer for the rest', async () => {
     const who = guest();

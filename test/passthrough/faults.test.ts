@@ -7,22 +7,14 @@ import { RELAY_LIMITS } from '../../src/passthrough/relay.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText, say } from '../support/raw-socket.ts';
 import { expectUnharmed } from '../support/unharmed.ts';
-import { type Handler, type Origin, bytes, echo, startOrigin } from './origin.ts';
+import { type Handler, type Origin, bytes, openBehindOrigin } from './origin.ts';
 
 let origin: Origin;
 let house: Holdover;
+let close: () => Promise<void>;
 
-beforeAll(async () => {
-  origin = await startOrigin();
-  const limits = JSON.stringify({ silenceMs: 1000 });
-  const args = ['--upstream', origin.url, '--upstream-limits', limits];
-  house = await startHoldover({ upstream: 'embedded', args });
-  origin.on('/echo', echo);
-});
-afterAll(async () => {
-  await house.dispose();
-  await origin.close();
-});
+beforeAll(async () => void ({ origin, house, close } = await openBehindOrigin()));
+afterAll(() => close());
 afterEach(() => expectUnharmed(house));
 
 const errorOf = (body: string): { code: string } => JSON.parse(body).error;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
@@ -78,4 +79,25 @@ export type Echoed = { method: string; url: string; rawHeaders: string[]; body: 
 /** The names of headers, in lower case. */
 export function namesOf(rawHeaders: readonly string[]): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
+}
+
+/** A service behind which silence is over after a second, with a Holdover in front. */
+export async function openBehindOrigin(): Promise<{
+  readonly origin: Origin;
+  readonly house: Holdover;
+  readonly close: () => Promise<void>;
+}> {
+  const origin = await startOrigin();
+  const limits = JSON.stringify({ silenceMs: 1000 });
+  const args = ['--upstream', origin.url, '--upstream-limits', limits];
+  const house = await startHoldover({ upstream: 'embedded', args });
+  origin.on('/echo', echo);
+  return {
+    origin,
+    house,
+    async close() {
+      await house.dispose();
+      await origin.close();
+    },
+  };
 }

@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type RemoteJobs, createRemoteJobs } from '../../src/v2/client.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import type { Caller, JobApi } from '../../src/wire/jobs.ts';
+import { TINY_WORKFLOWS as workflows } from '../engine/open.ts';
 import { jobsSuite } from '../jobs.suite.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { collect, graph, runJob, value } from '../support/jobs.ts';
+import { collect, runJob, value } from '../support/jobs.ts';
 import { growing } from '../support/workflows.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/scripts/tiny-v2.mjs', import.meta.url));
@@ -27,21 +28,6 @@ function withKeys(jobs: RemoteJobs, suffix: string): JobApi {
   ]);
   return Object.fromEntries(methods) as JobApi;
 }
-
-const workflows = {
-  saving: (seed: number) =>
-    graph({ 1: ['Number', { value: seed }], 2: ['Save', { value: ['1', 0], prefix: 'suite' }] }),
-  endless: (seed: number) => graph({ 1: ['Spin', { seed }], 2: ['Sink', { value: ['1', 0] }] }),
-  failing: () =>
-    graph({
-      1: ['Number', { value: 1 }],
-      2: ['Fail', { image: ['1', 0], message: 'on purpose' }],
-      3: ['Sink', { value: ['2', 0] }],
-    }),
-  reading: (file: Parameters<typeof graph>[0][string][1][string]) =>
-    graph({ 1: ['Load', { file }], 2: ['Save', { value: ['1', 0], prefix: 'read' }] }),
-  invalid: () => graph({ 1: ['Number', { value: 1 }] }),
-};
 
 describe('over HTTP', () => {
   let child: ChildProcess;
