@@ -2,9 +2,9 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json ./
+COPY tsconfig.json bundle.js ./
 COPY src src
-RUN npx tsc && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
+RUN npm run build && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
 
 FROM node:24-slim
 ENV NODE_ENV=production HOLDOVER_LISTEN=0.0.0.0 HOLDOVER_DATA_DIR=/data

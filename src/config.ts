@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Command, CommanderError } from 'commander';
 import {
@@ -27,6 +26,7 @@ import {
   objectInfoSource,
   upstreamOf,
 } from './config/upstream.ts';
+import { packageVersion } from './config/version.ts';
 
 /** Everything a start is told, parsed once and frozen. */
 export type Config = {
@@ -114,12 +114,6 @@ export function parseConfig(
       return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
     throw error;
   }
-}
-
-/** Version of this package, as `--version`, logs and `/system_stats` show it. */
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 /** Whether an address can only be reached from this machine. */

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
-import { type Config, isLoopback, packageVersion } from './config.ts';
+import { packageVersion } from './config/version.ts';
+import { type Config, isLoopback } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';

@@ -25,10 +25,10 @@ type Current = {
   end(end: SlotEnd): void;
 };
 
-/** The thread runs compiled code: Node 20 cannot load TypeScript. */
+/** The thread runs compiled code: Node 20 cannot load TypeScript. Bundled, this is in `chunks`. */
 function workerUrl(): URL {
   const isSource = import.meta.url.endsWith('.ts');
-  return new URL(isSource ? '../../dist/engine/worker.js' : './worker.js', import.meta.url);
+  return new URL(isSource ? '../../dist/engine/worker.js' : '../engine/worker.js', import.meta.url);
 }
 
 /** Prepares a slot; no thread exists before `warm` or `run`. */

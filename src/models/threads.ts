@@ -43,7 +43,7 @@ function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
   const isSource = import.meta.url.endsWith('.ts');
   // The threads run compiled code: Node 20 cannot load TypeScript.
   const filename = new URL(
-    isSource ? '../../dist/models/worker.js' : './worker.js',
+    isSource ? '../../dist/models/worker.js' : '../models/worker.js',
     import.meta.url,
   );
   const pool = new Tinypool({

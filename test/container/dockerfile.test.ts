@@ -26,6 +26,7 @@ const manifest = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'))
 
 test.each([
   ['src/main.ts', true],
+  ['bundle.js', true],
   ['page/index.html', true],
   ['deploy/health.mjs', true],
   ['package-lock.json', true],
