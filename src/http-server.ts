@@ -41,26 +41,41 @@ export function createHttpServer(
     ? createTlsServer({ ...limits, ...tls, handshakeTimeout: patience.headersMs }, handler)
     : createServer(limits, handler);
   server.maxHeadersCount = 100;
-  server.on('request', (request, response) => watchBody(request, response, patience.bodyIdleMs));
+  server.on('request', createBodyWatch(server, patience.bodyIdleMs));
   return server;
 }
 
-/** Ends a request whose body has stopped coming, as Node does for headers. */
-function watchBody(request: IncomingMessage, response: ServerResponse, idleMs: number): void {
-  const { socket, headers } = request;
-  if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0))
-    return;
-  let bytes = socket.bytesRead;
+/**
+ * Ends requests whose body has stopped coming, as Node does for headers. One timer looks after all
+ * of them: a body that stops is noticed after once to twice the time.
+ */
+function createBodyWatch(server: Server, idleMs: number): RequestListener {
+  const coming = new Map<IncomingMessage, { readonly response: ServerResponse; bytes: number }>();
   const timer = setInterval(() => {
-    if (request.complete) return clearInterval(timer);
-    // While the buffer is full nothing is read: it is held up here, not by the peer.
-    const isFull = request.readableLength >= request.readableHighWaterMark;
-    if (socket.bytesRead === bytes && !isFull) giveUp(socket, response);
-    bytes = socket.bytesRead;
-  }, idleMs);
-  timer.unref();
-  request.once('close', () => clearInterval(timer));
+    for (const [request, body] of coming) {
+      const { socket } = request;
+      if (request.complete || request.destroyed) {
+        coming.delete(request);
+        continue;
+      }
+      // While the buffer is full nothing is read: it is held up here, not by the peer.
+      const isFull = request.readableLength >= request.readableHighWaterMark;
+      if (socket.bytesRead === body.bytes && !isFull) giveUp(socket, body.response);
+      body.bytes = socket.bytesRead;
+    }
+  }, idleMs).unref();
+  server.once('close', () => clearInterval(timer));
+  return (request, response) => {
+    const { headers } = request;
+    if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0))
+      return;
+    coming.set(request, { response, bytes: NOT_SEEN });
+    request.once('close', () => coming.delete(request));
+  };
 }
+
+/** Bytes a socket has never read. */
+const NOT_SEEN = -1;
 
 function giveUp(socket: Socket, response: ServerResponse): void {
   if (!response.headersSent) {

@@ -16,6 +16,8 @@ type Watched = {
 export type Metrics = {
   /** Counts requests by the route that answered them. */
   readonly count: Koa.Middleware;
+  /** Counts one that no middleware sees, once its answer is out or cut off. */
+  readonly note: (request: IncomingMessage, response: ServerResponse, visit: Visit) => void;
   /** `GET /metrics`, for whoever is let in; others go on and are refused as anywhere. */
   readonly serve: Koa.Middleware;
   readonly onUpgrade: (status: number) => void;
@@ -24,6 +26,9 @@ export type Metrics = {
   /** From now on these are read at each scrape. */
   readonly watch: (watched: Watched) => void;
 };
+
+/** A request under way: the pattern of its route, and when it came (of `performance`). */
+type Visit = { readonly route: string; readonly startedAt: number };
 
 type Deps = {
   readonly version: string;
@@ -45,6 +50,11 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
   });
   const { build, requests, durations, calls, callDurations, ended } = createCounts(registry);
   build.set({ version, upstream: config.upstream.kind }, 1);
+  const note: Metrics['note'] = ({ method = '' }, response, { route, startedAt }) => {
+    const known = METHODS.has(method) ? method : 'other';
+    requests.inc({ method: known, route, outcome: outcomeOf(response) });
+    durations.observe({ route }, (performance.now() - startedAt) / 1000);
+  };
   async function show(ctx: Koa.Context): Promise<void> {
     ctx.state.answeredBy = '/metrics';
     ctx.body = await registry.metrics();
@@ -53,15 +63,11 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
   }
 
   return {
+    note,
     count(ctx, next) {
       const startedAt = performance.now();
-      const { res, method } = ctx;
-      res.once('close', () => {
-        const route = routeOf(ctx);
-        const known = METHODS.has(method) ? method : 'other';
-        requests.inc({ method: known, route, outcome: outcomeOf(res) });
-        durations.observe({ route }, (performance.now() - startedAt) / 1000);
-      });
+      const { req, res } = ctx;
+      res.once('close', () => note(req, res, { route: routeOf(ctx), startedAt }));
       return next();
     },
     serve(ctx, next) {

@@ -1,7 +1,9 @@
 import type { RequestListener } from 'node:http';
+import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
+import { createFront } from './front.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
 import type { LaterModels } from './models/later.ts';
@@ -12,7 +14,7 @@ import { embeddedModels, embeddedV2, remoteApis } from './same-address.ts';
 import { openCounter, openPromptJournal, readyForSocket } from './replicas.ts';
 import { openStore } from './store.ts';
 import type { Tap } from './tap.ts';
-import type { Logger } from './telemetry.ts';
+import { type Logger, unredacted } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
 import { createApp } from './v1/app.ts';
@@ -62,26 +64,28 @@ export async function startServer(
   const live = await createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
   const app = createApp({
-    guard: house.guard,
-    authenticate: house.authenticate,
+    ...house,
     corsOrigin: config.corsOrigin,
-    log: house.log,
     count: house.metrics.count,
-    trace: house.trace,
-    leaving: house.leaving,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
     ...surface(house, live, counter),
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await live.submissions.resume();
   const { onUpgrade } = house.metrics;
-  const server = createHttpServer(app.callback() as RequestListener, { tls: config.tls });
+  const front = createFront({ ...house, ...live, serve: app.callback() as RequestListener });
+  const server = createHttpServer(front, { tls: config.tls });
   server.on('upgrade', (request) => house.tap?.onUpgrade(request));
   const ready = readyForSocket({ ...house, ...live });
   server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade, ready }));
   const port = await listen(server, config);
   log.info(
-    { port, version: house.version, dataDir: house.dir.root, upstream: shownUpstream(config) },
+    {
+      port,
+      version: house.version,
+      dataDir: house.dir.root,
+      upstream: shownUpstream(config.upstream),
+    },
     'listening',
   );
   // Only now: the threads it starts load as much as has been loaded so far.
@@ -164,6 +168,7 @@ async function openHouse(
   return {
     config,
     log,
+    answers: journal.watch(unredacted(operatorsLog)),
     journal,
     logFeed,
     frontEnd: config.frontEndRoot === undefined ? undefined : createFrontEnd(config.frontEndRoot),
@@ -241,7 +246,7 @@ function surface(
   };
   const page = homePage({
     version: house.version,
-    upstream: shownUpstream(config),
+    upstream: shownUpstream(config.upstream),
     path: house.frontEnd ? '/holdover' : '/',
   });
   return {
@@ -262,11 +267,7 @@ function surface(
     ],
     routes: [
       ...upToDate(live.submissions, [
-        ...promptRoutes({
-          ...deps,
-          acceptor,
-          counter,
-        }),
+        ...promptRoutes({ ...deps, acceptor, counter }),
         ...queueRoutes(deps),
         ...jobRoutes(deps),
       ]),
@@ -292,9 +293,4 @@ async function warmUp({ models }: { models: LaterModels | undefined }, log: Logg
   } catch (error) {
     log.error({ err: error }, 'picture codecs or models could not be loaded');
   }
-}
-
-/** What people may know of it: where it is, not what its address may carry. */
-function shownUpstream({ upstream }: Config): string {
-  return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
 }

@@ -43,6 +43,11 @@ function gatheredAt(fd: number) {
   };
 }
 
+/** The same log for lines whose every field is our own and known to be no secret: they cost a fifth. */
+export function unredacted(log: Logger): Logger {
+  return log.child({}, { redact: [] });
+}
+
 /** A log that goes nowhere, for tests and tools. */
 export function silentLogger(): Logger {
   return pino({ level: 'silent' });
@@ -53,7 +58,27 @@ export function requestId(given: string | undefined): string {
   return given !== undefined && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
+/** The line each request gets; `v2` are the calls that were made for it. */
+export function logAnswer(
+  log: Pick<Logger, 'info'>,
+  answer: {
+    readonly id: string;
+    readonly user: string | undefined;
+    readonly method: string;
+    readonly url: string;
+    readonly status: number;
+    /** Of `performance`. */
+    readonly startedAt: number;
+    readonly v2: readonly string[];
+  },
+): void {
+  const { id, user, method, status, v2 } = answer;
+  const ms = Math.round(performance.now() - answer.startedAt);
+  const url = withoutToken(answer.url);
+  log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
+}
+
 /** A request target fit for the log: without the token a WebSocket client carries in its query. */
 export function withoutToken(target: string): string {
-  return target.replace(/([?&]token=)[^&]*/gi, '$1[removed]');
+  return target.includes('?') ? target.replace(/([?&]token=)[^&]*/gi, '$1[removed]') : target;
 }

@@ -27,6 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'http-server': [],
   trace: ['wire'],
   metrics: ['trace'],
+  front: ['wire', 'metrics', 'passthrough', 'telemetry'],
   session: ['wire'],
   tap: ['wire', 'session', 'telemetry', 'trace'],
   'data-dir': [],

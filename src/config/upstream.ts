@@ -25,6 +25,11 @@ export type ObjectInfoSource =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'url'; readonly url: string };
 
+/** What people may know of it: where it is, not what its address may carry. */
+export function shownUpstream(upstream: Upstream): string {
+  return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
+}
+
 /** The key comes from a file or from the environment: arguments of a process are seen by all. */
 export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
   const { upstream } = flags;

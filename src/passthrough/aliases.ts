@@ -1,4 +1,4 @@
-import type { Headers } from './headers.ts';
+import { type RawHeaders, says } from './headers.ts';
 
 /** The contract says `X-Service-…`, the services and clients of today `X-Comfy-…`. */
 const TWINS = [
@@ -7,25 +7,20 @@ const TWINS = [
 ] as const;
 
 /** What the headers of an answer say under one of its two names only, under the other one. */
-export function aliases(headers: Headers): Headers {
-  const missing: Headers = Object.create(null);
-  for (const name in headers) {
-    const twin = twinOf(name);
-    if (twin !== undefined && !says(headers, twin)) missing[twin] = headers[name] ?? '';
+export function aliases(lines: RawHeaders): RawHeaders {
+  const missing: string[] = [];
+  for (let i = 0; i + 1 < lines.length; i += 2) {
+    const twin = twinOf(lines[i] ?? '');
+    if (twin !== undefined && !says(lines, twin)) missing.push(twin, lines[i + 1] ?? '');
   }
   return missing;
 }
 
 function twinOf(name: string): string | undefined {
+  if (name[1] !== '-') return undefined;
   const start = name.slice(0, 10).toLowerCase();
-  if (!start.startsWith('x-')) return undefined;
   for (const [prefix, other] of TWINS) {
     if (start.startsWith(prefix)) return other + name.slice(prefix.length);
   }
   return undefined;
-}
-
-function says(headers: Headers, name: string): boolean {
-  const lower = name.toLowerCase();
-  return Object.keys(headers).some((each) => each.toLowerCase() === lower);
 }

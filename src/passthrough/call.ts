@@ -1,18 +1,27 @@
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import type Koa from 'koa';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { beginAnswer, sendHead } from './head.ts';
-import type { Headers } from './headers.ts';
+import { type RawHeaders, byName } from './headers.ts';
 import { type Ear, pour } from './overhear.ts';
+
+/** A call and where its answer goes, with or without a framework around it. */
+export type Exchange = {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Set to false: a framework has nothing to add. */
+  respond?: boolean | undefined;
+};
 
 /** What goes upstream instead of what came. */
 export type Order = {
   /** Path and query, byte for byte. */
   readonly path: string;
-  readonly headers: Headers;
+  readonly headers: string[];
+  /** What an answer carries, unless it says so itself; `undefined`: it has been set already. */
+  readonly carries: RawHeaders | undefined;
   /** Headers an answer gets beside its own. */
-  readonly beside?: (headers: Headers) => Headers;
+  readonly beside: ((headers: RawHeaders) => RawHeaders) | undefined;
   /** Listens in, without a say. */
-  readonly ear?: Ear;
+  readonly ear: Ear | undefined;
 };
 
 /** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
@@ -34,7 +43,7 @@ export type Call = {
 };
 
 type Options = {
-  readonly ctx: Koa.Context;
+  readonly exchange: Exchange;
   readonly order: Order;
   readonly connectTimeoutMs: number;
   readonly resolve: (outcome: Outcome) => void;
@@ -43,15 +52,15 @@ type Options = {
 /** How long the rest of an upload is read after its answer: closing at once would take that away. */
 const LINGER_MS = 10_000;
 
-export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): Call {
-  const { req, res } = ctx;
+export function createCall({ exchange, order, connectTimeoutMs, resolve }: Options): Call {
+  const { req, res } = exchange;
   let request: ClientRequest | undefined;
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
 
   function end(outcome: Outcome): void {
     if (stage === 'over') return;
     stage = 'over';
-    if (outcome === 'answered') ctx.respond = false;
+    if (outcome === 'answered') exchange.respond = false;
     if (!req.complete || outcome !== 'answered' || !res.writableFinished) request?.destroy();
     req.unpipe();
     resolve(outcome);
@@ -76,7 +85,7 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
     shown: {
       method: 'POST',
       url: order.path,
-      headers: order.headers as IncomingMessage['headers'],
+      headers: byName(order.headers) as IncomingMessage['headers'],
       httpVersion: req.httpVersion,
       socket: req.socket,
       on: req.on.bind(req) as Shown['on'],
@@ -94,7 +103,7 @@ export function createCall({ ctx, order, connectTimeoutMs, resolve }: Options): 
     onAnswer(answer) {
       if (stage === 'over') return void answer.destroy();
       const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
-      if (!beginAnswer(ctx.res, order, { status, reason, raw })) return end('lost');
+      if (!beginAnswer(res, order, { status, reason, raw })) return end('lost');
       // Whoever waits for events wants to know at once that they will come.
       if (answer.headers['content-length'] === undefined) sendHead(res);
       stage = 'answering';

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type Headers, type RawHeaders, answerHeaders } from './headers.ts';
+import type { Order } from './call.ts';
+import { type RawHeaders, answerHeaders, byName } from './headers.ts';
 
 /** How an answer begins. */
 export type AnswerHead = {
@@ -9,29 +10,35 @@ export type AnswerHead = {
 };
 
 /** Files of users are among what comes back; none is a page that may act as ours. */
-const NOT_A_PAGE_OF_OURS = "default-src 'none'; sandbox";
+const NOT_A_PAGE_OF_OURS = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 
 /** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
 export function beginAnswer(
   res: ServerResponse,
-  { beside }: { readonly beside?: (headers: Headers) => Headers },
+  { beside, carries }: Pick<Order, 'beside' | 'carries'>,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;
-  const headers = answerHeaders(raw);
-  if (beside) Object.assign(headers, beside(headers));
-  const before = res.getHeaders();
+  const lines = answerHeaders(raw, NOT_A_PAGE_OF_OURS, carries ?? []);
+  if (beside) lines.push(...beside(lines));
+  const before = carries ? {} : res.getHeaders();
   try {
-    res.setHeader('Content-Security-Policy', NOT_A_PAGE_OF_OURS);
-    for (const name in headers) res.setHeader(name, headers[name] ?? '');
-    expose(res, Object.keys(headers));
-    res.writeHead(status, reason);
+    if (carries) res.writeHead(status, reason, lines);
+    else writeAmong(res, { status, reason, raw: lines });
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);
     for (const [name, value = ''] of Object.entries(before)) res.setHeader(name, value);
     return false;
   }
   return true;
+}
+
+/** Some headers have been set before. */
+function writeAmong(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
+  const headers = byName(raw);
+  for (const name in headers) res.setHeader(name, headers[name] ?? '');
+  expose(res, Object.keys(headers));
+  res.writeHead(status, reason);
 }
 
 /** Sends a head whose body is still to come; by itself Node would write its bytes anew, as UTF-8. */

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Names and values by turns, as they came. */
+/** Names and values by turns; a repeated header keeps its lines. */
 export type RawHeaders = readonly string[];
 
-/** What Node sends; a repeated header keeps its lines. */
+/** By name, as they were written first; what Node and its libraries take. */
 export type Headers = { [name: string]: string | string[] };
 
 /** Said by one side of a connection to the other, and by nobody beyond it. */
@@ -21,24 +21,62 @@ const NOT_FORWARDED =
 const NOT_RETURNED =
   /^(set-cookie2?|access-control-.*|alt-svc|clear-site-data|strict-transport-security)$/;
 
+const NAMES_REMEMBERED = 500;
+
+const isNotForwarded = remembered((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
+const isNotReturned = remembered((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
+
 /** The headers of a call as they go upstream: end to end, with the only key that may go along. */
 export function requestHeaders(
-  request: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
-  options: { readonly host: string; readonly key: string | undefined },
-): Headers {
-  const { host, key } = options;
-  const headers: Headers = Object.create(null);
-  headers['Host'] = host;
-  addEndToEnd(headers, request.rawHeaders, NOT_FORWARDED);
-  addFraming(headers, request.headers);
-  if (key !== undefined) headers['Authorization'] = `Bearer ${key}`;
-  return headers;
+  { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
+  { host, key }: { readonly host: string; readonly key: string | undefined },
+): string[] {
+  const lines = ['Host', host];
+  addEndToEnd(lines, rawHeaders, isNotForwarded);
+  // A body goes on as it is framed here; a call without one must not get one.
+  const length = headers['content-length'];
+  if (headers['transfer-encoding'] !== undefined) lines.push('Transfer-Encoding', 'chunked');
+  else if (length !== undefined) lines.push('Content-Length', length);
+  if (key !== undefined) lines.push('Authorization', `Bearer ${key}`);
+  return lines;
 }
 
-/** The headers of an answer as they go to the client. */
-export function answerHeaders(raw: RawHeaders): Headers {
+/** The headers of an answer as they go to the client, and of `carries` what they do not say. */
+export function answerHeaders(raw: RawHeaders, ...carries: readonly RawHeaders[]): string[] {
+  const lines: string[] = [];
+  addEndToEnd(lines, raw, isNotReturned);
+  for (const more of carries) {
+    for (let i = 0; i + 1 < more.length; i += 2) {
+      const [name = '', value = ''] = [more[i], more[i + 1]];
+      if (!says(lines, name)) lines.push(name, value);
+    }
+  }
+  return lines;
+}
+
+/** Whether a header is among these, however it is written. */
+export function says(lines: RawHeaders, name: string): boolean {
+  const lower = name.toLowerCase();
+  for (let i = 0; i < lines.length; i += 2) {
+    const each = lines[i];
+    if (each?.length === name.length && each.toLowerCase() === lower) return true;
+  }
+  return false;
+}
+
+/** The same headers by their names. */
+export function byName(lines: RawHeaders): Headers {
   const headers: Headers = Object.create(null);
-  addEndToEnd(headers, raw, NOT_RETURNED);
+  const written = new Map<string, string>();
+  for (let i = 0; i + 1 < lines.length; i += 2) {
+    const [name = '', value = ''] = [lines[i], lines[i + 1]];
+    const lower = name.toLowerCase();
+    const before = written.get(lower);
+    if (before === undefined) {
+      written.set(lower, name);
+      headers[name] = value;
+    } else headers[before] = [headers[before] ?? [], value].flat();
+  }
   return headers;
 }
 
@@ -48,26 +86,13 @@ export function isOddlyCoded({ headers }: Pick<IncomingMessage, 'headers'>): boo
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
 }
 
-/** A body goes on as it is framed here; a call without one must not get one. */
-function addFraming(headers: Headers, given: IncomingMessage['headers']): void {
-  const length = given['content-length'];
-  if (given['transfer-encoding'] !== undefined) headers['Transfer-Encoding'] = 'chunked';
-  else if (length !== undefined) headers['Content-Length'] = length;
-}
-
-function addEndToEnd(headers: Headers, raw: RawHeaders, refused: RegExp): void {
+/** Copies what is for the other end. */
+function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string) => boolean): void {
   const ofThisHop = namedByConnection(raw);
-  /** By their names in lower case, as they were written first. */
-  const written = new Map<string, string>();
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
-    const lower = name.toLowerCase();
-    if (ofThisHop?.has(lower) || HOP_BY_HOP.test(lower) || refused.test(lower)) continue;
-    const before = written.get(lower);
-    if (before === undefined) {
-      written.set(lower, name);
-      headers[name] = value;
-    } else headers[before] = [headers[before] ?? [], value].flat();
+    if (isRefused(name) || ofThisHop?.has(name.toLowerCase())) continue;
+    lines.push(name, value);
   }
 }
 
@@ -76,10 +101,25 @@ function namedByConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     if (raw[i]?.length !== 10 || raw[i]?.toLowerCase() !== 'connection') continue;
+    const value = raw[i + 1] ?? '';
+    // These are of this hop anyway.
+    if (value === 'keep-alive' || value === 'close') continue;
     names ??= new Set();
-    for (const name of (raw[i + 1] ?? '').toLowerCase().split(',')) names.add(name.trim());
+    for (const name of value.toLowerCase().split(',')) names.add(name.trim());
   }
   // A length is no matter of the connection, whatever it says.
   names?.delete('content-length');
   return names;
+}
+
+/** Names are the same in call after call; whoever makes up new ones does not fill memory. */
+function remembered(judge: (lowerName: string) => boolean): (name: string) => boolean {
+  const verdicts = new Map<string, boolean>();
+  return (name) => {
+    const known = verdicts.get(name);
+    if (known !== undefined) return known;
+    const verdict = judge(name.toLowerCase());
+    if (verdicts.size < NAMES_REMEMBERED) verdicts.set(name, verdict);
+    return verdict;
+  };
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import type Koa from 'koa';
 import type { Caller } from '../wire/jobs.ts';
+import type { Exchange } from './call.ts';
 import { type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
 
 /** A call on a job that went through and was taken: one that made it, or one that asks for its end. */
@@ -53,7 +53,7 @@ const UNPACK = {
 export function createEars(tell: (heard: Overheard) => void) {
   let copies = 0;
 
-  function ofSubmission(ctx: Koa.Context, caller: Caller): Ear {
+  function ofSubmission({ req, res }: Exchange, caller: Caller): Ear {
     let kept: Promise<Buffer | undefined> = Promise.resolve(undefined);
     return {
       onRequest(body) {
@@ -61,7 +61,7 @@ export function createEars(tell: (heard: Overheard) => void) {
         if (body || copies >= MOST_COPIES) return;
         copies++;
         const copy = createCopy(MOST_BYTES.body);
-        pour(ctx.req, copy);
+        pour(req, copy);
         kept = copy.bytes.finally(() => copies--);
       },
       onAnswer({ status, coding }) {
@@ -69,8 +69,8 @@ export function createEars(tell: (heard: Overheard) => void) {
         const copy = createCopy(MOST_BYTES.answer);
         void jsonOf(copy.bytes, coding).then(async (job) => {
           if (job === undefined) return;
-          const body = await jsonOf(kept, ctx.req.headers['content-encoding']);
-          tell({ kind: 'submitted', caller, job, body, response: ctx.res });
+          const body = await jsonOf(kept, req.headers['content-encoding']);
+          tell({ kind: 'submitted', caller, job, body, response: res });
         });
         return copy;
       },
@@ -78,10 +78,10 @@ export function createEars(tell: (heard: Overheard) => void) {
   }
 
   /** The ear for a call of this target (its path, and query), if anything is to be heard in it. */
-  return (ctx: Koa.Context, target: string, caller: Caller): Ear | undefined => {
-    if (ctx.method !== 'POST') return undefined;
+  return (exchange: Exchange, target: string, caller: Caller): Ear | undefined => {
+    if (exchange.req.method !== 'POST') return undefined;
     const path = target.split('?', 1)[0] ?? '';
-    if (JOBS.test(path)) return ofSubmission(ctx, caller);
+    if (JOBS.test(path)) return ofSubmission(exchange, caller);
     const jobId = decoded(CANCEL.exec(path)?.[1]);
     if (jobId === undefined) return undefined;
     return {

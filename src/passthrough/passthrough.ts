@@ -3,8 +3,8 @@ import type Koa from 'koa';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { aliases } from './aliases.ts';
-import type { Order } from './call.ts';
-import { isOddlyCoded, requestHeaders } from './headers.ts';
+import type { Exchange, Order } from './call.ts';
+import { type RawHeaders, isOddlyCoded, requestHeaders } from './headers.ts';
 import { type Failure, type Say, sayInRouter, sayInV2 } from './language.ts';
 import { type Overheard, createEars } from './overhear.ts';
 import { type RelayLimits, createRelay } from './relay.ts';
@@ -40,17 +40,36 @@ export type PassThrough = {
   readonly v2: Koa.Middleware;
   /** `/v1/models`, all below it, and `/proxy/*`; other paths go on to the next middleware. */
   readonly router: Koa.Middleware;
+  /** The way of a small call that nothing else needs to look at; `undefined`: it is not one. */
+  readonly express: (exchange: Exchange) => Express | undefined;
   /** Calls on their way are cut off. */
   close(): void;
 };
 
+/** A call that may go on at once. */
+export type Express = {
+  /** Which of the two APIs it is for. */
+  readonly api: 'v2' | 'router';
+  /**
+   * Sends it on; its answer carries what it does not say itself. Tells whose call was answered.
+   * Rejects, or resolves with `undefined`, when the middleware is to say what became of it: what was
+   * sent is not sent again.
+   */
+  send(carries: RawHeaders): Promise<Caller | undefined>;
+};
+
 /** What differs between the APIs that are passed through. */
 type Dialect = {
+  readonly api: Express['api'];
   readonly targetOf: TargetOf;
   readonly say: Say;
-  readonly isV2?: true;
   readonly beside?: NonNullable<Order['beside']>;
 };
+
+/** Where a call goes. */
+type Way = { readonly target: string; readonly dialect: Dialect };
+
+type Passed = { readonly caller?: Caller; readonly failure?: Failure };
 
 export function createPassThrough(deps: PassThroughDeps): PassThrough {
   const { authenticate, log } = deps;
@@ -59,60 +78,93 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
   const mount = mountOf(deps.baseUrl);
   const earFor = deps.overhear && createEars(deps.overhear);
 
-  async function pass(
-    ctx: Koa.Context,
-    target: string,
-    dialect: Dialect,
-  ): Promise<Failure | undefined> {
-    const refused = refusalOf(ctx);
-    if (refused) return refused;
-    const caller = await authenticate(ctx.req);
-    if (caller === undefined) return 'unauthorized';
-    ctx.state.caller = caller;
-    if (deps.key !== undefined && caller.credential !== undefined) return 'foreign_key';
+  /** Of calls that were sent ahead, to be said when they come by once more. */
+  const failures = new WeakMap<IncomingMessage, Failure>();
+
+  async function pass(exchange: Exchange, way: Way, carries?: RawHeaders): Promise<Passed> {
+    const { req } = exchange;
+    const refused = refusalOf(req);
+    if (refused) return { failure: refused };
+    const caller = await authenticate(req);
+    if (caller === undefined) return { failure: 'unauthorized' };
+    if (deps.key !== undefined && caller.credential !== undefined) {
+      return { caller, failure: 'foreign_key' };
+    }
     const key = deps.key ?? caller.credential;
-    const { beside } = dialect;
-    const ear = dialect.isV2 ? earFor?.(ctx, target, caller) : undefined;
-    const outcome = await relay.send(ctx, {
-      path: target,
-      headers: requestHeaders(ctx.req, { host, key }),
-      ...(beside && { beside }),
-      ...(ear && { ear }),
+    const { beside, api } = way.dialect;
+    const ear = api === 'v2' ? earFor?.(exchange, way.target, caller) : undefined;
+    const outcome = await relay.send(exchange, {
+      path: way.target,
+      headers: requestHeaders(req, { host, key }),
+      carries,
+      beside,
+      ear,
     });
-    return outcome === 'answered' ? undefined : outcome;
+    return outcome === 'answered' ? { caller } : { caller, failure: outcome };
+  }
+
+  function targetIn({ targetOf }: Dialect, { url = '' }: IncomingMessage): string | undefined {
+    const { path, query } = readTarget(url);
+    const target = targetOf(path);
+    return target === undefined ? undefined : target + withoutKey(query);
   }
 
   const serve =
     (dialect: Dialect): Koa.Middleware =>
     (ctx, next) => {
-      const { path, query } = readTarget(ctx.req.url ?? '');
-      const target = dialect.targetOf(path);
-      return target === undefined ? next() : answer(ctx, target + withoutKey(query), dialect);
+      const target = targetIn(dialect, ctx.req);
+      return target === undefined ? next() : answer(ctx, { target, dialect });
     };
 
-  async function answer(ctx: Koa.Context, target: string, dialect: Dialect): Promise<void> {
-    const failure = await pass(ctx, target, dialect);
+  async function answer(ctx: Koa.Context, way: Way): Promise<void> {
+    const known = failures.get(ctx.req);
+    const { caller, failure } = known ? { failure: known } : await pass(ctx, way);
+    if (caller) ctx.state.caller = caller;
     if (failure === undefined) return;
     if (failure === 'unreachable' || failure === 'lost') {
       const id = ctx.state.requestId as string;
       log.warn({ id, failure }, 'a call could not be passed through');
     }
-    dialect.say(ctx, failure);
+    way.dialect.say(ctx, failure);
   }
 
+  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), say: sayInV2 };
+  const router: Dialect = {
+    api: 'router',
+    targetOf: routerTargetOf(mount, deps.routerPrefix),
+    say: sayInRouter,
+    beside: aliases,
+  };
   return {
-    v2: serve({ targetOf: v2TargetOf(mount), say: sayInV2, isV2: true }),
-    router: serve({
-      targetOf: routerTargetOf(mount, deps.routerPrefix),
-      say: sayInRouter,
-      beside: aliases,
-    }),
+    v2: serve(v2),
+    router: serve(router),
+    express(exchange) {
+      const { req } = exchange;
+      for (const dialect of [v2, router]) {
+        const target = targetIn(dialect, req);
+        if (target !== undefined)
+          return relay.isSmall(req) ? ahead({ target, dialect }) : undefined;
+      }
+      return undefined;
+
+      function ahead(way: Way): Express {
+        return {
+          api: way.dialect.api,
+          async send(carries) {
+            const { caller, failure } = await pass(exchange, way, carries);
+            if (failure === undefined) return caller;
+            failures.set(req, failure);
+            return undefined;
+          },
+        };
+      }
+    },
     close: () => relay.close(),
   };
 }
 
 /** `TRACE` would show the key that goes along. */
-function refusalOf({ req }: Koa.Context): Failure | undefined {
+function refusalOf(req: IncomingMessage): Failure | undefined {
   if (climbs(readTarget(req.url ?? '').path)) return 'bad_path';
   if (req.method === 'TRACE') return 'bad_method';
   return isOddlyCoded(req) ? 'bad_coding' : undefined;

@@ -1,12 +1,11 @@
-import type Koa from 'koa';
 import type { Dispatcher } from 'undici';
-import type { Order, Outcome } from './call.ts';
+import type { Exchange, Order, Outcome } from './call.ts';
 import { beginAnswer, sendHead } from './head.ts';
 import type { RawHeaders } from './headers.ts';
 import type { Copy } from './overhear.ts';
 
 type Options = {
-  readonly ctx: Koa.Context;
+  readonly exchange: Exchange;
   readonly order: Order;
   readonly silenceMs: number;
   /** Whether a connection is being broken off at this very moment. */
@@ -16,8 +15,8 @@ type Options = {
 
 /** Brings an answer to the client as it comes. */
 export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
-  const { ctx, order, silenceMs, breaks, resolve } = options;
-  const { req, res } = ctx;
+  const { exchange, order, silenceMs, breaks, resolve } = options;
+  const { req, res } = exchange;
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
   let call: Dispatcher.DispatchController | undefined;
   let copy: Copy | undefined;
@@ -28,7 +27,7 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
   function end(outcome: Outcome): void {
     if (stage === 'over') return;
     stage = 'over';
-    if (outcome === 'answered') ctx.respond = false;
+    if (outcome === 'answered') exchange.respond = false;
     if (!res.writableFinished) call?.abort(new Error('the call is over'));
     resolve(outcome);
   }

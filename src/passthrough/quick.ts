@@ -1,16 +1,16 @@
+import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
-import type Koa from 'koa';
 import type { buildConnector } from 'undici';
-import type { Order, Outcome } from './call.ts';
+import type { Exchange, Order, Outcome } from './call.ts';
 import { createQuickCall } from './quick-call.ts';
 import { readSmallBody, smallLength } from './small-body.ts';
 
 /** The way of small calls to one upstream: each is sent when all of it is here. */
 export type QuickWay = {
   /** Whether a call may go this way. */
-  takes(ctx: Koa.Context): boolean;
+  takes(request: IncomingMessage): boolean;
   /** Sends a call on once. */
-  send(ctx: Koa.Context, order: Order): Promise<Outcome>;
+  send(exchange: Exchange, order: Order): Promise<Outcome>;
   close(): void;
 };
 
@@ -42,33 +42,33 @@ export function createQuickWay(origin: string, options: Options): QuickWay {
   });
   let underWay = 0;
 
-  async function send(ctx: Koa.Context, order: Order): Promise<Outcome> {
-    const length = smallLength(ctx.req) ?? 0;
-    const body = length > 0 ? await readSmallBody(ctx.req, length) : undefined;
+  async function send(exchange: Exchange, order: Order): Promise<Outcome> {
+    const { req } = exchange;
+    const length = smallLength(req) ?? 0;
+    const body = length > 0 ? await readSmallBody(req, length) : undefined;
     if (length > 0 && body === undefined) {
-      ctx.respond = false;
+      exchange.respond = false;
       return 'answered';
     }
     if (body) order.ear?.onRequest(body);
     return new Promise((resolve) => {
       const { path, headers } = order;
-      const handler = createQuickCall({ ctx, order, silenceMs, breaks, resolve });
-      pool.dispatch({ path, method: ctx.method, headers, body: body ?? null }, handler);
+      const handler = createQuickCall({ exchange, order, silenceMs, breaks, resolve });
+      pool.dispatch({ path, method: req.method ?? '', headers, body: body ?? null }, handler);
     });
   }
 
   return {
-    takes(ctx) {
-      if (underWay >= MOST_AT_ONCE) return false;
-      const length = smallLength(ctx.req);
-      if (length === undefined || ctx.get('Accept').includes('text/event-stream')) return false;
-      if (WITH_BODY.has(ctx.method)) return true;
-      return WITHOUT_BODY.has(ctx.method) && ctx.req.headers['content-length'] === undefined;
+    takes({ method = '', headers }) {
+      if (underWay >= MOST_AT_ONCE || smallLength({ headers }) === undefined) return false;
+      if (headers.accept?.includes('text/event-stream')) return false;
+      if (WITH_BODY.has(method)) return true;
+      return WITHOUT_BODY.has(method) && headers['content-length'] === undefined;
     },
-    async send(ctx, order) {
+    async send(exchange, order) {
       underWay++;
       try {
-        return await send(ctx, order);
+        return await send(exchange, order);
       } finally {
         underWay--;
       }

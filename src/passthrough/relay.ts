@@ -1,8 +1,7 @@
-import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import httpProxy from 'http-proxy';
-import type Koa from 'koa';
-import { type Call, type Order, type Outcome, createCall } from './call.ts';
+import { type Call, type Exchange, type Order, type Outcome, createCall } from './call.ts';
 import { createQuickWay } from './quick.ts';
 
 /** How long the upstream may take. */
@@ -15,7 +14,9 @@ export type RelayLimits = {
 /** The way to one upstream, for calls that go there and come back as they are. */
 export type Relay = {
   /** Sends a call on once; what the client has not been answered is for the caller to say. */
-  send(ctx: Koa.Context, order: Order): Promise<Outcome>;
+  send(exchange: Exchange, order: Order): Promise<Outcome>;
+  /** Whether a call is sent on when all of it is here. */
+  isSmall(request: IncomingMessage): boolean;
   close(): void;
 };
 
@@ -31,7 +32,8 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
   const flow = createFlow(origin, all);
   const quick = createQuickWay(origin, { ...all, idleMs: IDLE_MS });
   return {
-    send: (ctx, order) => (quick.takes(ctx) ? quick : flow).send(ctx, order),
+    isSmall: quick.takes,
+    send: (exchange, order) => (quick.takes(exchange.req) ? quick : flow).send(exchange, order),
     close() {
       quick.close();
       flow.close();
@@ -40,7 +42,10 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
 }
 
 /** `http-proxy` sends the request; the answer is written by the call itself. */
-function createFlow(origin: string, { connectTimeoutMs, silenceMs }: RelayLimits): Relay {
+function createFlow(
+  origin: string,
+  { connectTimeoutMs, silenceMs }: RelayLimits,
+): Pick<Relay, 'send' | 'close'> {
   const { protocol, hostname, port } = new URL(origin);
   const Agent = protocol === 'https:' ? HttpsAgent : HttpAgent;
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
@@ -57,13 +62,14 @@ function createFlow(origin: string, { connectTimeoutMs, silenceMs }: RelayLimits
   proxy.on('proxyReq', (request, shown) => calls.get(shown)?.onConnection(request));
   proxy.on('proxyRes', (answer, shown) => calls.get(shown)?.onAnswer(answer));
   return {
-    send: (ctx, order) =>
+    send: (exchange, order) =>
       new Promise((resolve) => {
-        const call = createCall({ ctx, order, connectTimeoutMs, resolve });
-        const options = { method: ctx.method, buffer: ctx.req };
+        const { req, res } = exchange;
+        const call = createCall({ exchange, order, connectTimeoutMs, resolve });
+        const options = { method: req.method, buffer: req };
         calls.set(call.shown, call);
         try {
-          proxy.web(call.shown as typeof ctx.req, ctx.res, options, (error) => call.fail(error));
+          proxy.web(call.shown as IncomingMessage, res, options, (error) => call.fail(error));
           // Not before the way is open: a listener makes the bytes flow.
           order.ear?.onRequest();
         } catch (error) {

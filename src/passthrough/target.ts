@@ -38,7 +38,7 @@ export function v2TargetOf(mount: string): TargetOf {
 /** The model router, what it queues, and the partner routes beside it. */
 export function routerTargetOf(mount: string, prefix: string): TargetOf {
   return (path) => {
-    if (MODEL_PATHS.test(path)) return mount + path.replace(MODEL_PATHS, () => prefix);
+    if (MODEL_PATHS.test(path)) return mount + prefix + path.slice('/v1/models'.length);
     return isAt('/proxy', path) && path !== '/proxy' ? mount + path : undefined;
   };
 }

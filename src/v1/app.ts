@@ -2,7 +2,7 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import type { V1RouteName } from '../translate/successors.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { type Logger, requestId, withoutToken } from '../telemetry.ts';
+import { type Logger, logAnswer, requestId } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Authenticate } from './identity.ts';
@@ -22,6 +22,8 @@ type Deps = {
   readonly open: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
+  /** For the line of each request. */
+  readonly answers: Logger;
   /** Sees every request before all others, and its answer after them. */
   readonly count?: Koa.Middleware | undefined;
   /** Lists the v2 calls made for a caller while a request of his is served. */
@@ -122,7 +124,7 @@ function paramsOf(ctx: object): { readonly [name: string]: string } {
   return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
 }
 
-function observe({ log }: Deps): Koa.Middleware {
+function observe({ answers }: Deps): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
@@ -132,11 +134,9 @@ function observe({ log }: Deps): Koa.Middleware {
     ctx.set('X-Request-Id', id);
     ctx.set('X-Content-Type-Options', 'nosniff');
     await next();
-    const ms = Math.round(performance.now() - startedAt);
-    const { method, status } = ctx;
+    const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    const url = withoutToken(ctx.url);
-    log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
+    logAnswer(answers, { id, user, method, url, status, startedAt, v2 });
   };
 }
 

@@ -53,6 +53,8 @@ export type Board = {
   unpost(prompt: LivePrompt): void;
   /** In the order they will run. */
   of(user: string): readonly LivePrompt[];
+  /** Whether a job of the same user's that runs before this one has not been heard to start. */
+  isEarly(prompt: LivePrompt): boolean;
   readonly count: (user: string) => number;
   /** How many of all users' are in which state. */
   census(): Readonly<Record<PromptState, number>>;
@@ -106,6 +108,12 @@ export function createBoard(): Board {
       users.get(prompt.caller.user)?.waiting.delete(prompt);
     },
     of,
+    isEarly({ caller, number }) {
+      for (const other of all(caller.user)) {
+        if (other.number < number && other.status === 'queued') return true;
+      }
+      return false;
+    },
     count: (user) => users.get(user)?.prompts.size ?? 0,
     census() {
       const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };

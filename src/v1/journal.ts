@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry.ts';
-import { type LogFields, describeLine } from './log-line.ts';
+import { type LogFields, describeLine, isOfInterest } from './log-line.ts';
 
 /** One line of the log as v1 shows it: when, and what with its line end. */
 export type LogEntry = { readonly t: string; readonly m: string };
@@ -24,22 +24,34 @@ type Log = (fields: unknown, message?: string) => void;
 
 export function createJournal(deps: {
   readonly now: () => number;
-  readonly onEntry: (user: string, entry: LogEntry) => void;
+  /** The entry is put into words when it is asked for. */
+  readonly onEntry: (user: string, entry: () => LogEntry) => void;
 }): Journal {
-  const rings = new LRUCache<string, LogEntry[]>({ max: USERS_KEPT });
+  const rings = new LRUCache<string, (() => LogEntry)[]>({ max: USERS_KEPT });
 
   function note(level: string, given: unknown, message: string | undefined): void {
     const fields = typeof given === 'object' && given !== null ? (given as LogFields) : {};
     const { user } = fields;
     if (typeof user !== 'string') return;
-    const text = describeLine(level, fields, message ?? String(given));
-    if (text === undefined) return;
-    const entry = { t: new Date(deps.now()).toISOString(), m: `${text}\n` };
+    const said = message ?? String(given);
+    if (!isOfInterest(fields, said)) return;
+    const entry = inWords(level, fields, said);
     const ring = rings.get(user) ?? [];
     ring.push(entry);
     if (ring.length > ENTRIES_KEPT) ring.shift();
     rings.set(user, ring);
     deps.onEntry(user, entry);
+  }
+
+  /** What a client is never shown is not kept; most lines nobody ever reads. */
+  function inWords(level: string, fields: LogFields, said: string): () => LogEntry {
+    const atMs = deps.now();
+    const { method, url, path, status, ms, promptId } = fields;
+    const shown = { method, url, path, status, ms, promptId };
+    return () => ({
+      t: new Date(atMs).toISOString(),
+      m: `${describeLine(level, shown, said)}\n`,
+    });
   }
 
   return {
@@ -58,6 +70,6 @@ export function createJournal(deps: {
           }) satisfies Log;
         },
       }),
-    entries: (user) => rings.get(user) ?? [],
+    entries: (user) => (rings.get(user) ?? []).map((entry) => entry()),
   };
 }

@@ -32,11 +32,13 @@ export type Listener = {
 
 export type ListenerDeps = Pick<
   FollowerDeps,
-  'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
+  'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
 > & { readonly endings: Endings };
 
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
+/** What runs in another order than v1's is told so much later. */
+const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
 const REWRITE_MS = 1000;
 
@@ -45,7 +47,7 @@ export function createListener(
   prompt: LivePrompt,
   { state }: Pick<Teller, 'state'>,
 ): Listener {
-  const { jobs, ledger, journal, endings, log, now } = deps;
+  const { board, jobs, ledger, journal, endings, log, now } = deps;
   const { user } = prompt.caller;
   let missing = 0;
 
@@ -54,10 +56,16 @@ export function createListener(
     else {
       // Whatever else it says: it has not ended after all.
       endings.done(user, prompt.key);
-      if (isStart(input) && prompt.status === 'queued') await endings.over(user);
+      if (isStart(input) && prompt.status === 'queued') await itsTurn();
     }
     await journal.append(prompt.key, { kind: 'input', input });
     if (state().phase === 'ended') await conclude();
+  }
+
+  /** Streams that speak in the same moment may be read in any order. */
+  async function itsTurn(): Promise<void> {
+    if (board.isEarly(prompt)) await delay(SAME_MOMENT_MS);
+    await endings.over(user);
   }
 
   async function conclude(): Promise<void> {

@@ -6,7 +6,7 @@ import type { LogEntry } from './journal.ts';
 export type LogFeed = {
   subscribe(user: string, clientId: string): void;
   unsubscribe(user: string, clientId: string): void;
-  readonly push: (user: string, entry: LogEntry) => void;
+  readonly push: (user: string, entry: () => LogEntry) => void;
   close(): void;
 };
 
@@ -54,7 +54,7 @@ export function createLogFeed(deps: {
     push(user, entry) {
       if (subscriptions.size === 0) return;
       const entries = waiting.get(user) ?? [];
-      entries.push(entry);
+      entries.push(entry());
       if (entries.length > MOST_A_FRAME) entries.shift();
       waiting.set(user, entries);
       timer ??= setTimeout(flush, GATHER_MS).unref();

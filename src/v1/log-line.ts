@@ -12,14 +12,19 @@ export type LogFields = {
 const MAX_CHARS = 1000;
 
 /**
- * A line of the log in words a client may see, `undefined` for what is none of its business.
- * Pollers come many times a second: what only reads, and succeeds, would push out everything else.
+ * Whether a line is of interest to a client. Pollers come many times a second: what only reads, and
+ * succeeds, would push out everything else.
  */
-export function describeLine(
-  level: string,
-  fields: LogFields,
-  message: string,
-): string | undefined {
+export function isOfInterest({ method, url, status }: LogFields, message: string): boolean {
+  if (message !== 'request answered') return true;
+  const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+  // What is missing is told once, as unknown.
+  if (isRead && (Number(status) < 400 || status === 404)) return false;
+  return !String(url).startsWith('/internal/logs');
+}
+
+/** A line of the log in words a client may see. */
+export function describeLine(level: string, fields: LogFields, message: string): string {
   if (message === 'request answered') return describeCall(fields);
   if (message === 'prompt executed') {
     return `Prompt executed in ${(Number(fields.ms) / 1000).toFixed(2)} seconds`;
@@ -30,12 +35,8 @@ export function describeLine(
   return clean(`${level === 'info' ? '' : `${level.toUpperCase()}: `}${message}${about}`);
 }
 
-function describeCall({ method, url, status, ms }: LogFields): string | undefined {
+function describeCall({ method, url, status, ms }: LogFields): string {
   const path = String(url).split('?', 1)[0] ?? '';
-  const isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-  // What is missing is told once, as unknown.
-  if (isRead && (Number(status) < 400 || status === 404)) return undefined;
-  if (path.startsWith('/internal/logs')) return undefined;
   // Watchers of the v1 server's log wait for these words.
   if (/^(\/api)?\/prompt$/.test(path) && status === 200) return 'got prompt';
   return clean(`${String(method)} ${path} -> ${String(status)} (${String(ms)} ms)`);

@@ -77,6 +77,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     open: [signedViews(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
+    answers: silentLogger(),
     trace: createTrace(),
   });
   const handle = app.callback();

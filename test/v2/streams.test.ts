@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/wire/jobs.ts';
+import { MAX_WAITING_PREVIEWS } from '../../src/wire/previews.ts';
 import { type Hook, error, fault, frame, output, startSse } from '../support/hostile-v2.ts';
 import { collect, value, words } from '../support/jobs.ts';
 import { CALLER, type Opened, PATIENT, asked, openRemote } from './open.ts';
@@ -310,7 +311,9 @@ describe('what streams say', () => {
     const rest: JobEvent[] = [];
     for (let item = await events.next(); !item.done; item = await events.next())
       rest.push(item.value);
-    expect(words(rest).filter((word) => word.startsWith('preview')).length).toBeLessThanOrEqual(1);
+    expect(words(rest).filter((word) => word.startsWith('preview')).length).toBeLessThanOrEqual(
+      MAX_WAITING_PREVIEWS,
+    );
     expect(words(rest).filter((word) => word.startsWith('progress'))).toHaveLength(2);
   });
 });

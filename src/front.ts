@@ -1,0 +1,60 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Metrics } from './metrics.ts';
+import type { RawHeaders } from './passthrough/headers.ts';
+import type { Express, PassThrough } from './passthrough/passthrough.ts';
+import { type Logger, logAnswer, requestId } from './telemetry.ts';
+import type { Caller } from './wire/jobs.ts';
+
+type Deps = {
+  /** Serves everything else, and says what went wrong. */
+  readonly serve: RequestListener;
+  readonly passThrough: PassThrough | undefined;
+  /** Something about a request that must be refused. */
+  readonly guard: (request: IncomingMessage) => object | undefined;
+  readonly config: { readonly corsOrigin: string | undefined };
+  /** Whoever notes each call notes these too. */
+  readonly tap: object | undefined;
+  readonly metrics: Pick<Metrics, 'note'>;
+  /** For the line of each request. */
+  readonly answers: Logger;
+};
+
+const ROUTES = {
+  v2: '/api/v2/*',
+  router: '/v1/models/*',
+} as const satisfies Record<Express['api'], string>;
+
+/**
+ * Lets small calls to the service behind pass without a framework, which costs as much as the call
+ * itself. They are guarded, logged and counted as any other; what is unusual about one is for others
+ * to deal with.
+ */
+export function createFront({ serve, passThrough, guard, ...deps }: Deps): RequestListener {
+  const isWatched = deps.tap !== undefined || deps.config.corsOrigin !== undefined;
+  if (passThrough === undefined || isWatched) return serve;
+  return (req, res) => {
+    const way = passThrough.express({ req, res });
+    if (way === undefined || guard(req)) serve(req, res);
+    else void pass(way, req, res);
+  };
+
+  async function pass(way: Express, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const startedAt = performance.now();
+    const id = requestId(req.headers['x-request-id']?.toString());
+    const caller = await sent(way, ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']);
+    if (caller === undefined) return serve(req, res);
+    const { method = '', url = '' } = req;
+    const status = res.statusCode;
+    logAnswer(deps.answers, { id, user: caller.user, method, url, status, startedAt, v2: [] });
+    deps.metrics.note(req, res, { route: ROUTES[way.api], startedAt });
+  }
+}
+
+async function sent(way: Express, carries: RawHeaders): Promise<Caller | undefined> {
+  try {
+    return await way.send(carries);
+  } catch {
+    // Others find out why, and say so.
+    return undefined;
+  }
+}
