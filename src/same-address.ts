@@ -79,8 +79,7 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
     limits,
     overhear(heard) {
       if (heard.kind === 'cancelled') return void adopter.noteCancel(heard.caller, heard.jobId);
-      const foundling = foundlingOfService(heard);
-      if (foundling) void adopter.adopt(foundling);
+      void foundlingOfService(heard).then((foundling) => foundling && adopter.adopt(foundling));
     },
   });
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -10,8 +11,8 @@ export type Overheard =
   | {
       readonly kind: 'submitted';
       readonly caller: Caller;
-      /** `undefined`: too long to be kept a copy of, or not to be read. */
-      readonly body: JsonObject | undefined;
+      /** Reads what was sent; `undefined`: too long to be kept a copy of, or not to be read. */
+      readonly body: () => Promise<JsonObject | undefined>;
       readonly job: JsonObject;
       readonly response: ServerResponse;
     }
@@ -67,10 +68,9 @@ export function createEars(tell: (heard: Overheard) => void) {
       onAnswer({ status, coding }) {
         if (!isTaken(status)) return undefined;
         const copy = createCopy(MOST_BYTES.answer);
-        void jsonOf(copy.bytes, coding).then(async (job) => {
-          if (job === undefined) return;
-          const body = await jsonOf(kept, req.headers['content-encoding']);
-          tell({ kind: 'submitted', caller, job, body, response: res });
+        const body = () => jsonOf(kept, req.headers['content-encoding']);
+        void jsonOf(copy.bytes, coding).then((job) => {
+          if (job) tell({ kind: 'submitted', caller, job, body, response: res });
         });
         return copy;
       },
@@ -132,7 +132,7 @@ async function jsonOf(
   if (bytes === undefined || !Object.hasOwn(UNPACK, coding)) return undefined;
   try {
     const text = await UNPACK[coding as keyof typeof UNPACK](bytes);
-    const value = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(text));
+    const value = isUtf8(text) ? parseJson(text.toString()) : undefined;
     return isJsonObject(value) ? value : undefined;
   } catch {
     // Whoever it is for can make of it what he will.

@@ -32,7 +32,7 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
   const flow = createFlow(origin, all);
   const quick = createQuickWay(origin, { ...all, idleMs: IDLE_MS });
   return {
-    isSmall: quick.takes,
+    isSmall: (request) => quick.takes(request),
     send: (exchange, order) => (quick.takes(exchange.req) ? quick : flow).send(exchange, order),
     close() {
       quick.close();

@@ -39,15 +39,22 @@ export function foundlingOfEngine({ caller, request, job, response }: Made): Fou
 
 type Heard = {
   readonly caller: Caller;
-  readonly body: JsonObject | undefined;
+  readonly body: () => Promise<JsonObject | undefined>;
   readonly job: JsonObject;
   readonly response: ServerResponse;
 };
 
 /** Of what went to a service and came back; `undefined`: its answer is not that of a job. */
-export function foundlingOfService({ caller, body, job, response }: Heard): Foundling | undefined {
+export async function foundlingOfService({
+  caller,
+  body: read,
+  job,
+  response,
+}: Heard): Promise<Foundling | undefined> {
   const { id, urls, x_workflow: coerced } = job;
   if (typeof id !== 'string' || id === '' || !isJsonObject(urls)) return undefined;
+  const answered = untilOver(response);
+  const body = await read();
   const graph = graphOf(body?.workflow);
   return {
     caller,
@@ -55,7 +62,7 @@ export function foundlingOfService({ caller, body, job, response }: Heard): Foun
     graph: graph && adoptCoerced(graph, graphOf(coerced) ?? {}, []),
     order: orderOf(body?.x_order),
     extraData: extraDataOf(body?.x_extra_pnginfo),
-    answered: untilOver(response),
+    answered,
   };
 }
 
