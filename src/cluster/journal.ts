@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { RedisLinks } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Crew, PromptJournal } from '../v1/prompt-journal.ts';
+import { within } from '../within.ts';
 import { type Line, createLine } from './line.ts';
 import { createEar } from './news.ts';
 import { LEASE_MS, defineScripts } from './scripts.ts';
@@ -178,9 +178,7 @@ export function createSharedJournal({ links, instance, log }: Options): PromptJo
       ear.watch(user, isThere);
     },
     async settled(user) {
-      const late = new AbortController();
-      const patience = delay(PATIENCE_MS, undefined, { signal: late.signal }).catch(() => {});
-      await Promise.race([settled(user), patience]).finally(() => late.abort());
+      await within(PATIENCE_MS, settled(user));
     },
     async start(given, live) {
       crew = given;
@@ -197,8 +195,7 @@ export function createSharedJournal({ links, instance, log }: Options): PromptJo
       isClosed = true;
       for (const timer of timers) clearInterval(timer);
       ear.close();
-      const farewell = scripts.giveBack(...tokens());
-      await Promise.race([farewell, delay(PATIENCE_MS, undefined, { ref: false })]).catch(() => {});
+      await within(PATIENCE_MS, scripts.giveBack(...tokens())).catch(() => false);
       redis.disconnect();
     },
   };

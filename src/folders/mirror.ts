@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { freeNames } from '../translate/names.ts';
 import type { Logger } from '../telemetry.ts';
 import { openBytes } from '../v1/whole-file.ts';
+import { within } from '../within.ts';
 import type { JobApi } from '../wire/jobs.ts';
 import { type Folder, type Name, isFileOf } from './folder.ts';
 
@@ -120,7 +120,7 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
         const [, isRecorded] = await Promise.all([note(debt), record()]);
         deps.reached('folder-owed');
         if (!isRecorded) await forget(debt);
-        else await inTime(settle(key));
+        else await within(PATIENCE_MS, settle(key));
         return isRecorded;
       } catch (error) {
         if (debts.get(key) === debt) debts.delete(key);
@@ -210,12 +210,4 @@ async function unlessStopped<T>(signal: AbortSignal, answer: Promise<T>): Promis
   } finally {
     signal.removeEventListener('abort', stop);
   }
-}
-
-/** Waits for the end of a task as long as a client may have to. */
-async function inTime(task: Promise<void>): Promise<void> {
-  const over = new AbortController();
-  const options = { ref: false, signal: over.signal };
-  await Promise.race([task, delay(PATIENCE_MS, undefined, options).catch(() => {})]);
-  over.abort();
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type RedisLinks, openRedis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
+import { within } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { openRedisLedger } from './redis.ts';
 
@@ -77,18 +77,11 @@ async function reach({ commands }: RedisLinks, withinMs: number): Promise<void> 
   commands.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
   });
-  const over = new AbortController();
-  const late = delay(withinMs, false, { signal: over.signal }).catch(() => false);
   // Refused at the door, it is asked again, and refused again: that reason is told as well.
-  const answered = commands.ping().then(
-    () => true,
-    (error: Error) => {
-      reason = error.message;
-      return false;
-    },
-  );
-  const isThere = await Promise.race([answered, late]);
-  over.abort();
+  const isThere = await within(withinMs, commands.ping()).catch((error: Error) => {
+    reason = error.message;
+    return false;
+  });
   if (!isThere) throw new Error(`cannot be used: ${reason}`);
 }
 

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis, RedisLinks } from '../redis.ts';
+import { within } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './redis-assets.ts';
 import { callStore } from './redis-calls.ts';
@@ -43,11 +43,8 @@ export function openRedisLedger({ links, patienceMs = PATIENCE_MS }: Options): L
 
 async function close(redis: Redis): Promise<void> {
   if (redis.status === 'end') return;
-  const inTime = new AbortController();
   // It is answered after everything that was sent before it.
   const quit = redis.quit().catch(() => {});
-  const late = delay(CLOSE_WITHIN_MS, undefined, { signal: inTime.signal }).catch(() => {});
-  await Promise.race([quit, late]);
-  inTime.abort();
+  await within(CLOSE_WITHIN_MS, quit);
   redis.disconnect();
 }

@@ -1,11 +1,11 @@
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createBlobs } from '../engine/blobs.ts';
 import type { Engine, EngineDeps } from '../engine/engine.ts';
 import { type Stores, createAssetApi, openStores } from '../engine/stores.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { RedisLinks } from '../redis.ts';
 import { ok, refuse } from '../wire/jobs.ts';
+import { within } from '../within.ts';
 import { createBus } from './bus.ts';
 import { type SharedBlobs, createSharedBlobs, createSharedNames } from './files.ts';
 import { createFront } from './front.ts';
@@ -60,23 +60,13 @@ function openBackground(deps: QueuedDeps, shared: Shared) {
       upkeep.start(async () => {});
     },
     async close() {
-      if (!(await inTime(closeAll()))) {
+      // Commands wait for a Redis that is away; who stops does not.
+      if (!(await within(CLOSE_WITHIN_MS, closeAll()))) {
         log.warn('redis is away: what runs here is left to be taken over');
       }
       shared.bus.close();
     },
   };
-}
-
-/** Commands wait for a Redis that is away; who stops does not. */
-async function inTime(task: Promise<void>): Promise<boolean> {
-  const done = new AbortController();
-  const late = delay(CLOSE_WITHIN_MS, false, { signal: done.signal }).catch(() => true);
-  try {
-    return await Promise.race([task.then(() => true), late]);
-  } finally {
-    done.abort();
-  }
 }
 
 /** The embedded engine in several processes: this one takes jobs, and runs them where `concurrency` is not 0. */

@@ -9,6 +9,7 @@ import type { Authenticate } from './identity.ts';
 import { LEAVING_HEADERS, type Leaving } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
+import { createPlainRoutes } from './plain-routes.ts';
 import { type V1Route, nameOf } from './routes.ts';
 import { agentOf, isOwnPage } from './visitor.ts';
 
@@ -40,7 +41,7 @@ type Deps = {
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
 export function createApp(deps: Deps): Koa {
   const app = new Koa();
-  const router = routerOf(deps);
+  const { router, byName } = routerOf(deps);
   if (deps.count) app.use(deps.count);
   app.use(linger);
   app.use(observe(deps));
@@ -52,6 +53,7 @@ export function createApp(deps: Deps): Koa {
   // Once it is used every promise of the process costs more: not for these.
   for (const middleware of deps.open) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
+  app.use(byName);
   app.use(router.routes());
   app.use(knowCaller(deps));
   app.use(cacheHeaders);
@@ -63,10 +65,11 @@ export function createApp(deps: Deps): Koa {
 }
 
 /** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
-function routerOf(deps: Deps): Router {
+function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.Middleware } {
   const { routes, leaving } = deps;
   const known = knowCaller(deps);
   const router = new Router({ strict: true, sensitive: true });
+  const plain = createPlainRoutes();
   for (const route of routes) {
     const twins =
       route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
@@ -81,9 +84,10 @@ function routerOf(deps: Deps): Router {
         handling(route, apiPrefixed),
       ];
       router.register(prefix + route.path, methods, chain as unknown as RouterMiddleware[]);
+      plain.add(prefix + route.path, methods, chain);
     }
   }
-  return router;
+  return { router, byName: plain.serve };
 }
 
 function handling(route: V1Route, apiPrefixed: boolean): Koa.Middleware {

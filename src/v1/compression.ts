@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
+import { type Encoding, encodingsFor } from './encodings.ts';
 import { createSlots } from './render.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
@@ -15,13 +16,8 @@ export type Packed = { readonly encoding: Encoding } & (
 /** Finds, or makes once and remembers, the smallest form of a file that the client takes. */
 export type Packer = (ctx: Koa.Context, file: StaticFile) => Promise<Packed | undefined>;
 
-type Encoding = 'br' | 'gzip';
-
-/** Best first; what lies beside the file is preferred to what has to be made. */
-const SIBLINGS: readonly { readonly encoding: Encoding; readonly suffix: string }[] = [
-  { encoding: 'br', suffix: '.br' },
-  { encoding: 'gzip', suffix: '.gz' },
-];
+/** What lies beside the file is preferred to what has to be made. */
+const SUFFIXES: { readonly [name in Encoding]: string } = { br: '.br', gzip: '.gz' };
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 const MIN_BYTES = 1024;
@@ -56,20 +52,15 @@ export function createPacker(): Packer {
   return async (ctx, file) => {
     // A range is one of the file's own bytes.
     if (ctx.get('Range') !== '') return undefined;
-    const taken = SIBLINGS.filter(({ encoding }) => takes(ctx, encoding));
-    for (const { encoding, suffix } of taken) {
-      const sibling = await siblingOf(file, suffix);
+    const taken = encodingsFor(ctx);
+    for (const encoding of taken) {
+      const sibling = await siblingOf(file, SUFFIXES[encoding]);
       if (sibling) return { encoding, file: sibling };
     }
     const [best] = taken;
     const worthIt = file.sizeBytes >= MIN_BYTES && file.sizeBytes <= MAX_BYTES;
-    return best && worthIt ? make(file, best.encoding) : undefined;
+    return best && worthIt ? make(file, best) : undefined;
   };
-}
-
-/** No header means a client that unpacks nothing, whatever the standard allows. */
-function takes(ctx: Koa.Context, encoding: Encoding): boolean {
-  return ctx.get('Accept-Encoding') !== '' && ctx.acceptsEncodings(encoding) === encoding;
 }
 
 async function siblingOf(file: StaticFile, suffix: string): Promise<StaticFile | undefined> {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../within.ts';
 
 /** An upstream that says a job is over and never shows how holds the next prompt up so long. */
 const PATIENCE_MS = 1000;
@@ -32,11 +32,7 @@ export function createEndings(): Endings {
     async over(user) {
       const endings = byUser.get(user);
       if (!endings) return;
-      const timeout = new AbortController();
-      const all = Promise.all([...endings.values()].map(({ told }) => told));
-      const late = delay(PATIENCE_MS, undefined, { signal: timeout.signal }).catch(() => {});
-      await Promise.race([all, late]);
-      timeout.abort();
+      await within(PATIENCE_MS, Promise.all([...endings.values()].map(({ told }) => told)));
     },
   };
 }

@@ -1,9 +1,10 @@
 import type Koa from 'koa';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { DefinitionSource, Known } from '../wire/definitions.ts';
+import { type Encoding, encodingsFor } from './encodings.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
-import { type Encoding, type Served, createUserObjectInfo } from './object-info.ts';
+import { type Served, createUserObjectInfo } from './object-info.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** What the definitions of node classes are told from. */
@@ -11,9 +12,6 @@ export type ObjectInfoDeps = {
   readonly definitions: DefinitionSource;
   readonly files: Pick<FileStore, 'list'>;
 };
-
-/** Best first. */
-const ENCODINGS: readonly Encoding[] = ['br', 'gzip'];
 
 /** The node classes, all or one by its name. */
 export function objectInfoRoutes({
@@ -30,7 +28,7 @@ export function objectInfoRoutes({
         const definitions = await ask(source, request);
         const variant = await info.all(definitions, caller.user);
         ctx.vary('Accept-Encoding');
-        const encoding = ENCODINGS.find((name) => takes(ctx, name));
+        const [encoding] = encodingsFor(ctx);
         if (isKnown(ctx, variant.etag)) return sendUnchanged(ctx, variant.etag, encoding);
         if (encoding === undefined) return send(ctx, variant);
         ctx.set('Content-Encoding', encoding);
@@ -77,11 +75,6 @@ function unavailable(retryAfterSeconds: number): V1Error {
     'The source of node definitions cannot be asked at the moment.',
   );
   return new V1Error(503, body, { headers: { 'Retry-After': String(retryAfterSeconds) } });
-}
-
-/** No header means a client that unpacks nothing, whatever the standard allows. */
-function takes(ctx: Koa.Context, encoding: Encoding): boolean {
-  return ctx.get('Accept-Encoding') !== '' && ctx.acceptsEncodings(encoding) === encoding;
 }
 
 /** Any encoding of the same text will do. */

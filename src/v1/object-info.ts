@@ -5,13 +5,12 @@ import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from '../wire/definitions.ts';
 import { stringifyJson } from '../wire/json.ts';
+import type { Encoding } from './encodings.ts';
 import { createSlots } from './render.ts';
 import { type Uploads, takesUploads, uploadsOf, withFiles } from './upload-combos.ts';
 
 /** An answer as it travels: one that is known to be the same is not sent again. */
 export type Served = { readonly etag: string; readonly body: Buffer };
-
-export type Encoding = 'br' | 'gzip';
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export type UserObjectInfo = {
@@ -72,7 +71,8 @@ export function createUserObjectInfo(deps: {
   };
   return {
     async all(definitions, user) {
-      const uploads = await uploadsOf(deps.files, user);
+      const isTheirs = choosersOf(definitions).size > 0;
+      const uploads = isTheirs ? await uploadsOf(deps.files, user) : [];
       const key = variantOf(definitions, uploads);
       const body = whole(key, definitions, uploads);
       return {

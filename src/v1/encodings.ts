@@ -1,0 +1,21 @@
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+
+/** What texts are made smaller with; best first. */
+export const ENCODINGS = ['br', 'gzip'] as const;
+
+export type Encoding = (typeof ENCODINGS)[number];
+
+/** Clients say the same in call after call. */
+const known = new LRUCache<string, readonly Encoding[]>({ max: 200 });
+
+/** Those a client unpacks, best first. No header means none, whatever the standard allows. */
+export function encodingsFor(ctx: Koa.Context): readonly Encoding[] {
+  const { 'accept-encoding': header = '' } = ctx.headers;
+  const text = header.toString();
+  const before = known.get(text);
+  if (before) return before;
+  const taken = ENCODINGS.filter((name) => text !== '' && ctx.acceptsEncodings(name) === name);
+  known.set(text, taken);
+  return taken;
+}
