@@ -1,6 +1,8 @@
 // Makes a few files of the hundreds that a start would read; what it writes replaces what `tsc`
 // wrote for the entry points. All other modules stay for tools and tests to import.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { build } from 'rolldown';
+import wabt from 'wabt';
 
 /** Native code and WebAssembly, which packages load from beside themselves. */
 const IN_PLACE =
@@ -26,3 +28,8 @@ await build({
     chunkFileNames: 'chunks/[name].js',
   },
 });
+
+const PIXELS = 'nodes/pixels';
+const { parseWat } = await wabt();
+const pixels = parseWat(`${PIXELS}.wat`, readFileSync(`src/${PIXELS}.wat`), { simd: true });
+writeFileSync(`dist/${PIXELS}.wasm`, pixels.toBinary({}).buffer);

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { constants, deflate, deflateSync } from 'node:zlib';
 
+import { openPixels, layOut } from './pixels.ts';
 import type { PngChunk } from './png-chunks.ts';
 
 /** Pixels as they go into a PNG file, eight bits a channel. */
@@ -32,7 +33,7 @@ export async function packPixels(
   pixels: PngPixels,
   compressionLevel: number,
 ): Promise<PngChunk[] | undefined> {
-  const rows = averagedRows(pixels);
+  const rows = rowsWithVectors(pixels) ?? rowsPlainly(pixels);
   if (repeatsItself(rows, compressionLevel)) return undefined;
   const data = await deflated(rows, { ...RUNS, chunkSize: Math.max(1024, rows.length >> 2) });
   return [
@@ -51,7 +52,28 @@ function headerOf({ width, height, channels }: PngPixels): Buffer {
   return header;
 }
 
-function averagedRows({ bytes, width, height, channels }: PngPixels): Uint8Array {
+/** The rows of a picture as they are packed, each behind the number of its filter. */
+export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
+  const { bytes, width, height, channels } = pixels;
+  const stride = width * channels;
+  const { at, end } = layOut({ row: stride, above: stride, target: stride });
+  const room = openPixels(end);
+  if (!room) return undefined;
+  const rows = new Uint8Array(height * (stride + 1));
+  let { row, above } = at;
+  for (let y = 0; y < height; y++) {
+    const begin = y * (stride + 1);
+    room.bytes.set(bytes.subarray(y * stride, (y + 1) * stride), row);
+    room.code.averages(row, above, at.target, channels, stride);
+    rows[begin] = AVERAGE;
+    rows.set(room.bytes.subarray(at.target, at.target + stride), begin + 1);
+    [row, above] = [above, row];
+  }
+  return rows;
+}
+
+/** The same where no vector instructions can be had. */
+export function rowsPlainly({ bytes, width, height, channels }: PngPixels): Uint8Array {
   const stride = width * channels;
   const rows = new Uint8Array(height * (stride + 1));
   let above: Uint8Array = new Uint8Array(stride);

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+
+/** What pixels.wat exports; all are addresses, and counts of bytes, weights, channels or pixels. */
+export type PixelCode = {
+  columns(source: number, target: number, weights: number, taps: number, length: number): void;
+  line(
+    source: number,
+    target: number,
+    firsts: number,
+    weights: number,
+    reach: number,
+    channels: number,
+    width: number,
+    masks: number,
+  ): void;
+  averages(row: number, above: number, target: number, channels: number, length: number): void;
+};
+
+/** Vector instructions with a memory of their own, gone with the call that opened it. */
+export type PixelRoom = { readonly code: PixelCode; readonly bytes: Uint8Array };
+
+/** It reads and writes in pieces of so many bytes, the last of them beyond the end. */
+export const PIECE = 16;
+
+const PAGE = 64 * 1024;
+/** No such memory holds more. */
+const MOST_BYTES = 2 ** 31;
+
+/** What is needed of it; Node's types leave it to those of browsers. */
+type Wasm = {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
+  readonly Instance: new (module: object, imports: object) => { readonly exports: object };
+  readonly CompileError: new () => Error;
+};
+const { Module, Memory, Instance, CompileError } = (
+  globalThis as unknown as { readonly WebAssembly: Wasm }
+).WebAssembly;
+
+let compiled: object | 'none' | undefined;
+
+/** A memory of so many bytes; `undefined`: this processor has no vector instructions, or it is too much. */
+export const openPixels = (length: number): PixelRoom | undefined => {
+  compiled ??= compile();
+  if (compiled === 'none' || length > MOST_BYTES) return undefined;
+  const memory = new Memory({ initial: Math.ceil(length / PAGE) });
+  const { exports } = new Instance(compiled, { env: { memory } });
+  return { code: exports as PixelCode, bytes: new Uint8Array(memory.buffer) };
+};
+
+/** Addresses one behind the other, each with room for a piece before it and one beyond its end. */
+export const layOut = <Name extends string>(
+  lengths: Readonly<Record<Name, number>>,
+): { readonly at: Readonly<Record<Name, number>>; readonly end: number } => {
+  let end = PIECE;
+  const places = Object.entries<number>(lengths).map(([name, length]) => {
+    const at = end;
+    end = Math.ceil((at + length + 2 * PIECE) / PIECE) * PIECE;
+    return [name, at];
+  });
+  return { at: Object.fromEntries(places) as Record<Name, number>, end };
+};
+
+/** Processors without vector instructions refuse it. */
+const compile = (): object | 'none' => {
+  const isSource = import.meta.url.endsWith('.ts');
+  const file = isSource ? '../../dist/nodes/pixels.wasm' : '../nodes/pixels.wasm';
+  try {
+    return new Module(readFileSync(new URL(file, import.meta.url)));
+  } catch (error) {
+    if (error instanceof CompileError) return 'none';
+    throw error;
+  }
+};

@@ -1,0 +1,112 @@
+;; What takes the time of pictures, sixteen bytes at a time. `columns` and `line` make the sums of
+;; lanczos-plain.ts and `averages` the rows of png-pack.ts, to the bit: weights are fixed-point
+;; numbers of 22 binary places, half a step is added, what is below 0 or above 255 is cut off.
+(module
+  (import "env" "memory" (memory 1))
+
+  ;; One row of the target from $taps rows behind one another. Works in pieces of sixteen bytes:
+  ;; it may read and write up to fifteen bytes beyond the row.
+  (func (export "columns")
+    (param $source i32) (param $target i32) (param $weights i32) (param $taps i32) (param $length i32)
+    (local $i i32) (local $at i32) (local $tap i32) (local $end i32)
+    (local $weight v128) (local $bytes v128) (local $half v128)
+    (local $a v128) (local $b v128) (local $c v128) (local $d v128)
+    (local.set $end (i32.add (local.get $weights) (i32.shl (local.get $taps) (i32.const 2))))
+    (loop $piece
+      (local.set $a (v128.const i32x4 2097152 2097152 2097152 2097152))
+      (local.set $b (local.get $a))
+      (local.set $c (local.get $a))
+      (local.set $d (local.get $a))
+      (local.set $at (i32.add (local.get $source) (local.get $i)))
+      (local.set $tap (local.get $weights))
+      (loop $sum
+        (local.set $weight (v128.load32_splat (local.get $tap)))
+        (local.set $bytes (v128.load (local.get $at)))
+        (local.set $half (i16x8.extend_low_i8x16_u (local.get $bytes)))
+        (local.set $a (i32x4.add (local.get $a)
+          (i32x4.mul (local.get $weight) (i32x4.extend_low_i16x8_u (local.get $half)))))
+        (local.set $b (i32x4.add (local.get $b)
+          (i32x4.mul (local.get $weight) (i32x4.extend_high_i16x8_u (local.get $half)))))
+        (local.set $half (i16x8.extend_high_i8x16_u (local.get $bytes)))
+        (local.set $c (i32x4.add (local.get $c)
+          (i32x4.mul (local.get $weight) (i32x4.extend_low_i16x8_u (local.get $half)))))
+        (local.set $d (i32x4.add (local.get $d)
+          (i32x4.mul (local.get $weight) (i32x4.extend_high_i16x8_u (local.get $half)))))
+        (local.set $at (i32.add (local.get $at) (local.get $length)))
+        (local.set $tap (i32.add (local.get $tap) (i32.const 4)))
+        (br_if $sum (i32.lt_u (local.get $tap) (local.get $end))))
+      (v128.store (i32.add (local.get $target) (local.get $i))
+        (i8x16.narrow_i16x8_u
+          (i16x8.narrow_i32x4_s
+            (i32x4.shr_s (local.get $a) (i32.const 22))
+            (i32x4.shr_s (local.get $b) (i32.const 22)))
+          (i16x8.narrow_i32x4_s
+            (i32x4.shr_s (local.get $c) (i32.const 22))
+            (i32x4.shr_s (local.get $d) (i32.const 22)))))
+      (local.set $i (i32.add (local.get $i) (i32.const 16)))
+      (br_if $piece (i32.lt_u (local.get $i) (local.get $length)))))
+
+  ;; One row of the target from one of the source, of pixels of one to four channels. $reach is a
+  ;; multiple of four; at $masks is where the bytes of four pixels behind one another are, each
+  ;; spread over four lanes. May read up to fifteen bytes beyond what is weighed, and write up to
+  ;; three bytes beyond the row.
+  (func (export "line")
+    (param $source i32) (param $target i32) (param $firsts i32) (param $weights i32)
+    (param $reach i32) (param $channels i32) (param $width i32) (param $masks i32)
+    (local $at i32) (local $end i32) (local $last i32) (local $step i32)
+    (local $sum v128) (local $other v128) (local $bytes v128)
+    (local $first v128) (local $second v128) (local $third v128) (local $fourth v128)
+    (local.set $first (v128.load (local.get $masks)))
+    (local.set $second (v128.load offset=16 (local.get $masks)))
+    (local.set $third (v128.load offset=32 (local.get $masks)))
+    (local.set $fourth (v128.load offset=48 (local.get $masks)))
+    (local.set $reach (i32.shl (local.get $reach) (i32.const 2)))
+    (local.set $step (i32.shl (local.get $channels) (i32.const 2)))
+    (local.set $last (i32.add (local.get $firsts) (i32.shl (local.get $width) (i32.const 2))))
+    (loop $pixel
+      (local.set $at (i32.add (local.get $source)
+        (i32.mul (i32.load (local.get $firsts)) (local.get $channels))))
+      (local.set $end (i32.add (local.get $weights) (local.get $reach)))
+      (local.set $sum (v128.const i32x4 2097152 2097152 2097152 2097152))
+      (local.set $other (v128.const i32x4 0 0 0 0))
+      (loop $taps
+        (local.set $bytes (v128.load (local.get $at)))
+        (local.set $sum (i32x4.add (local.get $sum)
+          (i32x4.mul (v128.load32_splat (local.get $weights))
+            (i8x16.swizzle (local.get $bytes) (local.get $first)))))
+        (local.set $other (i32x4.add (local.get $other)
+          (i32x4.mul (v128.load32_splat offset=4 (local.get $weights))
+            (i8x16.swizzle (local.get $bytes) (local.get $second)))))
+        (local.set $sum (i32x4.add (local.get $sum)
+          (i32x4.mul (v128.load32_splat offset=8 (local.get $weights))
+            (i8x16.swizzle (local.get $bytes) (local.get $third)))))
+        (local.set $other (i32x4.add (local.get $other)
+          (i32x4.mul (v128.load32_splat offset=12 (local.get $weights))
+            (i8x16.swizzle (local.get $bytes) (local.get $fourth)))))
+        (local.set $at (i32.add (local.get $at) (local.get $step)))
+        (local.set $weights (i32.add (local.get $weights) (i32.const 16)))
+        (br_if $taps (i32.lt_u (local.get $weights) (local.get $end))))
+      (local.set $sum (i32x4.shr_s (i32x4.add (local.get $sum) (local.get $other)) (i32.const 22)))
+      (local.set $sum (i16x8.narrow_i32x4_s (local.get $sum) (local.get $sum)))
+      (i32.store (local.get $target)
+        (i32x4.extract_lane 0 (i8x16.narrow_i16x8_u (local.get $sum) (local.get $sum))))
+      (local.set $target (i32.add (local.get $target) (local.get $channels)))
+      (local.set $firsts (i32.add (local.get $firsts) (i32.const 4)))
+      (br_if $pixel (i32.lt_u (local.get $firsts) (local.get $last)))))
+
+  ;; What is left of a row over the mean, rounded down, of the pixels to the left and above. Before
+  ;; the row are as many zeros as a pixel has channels. May go up to fifteen bytes beyond the row.
+  (func (export "averages")
+    (param $row i32) (param $above i32) (param $target i32) (param $channels i32) (param $length i32)
+    (local $i i32) (local $left v128) (local $up v128)
+    (loop $piece
+      (local.set $left (v128.load (i32.sub
+        (i32.add (local.get $row) (local.get $i)) (local.get $channels))))
+      (local.set $up (v128.load (i32.add (local.get $above) (local.get $i))))
+      (v128.store (i32.add (local.get $target) (local.get $i))
+        (i8x16.sub (v128.load (i32.add (local.get $row) (local.get $i)))
+          (i8x16.add
+            (v128.and (local.get $left) (local.get $up))
+            (i8x16.shr_u (v128.xor (local.get $left) (local.get $up)) (i32.const 1)))))
+      (local.set $i (i32.add (local.get $i) (i32.const 16)))
+      (br_if $piece (i32.lt_u (local.get $i) (local.get $length))))))
