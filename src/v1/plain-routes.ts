@@ -14,7 +14,7 @@ export function createPlainRoutes() {
     ctx.state.answeredBy = route.path;
     return walk(route.chain, 0);
 
-    function walk(chain: Chain, at: number): Promise<unknown> | unknown {
+    function walk(chain: Chain, at: number): unknown {
       const step = chain[at];
       return step ? step(ctx, async () => walk(chain, at + 1)) : next();
     }
