@@ -10,6 +10,8 @@ import type { V1Message } from '../wire/v1.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
 const PREVIEW_BACKLOG_BYTES = 256 * 1024;
+/** While no more than this waits, nothing waits behind it that would have to be told. */
+const UNWATCHED_BYTES = PREVIEW_BACKLOG_BYTES / 2;
 /**
  * JSON and results are never dropped. A socket that swallows nothing for so long while so much waits
  * is hopeless and is closed, and so is one with more yet: a late one is handed a whole run at once.
@@ -77,7 +79,9 @@ export function createSession(ws: WebSocket, options: Options): Session {
     sendText,
     sendBinary: (frame) => send(frame, BINARY),
     sendPreview(promptId, frame) {
-      if (ws.bufferedAmount <= PREVIEW_BACKLOG_BYTES) return ws.send(frame, sendWaiting);
+      const waitingBytes = ws.bufferedAmount;
+      if (waitingBytes + frame.length <= UNWATCHED_BYTES) return ws.send(frame, BINARY);
+      if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return ws.send(frame, BINARY, sendWaiting);
       dropWaiting();
       waiting = { promptId, frame };
     },
