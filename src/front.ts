@@ -44,11 +44,14 @@ export function createFront({ serve, passThrough, guard, ...deps }: Deps): Reque
     const caller = await sent(way, ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']);
     if (caller === undefined) return serve(req, res);
     const { method = '', url = '' } = req;
-    const status = res.statusCode;
+    const status = res.headersSent ? res.statusCode : CLIENT_GONE;
     logAnswer(deps.answers, { id, user: caller.user, method, url, status, startedAt, v2: [] });
     deps.metrics.note(req, res, { route: ROUTES[way.api], startedAt });
   }
 }
+
+/** Of a call whose client left before its answer came, as other servers log it. */
+const CLIENT_GONE = 499;
 
 async function sent(way: Express, carries: RawHeaders): Promise<Caller | undefined> {
   try {

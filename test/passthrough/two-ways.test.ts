@@ -60,6 +60,48 @@ describe.each([
     if (body !== '') expect(lines).toContain(`content-length,${body.length}`);
   });
 
+  test('what every answer of ours carries is there, unless the service says it', async () => {
+    origin.on('/says', (_req, res) => {
+      res.writeHead(200, { 'X-Content-Type-Options': 'theirs', 'Content-Length': 0 }).end();
+    });
+    const named = { headers: ['X-Request-Id: asked-1'] };
+    const { headers } = await ask('/echo', named);
+    expect(headers).toMatchObject({
+      'x-request-id': 'asked-1',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': expect.stringContaining('sandbox'),
+    });
+    expect((await ask('/says', named)).headers['x-content-type-options']).toBe('theirs');
+  });
+
+  test('it is in the log and in the counts, without the key it came with', async () => {
+    const path = `/echo/${way}?token=never-shown`;
+    await ask(path, { method: 'POST', body: '{}', headers: ['X-API-Key: never-shown'] });
+    const line = () =>
+      house
+        .log()
+        .split('\n')
+        .find((text) => text.includes(`/echo/${way}?`));
+    await expect.poll(line).toMatch(/"user":"[0-9a-f]{32}","method":"POST".*"status":200/);
+    expect(house.log()).not.toContain('never-shown');
+    const counted = (text: string): number =>
+      Number(
+        /requests_total\{method="POST",route="\/api\/v2\/\*",outcome="2xx"\} (\d+)/.exec(text)?.[1],
+      );
+    const metrics = await (await fetch(`${house.url}/metrics`)).text();
+    expect(counted(metrics)).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['another site', 'Origin: http://elsewhere.example', 403],
+    ['another name of this machine', 'Host: elsewhere.example', 403],
+  ])('%s is refused', async (_, header, status) => {
+    const heardBefore = origin.heard.length;
+    const answer = await ask('/echo', { method: 'POST', body: '{}', headers: [header] });
+    expect(answer.status).toBe(status);
+    expect(origin.heard).toHaveLength(heardBefore);
+  });
+
   test('an empty body that is announced is announced', async () => {
     const answer = await ask('/echo', { method: 'DELETE', headers: ['Content-Length: 0'] });
     expect(answer.body.toLowerCase()).toContain('"content-length","0"');
