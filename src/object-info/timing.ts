@@ -23,9 +23,9 @@ export const REMOTE_TIMING: Timing = {
   patienceMs: { use: 0, show: 0, refresh: 10_000, stored: 0 },
 };
 
-/** A look at a file costs little, and is not taken for each of many who ask at once. */
+/** A look at a file costs nothing. */
 export const FILE_TIMING: Timing = {
-  freshMs: 100,
+  freshMs: 0,
   demandMs: 0,
   noneMs: 5_000,
   patienceMs: { use: 1_000, show: 5_000, refresh: 5_000, stored: 0 },
