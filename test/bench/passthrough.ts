@@ -8,6 +8,11 @@ import { wrk } from './wrk.ts';
 
 const ANSWER = `return 201 '{"id":"0123456789abcdef","status":"queued","note":"${'x'.repeat(72)}"}';`;
 
+const MODEL = '/v1/models/p/m';
+
+/** JavaScript is compiled as it is used; of all contestants what they do in the long run counts. */
+const WARM_SECONDS = 5;
+
 /** A small POST passed through as it is, against http-proxy with an agent that keeps connections. */
 export const passthrough: Bench = {
   name: 'passthrough',
@@ -28,19 +33,20 @@ export const passthrough: Bench = {
         headers: { 'Content-Type': 'application/json' },
         body: `{"workflow":${smallGraph()}}`,
       });
-    for (const program of [holdover, proxy]) await load(program, 2);
+    for (const program of [holdover, proxy]) await load(program, WARM_SECONDS);
+    await load(holdover, WARM_SECONDS, MODEL);
     const samples = await interleave(rounds, {
       holdover: () => load(holdover, 2),
       proxy: () => load(proxy, 2),
       /** Nobody listens in on these: a job that is submitted becomes a prompt of v1 as well. */
-      routed: () => load(holdover, 2, '/v1/models/p/m'),
+      routed: () => load(holdover, 2, MODEL),
     });
     const against = { name: 'http-proxy 1.18, keep-alive agent', samples: samples.proxy };
     const common = { bench: 'passthrough', samples: samples.holdover, against } as const;
     return [
       ratioRow({
         ...common,
-        figure: 'small POST, 64 connections',
+        figure: 'small POST of a job, 64 connections',
         unit: 'req/s',
         target: { kind: 'at least', ratio: 1.2 },
         cpuUnit: 'µs/req',
@@ -58,6 +64,7 @@ export const passthrough: Bench = {
         samples: samples.routed,
         figure: 'small POST to a model, 64 connections',
         unit: 'req/s',
+        target: { kind: 'at least', ratio: 1.2 },
         cpuUnit: 'µs/req',
       }),
     ];
