@@ -1,3 +1,4 @@
+import { compiledUrl } from '../compiled.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { JobApi } from '../wire/jobs.ts';
@@ -64,9 +65,7 @@ export function createAssetApi(assets: Assets): AssetHalf {
   };
 }
 
-/** The compiled library: worker threads of Node 20 cannot load TypeScript. */
+/** The library as threads load it. */
 export function libraryUrl(): string {
-  const isSource = import.meta.url.endsWith('.ts');
-  return new URL(isSource ? '../../dist/nodes/library.js' : '../nodes/library.js', import.meta.url)
-    .href;
+  return compiledUrl('nodes/library.js', import.meta.url).href;
 }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { compiledUrl } from '../compiled.ts';
 import type { FromWorker, RunEnd, RunOrder, ToWorker, WorkerSetup } from './protocol.ts';
 
 /** How a run ended as seen from outside: by its own word, or with the thread. */
@@ -25,12 +26,6 @@ type Current = {
   end(end: SlotEnd): void;
 };
 
-/** The thread runs compiled code: Node 20 cannot load TypeScript. Bundled, this is in `chunks`. */
-function workerUrl(): URL {
-  const isSource = import.meta.url.endsWith('.ts');
-  return new URL(isSource ? '../../dist/engine/worker.js' : '../engine/worker.js', import.meta.url);
-}
-
 /** Prepares a slot; no thread exists before `warm` or `run`. */
 export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
   let worker: Worker | undefined;
@@ -41,7 +36,10 @@ export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
     ended?.end(end);
   };
   const spawn = (): Worker => {
-    const born = new Worker(workerUrl(), { workerData: setup, execArgv: [] });
+    const born = new Worker(compiledUrl('engine/worker.js', import.meta.url), {
+      workerData: setup,
+      execArgv: [],
+    });
     let failure: NodeJS.ErrnoException | undefined;
     born.on('message', (message: FromWorker) => {
       if (message.type === 'end') finish(message.end);

@@ -1,4 +1,5 @@
 import { Tinypool } from 'tinypool';
+import { compiledUrl } from '../compiled.ts';
 import type { Logger } from '../telemetry.ts';
 import type { ModelLimits } from './limits.ts';
 import type { Task, TaskEnd } from './thread-model.ts';
@@ -40,14 +41,8 @@ export function createThreads(deps: {
 
 /** As few as many: a pool that may shrink leaves waiting tasks without a thread after an abort. */
 function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
-  const isSource = import.meta.url.endsWith('.ts');
-  // The threads run compiled code: Node 20 cannot load TypeScript.
-  const filename = new URL(
-    isSource ? '../../dist/models/worker.js' : '../models/worker.js',
-    import.meta.url,
-  );
   const pool = new Tinypool({
-    filename: filename.href,
+    filename: compiledUrl('models/worker.js', import.meta.url).href,
     minThreads: threads,
     maxThreads: threads,
     useAtomics: false,

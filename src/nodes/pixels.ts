@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { compiledUrl } from '../compiled.ts';
 
 /** What pixels.wat exports; all are addresses, and counts of bytes, weights, channels or pixels. */
 export type PixelCode = {
@@ -63,10 +64,8 @@ export const layOut = <Name extends string>(
 
 /** Processors without vector instructions refuse it. */
 const compile = (): object | 'none' => {
-  const isSource = import.meta.url.endsWith('.ts');
-  const file = isSource ? '../../dist/nodes/pixels.wasm' : '../nodes/pixels.wasm';
   try {
-    return new Module(readFileSync(new URL(file, import.meta.url)));
+    return new Module(readFileSync(compiledUrl('nodes/pixels.wasm', import.meta.url)));
   } catch (error) {
     if (error instanceof CompileError) return 'none';
     throw error;
