@@ -19,7 +19,8 @@ type Deps = {
   readonly answers: Logger;
 };
 
-const ROUTES = {
+/** What calls are counted under, whichever way they go. */
+export const PASSED_ROUTES = {
   v2: '/api/v2/*',
   router: '/v1/models/*',
 } as const satisfies Record<Express['api'], string>;
@@ -46,7 +47,7 @@ export function createFront({ serve, passThrough, guard, ...deps }: Deps): Reque
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_GONE;
     logAnswer(deps.answers, { id, user: caller.user, method, url, status, startedAt, v2: [] });
-    deps.metrics.note(req, res, { route: ROUTES[way.api], startedAt });
+    deps.metrics.note(req, res, { route: PASSED_ROUTES[way.api], startedAt });
   }
 }
 

@@ -3,7 +3,7 @@ import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
-import { createFront } from './front.ts';
+import { PASSED_ROUTES, createFront } from './front.ts';
 import { createHttpServer, listen, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
 import type { LaterModels } from './models/later.ts';
@@ -258,7 +258,10 @@ function surface(
       named('/holdover', page),
       ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
       ...(live.passThrough
-        ? [named('/api/v2/*', live.passThrough.v2), named('/v1/models/*', live.passThrough.router)]
+        ? [
+            named(PASSED_ROUTES.v2, live.passThrough.v2),
+            named(PASSED_ROUTES.router, live.passThrough.router),
+          ]
         : []),
     ],
     open: [
