@@ -50,7 +50,6 @@ export function createApp(deps: Deps): Koa {
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
   for (const middleware of deps.through ?? []) app.use(middleware);
-  // Once it is used every promise of the process costs more: not for these.
   for (const middleware of deps.open) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(byName);

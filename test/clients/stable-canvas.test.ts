@@ -48,7 +48,7 @@ async function open(): Promise<void> {
   await client.connect();
 }
 
-/** On their way from one server to another only the latest preview waits. */
+/** On their way from one server to another only the latest previews wait. */
 const FEWEST = { embedded: 12, remote: 1 }[testedUpstream()];
 
 describe.each([

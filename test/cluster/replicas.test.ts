@@ -81,17 +81,22 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     return { recorder, promptId };
   }
 
-  test('a prompt posted at one is heard at another, and known to the third', async () => {
-    const who = guest();
-    const { recorder, promptId } = await begun(who, 0, 1);
-    const queue = await who.get(`${url(2)}/queue`);
-    expect(queue.queue_running.map(([, id]: [number, string]) => id)).toContain(promptId);
+  /** The rest of a run that has made its first step: all of it is heard, once and in order. */
+  async function heardToItsEnd(recorder: Recorder, promptId: string): Promise<void> {
     for (let at = 2; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
     await recorder.untilDone(promptId);
     expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
     expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
     expectEndOnce(recorder, promptId);
+  }
+
+  test('a prompt posted at one is heard at another, and known to the third', async () => {
+    const who = guest();
+    const { recorder, promptId } = await begun(who, 0, 1);
+    const queue = await who.get(`${url(2)}/queue`);
+    expect(queue.queue_running.map(([, id]: [number, string]) => id)).toContain(promptId);
+    await heardToItsEnd(recorder, promptId);
     const history = await who.get(`${url(2)}/history/${promptId}`);
     expect(history[promptId].status.status_str).toBe('success');
   });
@@ -158,12 +163,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       const { recorder, promptId } = await begun(who, 0, 1);
       await leave(replicas.house(0));
       await followedAgain(promptId);
-      for (let at = 2; at <= STEPS; at++) step(promptId, at);
-      await end(promptId);
-      await recorder.untilDone(promptId);
-      expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
-      expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
-      expectEndOnce(recorder, promptId);
+      await heardToItsEnd(recorder, promptId);
       expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
     },
   );
