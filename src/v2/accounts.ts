@@ -18,7 +18,14 @@ export type Account = {
   /** Where submissions wait when there is no room. */
   readonly submits: { readonly gate: Gate; readonly turnstile: Turnstile };
   /** Why the upstream will not have this account, until when that is believed. */
-  refused: { readonly error: V2Error; readonly untilMs: number } | undefined;
+  refused: Refused | undefined;
+};
+
+export type Refused = {
+  readonly error: V2Error;
+  readonly untilMs: number;
+  /** Somebody asks, for all, whether it is over. */
+  isAskedAbout: boolean;
 };
 
 export type Accounts = { of(caller: Caller): Result<Account> };

@@ -54,7 +54,8 @@ export function createCalls(deps: Deps): Calls {
     const { status, headers } = answer;
     const dateMs = Date.parse(String(headers.date));
     if (!Number.isNaN(dateMs)) facts.clockAheadMs = dateMs - clock();
-    if (account && status < 400) account.refused = undefined;
+    // Whoever hears that something is not there was let in.
+    if (account && (status < 400 || status === 404)) account.refused = undefined;
     const json = jsonOf(answer.text);
     return { kind: 'reply', reply: { status, headers, ...(json !== undefined && { json }) } };
   }
@@ -65,7 +66,11 @@ export function createCalls(deps: Deps): Calls {
       account.gate.shut(retryAfterMs(retryAfter(reply.headers), limits));
     }
     if (error.status === 401 || error.code === 'sso_required') {
-      account.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+      account.refused = {
+        error,
+        untilMs: clock() + limits.refusedPauseMs,
+        isAskedAbout: false,
+      };
     }
     return error;
   }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import type { JobEvent } from '../wire/jobs.ts';
-import { IS_TERMINAL } from '../wire/v2.ts';
+import type { JobEvent, Result } from '../wire/jobs.ts';
+import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Audience } from './audience.ts';
 import type { Calls } from './call.ts';
@@ -93,11 +93,23 @@ function createRun(deps: FollowDeps, followed: Followed) {
     return IS_TERMINAL[told.status];
   }
 
+  /** One question now and then, by whoever comes first, tells whether the key is good again. */
+  async function ask(): Promise<Result<Job> | undefined> {
+    const { refused } = account;
+    if (refused === undefined) return snapshots.look(account, jobId);
+    if (refused.isAskedAbout || refusedMs(account, clock()) > 0) return undefined;
+    refused.isAskedAbout = true;
+    try {
+      return await snapshots.look(account, jobId);
+    } finally {
+      refused.isAskedAbout = false;
+    }
+  }
+
   /** Reads the job and shows it; true when that was the end. */
   async function look(): Promise<boolean> {
-    // One question now and then tells whether the key is good again.
-    if (refusedMs(account, clock()) > 0) return false;
-    const read = await snapshots.look(account, jobId);
+    const read = await ask();
+    if (read === undefined) return false;
     if (read.ok) {
       missing = 0;
       const before = audience.status();
@@ -166,7 +178,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
   return {
     /** One stream or one poll, and the rest after it; true when the job is over. */
     async turn(): Promise<boolean> {
-      const mayStream = clock() >= facts.pollOnlyUntilMs && refusedMs(account, clock()) <= 0;
+      const mayStream = clock() >= facts.pollOnlyUntilMs && account.refused === undefined;
       const waitMs = mayStream && seats.take(candidate) ? await listen() : undefined;
       if (signal.aborted || (await lookUnlessTold())) return true;
       await rest(Math.max(jittered(waitMs ?? pace()), refusedMs(account, clock())));
