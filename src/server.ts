@@ -250,8 +250,8 @@ function surface(
     path: house.frontEnd ? '/holdover' : '/',
   });
   return {
+    first: [...(house.tap ? [house.tap.serve] : []), named('/view', signedViews(files))],
     through: [
-      ...(house.tap ? [house.tap.serve] : []),
       named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
       house.metrics.serve,
       named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
@@ -263,9 +263,6 @@ function surface(
             named(PASSED_ROUTES.router, live.passThrough.router),
           ]
         : []),
-    ],
-    open: [
-      named('/view', signedViews(files)),
       ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
     ],
     routes: [

@@ -1,41 +1,29 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
-import type { V1RouteName } from '../translate/successors.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Logger, logAnswer, requestId } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
-import type { Authenticate } from './identity.ts';
-import { LEAVING_HEADERS, type Leaving } from './leaving.ts';
+import { LEAVING_HEADERS } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import { createPlainRoutes } from './plain-routes.ts';
-import { type V1Route, nameOf } from './routes.ts';
-import { agentOf, isOwnPage } from './visitor.ts';
+import type { V1Route } from './routes.ts';
+import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
 
-type Deps = {
+type Deps = ServingDeps & {
   readonly guard: Guard;
-  readonly authenticate: Authenticate;
   readonly routes: readonly V1Route[];
-  /** Served before authentication, without v2 calls that are worth a note: health, pages, v2 itself. */
+  /** Asked before any route, and before authentication: signed downloads. */
+  readonly first?: readonly Koa.Middleware[];
+  /** Served before authentication as well: health, pages, models, v2 itself. */
   readonly through?: readonly Koa.Middleware[];
-  /** Served before authentication as well: signed downloads, models. */
-  readonly open: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
   /** For the line of each request. */
   readonly answers: Logger;
   /** Sees every request before all others, and its answer after them. */
   readonly count?: Koa.Middleware | undefined;
-  /** Lists the v2 calls made for a caller while a request of his is served. */
-  readonly trace: {
-    readonly begin: (caller: Caller, calls: string[]) => void;
-    readonly end: (caller: Caller) => void;
-  };
-  /** Tells v1 clients of the end of their API. */
-  readonly leaving?: Leaving | undefined;
-  /** Serves files where no route answers. */
-  readonly frontEnd?: Koa.Middleware | undefined;
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
@@ -49,13 +37,13 @@ export function createApp(deps: Deps): Koa {
   app.use(refuseStrangers(deps.guard));
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions);
-  for (const middleware of deps.through ?? []) app.use(middleware);
-  for (const middleware of deps.open) app.use(middleware);
-  // What is no route of v1's may still be a file of a front end: that is asked for below.
+  for (const middleware of deps.first ?? []) app.use(middleware);
   app.use(byName);
+  for (const middleware of deps.through ?? []) app.use(middleware);
+  // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(router.routes());
-  app.use(knowCaller(deps));
-  app.use(cacheHeaders);
+  app.use((ctx, next) => withCaller(deps, ctx, () => next()));
+  app.use(thenCacheHeaders);
   if (deps.frontEnd) app.use(behindRoutes(deps.frontEnd));
   app.use(noteUnknown(deps.log));
   app.use(nobodyHome(router));
@@ -65,8 +53,7 @@ export function createApp(deps: Deps): Koa {
 
 /** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
 function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.Middleware } {
-  const { routes, leaving } = deps;
-  const known = knowCaller(deps);
+  const { routes } = deps;
   const router = new Router({ strict: true, sensitive: true });
   const plain = createPlainRoutes();
   for (const route of routes) {
@@ -75,56 +62,12 @@ function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.M
     for (const prefix of twins) {
       const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
       const apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
-      const chain = [
-        ...(leaving ? [announce(leaving, nameOf(route))] : []),
-        known,
-        ...(leaving ? [attend(leaving, nameOf(route))] : []),
-        cacheHeaders,
-        handling(route, apiPrefixed),
-      ];
-      router.register(prefix + route.path, methods, chain as unknown as RouterMiddleware[]);
-      plain.add(prefix + route.path, methods, chain);
+      const serve = serving(deps, route, { apiPrefixed });
+      router.register(prefix + route.path, methods, serve as unknown as RouterMiddleware);
+      plain.add(prefix + route.path, methods, serve);
     }
   }
   return { router, byName: plain.serve };
-}
-
-function handling(route: V1Route, apiPrefixed: boolean): Koa.Middleware {
-  return async (ctx) => {
-    ctx.state.apiPrefixed = apiPrefixed;
-    const { caller } = ctx.state as { readonly caller: Caller };
-    const query = new URLSearchParams(ctx.querystring);
-    await route.handle({ ctx: ctx as Koa.Context, caller, params: paramsOf(ctx), query });
-  };
-}
-
-function announce(leaving: Leaving, route: V1RouteName): Koa.Middleware {
-  return (ctx, next) => {
-    for (const [name, value] of Object.entries(leaving.headersFor(route, paramsOf(ctx)))) {
-      ctx.append(name, value);
-    }
-    return next();
-  };
-}
-
-/** Holdover's own page is nobody who must leave. */
-function attend(leaving: Leaving, route: V1RouteName): Koa.Middleware {
-  return async (ctx, next) => {
-    if (isOwnPage(ctx.req)) return await next();
-    const { user } = ctx.state.caller as Caller;
-    const agent = agentOf(ctx.req);
-    try {
-      await leaving.rehearse(route, { user, agent });
-      await next();
-    } finally {
-      const { clientId = '' } = ctx.state as { readonly clientId?: string };
-      leaving.count({ user, agent, clientId, route });
-    }
-  };
-}
-
-function paramsOf(ctx: object): { readonly [name: string]: string } {
-  return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
 }
 
 function observe({ answers }: Deps): Koa.Middleware {
@@ -200,45 +143,7 @@ const answerOptions: Koa.Middleware = (ctx, next) => {
   sendEmpty(ctx);
 };
 
-function knowCaller({ authenticate, trace, frontEnd }: Deps): Koa.Middleware {
-  return async (ctx, next) => {
-    const caller = await authenticate(ctx.req);
-    if (caller === undefined) {
-      const body = plainError(
-        'unauthorized',
-        'A valid key is needed: X-API-Key, or Authorization: Bearer.',
-      );
-      const asked = frontEnd !== undefined && opensPage(ctx) ? BASIC_TOO : 'Bearer';
-      throw new V1Error(401, body, { headers: { 'WWW-Authenticate': asked } });
-    }
-    ctx.state.caller = caller;
-    trace.begin(caller, ctx.state.v2Calls as string[]);
-    try {
-      await next();
-    } finally {
-      trace.end(caller);
-    }
-  };
-}
-
-/** A browser asks its user for a key (the password), and sends it along from then on. */
-const BASIC_TOO = 'Basic realm="Holdover", charset="UTF-8", Bearer';
-
-function opensPage(ctx: Koa.Context): boolean {
-  const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-  return reads && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
-}
-
-function wantsHtml(ctx: Koa.Context): boolean {
-  return ctx.get('Accept').includes('text/html');
-}
-
-/** v1 decides caching by what the path looks like, whatever the answer is. */
-const cacheHeaders: Koa.Middleware = async (ctx, next) => {
+const thenCacheHeaders: Koa.Middleware = async (ctx, next) => {
   await next();
-  if (ctx.response.get('Cache-Control')) return;
-  if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
-  else if (/\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/.test(ctx.path)) {
-    ctx.set('Cache-Control', 'public, max-age=86400');
-  }
+  setCacheHeaders(ctx);
 };

@@ -74,7 +74,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     guard: () => undefined,
     authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
     routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
-    open: [signedViews(deps)],
+    first: [signedViews(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
     answers: silentLogger(),

@@ -1,0 +1,113 @@
+import type Koa from 'koa';
+import type { V1RouteName } from '../translate/successors.ts';
+import type { Caller } from '../wire/jobs.ts';
+import { V1Error, plainError } from './errors.ts';
+import type { Authenticate } from './identity.ts';
+import type { Leaving } from './leaving.ts';
+import { type V1Route, nameOf } from './routes.ts';
+import { agentOf, isOwnPage } from './visitor.ts';
+
+export type ServingDeps = {
+  readonly authenticate: Authenticate;
+  /** Lists the v2 calls made for a caller while a request of his is served. */
+  readonly trace: {
+    readonly begin: (caller: Caller, calls: string[]) => void;
+    readonly end: (caller: Caller) => void;
+  };
+  /** Tells v1 clients of the end of their API. */
+  readonly leaving?: Leaving | undefined;
+  /** Serves files where no route answers. */
+  readonly frontEnd?: Koa.Middleware | undefined;
+};
+
+/** All that happens to a call of a route: one step, because each costs every call a promise. */
+export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin): Koa.Middleware {
+  const { leaving } = deps;
+  const name = nameOf(route);
+  const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
+    const query = new URLSearchParams(ctx.querystring);
+    await route.handle({ ctx, caller, params: paramsOf(ctx), query });
+    setCacheHeaders(ctx);
+  };
+  const attended = leaving ? attend(leaving, name, handle) : handle;
+  return async (ctx) => {
+    if (leaving) announce(leaving, name, ctx);
+    ctx.state.apiPrefixed = apiPrefixed;
+    await withCaller(deps, ctx, attended);
+  };
+}
+
+type Twin = { readonly apiPrefixed: boolean };
+type Handle = (ctx: Koa.Context, caller: Caller) => Promise<void>;
+
+function announce(leaving: Leaving, route: V1RouteName, ctx: Koa.Context): void {
+  for (const [name, value] of Object.entries(leaving.headersFor(route, paramsOf(ctx)))) {
+    ctx.append(name, value);
+  }
+}
+
+/** Holdover's own page is nobody who must leave. */
+function attend(leaving: Leaving, route: V1RouteName, handle: Handle): Handle {
+  return async (ctx, caller) => {
+    if (isOwnPage(ctx.req)) return await handle(ctx, caller);
+    const { user } = caller;
+    const agent = agentOf(ctx.req);
+    try {
+      await leaving.rehearse(route, { user, agent });
+      await handle(ctx, caller);
+    } finally {
+      const { clientId = '' } = ctx.state as { readonly clientId?: string };
+      leaving.count({ user, agent, clientId, route });
+    }
+  };
+}
+
+function paramsOf(ctx: object): { readonly [name: string]: string } {
+  return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
+}
+
+/** Serves a call in the name of whoever makes it, or refuses it. */
+export async function withCaller(
+  deps: ServingDeps,
+  ctx: Koa.Context,
+  serve: Handle,
+): Promise<void> {
+  const { authenticate, trace, frontEnd } = deps;
+  const caller = await authenticate(ctx.req);
+  if (caller === undefined) {
+    const body = plainError(
+      'unauthorized',
+      'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+    );
+    const asked = frontEnd !== undefined && opensPage(ctx) ? BASIC_TOO : 'Bearer';
+    throw new V1Error(401, body, { headers: { 'WWW-Authenticate': asked } });
+  }
+  ctx.state.caller = caller;
+  trace.begin(caller, ctx.state.v2Calls as string[]);
+  try {
+    await serve(ctx, caller);
+  } finally {
+    trace.end(caller);
+  }
+}
+
+/** A browser asks its user for a key (the password), and sends it along from then on. */
+const BASIC_TOO = 'Basic realm="Holdover", charset="UTF-8", Bearer';
+
+function opensPage(ctx: Koa.Context): boolean {
+  const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
+  return reads && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
+}
+
+function wantsHtml(ctx: Koa.Context): boolean {
+  return ctx.get('Accept').includes('text/html');
+}
+
+/** v1 decides caching by what the path looks like, whatever the answer is. */
+export function setCacheHeaders(ctx: Koa.Context): void {
+  if (ctx.response.get('Cache-Control')) return;
+  if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
+  else if (/\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/.test(ctx.path)) {
+    ctx.set('Cache-Control', 'public, max-age=86400');
+  }
+}
