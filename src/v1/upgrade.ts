@@ -60,7 +60,7 @@ export function createUpgrade(
     answer(socket, refusal);
   };
   return (request, socket, head) => {
-    socket.on('error', () => socket.destroy());
+    socket.on('error', destroy);
     void judge(deps, request).then(
       (verdict) => {
         if (!('user' in verdict)) return refuse(socket, verdict);
@@ -76,6 +76,11 @@ export function createUpgrade(
       },
     );
   };
+}
+
+/** Apart from the requests: a listener that lives as long as its socket would keep one alive. */
+function destroy(this: Duplex): void {
+  this.destroy();
 }
 
 type Refusal = {
