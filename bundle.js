@@ -31,5 +31,5 @@ await build({
 
 const PIXELS = 'nodes/pixels';
 const { parseWat } = await wabt();
-const pixels = parseWat(`${PIXELS}.wat`, readFileSync(`src/${PIXELS}.wat`), { simd: true });
+const pixels = parseWat(`${PIXELS}.wat`, readFileSync(`src/${PIXELS}.wat`, 'utf8'), { simd: true });
 writeFileSync(`dist/${PIXELS}.wasm`, pixels.toBinary({}).buffer);
