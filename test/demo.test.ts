@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { lookOf } from './support/client-help.ts';
 import { type Holdover, startHoldover } from './support/holdover.ts';
 
@@ -11,6 +11,8 @@ import { type Holdover, startHoldover } from './support/holdover.ts';
 const DEMO = fileURLToPath(new URL('../dist/demo.js', import.meta.url));
 const TINY = fileURLToPath(new URL('./support/scripts/tiny-v2.mjs', import.meta.url));
 const KEY = 'key-of-the-demo';
+
+vi.setConfig({ testTimeout: 60_000 });
 
 type Ran = { readonly code: number; readonly out: string; readonly err: string };
 

@@ -11,7 +11,7 @@ describe('limits of a job', () => {
     ['that looks at its stop flag', spin],
     ['that does not', deaf],
   ])('a node %s is stopped at the time limit: failed with timeout', async (_, workflow) => {
-    const engine = await startEngine({ limits: { jobTimeMs: 300, stopGraceMs: 100 } });
+    const engine = await startEngine({ limits: { jobTimeMs: 1500, stopGraceMs: 100 } });
     const { job } = await runJob(engine, workflow);
     expect(job).toMatchObject({ status: 'failed', error: { code: 'timeout', node_id: '1' } });
     expect((await runJob(engine, fine)).job.status).toBe('succeeded');

@@ -1,6 +1,7 @@
 /** Random numbers that a failure can be seen twice with: `HOLDOVER_TEST_SEED` repeats a run. */
-export function seeded(): { readonly seed: number; readonly random: () => number } {
-  const seed = Number(process.env['HOLDOVER_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));
+export function seeded(
+  seed = Number(process.env['HOLDOVER_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32)),
+): { readonly seed: number; readonly random: () => number } {
   let state = seed >>> 0;
   return {
     seed,

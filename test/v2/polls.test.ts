@@ -93,8 +93,10 @@ describe('without a stream', () => {
     upstream.always('get', fault.refuse(401, 'unauthorized'));
     await sleep(50);
     const before = upstream.requests('get').length;
+    const sinceMs = performance.now();
     await sleep(150);
-    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(1);
+    const pauses = (performance.now() - sinceMs) / 300;
+    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(Math.ceil(pauses));
     upstream.always('get', (exchange) => exchange.honestly());
     ids.forEach((id) => upstream.change(id, DONE));
     for (const events of await Promise.all(listening)) {

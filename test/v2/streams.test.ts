@@ -262,7 +262,7 @@ describe('what streams say', () => {
       [1, 7, 100_000].map((size) => [name, size, text, expected] as const),
     ),
   )('%s, in chunks of %i', async (_name, size, text, expected) => {
-    const opened = await openRemote();
+    const opened = await openRemote({ limits: { streamIdleTimeoutMs: 5_000 } });
     const { upstream, remote } = opened;
     const whole = Buffer.concat([Buffer.from('\ufeff' + STATUS.running), Buffer.from(text)]);
     upstream.always('events', doneThen(fault.sse(whole, 'close', size)));
