@@ -151,10 +151,18 @@ function refusal(type: string, message: string, details = ''): V1Refusal {
 }
 
 function rowOf(error: V2Error): Row {
-  const names = /subscription/i.test(error.message);
-  if (error.code === 'forbidden' && names) return { status: 429, type: 'subscription_inactive' };
+  if (isAboutSubscription(error)) return { status: 429, type: 'subscription_inactive' };
   if (isKnown(error.code)) return ROWS[error.code];
   return { status: statusOf(error.status), type: error.code };
+}
+
+const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
+
+/** By its code where that is one of its own, by its text where the code says only that it is refused. */
+function isAboutSubscription({ status, code, message }: V2Error): boolean {
+  if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
+  if (code === 'forbidden') return /subscription/i.test(message);
+  return !isKnown(code) && /subscription/i.test(`${code} ${message}`);
 }
 
 function isKnown(code: string): code is KnownCode {
@@ -168,7 +176,8 @@ function statusOf(status: number): number {
   return status === 422 || status === 413 ? 400 : status;
 }
 
-function messageOf({ code, status, message }: V2Error): string {
+/** What is said of a refusal: of the service's inside, nothing. */
+export function messageOf({ code, status, message }: V2Error): string {
   return code === 'upstream_error' && status >= 500 ? UPSTREAM_FAILED : message;
 }
 

@@ -60,7 +60,11 @@ async function edit({ ledger, maxBodyBytes }: Deps, { ctx, caller }: V1Request):
   const body = objectBody(await readJson(ctx, maxBodyBytes));
   if (pythonTruth(body.clear)) await ledger.prompts.clearHistory(caller.user);
   const ids = idList(body.delete, 'delete');
-  if (ids.length > 0) await ledger.prompts.deleteHistory(caller.user, ids);
+  if (ids.length > 0) {
+    const rows = await Promise.all(ids.map((id) => findDone(ledger, caller.user, id)));
+    const named = rows.flatMap((row) => (row ? [row.promptId] : []));
+    await ledger.prompts.deleteHistory(caller.user, [...new Set([...ids, ...named])]);
+  }
   sendEmpty(ctx);
 }
 

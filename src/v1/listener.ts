@@ -37,6 +37,7 @@ export type ListenerDeps = Pick<
 
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
+const GONE: ReadonlySet<number> = new Set([404, 410]);
 /** What runs in another order than v1's is told so much later. */
 const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
@@ -137,7 +138,7 @@ export function createListener(
     },
     async look(jobId) {
       const read = await jobs.get(prompt.caller, jobId);
-      const gone = read.ok ? read.value.status === 'expired' : read.error.status === 404;
+      const gone = read.ok ? read.value.status === 'expired' : GONE.has(read.error.status);
       if (gone && missing++ === 0) {
         await delay(SECOND_LOOK_MS);
         return this.look(jobId);

@@ -1,4 +1,5 @@
 import type { V2Error } from '../wire/jobs.ts';
+import { messageOf } from '../translate/errors.ts';
 import { V1Error } from './errors.ts';
 
 /** Refusals whose own status would blame the client, or mean something else to it. */
@@ -9,14 +10,17 @@ const SHOWN_AS: { readonly [code: string]: number } = {
   hash_mismatch: 502,
 };
 
+/** v1 clients read 429 as "subscription not active"; that v2 lacks a route is not their concern. */
+const SHOWN_STATUS: { readonly [status: number]: number } = { 422: 400, 429: 503, 501: 502 };
+
 /**
  * A v2 refusal about a file as v1 clients understand it: what is gone is an empty 404, v2's own
- * 422 is a 400, the rest keeps its status and says why.
+ * 422 is a 400, a pause it asks for a 503; the rest keeps its status and says why.
  */
 export function relayRefusal(error: V2Error): V1Error {
-  const { status, code, message, retryAfterSeconds } = error;
+  const { status, code, retryAfterSeconds } = error;
   if (status === 404 || status === 410) return new V1Error(404);
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
-  const shown = SHOWN_AS[code] ?? (status === 422 ? 400 : status);
-  return new V1Error(shown, message, { headers: wait });
+  const shown = SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status;
+  return new V1Error(shown, messageOf(error), { headers: wait });
 }

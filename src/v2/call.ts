@@ -57,7 +57,8 @@ export function createCalls(deps: Deps): Calls {
     // Whoever hears that something is not there was let in.
     if (account && (status < 400 || status === 404)) account.refused = undefined;
     const json = jsonOf(answer.text);
-    return { kind: 'reply', reply: { status, headers, ...(json !== undefined && { json }) } };
+    const said = json === undefined ? { isPage: answer.text !== '' } : { json };
+    return { kind: 'reply', reply: { status, headers, ...said } };
   }
 
   function refusal(account: Account, reply: Reply): V2Error {

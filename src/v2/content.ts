@@ -53,7 +53,7 @@ async function ask(
   { account, assetId }: Wanted,
   headers: Headers = {},
 ): Promise<Result<Head>> {
-  const path = links.target('assets', assetId, 'content');
+  const path = contentPath({ links }, assetId);
   let answer: Result<Head> = { ok: false, error: unreachable() };
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     if (attempt > 1) await delay(limits.readRetryMs);
@@ -71,6 +71,10 @@ async function ask(
   return answer;
 }
 
+function contentPath({ links }: Pick<Deps, 'links'>, assetId: string): string {
+  return links.target('assets', assetId, 'content');
+}
+
 const ATTEMPTS = 2;
 const BRINGS = new Set([200, 206, 301, 302, 303, 307, 308]);
 
@@ -84,7 +88,10 @@ function paused({ gate }: Account): Result<never> {
 function linkOf(deps: Deps, wanted: Wanted, { headers, body }: Head): Result<Content> {
   body.destroy();
   const { key } = wanted.account;
-  const location = redirectTarget(headers.location, deps.links.origin);
+  const { origin } = deps.links;
+  // Relative to what was asked for, mount prefix and all.
+  const asked = new URL(contentPath(deps, wanted.assetId), origin).href;
+  const location = redirectTarget(headers.location, asked);
   if (location === undefined) return badAnswer();
   if (key !== undefined && decoded(location).includes(key)) return badAnswer();
   return ok({

@@ -15,7 +15,12 @@ export type Reply = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly json?: Json;
+  /** There is a body and it is no JSON: somebody in between may be speaking. */
+  readonly isPage?: boolean;
 };
+
+/** Of a page these are no word about what was asked for: the service itself may not even be there. */
+const NOBODYS_WORD = new Set([403, 404, 405, 410]);
 
 /** What a status means when the body does not say it in the contract's words. */
 const CODE_OF_STATUS: { readonly [status: number]: string } = {
@@ -37,14 +42,17 @@ const CODE_ALIASES: { readonly [code: string]: string } = {
 };
 
 /** An answer that refuses, as a value; pages of somebody in between are never repeated. */
-export function toError({ status, headers, json }: Reply, secret?: string): V2Error {
+export function toError(reply: Reply, secret?: string): V2Error {
+  const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
   const said = textOf(envelope, 'code');
-  const code = said === undefined ? fallbackCode(status) : (CODE_ALIASES[said] ?? said);
+  const isAnswer = status >= 400 && !isNobodysWord(reply);
+  const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
+  const code = said === undefined ? fallback : (CODE_ALIASES[said] ?? said);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
   const retryAfterSeconds = retryAfter(headers);
   return {
-    status: status >= 400 ? status : 502,
+    status: isAnswer ? status : 502,
     code,
     message: withoutFolders(withoutSecret(message, secret)),
     details: readable(detailsOf(envelope, secret)),
@@ -93,8 +101,11 @@ export function retryAfterMs(
   return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
 }
 
+function isNobodysWord({ status, isPage }: Reply): boolean {
+  return isPage === true && NOBODYS_WORD.has(status);
+}
+
 function fallbackCode(status: number): string {
-  if (status < 400) return 'bad_upstream_response';
   return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
 }
 

@@ -65,6 +65,17 @@ describe('POST /prompt refused by v2', () => {
     });
   });
 
+  test.each([
+    [403, 'inactive_subscription', 'Not active.', 429],
+    [402, 'subscription_required', 'Required.', 429],
+    [429, 'plan_ended', 'Your subscription is not active.', 429],
+    [429, 'monthly_limit', 'Spent.', 503],
+    [403, 'sso_required', 'Sign in with your subscription.', 403],
+    [402, 'insufficient_credits', 'Or take a subscription.', 402],
+  ])('%i %s "%s" is told as %i', (status, code, message, shown) => {
+    expect(toPromptRefusal(refusal(code, status, null, { message }), GRAPH).status).toBe(shown);
+  });
+
   test('Retry-After is handed on', () => {
     const busy = refusal('queue_full', 429, null, { retryAfterSeconds: 7 });
     expect(toPromptRefusal(busy, GRAPH).retryAfterSeconds).toBe(7);

@@ -1,0 +1,134 @@
+// What refusals of the upstream become where they are not about a submission.
+import { FormData, fetch } from 'undici';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Hook, error, fault } from '../support/hostile-v2.ts';
+import { finish, runs, staysRunning } from '../support/plays.ts';
+import { type Client, type Scene, openScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await openScene();
+  scene.upstream.play(runs());
+});
+afterAll(() => scene.close());
+
+const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const notFoundPage: Hook = ({ res }) => {
+  res.writeHead(404, { 'Content-Type': 'text/plain' });
+  res.end('404 page not found\n');
+};
+
+/** Until the test is over. */
+function always(client: Client, route: 'content' | 'upload' | 'get' | 'events', hook: Hook): void {
+  const theirs = scene.upstream.of(client.key);
+  theirs.always(route, hook);
+  onTestFinished(() => theirs.always(route, (exchange) => exchange.honestly()));
+}
+
+/** `/view` of the first file of a prompt that ran. */
+async function viewOf(client: Client): Promise<string> {
+  const { promptId } = await client.post();
+  const { outputs } = await client.ended(promptId);
+  const [file] = (Object.values(outputs)[0] as { images: Record<string, string>[] }).images;
+  return `/view?${new URLSearchParams(file)}`;
+}
+
+describe('of a file', () => {
+  test.each(['/view', '/api/view'])('a pause that %s cannot wait out is 503', async (route) => {
+    const client = await scene.client();
+    const view = (await viewOf(client)).replace('/view', route);
+    always(client, 'content', fault.refuse(429, 'rate_limited', { 'Retry-After': '5' }));
+    const { status, headers } = await client.ask(view);
+    expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+  });
+
+  test('and so it is for an upload', async () => {
+    const client = await scene.client();
+    always(client, 'upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '5' }));
+    const body = new FormData();
+    body.set('image', new Blob(['not seen before']), 'x.png');
+    const url = `${scene.house().url}/upload/image`;
+    const { status, headers } = await fetch(url, { method: 'POST', body, headers: client.headers });
+    expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+  });
+
+  test('what an upstream says of its inside goes no further', async () => {
+    const client = await scene.client();
+    const view = await viewOf(client);
+    const inside = 'connect ECONNREFUSED http://10.1.2.3:8188/view /srv/secret';
+    always(client, 'content', ({ json }) => json(500, error('upstream_error', inside)));
+    const { status, text } = await client.ask(view);
+    expect(status).toBe(500);
+    expect(text).not.toMatch(/10\.1\.2\.3|secret/);
+  });
+
+  test('a link relative to what was asked for leads there', async () => {
+    const client = await scene.client();
+    const view = (await viewOf(client)).replace('/view', '/api/view');
+    always(client, 'content', ({ res }) => {
+      res.writeHead(302, { Location: '../../blob/abc?sig=1' });
+      res.end();
+    });
+    const { status, headers } = await client.ask(view);
+    expect(status).toBe(302);
+    expect(new URL(headers.get('location') ?? '').pathname).toBe('/api/v2/blob/abc');
+  });
+});
+
+describe('of a job', () => {
+  test.each([
+    ['text', notFoundPage],
+    ['HTML', fault.html(404)],
+    ['a forbidding page', fault.html(403)],
+  ])('%s for a moment says nothing of it', async (_, page) => {
+    const client = await scene.client();
+    scene.upstream.play(staysRunning, client.key);
+    const { promptId, marker } = await client.post();
+    await expect.poll(() => client.outline(promptId)).toContain('execution_start');
+    always(client, 'get', page);
+    always(client, 'events', page);
+    scene.proxy.cut('rst');
+    await tick(800);
+    expect((await client.queue()).running).toEqual([promptId]);
+    for (const route of ['get', 'events'] as const)
+      scene.upstream.of(client.key).always(route, (exchange) => exchange.honestly());
+    const [job] = client.jobs(marker);
+    if (job) finish(scene.upstream, job);
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+  });
+
+  test('410 is the end of one that is no more', async () => {
+    const client = await scene.client();
+    scene.upstream.play(staysRunning, client.key);
+    const { promptId } = await client.post();
+    await expect.poll(() => client.outline(promptId)).toContain('execution_start');
+    always(client, 'get', fault.refuse(410, 'gone'));
+    always(client, 'events', fault.refuse(410, 'gone'));
+    scene.proxy.cut('rst');
+    expect((await client.ended(promptId)).status.status_str).toBe('error');
+  });
+
+  test('a page in place of an answer to a cancel is no answer', async () => {
+    const client = await scene.client();
+    scene.upstream.play(staysRunning, client.key);
+    const { promptId } = await client.post();
+    await expect.poll(() => client.outline(promptId)).toContain('execution_start');
+    scene.upstream.of(client.key).once('cancel', notFoundPage);
+    await client.say('/interrupt', { prompt_id: promptId });
+    const { status } = await client.ended(promptId);
+    expect(status.messages.at(-1)[0]).toBe('execution_interrupted');
+  });
+});
+
+test('history is forgotten under either id', async () => {
+  const client = await scene.client();
+  const [own, others] = [await client.post({ more: { prompt_id: 'own-id' } }), await client.post()];
+  await Promise.all([client.ended('own-id'), client.ended(others.promptId)]);
+  const [job] = client.jobs(own.marker);
+  expect(job?.id).not.toBe('own-id');
+  await client.say('/history', { delete: [job?.id] });
+  expect(Object.keys((await client.ask('/history')).json)).toEqual([others.promptId]);
+});
