@@ -1,7 +1,13 @@
 import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
 import { extraPngInfo } from '../translate/workflow.ts';
 import type { Json } from '../wire/json.ts';
-import type { Caller, JobApi, SubmitRequest, V2Error } from '../wire/jobs.ts';
+import {
+  type Caller,
+  type JobApi,
+  type SubmitRequest,
+  type V2Error,
+  isForNow,
+} from '../wire/jobs.ts';
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
@@ -79,7 +85,7 @@ function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent') return 'unsent';
   // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
-  return error.status === 429 ? 'crowded' : 'refused';
+  return isForNow(error) ? 'crowded' : 'refused';
 }
 
 function requestOf(plan: Plan, graphJson?: string): SubmitRequest {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import { type Result, type SubmitRequest, type V2Error, ok } from '../wire/jobs.ts';
+import { type Result, type SubmitRequest, type V2Error, isForNow, ok } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Calls, Exchange } from './call.ts';
@@ -201,7 +201,7 @@ function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict 
   if (AMBIGUOUS.has(status)) return { kind: 'unknown', error: toError(reply, account.key) };
   const error = deps.calls.refusal(account, reply);
   const isInFlight = status === 409 && error.retryAfterSeconds !== undefined;
-  if (status !== 429 && !isInFlight) return { kind: 'refused', error };
+  if (!isForNow(error) && !isInFlight) return { kind: 'refused', error };
   return { kind: 'wait', error, forMs: retryAfterMs(error.retryAfterSeconds, deps.limits) };
 }
 

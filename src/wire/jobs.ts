@@ -188,6 +188,17 @@ export function ok<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
+const FOR_NOW: ReadonlySet<string> = new Set([
+  'queue_full',
+  'deployment_not_ready',
+  'rate_limited',
+]);
+
+/** Whether a submission is refused for lack of room, which may be there later. */
+export function isForNow({ status, code }: V2Error): boolean {
+  return status === 429 && FOR_NOW.has(code);
+}
+
 export function refuse<T>(
   status: number,
   code: string,
