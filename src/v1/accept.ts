@@ -14,7 +14,7 @@ import type { Birth } from './birth.ts';
 import type { Board, LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
-import type { Outbox } from './outbox.ts';
+import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
 import { type Plan, intentJsonOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -54,7 +54,12 @@ type Deps = {
   readonly reached: (moment: Moment) => void;
 };
 
-type Intake = { readonly caller: Caller; readonly submission: Submission; readonly plan: Plan };
+type Intake = {
+  readonly caller: Caller;
+  readonly submission: Submission;
+  readonly plan: Plan;
+  readonly createdAtMs: number;
+};
 
 /**
  * Turns a submission into a v2 job, or into a letter that waits for one. The intent is on disk
@@ -71,11 +76,12 @@ export function createAcceptor(deps: Deps): Acceptor {
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
-    const plan = planOf(newPromptKey(now()), submission, { outputs, placed });
-    const intake = { caller, submission, plan };
+    const createdAtMs = now();
+    const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed });
+    const intake = { caller, submission, plan, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await journal.claim(plan.label);
-    const row = rowOf(intake, 'submitting', now());
+    const row = rowOf(intake, 'submitting');
     await ledger.prompts.insert(row);
     reached('after-intent');
     const sent = await send(intake, row.graphJson);
@@ -97,9 +103,11 @@ export function createAcceptor(deps: Deps): Acceptor {
     switch (sent.kind) {
       case 'accepted':
         return await born(intake, sent);
-      case 'crowded':
-        if (outbox.hasRoom(intake.caller.user)) return await park(intake, sent);
+      case 'crowded': {
+        const place = outbox.place(intake.caller.user);
+        if (place) return await park({ ...intake, plan: sent.plan }, place, sent);
         throw await retracted(intake, refusalOf(sent.error, sent.plan));
+      }
       case 'unsent':
         throw await retracted(intake, unreachableUpstream());
       case 'refused':
@@ -126,22 +134,36 @@ export function createAcceptor(deps: Deps): Acceptor {
   }
 
   /** The first of its user to find no room. */
-  async function park(intake: Intake, sent: Sent & { kind: 'crowded' }): Promise<Accepted> {
-    await ledger.prompts.setState(intake.plan.label, 'outbox');
-    return await post({ ...intake, plan: sent.plan }, waitMsOf(deps.pace, sent.error));
+  async function park(
+    intake: Intake,
+    place: Place,
+    { error }: Sent & { kind: 'crowded' },
+  ): Promise<Accepted> {
+    try {
+      await ledger.prompts.setState(intake.plan.label, 'outbox');
+      return await post(intake, place, waitMsOf(deps.pace, error));
+    } finally {
+      place.leave();
+    }
   }
 
   /** Who comes after it waits behind it. */
   async function queueUp(intake: Intake): Promise<Accepted> {
-    if (!outbox.hasRoom(intake.caller.user)) throw refused(refusalOf(FULL, intake.plan));
-    await journal.claim(intake.plan.label);
-    await ledger.prompts.insert(rowOf(intake, 'outbox', now()));
-    return await post(intake, 0);
+    const place = outbox.place(intake.caller.user);
+    if (!place) throw refused(refusalOf(FULL, intake.plan));
+    try {
+      await journal.claim(intake.plan.label);
+      await ledger.prompts.insert(rowOf(intake, 'outbox'));
+      return await post(intake, place, 0);
+    } finally {
+      place.leave();
+    }
   }
 
-  async function post(intake: Intake, waitMs: number): Promise<Accepted> {
+  async function post(intake: Intake, place: Place, waitMs: number): Promise<Accepted> {
     const { submission, plan, caller } = intake;
     const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
+    place.leave();
     await outbox.put({ prompt, plan, told: 'accepted' }, waitMs);
     reached('after-outbox');
     return answer(prompt, {});
@@ -156,10 +178,10 @@ export function createAcceptor(deps: Deps): Acceptor {
     throw refused(submitUnknown(sent.error, prompt.promptId));
   }
 
-  function adopt({ submission, plan }: Intake, promptId: string, caller: Caller): LivePrompt {
-    const { number, clientId } = submission;
+  function adopt(intake: Intake, promptId: string, caller: Caller): LivePrompt {
+    const { plan, createdAtMs } = intake;
+    const { number, clientId } = intake.submission;
     const { label: key, graph, extraData, outputs: targets } = plan;
-    const createdAtMs = now();
     const whose = { key, promptId, number, clientId, createdAtMs, isResumed: false };
     return follower.adopt(Object.assign(whose, { graph, extraData, targets }), caller);
   }
@@ -229,9 +251,8 @@ function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
 }
 
 function rowOf(
-  { caller, submission, plan }: Intake,
+  { caller, submission, plan, createdAtMs }: Intake,
   state: 'submitting' | 'outbox',
-  nowMs: number,
 ): PromptRow {
   return {
     key: plan.label,
@@ -240,7 +261,7 @@ function rowOf(
     jobId: null,
     number: submission.number,
     clientId: submission.clientId,
-    createdAtMs: nowMs,
+    createdAtMs,
     graphJson: stringifyJson(plan.graph as Json),
     extraDataJson: stringifyJson(plan.extraData),
     targetsJson: JSON.stringify(plan.outputs),

@@ -18,11 +18,15 @@ export type Letter = {
   readonly told: 'accepted' | 'unheard';
 };
 
+/** Somebody's place in the outbox until the letter is put there, or is not to come after all. */
+export type Place = { leave(): void };
+
 /** Accepted prompts without a job, submitted one after the other as soon as the upstream admits them. */
 export type Outbox = {
   /** Whether somebody of this user waits already: who comes later has to wait, too. */
   isBusy(user: string): boolean;
-  hasRoom(user: string): boolean;
+  /** Keeps a place free for a letter of this user; `undefined`: there is none. */
+  place(user: string): Place | undefined;
   /** Letters of all users. */
   depth(): number;
   /** Resolves when it is known everywhere. */
@@ -55,6 +59,7 @@ export function createOutbox(deps: Deps): Outbox {
   const stop = new AbortController();
   const queues = new Map<string, Queue>();
   const pumps = new Set<Promise<void>>();
+  const places = new Map<string, Set<Place>>();
 
   async function pump(user: string, queue: Queue, firstWaitMs: number): Promise<void> {
     let unsent = 0;
@@ -156,7 +161,17 @@ export function createOutbox(deps: Deps): Outbox {
   return {
     isBusy: (user) => count(user) > 0,
     depth: () => [...queues.values()].reduce((sum, { letters }) => sum + letters.length, 0),
-    hasRoom: (user) => count(user) < deps.limit,
+    place(user) {
+      const kept = places.get(user) ?? new Set();
+      if (count(user) + kept.size >= deps.limit) return undefined;
+      const place: Place = {
+        leave() {
+          if (kept.delete(place) && kept.size === 0) places.delete(user);
+        },
+      };
+      places.set(user, kept.add(place));
+      return place;
+    },
     async put(letter, waitMs = 0) {
       const { user } = letter.prompt.caller;
       const queue = queues.get(user) ?? start(user, waitMs);

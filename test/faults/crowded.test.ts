@@ -195,6 +195,36 @@ describe('no room for more', () => {
     await other.ended(theirsToo.promptId);
     await small.check();
   });
+
+  test('many at once do not overrun it', async () => {
+    const small = await ownScene({ args: ['--outbox-limit', '2'] });
+    small.upstream.play(runs());
+    small.upstream.always('submit', fault.refuse(429, 'queue_full'));
+    const client = await small.client();
+    const posted = await Promise.all(Array.from({ length: 10 }, () => client.post()));
+    expect(posted.map(({ status }) => status).toSorted()).toEqual([
+      ...Array<number>(2).fill(200),
+      ...Array<number>(8).fill(503),
+    ]);
+    small.upstream.always('submit', (exchange) => exchange.honestly());
+    for (const { promptId } of posted) if (promptId) await client.ended(promptId);
+    await small.check();
+  });
+
+  test.each([
+    ['subscription_inactive', 'Your subscription is not active.', [429, null]],
+    ['monthly_limit', 'Spent.', [503, '3600']],
+  ])('429 %s is a refusal, at once', async (code, message, expected) => {
+    const client = await scene.client();
+    const retry = { 'Retry-After': '3600' };
+    theirs(client).once('submit', ({ json }) =>
+      json(429, error(code, message), code === 'monthly_limit' ? retry : {}),
+    );
+    const { status, headers } = await client.post();
+    expect([status, headers.get('retry-after')]).toEqual(expected);
+    expect(await client.queue()).toEqual({ running: [], pending: [] });
+    expect(theirs(client).requests('submit')).toHaveLength(1);
+  });
 });
 
 describe('limits on looking', () => {
