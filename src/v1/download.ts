@@ -7,6 +7,7 @@ import { V1Error, sendEmpty } from './errors.ts';
 import { relayRefusal } from './relay.ts';
 import { type Rendering, render } from './render.ts';
 import { servedAs } from './served-as.ts';
+import { noShorter } from './no-shorter.ts';
 import { openBytes, readWhole } from './whole-file.ts';
 
 /** One file on its way to one caller. */
@@ -32,7 +33,7 @@ export async function serveFile(jobs: ContentApi, download: Download): Promise<v
   const part = content.range;
   describe(ctx, row, part === undefined ? 200 : 206);
   if (part) ctx.set('Content-Range', `bytes ${part.start}-${part.end}/${content.totalBytes}`);
-  sendStream(ctx, content);
+  sendStream(ctx, content, row);
 }
 
 /** Sends the picture drawn anew. Like v1's, it has no validators and no ranges. */
@@ -156,9 +157,11 @@ async function refuseRange(jobs: ContentApi, download: Download): Promise<void> 
   if (size < Infinity) ctx.set('Content-Range', `bytes */${size}`);
 }
 
-function sendStream(ctx: Koa.Context, { stream, totalBytes, range }: ContentBytes): void {
+function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: FileRow): void {
+  const { stream, totalBytes, range } = content;
   if (ctx.method === 'HEAD') stream.destroy();
-  else ctx.body = stream;
+  // An answer that says nothing of its length ends where its connection does, whyever that is.
+  else ctx.body = totalBytes === Infinity ? noShorter(stream, sizeBytes) : stream;
   const length = range === undefined ? totalBytes : range.end - range.start + 1;
   if (length < Infinity) ctx.length = length;
 }

@@ -65,6 +65,15 @@ describe('of a file', () => {
     expect(text).not.toMatch(/10\.1\.2\.3|secret/);
   });
 
+  test('what ends too early is cut off, not taken for all of it', async () => {
+    const client = await scene.client();
+    const view = await viewOf(client);
+    always(client, 'content', ({ req }) => {
+      req.socket.end('HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nConnection: close\r\n\r\nab');
+    });
+    await expect(client.ask(view)).rejects.toThrow(/terminated|fetch failed|other side/);
+  });
+
   test('a link relative to what was asked for leads there', async () => {
     const client = await scene.client();
     const view = (await viewOf(client)).replace('/view', '/api/view');
