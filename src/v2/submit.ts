@@ -180,8 +180,12 @@ async function attempt(
   }
 }
 
-/** Answers that say nothing about whether there is a job now. */
-const AMBIGUOUS = new Set([408, 425, 500, 502, 503, 504]);
+/** Whether an answer says nothing about whether there is a job now; proxies have numbers of their own. */
+function isAmbiguous(status: number): boolean {
+  return AMBIGUOUS.has(status) || (status >= 500 && status !== 501);
+}
+
+const AMBIGUOUS = new Set([408, 425, 499]);
 
 function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict {
   if (exchange.kind === 'lost') {
@@ -198,7 +202,7 @@ function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict 
     // Somebody in between wants a login; the service never saw the submission.
     return isPage && status === 200 ? { kind: 'refused', error } : { kind: 'unknown', error };
   }
-  if (AMBIGUOUS.has(status)) return { kind: 'unknown', error: toError(reply, account.key) };
+  if (isAmbiguous(status)) return { kind: 'unknown', error: toError(reply, account.key) };
   const error = deps.calls.refusal(account, reply);
   const isInFlight = status === 409 && error.retryAfterSeconds !== undefined;
   if (!isForNow(error) && !isInFlight) return { kind: 'refused', error };

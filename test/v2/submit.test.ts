@@ -45,10 +45,12 @@ describe('an ambiguous submission', () => {
   const dying: [string, (withJob: boolean) => Hook][] = [
     ['reset after the body', (withJob) => fault.claimAndDie({ withJob })],
     ['timeout', (withJob) => fault.claimAndDie({ withJob, last: fault.hang() })],
-    ...[500, 502, 503, 504].map((status): [string, (withJob: boolean) => Hook] => [
-      `${status} after accept`,
-      (withJob) => fault.claimAndDie({ withJob, last: fault.refuse(status, 'upstream_error') }),
-    ]),
+    ...[408, 425, 499, 500, 502, 503, 504, 520, 524, 529].map(
+      (status): [string, (withJob: boolean) => Hook] => [
+        `${status} after accept`,
+        (withJob) => fault.claimAndDie({ withJob, last: fault.refuse(status, 'upstream_error') }),
+      ],
+    ),
     [
       'truncated 201',
       (withJob) =>
