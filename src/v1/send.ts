@@ -32,41 +32,53 @@ export type Sender = {
 
 type Deps = Parameters<typeof healAssets>[0] & { readonly jobs: Pick<JobApi, 'submit'> };
 
+type Refused = Sent & { readonly kind: 'refused' };
+
 export function createSender(deps: Deps): Sender {
-  const { jobs } = deps;
+  async function attempt(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent> {
+    const result = await deps.jobs.submit(caller, requestOf(plan, graphJson));
+    if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
+    const { error } = result;
+    const kind = kindOf(error);
+    if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
+    if (kind === 'refused') return { kind, plan, error, refusal: refusalOf(error, plan) };
+    return { kind, plan, error };
+  }
+
+  /** Another plan that may fare better; none where the refused one may have left a job. */
+  async function better(caller: Caller, sent: Refused): Promise<Plan | undefined> {
+    const { plan, error, refusal } = sent;
+    if (error.outcome === 'refused_late') return undefined;
+    const { placed } = plan;
+    const isHealed = plan.key === keyOfHealed(plan);
+    const healed = isHealed ? undefined : await healAssets(deps, caller, { placed, error });
+    if (healed) return { ...plan, placed: healed, key: keyOfHealed(plan) };
+    const good = goodOutputs(refusal.body.node_errors, plan.outputs);
+    const isPartly = good.length > 0 && good.length < plan.outputs.length;
+    return refusal.status === 400 && isPartly ? narrowed(plan, good) : undefined;
+  }
+
   return {
     /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
     async send(caller, first, graphJson) {
-      let plan = first;
       let nodeErrors: NodeErrors = {};
-      for (;;) {
-        const result = await jobs.submit(caller, requestOf(plan, graphJson));
-        if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors };
-        const { error } = result;
-        const kind = kindOf(error);
-        if (kind === 'unknown') {
-          return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
-        }
-        if (kind !== 'refused') return { kind, plan, error };
-        const isHealed = plan.key === keyOfHealed(plan);
-        const { placed } = plan;
-        const healed = isHealed ? undefined : await healAssets(deps, caller, { placed, error });
-        if (healed) {
-          plan = { ...plan, placed: healed, key: keyOfHealed(plan) };
-          continue;
-        }
-        const refusal = refusalOf(error, plan);
-        nodeErrors = { ...nodeErrors, ...refusal.body.node_errors };
-        const good = goodOutputs(refusal.body.node_errors, plan.outputs);
-        const partly = good.length > 0 && good.length < plan.outputs.length;
-        if (refusal.status !== 400 || !partly) {
-          const body = { ...refusal.body, node_errors: nodeErrors };
-          return { kind, plan, error, refusal: { ...refusal, body } };
-        }
-        plan = narrowed(plan, good);
+      for (let plan = first; ;) {
+        const sent = await attempt(caller, plan, graphJson);
+        if (sent.kind === 'accepted') return { ...sent, nodeErrors };
+        if (sent.kind !== 'refused') return sent;
+        const next = await better(caller, sent);
+        const isHealed = next !== undefined && next.outputs === plan.outputs;
+        if (!isHealed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
+        if (next === undefined) return withNodeErrors(sent, nodeErrors);
+        plan = next;
       }
     },
   };
+}
+
+function withNodeErrors(sent: Refused, nodeErrors: NodeErrors): Refused {
+  const body = { ...sent.refusal.body, node_errors: nodeErrors };
+  return { ...sent, refusal: { ...sent.refusal, body } };
 }
 
 /** What `POST /prompt` answers to a refusal of this plan. */

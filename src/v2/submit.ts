@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import { type Result, type SubmitRequest, type V2Error, isForNow, ok } from '../wire/jobs.ts';
+import {
+  type Result,
+  type SubmitRequest,
+  type V2Error,
+  isAboutContent,
+  isForNow,
+  ok,
+} from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Calls, Exchange } from './call.ts';
@@ -50,7 +57,8 @@ type Tries = {
 type Next =
   | { readonly kind: 'again'; readonly afterMs: number }
   | { readonly kind: 'give up'; readonly outcome: Outcome; readonly error: V2Error }
-  | { readonly kind: 'search' };
+  /** What to say when there is no job to be found. */
+  | { readonly kind: 'search'; readonly outcome: Outcome; readonly error: V2Error };
 
 type Outcome = NonNullable<V2Error['outcome']>;
 
@@ -61,24 +69,21 @@ type Outcome = NonNullable<V2Error['outcome']>;
  */
 export async function submitJob(
   deps: SubmitDeps,
-  asked: {
-    readonly account: Account;
-    readonly request: SubmitRequest;
-    readonly spelling: Spelling;
-  },
+  asked: Pick<Sending, 'account' | 'request'> & { readonly spelling: Spelling },
 ): Promise<Result<Job>> {
   const { account, request, spelling } = asked;
   const sending = { account, request, key: request.idempotencyKey ?? randomUUID() };
   const sentAtMs = deps.clock();
   const deadlineMs = sentAtMs + deps.limits.submitBudgetMs;
   const tries: Tries = { spelling, deadlineMs, unsent: 0, unknown: 0, firstRefusal: undefined };
+  let next: Next;
   for (;;) {
     const verdict = await attempt(deps, sending, tries);
     if (verdict.kind === 'accepted') {
       settleSpelling(deps.facts, tries.spelling, request);
       return accept(deps, account, verdict.job);
     }
-    const next = decide(deps, { tries, request, verdict });
+    next = decide(deps, { tries, request, verdict });
     if (next.kind === 'give up') return refusedAs(next.outcome, next.error);
     if (next.kind === 'search') break;
     await delay(next.afterMs);
@@ -86,7 +91,7 @@ export async function submitJob(
   const { workflow, metadata } = request;
   const lost = { workflow, sentAtMs, ...(metadata && { metadata }) };
   const found = await deps.recovery.search(account, lost);
-  return found ? accept(deps, account, found) : refusedAs('unknown', UNKNOWN);
+  return found ? accept(deps, account, found) : refusedAs(next.outcome, next.error);
 }
 
 type Failed = {
@@ -101,6 +106,8 @@ function decide(deps: SubmitDeps, { tries, request, verdict }: Failed): Next {
   if (verdict.kind === 'refused') return afterRefusal(deps, tries, { request, ...verdict });
   if (verdict.kind === 'wait') {
     if (clock() + verdict.forMs <= tries.deadlineMs) return { kind: 'again', afterMs: 0 };
+    // A key is in the way only where it came before.
+    if (verdict.error.status === 409) return SEARCH;
     return giveUp(tries, 'refused', verdict.error);
   }
   if (verdict.kind === 'not_sent') {
@@ -110,7 +117,7 @@ function decide(deps: SubmitDeps, { tries, request, verdict }: Failed): Next {
   }
   log.warn({ status: verdict.error.status }, 'the outcome of a submission is unknown');
   const afterMs = limits.unknownRetryMs[tries.unknown++];
-  return afterMs === undefined ? { kind: 'search' } : { kind: 'again', afterMs };
+  return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
 }
 
 function afterRefusal(
@@ -120,7 +127,10 @@ function afterRefusal(
 ): Next {
   const { error } = refused;
   const next = respell(deps.facts, tries.spelling, refused);
-  if (!next) return giveUp(tries, 'refused', tries.firstRefusal ?? error);
+  if (!next) {
+    const said = isAboutContent(error) ? tries.firstRefusal : undefined;
+    return giveUp(tries, 'refused', said ?? error);
+  }
   if (next.assetMode !== tries.spelling.assetMode) tries.firstRefusal = error;
   tries.spelling = next;
   return { kind: 'again', afterMs: 0 };
@@ -129,16 +139,12 @@ function afterRefusal(
 /**
  * The end, unless an earlier attempt may have made a job: keys are looked at last, so a full queue
  * or a refused credential says nothing of it. What is wrong with the submission itself was wrong
- * then, too.
+ * then, too, as far as anybody can see.
  */
 function giveUp(tries: Tries, outcome: Outcome, error: V2Error): Next {
-  const isAboutContent = CONTENT_STATUSES.has(error.status) && !NOT_CONTENT.has(error.code);
-  if (tries.unknown > 0 && !isAboutContent) return { kind: 'search' };
-  return { kind: 'give up', outcome, error };
+  if (tries.unknown === 0) return { kind: 'give up', outcome, error };
+  return isAboutContent(error) ? { kind: 'search', outcome: 'refused_late', error } : SEARCH;
 }
-
-const CONTENT_STATUSES = new Set([400, 413, 422]);
-const NOT_CONTENT = new Set(['idempotency_key_reuse', 'deployment_stopped']);
 
 const UNKNOWN: V2Error = {
   status: 500,
@@ -146,6 +152,7 @@ const UNKNOWN: V2Error = {
   message: 'The job service did not answer in time; whether it took the job is unknown.',
   details: null,
 };
+const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
 
 /** One attempt, when the account may and there is room for it. */
 async function attempt(

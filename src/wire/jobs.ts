@@ -13,11 +13,20 @@ export type V2Error = {
   readonly details: Json;
   readonly retryAfterSeconds?: number;
   /**
-   * Of a submission: it never left us, it made no job for certain, or nobody knows. Only the last
-   * may have left a job behind; it is never sent again under another key.
+   * Of a submission: it never left us, it made no job for certain, it was refused after an attempt
+   * nobody knows the end of, or nobody knows. The last two may have left a job behind; they are
+   * never sent again under another key.
    */
-  readonly outcome?: 'not_sent' | 'refused' | 'unknown';
+  readonly outcome?: 'not_sent' | 'refused' | 'refused_late' | 'unknown';
 };
+
+const CONTENT_STATUSES = new Set([400, 413, 422]);
+const NOT_CONTENT = new Set(['idempotency_key_reuse', 'deployment_stopped']);
+
+/** Whether a submission was refused for what it is: it was no better at an earlier attempt. */
+export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+  return CONTENT_STATUSES.has(status) && !NOT_CONTENT.has(code);
+}
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }

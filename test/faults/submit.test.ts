@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect as connectSocket } from 'node:net';
+import { FormData } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
@@ -92,6 +93,22 @@ const DEATHS: readonly (readonly [string, Hook])[] = [
   ['F08 201 without an id', ({ json }) => json(201, { status: 'queued' })],
 ];
 
+const TWO_OUTPUTS = {
+  '3': { class_type: 'LoadImage', inputs: { image: 'm.png' } },
+  '8': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'two' } },
+  '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'two' } },
+};
+const BAD_8: Hook = ({ json }) => {
+  const details = { node_errors: { '8': [{ field: 'images', reason: 'bad' }] } };
+  json(422, error('invalid_workflow', 'bad', details));
+};
+
+async function upload(client: Client): Promise<void> {
+  const body = new FormData();
+  body.set('image', new Blob([Buffer.from('abcdef')]), 'm.png');
+  expect((await client.ask('/upload/image', { method: 'POST', body })).status).toBe(200);
+}
+
 describe('nobody knows', () => {
   test.each(DEATHS)(
     '%s, and the job is there: its prompt is accepted and runs',
@@ -165,6 +182,43 @@ describe('nobody knows', () => {
     expect(client.jobs(marker)).toHaveLength(1);
     expect(new Set(keysOf(client)).size).toBe(1);
   });
+
+  test.each([
+    ['a missing file', fault.refuse(422, 'missing_asset')],
+    ['one bad output', BAD_8],
+  ] as const)('F06 a reset, then a refusal for %s: no second key, one job', async (_, refusal) => {
+    const own = await ownScene({ args: ['--upstream-assets', 'object'] });
+    own.upstream.play(runs());
+    const client = await own.client();
+    await upload(client);
+    own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
+    // What healing would ask for.
+    own.upstream.always('asset', fault.refuse(404, 'asset_not_found'));
+    const { status, promptId } = await client.post({ marker: 'two', prompt: TWO_OUTPUTS });
+    expect(status).toBe(200);
+    await client.ended(promptId);
+    expect(client.jobs('two')).toHaveLength(1);
+    expect(new Set(own.upstream.requests('submit').map(keyOf)).size).toBe(1);
+  });
+
+  test.each([
+    ['a missing file', fault.refuse(422, 'missing_asset')],
+    ['one bad output', BAD_8],
+  ])(
+    'F06 a reset, then a refusal for %s, and no list to look in: still no second key',
+    async (_, refusal) => {
+      const own = await ownScene({ args: ['--upstream-assets', 'object'] });
+      const client = await own.client();
+      await upload(client);
+      own.upstream.always('list', fault.refuse(501, 'not_implemented'));
+      own.upstream.always('asset', fault.refuse(404, 'asset_not_found'));
+      own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
+      const { status } = await client.post({ marker: 'two', prompt: TWO_OUTPUTS });
+      expect(status).toBe(400);
+      expect(client.jobs('two')).toHaveLength(1);
+      expect(own.upstream.requests('submit')).toHaveLength(2);
+    },
+  );
 
   test('F19 an answer that comes too late: the job is the prompt’s all the same, once', async () => {
     const client = await scene.client();

@@ -120,8 +120,22 @@ describe('an ambiguous submission', () => {
     const { upstream, remote } = await openRemote();
     upstream.once('submit', fault.refuse(502, 'x'), fault.refuse(422, 'invalid_workflow'));
     expect(await remote.submit(CALLER, request())).toMatchObject({
-      error: { code: 'invalid_workflow', outcome: 'refused' },
+      error: { code: 'invalid_workflow', outcome: 'refused_late' },
     });
+  });
+
+  test('a workflow refused on the second try, though the first made a job: that job is found', async () => {
+    const { upstream, remote } = await openRemote();
+    const refusal = fault.refuse(422, 'invalid_workflow');
+    upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
+    const job = value(await remote.submit(CALLER, request()));
+    expect([...upstream.jobs.keys()]).toEqual([job.id]);
+  });
+
+  test('a key that stays in the way to the end is not a refusal', async () => {
+    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 100 } });
+    upstream.always('submit', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '9' }));
+    expect(await remote.submit(CALLER, request())).toMatchObject({ error: { outcome: 'unknown' } });
   });
 
   test('without a job list the outcome stays unknown, and that is remembered', async () => {
@@ -348,6 +362,27 @@ describe('naming files', () => {
       error: { code: 'missing_asset' },
     });
     expect(remote.facts().assetMode).toBe('unknown');
+  });
+
+  test.each(['invalid_workflow', 'missing_asset'])(
+    'a key used up by the second way is no refusal of the first (%s): its job is found',
+    async (code) => {
+      const { upstream, remote } = await openRemote();
+      const last = fault.refuse(502, 'upstream_error');
+      const die = fault.claimAndDie({ withJob: true, last });
+      upstream.once('submit', fault.refuse(422, code), die);
+      const job = value(await remote.submit(CALLER, request({ workflow })));
+      expect([...upstream.jobs.keys()]).toEqual([job.id]);
+    },
+  );
+
+  test('the words of the first way hide no refusal of another kind', async () => {
+    const { upstream, remote } = await openRemote();
+    const broke = fault.refuse(402, 'insufficient_credits');
+    upstream.once('submit', fault.refuse(422, 'missing_asset'), broke);
+    expect(await remote.submit(CALLER, request({ workflow }))).toMatchObject({
+      error: { code: 'insufficient_credits' },
+    });
   });
 
   test.each([
