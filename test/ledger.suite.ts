@@ -117,6 +117,18 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
     afterEach(() => ledger.close());
 
     describe('prompts', () => {
+      test('how a prompt is submitted may change until it has a job', async () => {
+        const intent = { intentJson: '{"key":"a.1"}', targetsJson: '["1"]' };
+        await ledger.prompts.insert(prompt('a'));
+        await ledger.prompts.setIntent('a', intent);
+        expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
+        await ledger.prompts.setIntent('nobody', intent);
+        expect(await ledger.prompts.get('nobody')).toBeUndefined();
+        await ledger.prompts.attach('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
+        await ledger.prompts.setIntent('a', intent);
+        expect((await ledger.prompts.get('a'))?.targetsJson).toBe('["2"]');
+      });
+
       test('a prompt is live from its acceptance until it is done', async () => {
         await ledger.prompts.insert(prompt('a'));
         expect(await ledger.prompts.live('ann')).toEqual([prompt('a')]);

@@ -65,10 +65,14 @@ export type PromptJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & 
   readonly graphJson?: string;
 };
 
+export type PromptIntent = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
+
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /** Without a job so far: what the client was told, and what it is waiting for. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
+  /** Without a job so far: how it is submitted from now on. */
+  setIntent(key: string, intent: PromptIntent): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
   /** The v2 job exists: the prompt is `live`. Without a graph it keeps the one it has. */
   attach(key: string, patch: PromptJob): Promise<void>;

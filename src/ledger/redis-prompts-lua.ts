@@ -80,6 +80,11 @@ local key, state = ARGV[1], ARGV[2]
 local was = value(key, 'state')
 if was and was ~= 'done' then call('HSET', at(key), 'state', state) end`;
 
+const setIntent = `${COMMON}
+local key = ARGV[1]
+local was = call('HMGET', at(key), 'state', 'jobId')
+if was[1] and was[1] ~= 'done' and not was[2] then set(at(key), 2) end`;
+
 const change = `${COMMON}
 local key = ARGV[1]
 if value(key, 'user') then set(at(key), 2) end`;
@@ -143,6 +148,7 @@ export const PROMPT_SCRIPTS = {
   insert,
   revoke,
   setState,
+  setIntent,
   change,
   attach,
   finish,

@@ -47,6 +47,8 @@ export function promptStore(link: Link): PromptStore {
       }
     },
     setState: (key, state) => write(() => lua.setState(key, state)),
+    setIntent: (key, { intentJson, targetsJson }) =>
+      write(() => lua.setIntent(key, ...table.fields({ intentJson, targetsJson }))),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
     attach: (key, patch) =>

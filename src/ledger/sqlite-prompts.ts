@@ -18,6 +18,8 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   return {
     insert: (row) => writer.writeOne(() => void sql.insert.run(...valuesOf(row))),
     setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
+    setIntent: (key, { intentJson, targetsJson }) =>
+      writer.writeOne(() => void sql.setIntent.run(intentJson, targetsJson, key)),
     askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
     attach: (key, { promptId, jobId, graphJson = null, targetsJson }) =>
       writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
@@ -81,6 +83,8 @@ function statements(db: Database) {
       cancel_asked_at_ms, entry_json, status_word, started_at_ms, ended_at_ms) VALUES
       (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
     setState: db.prepare(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`),
+    setIntent: db.prepare(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
+      AND job_id IS NULL AND state <> 'done'`),
     askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
       graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`),

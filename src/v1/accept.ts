@@ -16,7 +16,7 @@ import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
-import { type Plan, intentJsonOf, planOf } from './plan.ts';
+import { type Plan, intentOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { PromptJournal } from './prompt-journal.ts';
 import { newPromptKey } from './prompt-key.ts';
@@ -264,9 +264,8 @@ function rowOf(
     createdAtMs,
     graphJson: stringifyJson(plan.graph as Json),
     extraDataJson: stringifyJson(plan.extraData),
-    targetsJson: JSON.stringify(plan.outputs),
+    ...intentOf(plan),
     state,
-    intentJson: intentJsonOf(plan),
     cancelAskedAtMs: null,
     entryJson: null,
     statusWord: null,

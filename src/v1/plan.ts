@@ -1,4 +1,4 @@
-import type { PromptRow } from '../ledger/ledger.ts';
+import type { PromptIntent, PromptRow } from '../ledger/ledger.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { type Secrets, secretsOf, withoutSecrets } from '../translate/secrets.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
@@ -28,6 +28,7 @@ export type Plan = {
 
 /** What the ledger keeps of a plan beside the graph. */
 type Intent = {
+  readonly key: string;
   readonly placed: readonly PlacedFile[];
   readonly isWhole: boolean;
   /** The prompt came with keys of its own, which are in memory only. */
@@ -64,9 +65,13 @@ export function workflowOf({ graph, placed, isWhole, outputs }: Plan): Graph {
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
-export function intentJsonOf({ placed, isWhole, secrets }: Plan): string {
+/** What the ledger has to know before the plan is sent. */
+export function intentOf({ key, placed, isWhole, outputs, secrets }: Plan): PromptIntent {
   const hasSecrets = Object.keys(secrets).length > 0;
-  return JSON.stringify({ placed, isWhole, hasSecrets } satisfies Intent);
+  return {
+    intentJson: JSON.stringify({ key, placed, isWhole, hasSecrets } satisfies Intent),
+    targetsJson: JSON.stringify(outputs),
+  };
 }
 
 /** The plan of an earlier process; `undefined`: it had keys that are gone with that process. */
@@ -75,7 +80,7 @@ export function planOfRow(row: PromptRow): Plan | undefined {
   if (intent.hasSecrets === true) return undefined;
   return {
     label: row.key,
-    key: row.key,
+    key: intent.key ?? row.key,
     graph: parseJson(row.graphJson) as Graph,
     placed: intent.placed ?? [],
     outputs: parseJson(row.targetsJson) as readonly string[],

@@ -1,3 +1,4 @@
+import type { PromptStore } from '../ledger/ledger.ts';
 import { type V1Refusal, goodOutputs, toPromptRefusal } from '../translate/errors.ts';
 import { extraPngInfo } from '../translate/workflow.ts';
 import type { Json } from '../wire/json.ts';
@@ -11,7 +12,7 @@ import {
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
-import { KEY_LABEL, type Plan, narrowed, workflowOf } from './plan.ts';
+import { KEY_LABEL, type Plan, intentOf, narrowed, workflowOf } from './plan.ts';
 
 /** What became of a submission; `plan` is the one that was sent last. */
 export type Sent = { readonly plan: Plan } & (
@@ -30,7 +31,10 @@ export type Sender = {
   send(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent>;
 };
 
-type Deps = Parameters<typeof healAssets>[0] & { readonly jobs: Pick<JobApi, 'submit'> };
+type Deps = Parameters<typeof healAssets>[0] & {
+  readonly jobs: Pick<JobApi, 'submit'>;
+  readonly prompts: Pick<PromptStore, 'setIntent'>;
+};
 
 type Refused = Sent & { readonly kind: 'refused' };
 
@@ -70,6 +74,8 @@ export function createSender(deps: Deps): Sender {
         const isHealed = next !== undefined && next.outputs === plan.outputs;
         if (!isHealed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
+        // Whoever goes on after this process must know which key may have made a job.
+        await deps.prompts.setIntent(next.label, intentOf(next));
         plan = next;
       }
     },

@@ -43,8 +43,8 @@ export function openSubmissions(given: Deps): Submissions {
   const pace = { ...DEFAULT_PACE, ...given.pace };
   const follower = createFollower(given);
   const pursuit = createPursuit(given);
-  const { files } = given.ledger;
-  const sender = createSender({ ...given, files });
+  const { files, prompts } = given.ledger;
+  const sender = createSender({ ...given, files, prompts });
   const forget = createForget({ ...given, follower });
   const common = { ...given, pace, follower, pursuit, sender, forget };
   const birth = createBirth(common);
