@@ -140,7 +140,10 @@ export function createAcceptor(deps: Deps): Acceptor {
     { error }: Sent & { kind: 'crowded' },
   ): Promise<Accepted> {
     try {
-      await ledger.prompts.setState(intake.plan.label, 'outbox');
+      const { prompts } = ledger;
+      const { plan } = intake;
+      const rests = prompts.setIntent(plan.label, intentOf(plan, 'here'));
+      await Promise.all([prompts.setState(plan.label, 'outbox'), rests]);
       return await post(intake, place, waitMsOf(deps.pace, error));
     } finally {
       place.leave();
@@ -164,7 +167,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const { submission, plan, caller } = intake;
     const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
     place.leave();
-    await outbox.put({ prompt, plan, told: 'accepted' }, waitMs);
+    await outbox.put({ prompt, plan, told: 'accepted', isInDoubt: false }, waitMs);
     reached('after-outbox');
     return answer(prompt, {});
   }
@@ -264,7 +267,7 @@ function rowOf(
     createdAtMs,
     graphJson: stringifyJson(plan.graph as Json),
     extraDataJson: stringifyJson(plan.extraData),
-    ...intentOf(plan),
+    ...intentOf(plan, state === 'outbox' ? 'here' : 'away'),
     state,
     cancelAskedAtMs: null,
     entryJson: null,

@@ -1,13 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Ledger } from '../ledger/ledger.ts';
 import { rejectionOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Birth } from './birth.ts';
 import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Pace, spread, waitMsOf } from './pace.ts';
-import type { Plan } from './plan.ts';
+import { type Plan, intentOf } from './plan.ts';
 import type { PromptJournal } from './prompt-journal.ts';
 import type { Reconciler, ReconcilerDeps } from './reconciler.ts';
+import type { Again, Repeated } from './again.ts';
 import type { Sender, Sent } from './send.ts';
 
 /** A prompt that waits for the upstream to have room; its intent is in the ledger. */
@@ -16,6 +18,8 @@ export type Letter = {
   readonly plan: Plan;
   /** `unheard`: the process died before its client heard of it. */
   readonly told: 'accepted' | 'unheard';
+  /** An earlier process may have sent it, nobody knows with what outcome. */
+  readonly isInDoubt: boolean;
 };
 
 /** Somebody's place in the outbox until the letter is put there, or is not to come after all. */
@@ -31,12 +35,14 @@ export type Outbox = {
   depth(): number;
   /** Resolves when it is known everywhere. */
   put(letter: Letter, waitMs?: number): Promise<void>;
-  /** Takes a waiting prompt out; false when it is not there, or on its way upstream. */
+  /** Takes a waiting prompt out; false when it is not there, or may be on its way upstream. */
   withdraw(prompt: LivePrompt): boolean;
   close(): Promise<void>;
 };
 
 type Deps = Pick<ReconcilerDeps, 'forget'> & {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly again: Again;
   readonly board: Board;
   readonly journal: Pick<PromptJournal, 'leads'>;
   readonly follower: Follower;
@@ -55,7 +61,7 @@ type Queue = { letters: Letter[]; sending: Letter | undefined };
 const TURN_MS = 100;
 
 export function createOutbox(deps: Deps): Outbox {
-  const { board, journal, follower, sender, birth, reconciler, pace, log } = deps;
+  const { ledger, board, journal, follower, sender, again, birth, reconciler, pace, log } = deps;
   const stop = new AbortController();
   const queues = new Map<string, Queue>();
   const pumps = new Set<Promise<void>>();
@@ -91,9 +97,15 @@ export function createOutbox(deps: Deps): Outbox {
   }
 
   /** `undefined`: something of our own broke; whether the job was made is unknown. */
-  async function attempt({ prompt, plan }: Letter): Promise<Sent | undefined> {
+  async function attempt(letter: Letter): Promise<Repeated | undefined> {
+    const { prompt, plan, isInDoubt } = letter;
     try {
-      return await sender.send(prompt.caller, plan);
+      if (isInDoubt) return await attemptAgain(letter);
+      await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
+      const sent = await sender.send(prompt.caller, plan);
+      const isBack = sent.kind === 'crowded' || sent.kind === 'unsent' || isKeyRefused(sent);
+      if (isBack) await ledger.prompts.setIntent(plan.label, intentOf(plan, 'here'));
+      return sent;
     } catch (error) {
       const { promptId, caller } = prompt;
       log.error({ err: error, user: caller.user, promptId }, 'a submission broke off');
@@ -101,20 +113,32 @@ export function createOutbox(deps: Deps): Outbox {
     }
   }
 
+  async function attemptAgain({ prompt, plan }: Letter): Promise<Repeated> {
+    const seen = await again.look(prompt, plan);
+    if (typeof seen === 'object') return { kind: 'accepted', plan, job: seen, nodeErrors: {} };
+    return again.send(prompt, plan, seen);
+  }
+
   /** How long to wait before the same letter is sent again; 0: it is dealt with. */
-  async function outcome(letter: Letter, sent: Sent | undefined, unsent: number): Promise<number> {
-    const { prompt, plan, told } = letter;
+  async function outcome(
+    letter: Letter,
+    sent: Repeated | undefined,
+    unsent: number,
+  ): Promise<number> {
+    const { prompt, plan, told, isInDoubt } = letter;
     if (sent?.kind === 'accepted') {
       await birth(prompt, sent.plan, sent.job);
       return 0;
     }
-    if (prompt.cancelAsked && (sent?.kind === 'crowded' || sent?.kind === 'unsent')) {
+    const isWithUs = !isInDoubt && (sent?.kind === 'crowded' || sent?.kind === 'unsent');
+    if (prompt.cancelAsked && isWithUs) {
       void follower.settle(prompt, { kind: 'canceled' });
       return 0;
     }
     if (sent?.kind === 'crowded') return waitMsOf(pace, sent.error);
     if (sent?.kind === 'unsent')
       return Math.min(pace.retryMs.last, pace.retryMs.first * 2 ** Math.min(unsent, 10));
+    if (sent?.kind === 'later' || isKeyRefused(sent)) return pace.retryMs.last;
     if (sent?.kind === 'refused') return refused(letter, sent);
     const isKeyUsed = sent?.isKeyUsed ?? false;
     reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed });
@@ -125,8 +149,6 @@ export function createOutbox(deps: Deps): Outbox {
     { prompt, told }: Letter,
     { error, refusal, plan }: Sent & { kind: 'refused' },
   ): Promise<number> {
-    // A key that is refused today may be good tomorrow; what was accepted is not dropped for it.
-    if (error.status === 401) return pace.retryMs.last;
     if (told === 'unheard') await deps.forget(prompt);
     else {
       const failure = rejectionOf(error, refusal, plan.graph);
@@ -181,7 +203,7 @@ export function createOutbox(deps: Deps): Outbox {
     withdraw(prompt) {
       const queue = queues.get(prompt.caller.user);
       const letter = queue?.letters.find((waiting) => waiting.prompt === prompt);
-      if (!queue || !letter || queue.sending === letter) return false;
+      if (!queue || !letter || letter.isInDoubt || queue.sending === letter) return false;
       remove(queue, letter);
       return true;
     },
@@ -190,6 +212,11 @@ export function createOutbox(deps: Deps): Outbox {
       await Promise.all(pumps);
     },
   };
+}
+
+/** A key that is refused today may be good tomorrow; what was accepted is not dropped for it. */
+function isKeyRefused(sent: Repeated | undefined): boolean {
+  return sent?.kind === 'refused' && sent.error.status === 401;
 }
 
 /** Lower number first; of equal ones, who came first. */

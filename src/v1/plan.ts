@@ -28,6 +28,8 @@ export type Plan = {
 
 /** What the ledger keeps of a plan beside the graph. */
 type Intent = {
+  /** Absent of a prompt an older version took. */
+  readonly where?: Whereabouts;
   readonly key: string;
   readonly placed: readonly PlacedFile[];
   readonly isWhole: boolean;
@@ -65,13 +67,22 @@ export function workflowOf({ graph, placed, isWhole, outputs }: Plan): Graph {
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
+/** `here`: it was not sent, or refused for certain; `away`: it is being sent, or was. */
+export type Whereabouts = 'here' | 'away';
+
 /** What the ledger has to know before the plan is sent. */
-export function intentOf({ key, placed, isWhole, outputs, secrets }: Plan): PromptIntent {
+export function intentOf(plan: Plan, where: Whereabouts): PromptIntent {
+  const { key, placed, isWhole, outputs, secrets } = plan;
   const hasSecrets = Object.keys(secrets).length > 0;
   return {
-    intentJson: JSON.stringify({ key, placed, isWhole, hasSecrets } satisfies Intent),
+    intentJson: JSON.stringify({ where, key, placed, isWhole, hasSecrets } satisfies Intent),
     targetsJson: JSON.stringify(outputs),
   };
+}
+
+/** Whether an earlier process may have sent it, with an outcome nobody knows. */
+export function isInDoubt({ intentJson }: PromptRow): boolean {
+  return (JSON.parse(intentJson) as Partial<Intent>).where !== 'here';
 }
 
 /** The plan of an earlier process; `undefined`: it had keys that are gone with that process. */

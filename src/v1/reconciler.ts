@@ -1,17 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Ledger } from '../ledger/ledger.ts';
 import { rejectionOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
-import type { JobApi } from '../wire/jobs.ts';
-import type { Job } from '../wire/v2.ts';
 import type { Birth } from './birth.ts';
 import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import { type Pace, spread } from './pace.ts';
-import { KEY_LABEL, type Plan, workflowOf } from './plan.ts';
+import type { Plan } from './plan.ts';
 import type { PromptJournal } from './prompt-journal.ts';
-import type { Sender } from './send.ts';
+import type { Again } from './again.ts';
 
 /** A prompt whose submission may or may not have made a job. */
 export type Doubt = {
@@ -33,10 +30,8 @@ export type Reconciler = {
 };
 
 export type ReconcilerDeps = {
-  readonly jobs: Pick<JobApi, 'recover'>;
-  readonly ledger: Ledger;
+  readonly again: Again;
   readonly follower: Follower;
-  readonly sender: Sender;
   readonly birth: Birth;
   readonly journal: Pick<PromptJournal, 'leads'>;
   readonly forget: Forget;
@@ -45,35 +40,16 @@ export type ReconcilerDeps = {
   readonly now: () => number;
 };
 
-/** Keys live for a day upstream; sent again later, one could make a second job. */
-const KEY_LIFE_MS = 20 * 60 * 60_000;
-
-type Look = 'again' | 'over';
+type Next = 'again' | 'over' | 'key used';
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
-  const { jobs, ledger, follower, journal, sender, birth, pace, log, now } = deps;
+  const { again, follower, journal, birth, pace, log, now } = deps;
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
 
-  async function look({ prompt, plan, told }: Doubt): Promise<Job | 'none' | 'not seen'> {
-    const { user } = prompt.caller;
-    const found = await jobs.recover(prompt.caller, {
-      workflow: workflowOf(plan),
-      metadata: { [KEY_LABEL]: plan.label },
-      sentAtMs: prompt.createdAtMs,
-      isTaken: async (jobId) => (await ledger.prompts.findByJob(user, jobId)) !== undefined,
-    });
-    if (!found.ok) return 'not seen';
-    if (found.value.job) return found.value.job;
-    log.debug({ promptId: prompt.promptId, told }, 'no job of this prompt is to be seen');
-    return found.value.isCertain ? 'none' : 'not seen';
-  }
-
   /** Nothing can come of a key that was used up; any other may be sent again, and only it. */
-  async function resend(doubt: Doubt): Promise<Look | 'key used'> {
-    const { prompt, plan } = doubt;
-    if (prompt.cancelAsked || now() - prompt.createdAtMs > KEY_LIFE_MS) return 'key used';
-    const sent = await sender.send(prompt.caller, plan);
+  async function resendOnce({ prompt, plan }: Doubt, seen: 'not seen' | 'blind'): Promise<Next> {
+    const sent = await again.send(prompt, plan, seen);
     if (sent.kind === 'unknown') return sent.isKeyUsed ? 'key used' : 'again';
     if (sent.kind === 'accepted') await birth(prompt, sent.plan, sent.job);
     if (sent.kind === 'refused') {
@@ -98,11 +74,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     let hopelessSinceMs = doubt.isKeyUsed || doubt.told === 'unknown' ? now() : undefined;
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
       if (!journal.leads(doubt.prompt.key)) return;
-      const found = await look(doubt);
+      const found = await again.look(doubt.prompt, doubt.plan);
       if (typeof found === 'object') return birth(doubt.prompt, doubt.plan, found);
       if (found === 'none') return giveUp(doubt, NEVER_MADE);
       if (hopelessSinceMs === undefined) {
-        const resent = await resend(doubt);
+        const resent = await resendOnce(doubt, found);
         if (resent === 'over') return;
         if (resent === 'key used') hopelessSinceMs = now();
       } else if (now() - hopelessSinceMs > pace.searchWindowMs) return giveUp(doubt, UNKNOWN);

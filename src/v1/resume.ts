@@ -8,7 +8,7 @@ import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
-import { planOfRow } from './plan.ts';
+import { isInDoubt, planOfRow } from './plan.ts';
 import type { PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -180,9 +180,13 @@ function submitAgain(deps: Deps, prompt: LivePrompt, row: PromptRow): Step {
   const plan = planOfRow(row);
   const told = TOLD[row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'];
   if (plan === undefined) return () => abandon(deps, prompt, told);
+  const isDoubtful = isInDoubt(row);
+  if (prompt.cancelAsked && !isDoubtful) {
+    return () => void deps.follower.settle(prompt, { kind: 'canceled' });
+  }
   // Whoever asked for its end does not want it sent once more; it may have been sent already.
   const isOver = told === 'unknown' || prompt.cancelAsked;
-  if (!isOver) return () => outbox.put({ prompt, plan, told });
+  if (!isOver) return () => outbox.put({ prompt, plan, told, isInDoubt: isDoubtful });
   return () => reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked });
 }
 

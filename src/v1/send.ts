@@ -29,6 +29,8 @@ export type Sent = { readonly plan: Plan } & (
 export type Sender = {
   /** `graphJson`: the text of the plan's graph, where it was written already. */
   send(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent>;
+  /** The same plan, as it may have been sent before: nothing of it is changed for a refusal. */
+  repeat(caller: Caller, plan: Plan): Promise<Sent>;
 };
 
 type Deps = Parameters<typeof healAssets>[0] & {
@@ -63,6 +65,7 @@ export function createSender(deps: Deps): Sender {
   }
 
   return {
+    repeat: (caller, plan) => attempt(caller, plan),
     /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
     async send(caller, first, graphJson) {
       let nodeErrors: NodeErrors = {};
@@ -75,7 +78,7 @@ export function createSender(deps: Deps): Sender {
         if (!isHealed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
         // Whoever goes on after this process must know which key may have made a job.
-        await deps.prompts.setIntent(next.label, intentOf(next));
+        await deps.prompts.setIntent(next.label, intentOf(next, 'away'));
         plan = next;
       }
     },

@@ -9,6 +9,7 @@ import { createOutbox } from './outbox.ts';
 import { DEFAULT_PACE, type Pace } from './pace.ts';
 import { createPursuit } from './pursuit.ts';
 import { createReconciler } from './reconciler.ts';
+import { createAgain } from './again.ts';
 import { createResumption } from './resume.ts';
 import { createRewriter } from './rewrite.ts';
 import { createSender } from './send.ts';
@@ -46,7 +47,8 @@ export function openSubmissions(given: Deps): Submissions {
   const { files, prompts } = given.ledger;
   const sender = createSender({ ...given, files, prompts });
   const forget = createForget({ ...given, follower });
-  const common = { ...given, pace, follower, pursuit, sender, forget };
+  const again = createAgain({ ...given, sender });
+  const common = { ...given, pace, follower, pursuit, sender, forget, again };
   const birth = createBirth(common);
   const reconciler = createReconciler({ ...common, birth });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });

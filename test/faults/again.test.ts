@@ -60,3 +60,101 @@ describe('a prompt that was sent under another key than its first', () => {
     await scene.check();
   });
 });
+
+/** What a service may say to a key it has a job for, before it looks at keys. */
+const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
+  ['402', fault.refuse(402, 'insufficient_credits')],
+  ['401', fault.refuse(401, 'unauthorized')],
+  ['403 sso_required', fault.refuse(403, 'sso_required')],
+  ['422 deployment_stopped', fault.refuse(422, 'deployment_stopped')],
+  ['429', fault.refuse(429, 'queue_full', { 'Retry-After': '0' })],
+  ['409', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '1' })],
+];
+
+/** Of the list, for so many looks. */
+const blind = (times: number) =>
+  Array.from({ length: times }, () => fault.refuse(501, 'not_implemented'));
+
+describe('a job nobody knows of, after a kill -9', () => {
+  test('is looked for before anything is sent', async () => {
+    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    scene.upstream.play(runs());
+    const client = await scene.client();
+    await postAndDie(client, 'look');
+    await scene.restart();
+    await client.reconnect();
+    await runsOnce(client, 'look');
+    expect(scene.upstream.requests('submit')).toHaveLength(1);
+    await scene.check();
+  });
+
+  test.each(NOT_ABOUT_THE_JOB)('is not given up for a %s to its key', async (_, refusal) => {
+    const limits = { submitBudgetMs: 100 };
+    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT, limits });
+    scene.upstream.play(runs());
+    const client = await scene.client();
+    await postAndDie(client, 'kept');
+    scene.upstream.always('submit', refusal);
+    scene.upstream.once('list', ...blind(2));
+    await scene.restart();
+    await client.reconnect();
+    await runsOnce(client, 'kept');
+    await scene.check();
+  });
+
+  test('is not given up for a 402 when its prompt had waited for room', async () => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(runs());
+    const client = await scene.client();
+    const isDead = new Promise<void>((resolve) => {
+      upstream.once('submit', fault.refuse(429, 'queue_full'), (exchange) => {
+        upstream.makeJob(exchange);
+        process.kill(scene.house().pid, 'SIGKILL');
+        resolve();
+      });
+    });
+    const { promptId, marker } = await client.post();
+    await isDead;
+    upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+    await scene.restart();
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+    await scene.check();
+  });
+
+  test('is not canceled unseen when its prompt is', async () => {
+    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    const client = await scene.client();
+    await postAndDie(client, 'stop');
+    scene.upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+    scene.upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    await scene.restart();
+    await client.reconnect();
+    await expect.poll(() => scene.upstream.requests('submit').length).toBeGreaterThan(1);
+    await client.say('/queue', { delete: ['stop'] });
+    scene.upstream.always('list', (exchange) => exchange.honestly());
+    await expect.poll(() => client.jobs('stop')[0]?.status, { timeout: 8_000 }).toBe('canceled');
+    await client.ended('stop');
+  });
+});
+
+test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
+  'a prompt that is looked for is not failed for a %s to its key',
+  async (_, refusal) => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(runs());
+    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    const broken = fault.refuse(502, 'bad_gateway');
+    const die = fault.claimAndDie({ withJob: true });
+    upstream.once('submit', fault.refuse(429, 'queue_full'), die, broken, broken);
+    upstream.always('submit', refusal);
+    const client = await scene.client();
+    const { promptId, marker } = await client.post();
+    await expect.poll(() => upstream.requests('submit').length, { timeout: 8_000 }).toBe(5);
+    upstream.always('list', (exchange) => exchange.honestly());
+    await runsOnce(client, promptId, marker);
+    await scene.check();
+  },
+);
