@@ -77,7 +77,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
     const createdAtMs = now();
-    const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed });
+    const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed, owner: caller });
     const intake = { caller, submission, plan, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await journal.claim(plan.label);

@@ -2,6 +2,7 @@ import type { PromptIntent, PromptRow } from '../ledger/ledger.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { type Secrets, secretsOf, withoutSecrets } from '../translate/secrets.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
+import type { Caller } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
 import { type PlacedFile, placeFiles } from './rewrite.ts';
 import type { Submission } from './submission.ts';
@@ -24,6 +25,10 @@ export type Plan = {
   readonly number: number;
   readonly extraData: JsonObject;
   readonly secrets: Secrets;
+  /** Names of the secrets, if all of them are the key their owner calls with. */
+  readonly ownKeys: readonly string[];
+  /** It came with secrets that are gone with its process: it can be looked for, not sent. */
+  readonly lacksSecrets: boolean;
 };
 
 /** What the ledger keeps of a plan beside the graph. */
@@ -35,13 +40,15 @@ type Intent = {
   readonly isWhole: boolean;
   /** The prompt came with keys of its own, which are in memory only. */
   readonly hasSecrets: boolean;
+  readonly ownKeys: readonly string[];
 };
 
 export function planOf(
   key: string,
   submission: Submission,
-  { outputs, placed }: Pick<Plan, 'outputs' | 'placed'>,
+  more: Pick<Plan, 'outputs' | 'placed'> & { readonly owner: Caller },
 ): Plan {
+  const { outputs, placed, owner } = more;
   const { graph, number, extraData, partialTargets } = submission;
   return {
     outputs,
@@ -53,7 +60,14 @@ export function planOf(
     isWhole: partialTargets === undefined,
     extraData: withoutSecrets(extraData),
     secrets: secretsOf(extraData),
+    ownKeys: ownKeysOf(secretsOf(extraData), owner),
+    lacksSecrets: false,
   };
+}
+
+function ownKeysOf(secrets: Secrets, { credential }: Caller): readonly string[] {
+  const isOwn = Object.values(secrets).every((secret) => secret === credential);
+  return isOwn ? Object.keys(secrets) : [];
 }
 
 /** The same prompt with fewer outputs. Its first key is free again: the refusal was certain. */
@@ -72,12 +86,10 @@ export type Whereabouts = 'here' | 'away';
 
 /** What the ledger has to know before the plan is sent. */
 export function intentOf(plan: Plan, where: Whereabouts): PromptIntent {
-  const { key, placed, isWhole, outputs, secrets } = plan;
-  const hasSecrets = Object.keys(secrets).length > 0;
-  return {
-    intentJson: JSON.stringify({ where, key, placed, isWhole, hasSecrets } satisfies Intent),
-    targetsJson: JSON.stringify(outputs),
-  };
+  const { key, placed, isWhole, outputs, secrets, ownKeys } = plan;
+  const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
+  const intent: Intent = { where, key, placed, isWhole, hasSecrets, ownKeys };
+  return { intentJson: JSON.stringify(intent), targetsJson: JSON.stringify(outputs) };
 }
 
 /** Whether an earlier process may have sent it, with an outcome nobody knows. */
@@ -85,10 +97,16 @@ export function isInDoubt({ intentJson }: PromptRow): boolean {
   return (JSON.parse(intentJson) as Partial<Intent>).where !== 'here';
 }
 
-/** The plan of an earlier process; `undefined`: it had keys that are gone with that process. */
-export function planOfRow(row: PromptRow): Plan | undefined {
+/** Whether it can only be sent with the key its owner calls with. */
+export function needsOwnKey({ jobId, intentJson }: PromptRow): boolean {
+  return jobId === null && ((JSON.parse(intentJson) as Partial<Intent>).ownKeys ?? []).length > 0;
+}
+
+/** The plan of an earlier process, with the owner's key if it needs that one and it is known. */
+export function planOfRow(row: PromptRow, { credential }: Caller): Plan {
   const intent = JSON.parse(row.intentJson) as Partial<Intent>;
-  if (intent.hasSecrets === true) return undefined;
+  const { ownKeys = [] } = intent;
+  const refilled = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
   return {
     label: row.key,
     key: intent.key ?? row.key,
@@ -98,6 +116,8 @@ export function planOfRow(row: PromptRow): Plan | undefined {
     isWhole: intent.isWhole ?? true,
     number: row.number,
     extraData: parseJson(row.extraDataJson) as JsonObject,
-    secrets: {},
+    secrets: Object.fromEntries(refilled) as Secrets,
+    ownKeys,
+    lacksSecrets: intent.hasSecrets === true && refilled.length === 0,
   };
 }

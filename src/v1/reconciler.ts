@@ -19,7 +19,10 @@ export type Doubt = {
    * `unknown`: it was told that nobody knows; `unheard`: it was told nothing, the process died.
    */
   readonly told: 'accepted' | 'unknown' | 'unheard';
-  /** An attempt reached submission for certain: the key will never make a job any more. */
+  /**
+   * The key is not to be sent again: an attempt reached submission for certain, its client wants
+   * its end, or the secrets it came with are gone.
+   */
   readonly isKeyUsed: boolean;
 };
 

@@ -8,7 +8,7 @@ import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
-import { isInDoubt, planOfRow } from './plan.ts';
+import { isInDoubt, needsOwnKey, planOfRow } from './plan.ts';
 import type { PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -47,6 +47,8 @@ export function createResumption(deps: Deps): Resumption {
   /** They wait for a call of their user. */
   const asleep = new Map<string, Set<string>>();
   const keyless = new Map<string, Set<LivePrompt>>();
+  /** They can be sent with the key of their user only. */
+  const ownKeyed = new WeakSet<LivePrompt>();
   const waking = new Map<string, Promise<void>>();
 
   function show(row: PromptRow): LivePrompt {
@@ -54,12 +56,16 @@ export function createResumption(deps: Deps): Resumption {
     const prompt = follower.adopt(draftOf(row), keyring.callerOf(user));
     prompt.cancelAsked ||= row.cancelAskedAtMs !== null;
     readJob(deps.board, prompt, row);
-    if (!mayServe(user)) keyless.set(user, (keyless.get(user) ?? new Set()).add(prompt));
+    if (needsOwnKey(row)) ownKeyed.add(prompt);
+    if (!mayServe(prompt)) keyless.set(user, (keyless.get(user) ?? new Set()).add(prompt));
     return prompt;
   }
 
-  function mayServe(user: string): boolean {
-    return !deps.needsOwner(user) || keyring.callerOf(user).credential !== undefined;
+  function mayServe(prompt: LivePrompt): boolean {
+    const { user } = prompt.caller;
+    const needsKey = prompt.jobId === null && ownKeyed.has(prompt);
+    if (!needsKey && !deps.needsOwner(user)) return true;
+    return keyring.callerOf(user).credential !== undefined;
   }
 
   /** Takes over one nobody looks after; what is then to be done. */
@@ -71,7 +77,7 @@ export function createResumption(deps: Deps): Resumption {
     if (!prompt) return undefined;
     prompt.isResumed = true;
     const { user } = prompt.caller;
-    if (!mayServe(user)) {
+    if (!mayServe(prompt)) {
       asleep.set(user, (asleep.get(user) ?? new Set()).add(key));
       return undefined;
     }
@@ -177,17 +183,19 @@ function follow({ follower, pursuit }: Deps, prompt: LivePrompt, jobId: string):
 
 function submitAgain(deps: Deps, prompt: LivePrompt, row: PromptRow): Step {
   const { outbox, reconciler } = deps;
-  const plan = planOfRow(row);
+  const plan = planOfRow(row, prompt.caller);
   const told = TOLD[row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'];
-  if (plan === undefined) return () => abandon(deps, prompt, told);
   const isDoubtful = isInDoubt(row);
+  const { lacksSecrets } = plan;
   if (prompt.cancelAsked && !isDoubtful) {
     return () => void deps.follower.settle(prompt, { kind: 'canceled' });
   }
+  if (lacksSecrets && !isDoubtful) return () => abandon(deps, prompt, told);
   // Whoever asked for its end does not want it sent once more; it may have been sent already.
-  const isOver = told === 'unknown' || prompt.cancelAsked;
+  const isOver = told === 'unknown' || prompt.cancelAsked || lacksSecrets;
   if (!isOver) return () => outbox.put({ prompt, plan, told, isInDoubt: isDoubtful });
-  return () => reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked });
+  return () =>
+    reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked || lacksSecrets });
 }
 
 /** What a client had heard when the process died. */

@@ -158,3 +158,70 @@ test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
     await scene.check();
   },
 );
+
+describe('a prompt that came with a key of its own, after a kill -9', () => {
+  const withKey = (key: string) => ({ extra_data: { api_key_comfy_org: key } });
+
+  test.each([
+    ['a fixed key', FIXED],
+    ['keys passed through', {}],
+  ])('with %s: its job is found without that key', async (_, env) => {
+    const scene = await ownScene({ env: { ...env }, firstEnv: AFTER_SUBMIT });
+    scene.upstream.play(runs());
+    const client = await scene.client();
+    const more = { prompt_id: 'found', ...withKey('of-somebody-else') };
+    await postAndDie(client, 'found', { more });
+    await scene.restart();
+    await client.reconnect();
+    await runsOnce(client, 'found');
+    expect(keysOf(scene)).toHaveLength(1);
+  });
+
+  test('whose outcome was unknown: its job is found all the same', async () => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(runs());
+    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    const client = await scene.client();
+    const { promptId, marker } = await client.post({ more: withKey('of-somebody-else') });
+    await scene.restart();
+    upstream.always('list', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+  });
+
+  test('and was never sent: it fails and says why, unless the key is its owner’s', async () => {
+    const scene = await ownScene();
+    const { upstream } = scene;
+    upstream.play(runs());
+    upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+    const client = await scene.client();
+    const own = await client.post({ more: withKey(client.key) });
+    const foreign = await client.post({ more: withKey('of-somebody-else') });
+    await scene.restart();
+    upstream.always('submit', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, own.promptId, own.marker);
+    const sent = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '{}');
+    expect(sent.extra_data).toEqual({ api_key_comfy_org: client.key });
+    const { status } = await client.ended(foreign.promptId);
+    expect(JSON.stringify(status)).toContain('Keys are never stored');
+    expect(client.jobs(foreign.marker)).toEqual([]);
+    await scene.check();
+  });
+
+  test('with a fixed key: what only its owner’s key can send waits for them', async () => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(runs());
+    upstream.always('submit', fault.refuse(429, 'queue_full'));
+    const client = await scene.client();
+    const { promptId, marker } = await client.post({ more: withKey(client.key) });
+    await scene.restart();
+    upstream.always('submit', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+    await scene.check();
+  });
+});
