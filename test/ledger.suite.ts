@@ -178,6 +178,19 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.prompts.history('bob', {})).toEqual([]);
       });
 
+      test('a job is known to be taken whoever’s prompt has it, live or done, until that is forgotten', async () => {
+        await ledger.prompts.insert(prompt('none'));
+        await ledger.prompts.insert(prompt('live', { user: 'bob' }));
+        await ledger.prompts.attach('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
+        await ledger.prompts.insert(prompt('done', { user: 'cyd', jobId: 'j2' }));
+        await ledger.prompts.finish('done', OUTCOME);
+        expect(await ledger.prompts.hasJob('j1')).toBe(true);
+        expect(await ledger.prompts.hasJob('j2')).toBe(true);
+        expect(await ledger.prompts.hasJob('j')).toBe(false);
+        await ledger.prompts.clearHistory('cyd');
+        expect(await ledger.prompts.hasJob('j2')).toBe(false);
+      });
+
       test('a number may be a fraction or below zero', async () => {
         await ledger.prompts.insert(prompt('a', { number: -0.5 }));
         expect((await ledger.prompts.find('ann', 'p-a'))?.number).toBe(-0.5);

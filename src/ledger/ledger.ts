@@ -84,6 +84,8 @@ export interface PromptStore {
   /** The newest row of that id. */
   find(user: string, promptId: string): Promise<PromptRow | undefined>;
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
+  /** Whether a prompt, live or done and whoever's, has that job. */
+  hasJob(jobId: string): Promise<boolean>;
   /** Done rows in completion order. `maxItems` without `offset` gives the newest, still oldest first. */
   history(
     user: string,

@@ -143,6 +143,17 @@ const highestNumber = `
 local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
 return found[2] or '-1'`;
 
+// From what is kept by user: an index of its own would not know what older versions wrote.
+const hasJob = `${COMMON}
+local job = ARGV[1]
+for _, user in ipairs(call('ZRANGE', P .. 'prompts:crowd', 0, -1)) do
+  if call('EXISTS', P .. 'prompts:job:' .. own(user, job)) == 1 then return 1 end
+end
+for _, key in ipairs(call('ZRANGE', P .. 'prompts:live', 0, -1)) do
+  if value(key, 'jobId') == job then return 1 end
+end
+return 0`;
+
 /** Every act of the prompt store, whole or not at all. */
 export const PROMPT_SCRIPTS = {
   insert,
@@ -157,5 +168,6 @@ export const PROMPT_SCRIPTS = {
   clearHistory,
   pruneHistory,
   outlines,
+  hasJob,
   highestNumber,
 };

@@ -62,6 +62,7 @@ export function promptStore(link: Link): PromptStore {
     },
     find: (user, promptId) => table.last(`prompts:id:${own(user, promptId)}`),
     findByJob: (user, jobId) => table.first(`prompts:job:${own(user, jobId)}`),
+    hasJob: async (jobId) => (await read(() => lua.hasJob(jobId))) === 1,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
       // v1 takes the newest when only a maximum is given; a negative offset counts as none.

@@ -31,6 +31,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
     find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
     findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
+    hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
       // v1 takes the newest when only a maximum is given; a negative offset counts as none.
@@ -100,6 +101,7 @@ function statements(db: Database) {
     find: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
       ORDER BY rowid DESC LIMIT 1`),
     findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),
+    hasJob: db.prepare(`SELECT 1 FROM prompts WHERE job_id = ? LIMIT 1`),
     newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
     page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
     outlines: db.prepare(`SELECT key, prompt_id AS promptId, status_word AS statusWord,

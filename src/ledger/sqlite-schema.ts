@@ -98,4 +98,8 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX prompts_by_job;
   CREATE INDEX prompts_by_job ON prompts (user, job_id) WHERE job_id IS NOT NULL;
   `,
+  // A job that one user's prompt has is not to be taken for another's.
+  `
+  CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
+  `,
 ];

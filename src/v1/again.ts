@@ -36,12 +36,11 @@ const NO_LIST = new Set([404, 405, 501]);
 export function createAgain({ jobs, ledger, sender, log, now }: Deps): Again {
   return {
     async look(prompt, plan) {
-      const { user } = prompt.caller;
       const found = await jobs.recover(prompt.caller, {
         workflow: workflowOf(plan),
         metadata: { [KEY_LABEL]: plan.label },
         sentAtMs: prompt.createdAtMs,
-        isTaken: async (jobId) => (await ledger.prompts.findByJob(user, jobId)) !== undefined,
+        isTaken: (jobId) => ledger.prompts.hasJob(jobId),
       });
       if (!found.ok) return NO_LIST.has(found.error.status) ? 'not seen' : 'blind';
       if (found.value.job) return found.value.job;

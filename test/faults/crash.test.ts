@@ -9,6 +9,7 @@ import { fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
 import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
 import { seeded } from '../support/seeded.ts';
+import { flat } from '../support/workflows.ts';
 import { type Client, type Scene, ownScene } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
@@ -183,6 +184,37 @@ describe('kill -9', () => {
     expect(client.jobs(marker)).toHaveLength(1);
     expect(keysOf(scene).size).toBe(1);
   });
+
+  test.each([
+    ['runs', false],
+    ['is over', true],
+  ])(
+    'of a prompt whose outcome is unknown: the job of another user with the same workflow that %s stays theirs',
+    async (_, isOver) => {
+      const scene = await ownScene({ env: FIXED, args: ['--upstream-labels', 'none'] });
+      const { upstream } = scene;
+      upstream.play(staysRunning);
+      const [ann, bob] = [await scene.client(), await scene.client()];
+      const prompt = flat({ prefix: 'same' });
+      const theirs = await bob.post({ marker: 'same', prompt });
+      const [job] = bob.jobs('same');
+      if (job && isOver) finish(upstream, job);
+      if (isOver) await bob.ended(theirs.promptId);
+      upstream.once('submit', async ({ server, req }) => {
+        server.keys.add(String(req.headers['idempotency-key']));
+        process.kill(scene.house().pid, 'SIGKILL');
+      });
+      const more = { prompt_id: 'of-ann' };
+      await expect(ann.post({ marker: 'ann', prompt, more })).rejects.toThrow();
+      await scene.restart();
+      await bob.reconnect();
+      await ann.reconnect();
+      const entry = await ann.ended('of-ann');
+      if (job && !isOver) finish(upstream, job);
+      expect([await ann.word('of-ann'), entry.outputs]).toEqual(['lost', {}]);
+      expect(Object.keys((await bob.ended(theirs.promptId)).outputs)).toHaveLength(1);
+    },
+  );
 
   test.each(MODES)(
     'F40 while a hundred prompts run, %s: all of them end, under their numbers',
