@@ -39,6 +39,7 @@ export function createAgain({ jobs, ledger, sender, log, now }: Deps): Again {
       const found = await jobs.recover(prompt.caller, {
         workflow: workflowOf(plan),
         metadata: { [KEY_LABEL]: plan.label },
+        extraData: plan.secrets,
         sentAtMs: prompt.createdAtMs,
         isTaken: (jobId) => ledger.prompts.hasJob(jobId),
       });

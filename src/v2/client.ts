@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
-import type { Graph } from '../wire/v2.ts';
+import type { Graph, Job } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
@@ -16,6 +16,7 @@ import { type UpstreamLinks, createLinks } from './links.ts';
 import { type Places, createPlaces } from './places.ts';
 import { type Connections, createConnections } from './pool.ts';
 import { type Recovery, createRecovery } from './recover.ts';
+import { redactError } from './redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { createSeats } from './seats.ts';
 import { type Snapshots, createSnapshots } from './snapshots.ts';
@@ -131,8 +132,7 @@ function createJobHalf(parts: Parts): JobHalf {
       as(caller, async (account) => {
         const workflow = places.inWorkflow(asked.workflow, caller.user);
         const request = workflow === asked.workflow ? asked : rewritten(asked, workflow);
-        const spelling = await spellingFor(parts, request);
-        return submitJob(parts, { account, request, spelling });
+        return submit(parts, account, request);
       }),
     recover: (caller, lost) =>
       as(caller, async (account) => {
@@ -140,7 +140,10 @@ function createJobHalf(parts: Parts): JobHalf {
           ...lost,
           workflow: places.inWorkflow(lost.workflow, caller.user),
         });
-        return found.ok ? ok({ job: found.value, isCertain: false }) : found;
+        if (!found.ok) return found;
+        const own = Object.values(lost.extraData ?? {});
+        const job = found.value && snapshots.guard(account, found.value, own);
+        return ok({ job, isCertain: false });
       }),
     get: (caller, jobId) => as(caller, (account) => snapshots.get(account, jobId)),
     list: (caller, query) => as(caller, (account) => recovery.list(account, query)),
@@ -166,10 +169,22 @@ function createJobHalf(parts: Parts): JobHalf {
         if (!answer.ok) return answer;
         const job = readJob(answer.value.json);
         if (!job) return snapshots.look(account, jobId);
-        snapshots.learn(account, job);
-        return ok(job);
+        return ok(snapshots.learn(account, job));
       }),
   };
+}
+
+/** The keys a prompt was sent with are told to nobody, whatever becomes of it. */
+async function submit(
+  parts: Parts,
+  account: Account,
+  request: SubmitRequest,
+): Promise<Result<Job>> {
+  const spelling = await spellingFor(parts, request);
+  const submitted = await submitJob(parts, { account, request, spelling });
+  const own = Object.values(request.extraData);
+  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, own) };
+  return ok(parts.snapshots.guard(account, submitted.value, own));
 }
 
 /** What was written of the workflow before is not its text any more. */

@@ -9,6 +9,7 @@ import {
 } from '../wire/json.ts';
 import type { RemoteLimits } from './limits.ts';
 import { withoutFolders } from './places.ts';
+import { redactError } from './redact.ts';
 
 /** A whole answer; `json` is absent when the body is none. */
 export type Reply = {
@@ -51,13 +52,14 @@ export function toError(reply: Reply, secret?: string): V2Error {
   const code = said === undefined ? fallback : (CODE_ALIASES[said] ?? said);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
   const retryAfterSeconds = retryAfter(headers);
-  return {
+  const error: V2Error = {
     status: isAnswer ? status : 502,
     code,
-    message: withoutFolders(withoutSecret(message, secret)),
-    details: readable(detailsOf(envelope, secret)),
+    message: withoutFolders(message),
+    details: readable(detailsOf(envelope)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
+  return redactError(error, secret === undefined ? [] : [secret]);
 }
 
 /** No whole answer arrived. */
@@ -116,17 +118,10 @@ function readable(details: Json): Json {
 }
 
 /** Some refusals say more beside the contract's three fields. */
-function detailsOf(envelope: JsonObject, secret: string | undefined): Json {
+function detailsOf(envelope: JsonObject): Json {
   const { code: _code, message: _message, details = null, ...beside } = envelope;
   const more = Object.keys(beside).length > 0 && 'code' in envelope ? beside : undefined;
-  const all = details ?? more ?? null;
-  if (secret === undefined || all === null) return all;
-  const text = stringifyJson(all);
-  return text.includes(secret) ? parseJson(withoutSecret(text, secret)) : all;
-}
-
-function withoutSecret(text: string, secret: string | undefined): string {
-  return secret === undefined || secret === '' ? text : text.replaceAll(secret, '[removed]');
+  return details ?? more ?? null;
 }
 
 function textOf(value: JsonObject, key: string): string | undefined {

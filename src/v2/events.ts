@@ -4,6 +4,7 @@ import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
 import { IS_TERMINAL, type NodeUi } from '../wire/v2.ts';
+import { type Secrets, redactEvent } from './redact.ts';
 import { readOutput, readProgress, readStatus } from './schemas.ts';
 
 /** Why a stream is over. None of it says anything about the job. */
@@ -11,6 +12,8 @@ export type StreamEnd = 'ended' | 'told to ask' | 'idle' | 'broken' | 'too large
 
 export type StreamOptions = {
   readonly onEvent: (event: JobEvent) => void;
+  /** Taken out of what is told. */
+  readonly secrets: Secrets;
   /** Without a whole event or comment for so long the stream is dead, trickling bytes or not. */
   readonly idleTimeoutMs: number;
   /** What comes after a terminal status is read for so long. */
@@ -40,7 +43,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
       if (event === 'error') return stop('told to ask');
       const read = readEvent(event, data);
       if (!read) return;
-      options.onEvent(read);
+      options.onEvent(redactEvent(read, options.secrets));
       if (read.event !== 'status' || !IS_TERMINAL[read.data.status]) return;
       // One server writes the outputs after the terminal status.
       late ??= setTimeout(() => stop('ended'), options.afterTerminalMs);

@@ -151,6 +151,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
         path: snapshots.target(account, jobId, 'events'),
         signal: AbortSignal.any([signal, current.signal]),
         onEvent: hear,
+        secrets: snapshots.secretsOf(account, jobId),
       });
       seats.leave(candidate);
       if (streamed.kind === 'crowded') seats.crowded(streamed.forMs);

@@ -9,6 +9,7 @@ import { badAnswer } from './errors.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
+import { redactJob } from './redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import type { Snapshots } from './snapshots.ts';
 import { inAssetMode, isSameWorkflow } from './workflow.ts';
@@ -55,7 +56,9 @@ export function createRecovery(deps: Deps): Recovery {
     if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return badAnswer();
     facts.listing = 'yes';
     const next = json['next_cursor'];
-    const jobs = json['jobs'].flatMap((item) => readJob(item) ?? []);
+    const jobs = json['jobs']
+      .flatMap((item) => readJob(item) ?? [])
+      .map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
     return ok({ jobs, ...(typeof next === 'string' && next !== '' && { next_cursor: next }) });
   }
 

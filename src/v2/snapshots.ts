@@ -7,6 +7,7 @@ import type { Calls } from './call.ts';
 import { badAnswer } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
+import { type Secrets, redactJob } from './redact.ts';
 import { readJob } from './schemas.ts';
 
 /** Reads jobs for all who ask: one request serves everybody who asks about the same time. */
@@ -15,8 +16,12 @@ export type Snapshots = {
   get(account: Account, jobId: string): Promise<Result<Job>>;
   /** A new request, whatever is known. */
   look(account: Account, jobId: string): Promise<Result<Job>>;
-  /** Takes in a job another call answered with. */
-  learn(account: Account, job: Job): void;
+  /** Takes in a job another call answered with; the job as it may be shown. */
+  learn(account: Account, job: Job): Job;
+  /** The same, of a prompt that was sent with keys of its own. */
+  guard(account: Account, job: Job, own: Secrets): Job;
+  /** What is to be read nowhere in what the service says of a job. */
+  secretsOf(account: Account, jobId: string): Secrets;
   /** Something has happened since: the next who asks gets a new snapshot. */
   outdate(account: Account, jobId: string): void;
   /** Where an operation of a job is: its own link where one is known. */
@@ -37,6 +42,8 @@ type Deps = {
 type Entry = {
   job?: { readonly value: Job; readAtMs: number };
   reading?: Promise<Result<Job>>;
+  /** The keys its prompt was sent with. */
+  own?: Secrets;
 };
 
 const MAX_JOBS = 5_000;
@@ -53,9 +60,23 @@ export function createSnapshots(deps: Deps): Snapshots {
     return entry;
   }
 
-  function learn(account: Account, job: Job): void {
+  function secretsOf({ id, key }: Account, jobId: string): Secrets {
+    const { own = [] } = entries.get(`${id} ${jobId}`) ?? {};
+    return key === undefined ? own : [key, ...own];
+  }
+
+  function learn(account: Account, job: Job): Job {
+    const value = redactJob(job, secretsOf(account, job.id));
+    entryOf(account, job.id).job = { value, readAtMs: clock() };
+    return value;
+  }
+
+  function guard(account: Account, job: Job, own: Secrets): Job {
     const entry = entryOf(account, job.id);
-    entry.job = { value: job, readAtMs: clock() };
+    if (own.length > 0) entry.own = own;
+    const value = redactJob(job, secretsOf(account, job.id));
+    if (entry.job) entry.job = { ...entry.job, value };
+    return value;
   }
 
   function target(account: Account, jobId: string, link: keyof Job['urls']): string {
@@ -76,8 +97,7 @@ export function createSnapshots(deps: Deps): Snapshots {
     if (!answer.ok) return answer;
     const job = readJob(answer.value.json);
     if (job === undefined) return badAnswer();
-    learn(account, job);
-    return ok(job);
+    return ok(learn(account, job));
   }
 
   /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
@@ -100,6 +120,8 @@ export function createSnapshots(deps: Deps): Snapshots {
   return {
     look,
     learn,
+    guard,
+    secretsOf,
     outdate(account, jobId) {
       const { job } = entryOf(account, jobId);
       if (job) job.readAtMs = Number.NEGATIVE_INFINITY;

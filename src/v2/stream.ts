@@ -6,6 +6,7 @@ import { type StreamEnd, readStream } from './events.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { WireAnswer } from './pool.ts';
+import type { Secrets } from './redact.ts';
 
 /** How an attempt at a stream went. */
 export type Streamed =
@@ -27,6 +28,7 @@ type Request = {
   readonly path: string;
   readonly signal: AbortSignal;
   readonly onEvent: (event: JobEvent) => void;
+  readonly secrets: Secrets;
 };
 
 /** Opens one event stream and reads it; learns from the refusal when there are none here. */
@@ -40,6 +42,7 @@ export async function streamOnce(deps: Deps, request: Request): Promise<Streamed
   if (answer.status === 200 && isStream) {
     const end = await readStream(answer.body, {
       onEvent: request.onEvent,
+      secrets: request.secrets,
       idleTimeoutMs: limits.streamIdleTimeoutMs,
       afterTerminalMs: limits.afterTerminalMs,
       maxEventChars: limits.maxEventChars,

@@ -144,6 +144,8 @@ export type JobListQuery = {
 
 /** A submission whose outcome is unknown, as far as it helps to find its job. */
 export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
+  /** As it was sent, while that is known. */
+  readonly extraData?: SubmitRequest['extraData'];
   /** When its key was first sent, or earlier, by our clock. */
   readonly sentAtMs: number;
   /** Whether a job is known to be another submission's. */

@@ -21,6 +21,7 @@ answer(async ({ events }: { readonly events: number }) => {
   if (!reply.ok) throw reply.cause;
   let frames = 0;
   await readStream(reply.body, {
+    secrets: [],
     idleTimeoutMs: limits.streamIdleTimeoutMs,
     afterTerminalMs: limits.afterTerminalMs,
     maxEventChars: limits.maxEventChars,

@@ -1,0 +1,67 @@
+// Keys that a service repeats in its own words: no client reads them, and no disk keeps them.
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { error, fault } from '../support/hostile-v2.ts';
+import { type Client, type Scene, ownScene } from './open.ts';
+
+vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+
+const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const FIXED_KEY = 'the-fixed-key-canary';
+const PARTNER = 'partner-key-canary';
+
+/** All that clients and the disk get to see. */
+async function shown(scene: Scene, client: Client, promptId: string): Promise<string> {
+  const paths = [`/history/${promptId}`, `/api/jobs/${promptId}`, `/api/job/${promptId}/status`];
+  const answers = await Promise.all(paths.map((path) => client.ask(path)));
+  const { dataDir } = scene.house();
+  const files = (await readdir(dataDir, { withFileTypes: true })).filter((file) => file.isFile());
+  const kept = await Promise.all(files.map(({ name }) => readFile(join(dataDir, name), 'latin1')));
+  const texts = answers.map(({ text }) => text);
+  return [...texts, JSON.stringify(client.socket.frames), ...kept, scene.house().log()].join('\n');
+}
+
+test.each([
+  ['our own', { HOLDOVER_UPSTREAM_KEY: FIXED_KEY }],
+  ['the caller’s', {}],
+])('a job that repeats %s and a partner’s key', async (_, env) => {
+  const scene = await ownScene({ env: { ...env } });
+  const { upstream } = scene;
+  const client = await scene.client();
+  upstream.play(async (job, server) => {
+    const said = `called with ${FIXED_KEY}, ${client.key} and ${PARTNER}`;
+    await tick(20);
+    const progress = { value: 0.5, nodes_done: 0, nodes_total: 2, current_node: '1' };
+    server.change(job.id, { status: 'running' });
+    server.emit(job.id, 'progress', { ...progress, message: said });
+    server.emit(job.id, 'x_text', { node_id: '1', text: said });
+    await tick(100);
+    const failure = { code: 'node_execution_error', node_id: '1', message: said, traceback: said };
+    server.change(job.id, { status: 'failed', error: failure });
+  });
+  const extra_data = { api_key_comfy_org: PARTNER };
+  const { promptId } = await client.post({ more: { extra_data } });
+  await client.ended(promptId);
+  await client.socket.untilDone(promptId);
+  const text = await shown(scene, client, promptId);
+  const account = upstream.requests('submit')[0]?.account ?? '';
+  expect(text).toContain('called with');
+  expect(text).not.toContain(PARTNER);
+  expect(text).not.toContain(account);
+});
+
+test('a refusal, after a wait for room, that repeats a partner’s key', async () => {
+  const scene = await ownScene();
+  const client = await scene.client();
+  const refuse = fault.refuse(429, 'queue_full');
+  scene.upstream.once('submit', refuse, ({ json }) =>
+    json(422, error('invalid_workflow', `the key ${PARTNER} is none`)),
+  );
+  const extra_data = { api_key_comfy_org: PARTNER };
+  const { promptId } = await client.post({ more: { extra_data } });
+  await client.ended(promptId);
+  const text = await shown(scene, client, promptId);
+  expect(text).toContain('the key [removed] is none');
+  expect(text).not.toContain(PARTNER);
+});
