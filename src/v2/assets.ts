@@ -2,11 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { LRUCache } from 'lru-cache';
 import { createHasher } from '../hash.ts';
-import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
+import {
+  type AssetUpload,
+  type JobApi,
+  type Result,
+  type V2Error,
+  ok,
+  refuse,
+} from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
-import type { Calls } from './call.ts';
+import { type Calls, isAccountWide, paused } from './call.ts';
 import { type Reply, badAnswer, unreachable } from './errors.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
@@ -30,7 +37,8 @@ type Deps = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly facts: Facts;
-  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs'>;
+  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'submitBudgetMs'>;
+  readonly clock: () => number;
 };
 
 const ATTEMPTS = 2;
@@ -41,7 +49,7 @@ const ABSENT = { max: 1_000, ttl: 5_000 };
 const SLOWEST_BYTES_PER_MS = 10_000;
 
 export function createAssets(deps: Deps): RemoteAssets {
-  const { calls, links, facts, limits } = deps;
+  const { calls, links, facts, limits, clock } = deps;
   /** Each is believed once, by the next upload. */
   const absent = new LRUCache<string, true>(ABSENT);
 
@@ -98,17 +106,28 @@ export function createAssets(deps: Deps): RemoteAssets {
 
   async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
     let upload = given;
-    for (let attempt = 1; ; attempt++) {
+    const deadlineMs = clock() + limits.submitBudgetMs;
+    const mayCall = () => account.gate.pass({ budgetMs: deadlineMs - clock() });
+    let error: V2Error | undefined;
+    for (let failures = 0; ;) {
+      if (!(await mayCall())) break;
       const reused = await reuse(account, upload);
       if (reused) return ok(reused);
+      // Asking may have been answered with a pause.
+      if (!(await mayCall())) break;
       const sent = await send(account, upload);
-      if (sent.ok || attempt >= ATTEMPTS) return sent;
-      const { code } = sent.error;
+      if (sent.ok) return sent;
+      ({ error } = sent);
+      if (isAccountWide(error)) continue;
+      failures += 1;
+      if (failures >= ATTEMPTS) return sent;
+      const { code } = error;
       if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
       // Damaged on the way, or on our own disk: what is sent is what is there now.
       if (code === 'hash_mismatch') upload = await rehashed(upload);
       if (!hasExpectedHash(upload)) return mismatch();
     }
+    return { ok: false, error: error ?? paused(account) };
   }
 
   return {

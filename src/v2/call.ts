@@ -63,7 +63,7 @@ export function createCalls(deps: Deps): Calls {
 
   function refusal(account: Account, reply: Reply): V2Error {
     const error = toError(reply, account.key);
-    if (error.status === 429 && !OF_ONE_KIND.has(error.code)) {
+    if (isAccountWide(error)) {
       account.gate.shut(retryAfterMs(retryAfter(reply.headers), limits));
     }
     if (error.status === 401 || error.code === 'sso_required') {
@@ -109,6 +109,11 @@ export function createCalls(deps: Deps): Calls {
   };
 }
 
+/** Whether all calls of the account have to wait. */
+export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+  return status === 429 && !OF_ONE_KIND.has(code);
+}
+
 /** Of these `429` only calls of the same kind have to wait. */
 const OF_ONE_KIND = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
 
@@ -145,7 +150,8 @@ function jsonOf(text: string): Json | undefined {
   }
 }
 
-function paused({ gate }: Account): V2Error {
+/** What is told instead of asking. */
+export function paused({ gate }: Account): V2Error {
   const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
   const message = 'The job service asked for a pause.';
   return { status: 429, code: 'rate_limited', message, details: null, retryAfterSeconds };

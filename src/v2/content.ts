@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type ByteRange,
@@ -8,14 +7,14 @@ import {
   ok,
   refuse,
 } from '../wire/jobs.ts';
-import { parseJson } from '../wire/json.ts';
 import type { Account } from './accounts.ts';
-import type { Calls } from './call.ts';
+import { type Calls, paused } from './call.ts';
 import { type BytesDeps, type Head, bytesOf, rangeHeader } from './content-bytes.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import { type Reply, badAnswer, unreachable } from './errors.ts';
+import { badAnswer, unreachable } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, redirectTarget } from './links.ts';
+import { readRefusal } from './refusal.ts';
 
 type Deps = BytesDeps & {
   readonly calls: Calls;
@@ -27,8 +26,6 @@ type Deps = BytesDeps & {
 type Wanted = { readonly account: Account; readonly assetId: string; readonly range?: ByteRange };
 
 type Headers = Readonly<Record<string, string>>;
-
-const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** Bytes as they come, or where they are; with the key only the upstream itself is asked. */
 export async function openContent(deps: Deps, wanted: Wanted): Promise<Result<Content>> {
@@ -57,7 +54,9 @@ async function ask(
   let answer: Result<Head> = { ok: false, error: unreachable() };
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     if (attempt > 1) await delay(limits.readRetryMs);
-    if (!(await account.gate.pass({ budgetMs: limits.readBudgetMs }))) return paused(account);
+    if (!(await account.gate.pass({ budgetMs: limits.readBudgetMs }))) {
+      return { ok: false, error: paused(account) };
+    }
     const head = await calls.open(account, {
       method: 'GET',
       path,
@@ -65,7 +64,7 @@ async function ask(
     });
     if (!head.ok) continue;
     if (BRINGS.has(head.status)) return ok(head);
-    answer = { ok: false, error: calls.refusal(account, await refusalOf(head)) };
+    answer = { ok: false, error: calls.refusal(account, await readRefusal(head)) };
     if (head.status !== 429) break;
   }
   return answer;
@@ -77,12 +76,6 @@ function contentPath({ links }: Pick<Deps, 'links'>, assetId: string): string {
 
 const ATTEMPTS = 2;
 const BRINGS = new Set([200, 206, 301, 302, 303, 307, 308]);
-
-function paused({ gate }: Account): Result<never> {
-  const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
-  const message = 'The job service asked for a pause.';
-  return refuse(429, 'rate_limited', message, { retryAfterSeconds });
-}
 
 /** A link authorizes whoever holds it; one that holds the key itself is nothing to hand out. */
 function linkOf(deps: Deps, wanted: Wanted, { headers, body }: Head): Result<Content> {
@@ -157,23 +150,4 @@ function refusedThere(status: number): Result<never> {
   if (status === 404 || status === 410) return refuse(404, 'not_found', 'The file is gone.');
   if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
   return refuse(502, 'bad_upstream_response', 'The file could not be read where it is kept.');
-}
-
-async function refusalOf({ status, headers, body }: Head): Promise<Reply> {
-  try {
-    const text = await textOf(body);
-    return { status, headers, json: parseJson(text) };
-  } catch {
-    return { status, headers };
-  }
-}
-
-async function textOf(body: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk as Buffer);
-    if ((size += (chunk as Buffer).length) > MAX_REFUSAL_BYTES) break;
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

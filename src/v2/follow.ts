@@ -164,6 +164,11 @@ function createRun(deps: FollowDeps, followed: Followed) {
     }
   }
 
+  function mayStream(): boolean {
+    const mayCall = account.refused === undefined && account.gate.waitMs() === 0;
+    return mayCall && clock() >= facts.pollOnlyUntilMs;
+  }
+
   function nextReconnect(): number {
     const ms = reconnectMs;
     reconnectMs = Math.min(reconnectMs * 2, limits.reconnectMs.last);
@@ -179,8 +184,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
   return {
     /** One stream or one poll, and the rest after it; true when the job is over. */
     async turn(): Promise<boolean> {
-      const mayStream = clock() >= facts.pollOnlyUntilMs && account.refused === undefined;
-      const waitMs = mayStream && seats.take(candidate) ? await listen() : undefined;
+      const waitMs = mayStream() && seats.take(candidate) ? await listen() : undefined;
       if (signal.aborted || (await lookUnlessTold())) return true;
       await rest(Math.max(jittered(waitMs ?? pace()), refusedMs(account, clock())));
       return false;

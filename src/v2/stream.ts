@@ -1,12 +1,13 @@
 import type { JobEvent, V2Error } from '../wire/jobs.ts';
 import type { Account } from './accounts.ts';
-import type { Calls } from './call.ts';
-import { retryAfter, retryAfterMs } from './errors.ts';
+import { type Calls, isAccountWide } from './call.ts';
+import { retryAfterMs } from './errors.ts';
 import { type StreamEnd, readStream } from './events.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { WireAnswer } from './pool.ts';
 import type { Secrets } from './redact.ts';
+import { readRefusal } from './refusal.ts';
 
 /** How an attempt at a stream went. */
 export type Streamed =
@@ -49,20 +50,23 @@ export async function streamOnce(deps: Deps, request: Request): Promise<Streamed
     });
     return { kind: 'read', end };
   }
-  return refused(deps, answer);
+  return refused(deps, account, answer);
 }
 
 /** What the refusal says of the upstream. */
-function refused(
-  { facts, limits, clock }: Deps,
+async function refused(
+  { calls, facts, limits, clock }: Deps,
+  account: Account,
   answer: Extract<WireAnswer, { ok: true }>,
-): Streamed {
+): Promise<Streamed> {
   const { status, headers, body } = answer;
-  body.destroy();
   if (status === 429) {
-    const forMs = retryAfterMs(retryAfter(headers) ?? CROWDED_S, limits);
+    const error = calls.refusal(account, await readRefusal(answer));
+    if (isAccountWide(error)) return { kind: 'none' };
+    const forMs = retryAfterMs(error.retryAfterSeconds ?? CROWDED_S, limits);
     return { kind: 'crowded', forMs };
   }
+  body.destroy();
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
   // A 404 in the contract's words is about the job; any other is a server that has no such route.
   const hasNone = status === 501 || status === 405 || (status === 404 && !isJson);

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { AssetUpload } from '../../src/wire/jobs.ts';
 import { error, fault } from '../support/hostile-v2.ts';
 import { contentText, spooled, value } from '../support/jobs.ts';
-import { CALLER, openRemote, tempDir } from './open.ts';
+import { CALLER, asked, openRemote, tempDir } from './open.ts';
 
 async function upload(content: string, more: Partial<AssetUpload> = {}): Promise<AssetUpload> {
   const file = await spooled(content);
@@ -112,6 +112,33 @@ describe('uploading', () => {
     value(await remote.createAsset(CALLER, given));
     expect(upstream.requests('upload')).toHaveLength(1);
     expect(upstream.requests('fromHash')).toHaveLength(1);
+  });
+
+  test.each(['get', 'upload'] as const)(
+    'a pause the account was told of, at a %s, is waited for',
+    async (route) => {
+      const { upstream, remote } = await openRemote({ limits: { readBudgetMs: 50 } });
+      const { id } = upstream.addJob();
+      const refuse = fault.refuse(429, 'rate_limited', { 'Retry-After': '1' });
+      upstream.once(route, refuse);
+      const reading = route === 'get' ? remote.get(CALLER, id) : undefined;
+      await asked(upstream, 'get', reading ? 1 : 0);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      value(await remote.createAsset(CALLER, await upload('patient')));
+      await reading;
+      const [refused] = upstream.requests(route);
+      const waited = (upstream.requests('upload').at(-1)?.atMs ?? 0) - (refused?.atMs ?? 0);
+      expect(waited).toBeGreaterThanOrEqual(290);
+    },
+  );
+
+  test('a pause that is too long is told with its Retry-After', async () => {
+    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 50 } });
+    upstream.always('upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '9' }));
+    expect(await remote.createAsset(CALLER, await upload('hasty'))).toMatchObject({
+      error: { status: 429, code: 'rate_limited', retryAfterSeconds: 9 },
+    });
+    expect(upstream.requests('upload')).toHaveLength(1);
   });
 
   test('413 while the file is still being sent stops the sending', async () => {

@@ -156,6 +156,7 @@ describe('an account that has to pause', () => {
     const ids = [1, 2, 3].map(() => upstream.addJob().id);
     upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
     const first = remote.get(CALLER, ids[0]!);
+    await asked(upstream, 'get', 1);
     await sleep(30);
     const others = [remote.get(CALLER, ids[1]!), remote.get(CALLER, ids[2]!)];
     value(await remote.get(BEN, ids[0]!));

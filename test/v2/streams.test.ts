@@ -3,7 +3,7 @@ import type { JobEvent } from '../../src/wire/jobs.ts';
 import { MAX_WAITING_PREVIEWS } from '../../src/wire/previews.ts';
 import { type Hook, error, fault, frame, output, startSse } from '../support/hostile-v2.ts';
 import { collect, value, words } from '../support/jobs.ts';
-import { CALLER, type Opened, PATIENT, asked, openRemote } from './open.ts';
+import { CALLER, CANARY, type Opened, PATIENT, asked, openRemote } from './open.ts';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const STATUS = {
@@ -398,6 +398,50 @@ describe('not enough streams', () => {
     }
     expect(upstream.streams.most).toBe(2);
     expect(upstream.requests('events').length).toBeLessThan(20);
+  });
+
+  test.each([
+    ['rate_limited', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' })],
+    ['a 429 page', fault.html(429)],
+  ])('%s: all of the account waits, and nobody else', async (_, hook) => {
+    const opened = await openRemote({ limits: { defaultRetryAfterMs: 300, readBudgetMs: 50 } });
+    const { upstream, remote } = opened;
+    upstream.always('events', holdUntilDone);
+    upstream.of(CANARY).once('events', hook);
+    const ids = [running(opened), running(opened)] as const;
+    const listening = collect(remote, ids[0], CALLER);
+    await asked(upstream, 'events', 1);
+    const [refused] = upstream.requests('events');
+    await sleep(30);
+    const second = collect(remote, ids[1], CALLER).catch(() => []);
+    const theirs = collect(remote, ids[1], { user: 'ben', credential: 'key-of-ben' });
+    await asked(upstream, 'events', 3);
+    for (const id of ids) upstream.change(id, DONE);
+    await Promise.all([second, theirs]);
+    expect(statuses(await listening).at(-1)).toBe('status succeeded');
+    const after = upstream.journal.filter(({ atMs }) => atMs > (refused?.atMs ?? 0));
+    const waits = (account: string) =>
+      after.filter((call) => call.account === account).map(({ atMs }) => atMs - refused!.atMs);
+    expect(Math.min(...waits(CANARY))).toBeGreaterThanOrEqual(290);
+    expect(Math.min(...waits('key-of-ben'))).toBeLessThan(250);
+  });
+
+  test('none is asked for while the account has to pause', async () => {
+    const opened = await openRemote({ limits: { readBudgetMs: 50 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running));
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'events', 2);
+    const before = upstream.requests('get').length;
+    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
+    await asked(upstream, 'get', before + 1);
+    const refusedAtMs = upstream.requests('get')[before]?.atMs ?? 0;
+    await asked(upstream, 'get', before + 2);
+    upstream.change(id, DONE);
+    await listening;
+    const after = upstream.journal.filter(({ atMs }) => atMs > refusedAtMs + 10);
+    expect(Math.min(...after.map(({ atMs }) => atMs - refusedAtMs))).toBeGreaterThanOrEqual(280);
   });
 
   test('a job somebody watches gets the stream of one nobody does', async () => {

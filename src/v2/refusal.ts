@@ -1,0 +1,34 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { parseJson } from '../wire/json.ts';
+import type { Reply } from './errors.ts';
+
+const MAX_BYTES = 64 * 1024;
+const WITHIN_MS = 5_000;
+
+/** A refusal whose body is yet to be read: no more of it, and for no longer, than one takes. */
+export async function readRefusal(answer: {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+}): Promise<Reply> {
+  const { status, headers, body } = answer;
+  const late = setTimeout(() => body.destroy(), WITHIN_MS);
+  try {
+    return { status, headers, json: parseJson(await textOf(body)) };
+  } catch {
+    return { status, headers };
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+async function textOf(body: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer);
+    if ((size += (chunk as Buffer).length) > MAX_BYTES) break;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
