@@ -97,7 +97,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
   async function ask(): Promise<Result<Job> | undefined> {
     const { refused } = account;
     if (refused === undefined) return snapshots.look(account, jobId);
-    if (refused.isAskedAbout || refusedMs(account, clock()) > 0) return undefined;
+    if (refused.isAskedAbout || clock() < refused.untilMs) return undefined;
     refused.isAskedAbout = true;
     try {
       return await snapshots.look(account, jobId);
@@ -164,8 +164,15 @@ function createRun(deps: FollowDeps, followed: Followed) {
     }
   }
 
+  /** How long the account, or this job alone, is not asked about. */
+  function refusedMs(): number {
+    const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
+    return Math.max(account.refused?.untilMs ?? 0, ofJob) - clock();
+  }
+
   function mayStream(): boolean {
-    const mayCall = account.refused === undefined && account.gate.waitMs() === 0;
+    const isRefused = account.refused ?? snapshots.refusedUntilMs(account, jobId);
+    const mayCall = isRefused === undefined && account.gate.waitMs() === 0;
     return mayCall && clock() >= facts.pollOnlyUntilMs;
   }
 
@@ -186,7 +193,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
     async turn(): Promise<boolean> {
       const waitMs = mayStream() && seats.take(candidate) ? await listen() : undefined;
       if (signal.aborted || (await lookUnlessTold())) return true;
-      await rest(Math.max(jittered(waitMs ?? pace()), refusedMs(account, clock())));
+      await rest(Math.max(jittered(waitMs ?? pace()), refusedMs()));
       return false;
     },
     close() {
@@ -194,8 +201,4 @@ function createRun(deps: FollowDeps, followed: Followed) {
       seats.forget(candidate);
     },
   };
-}
-
-function refusedMs({ refused }: Account, nowMs: number): number {
-  return refused === undefined ? 0 : refused.untilMs - nowMs;
 }

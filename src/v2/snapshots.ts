@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { type Result, ok } from '../wire/jobs.ts';
+import { type Result, type V2Error, ok } from '../wire/jobs.ts';
 import type { Job } from '../wire/v2.ts';
-import type { Account } from './accounts.ts';
+import type { Account, Refused } from './accounts.ts';
 import type { Calls } from './call.ts';
 import { badAnswer } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
@@ -26,6 +26,8 @@ export type Snapshots = {
   outdate(account: Account, jobId: string): void;
   /** Where an operation of a job is: its own link where one is known. */
   target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
+  /** Until when a job the account may not read is not asked about; it may not until it is read again. */
+  refusedUntilMs(account: Account, jobId: string): number | undefined;
   /** A snapshot no older than a moment, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined;
   /** The last snapshot, however old. */
@@ -44,6 +46,7 @@ type Entry = {
   reading?: Promise<Result<Job>>;
   /** The keys its prompt was sent with. */
   own?: Secrets;
+  refused?: Pick<Refused, 'error' | 'untilMs'>;
 };
 
 const MAX_JOBS = 5_000;
@@ -89,12 +92,24 @@ export function createSnapshots(deps: Deps): Snapshots {
     return job && clock() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
   }
 
+  /** A key that is good may still not be good for this job. */
+  function noted(entry: Entry, error: V2Error): Result<never> {
+    const isOfJob = error.status === 403 && error.code !== 'sso_required';
+    if (isOfJob) entry.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+    return { ok: false, error };
+  }
+
   async function ask(account: Account, jobId: string): Promise<Result<Job>> {
+    const entry = entryOf(account, jobId);
+    if (entry.refused && clock() < entry.refused.untilMs) {
+      return { ok: false, error: entry.refused.error };
+    }
     const answer = await calls.read(account, {
       method: 'GET',
       path: target(account, jobId, 'self'),
     });
-    if (!answer.ok) return answer;
+    if (!answer.ok) return noted(entry, answer.error);
+    delete entry.refused;
     const job = readJob(answer.value.json);
     if (job === undefined) return badAnswer();
     return ok(learn(account, job));
@@ -127,6 +142,7 @@ export function createSnapshots(deps: Deps): Snapshots {
       if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
     },
     target,
+    refusedUntilMs: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.refused?.untilMs,
     fresh,
     known: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
     async get(account, jobId) {

@@ -134,6 +134,58 @@ describe('without a stream', () => {
     },
   );
 
+  test.each(['polled', 'streamed'] as const)(
+    'a job that may not be read, %s, is asked about once in a pause, and the others go on',
+    async (how) => {
+      const options = { refusedPauseMs: 400 };
+      const { upstream, remote } = await (how === 'polled'
+        ? openPolled(options)
+        : openRemote({ limits: options }));
+      const [kept, other] = [1, 2].map(() => upstream.addJob({ status: 'running' }).id) as [
+        string,
+        string,
+      ];
+      const listening = [kept, other].map((id) => collect(remote, id, CALLER));
+      await asked(upstream, how === 'polled' ? 'get' : 'events', 2);
+      for (const route of ['get', 'events'] as const) {
+        upstream.always(route, (exchange) =>
+          exchange.id === kept ? fault.refuse(403, 'forbidden')(exchange) : exchange.honestly(),
+        );
+      }
+      const count = (id: string): number =>
+        upstream.journal.filter(({ path }) => path.includes(id)).length;
+      // By then silent streams have been given up too.
+      await sleep(600);
+      const before = count(kept);
+      const sinceMs = performance.now();
+      for (let i = 0; i < 10; i++) {
+        expect(await remote.get(CALLER, kept)).toMatchObject({ error: { status: 403 } });
+        await sleep(100);
+      }
+      const pauses = (performance.now() - sinceMs) / 400;
+      expect(count(kept) - before).toBeLessThanOrEqual(1 + Math.ceil(pauses));
+      expect(count(kept) - before).toBeGreaterThan(0);
+      expect((await remote.get(CALLER, other)).ok).toBe(true);
+      for (const route of ['get', 'events'] as const) {
+        upstream.always(route, (exchange) => exchange.honestly());
+      }
+      for (const id of [kept, other]) upstream.change(id, DONE);
+      for (const events of await Promise.all(listening)) {
+        expect(words(events).at(-1)).toBe('status succeeded');
+      }
+    },
+  );
+
+  test('403 sso_required pauses all of the account', async () => {
+    const { upstream, remote } = await openRemote();
+    const ids = [upstream.addJob().id, upstream.addJob().id];
+    upstream.always('get', fault.refuse(403, 'sso_required'));
+    for (const id of ids) {
+      expect(await remote.get(CALLER, id)).toMatchObject({ error: { code: 'sso_required' } });
+    }
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
   test('a refused key is told at once, and another key is not held back by it', async () => {
     const { upstream, remote } = await openRemote();
     const { id } = upstream.addJob();
