@@ -37,7 +37,7 @@ type Deps = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly facts: Facts;
-  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'submitBudgetMs'>;
+  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
   readonly clock: () => number;
 };
 
@@ -106,7 +106,7 @@ export function createAssets(deps: Deps): RemoteAssets {
 
   async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
     let upload = given;
-    const deadlineMs = clock() + limits.submitBudgetMs;
+    const deadlineMs = clock() + limits.uploadBudgetMs;
     const mayCall = () => account.gate.pass({ budgetMs: deadlineMs - clock() });
     let error: V2Error | undefined;
     for (let failures = 0; ;) {

@@ -25,6 +25,8 @@ export type RemoteLimits = {
   /** Submissions of one account on their way at a time. */
   readonly submitsAtOnce: number;
 
+  /** How long an upload waits for an account that has to pause. */
+  readonly uploadBudgetMs: number;
   /** How long a read waits for an account that has to pause. */
   readonly readBudgetMs: number;
   readonly readRetryMs: number;
@@ -82,6 +84,7 @@ export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
   recoverEveryMs: 1_000,
   submitsAtOnce: 16,
 
+  uploadBudgetMs: MINUTE_MS,
   readBudgetMs: 10_000,
   readRetryMs: 100,
   minRetryAfterMs: 1_000,

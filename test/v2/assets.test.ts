@@ -117,7 +117,9 @@ describe('uploading', () => {
   test.each(['get', 'upload'] as const)(
     'a pause the account was told of, at a %s, is waited for',
     async (route) => {
-      const { upstream, remote } = await openRemote({ limits: { readBudgetMs: 50 } });
+      const { upstream, remote } = await openRemote({
+        limits: { readBudgetMs: 50, submitBudgetMs: 0 },
+      });
       const { id } = upstream.addJob();
       const refuse = fault.refuse(429, 'rate_limited', { 'Retry-After': '1' });
       upstream.once(route, refuse);
@@ -133,7 +135,7 @@ describe('uploading', () => {
   );
 
   test('a pause that is too long is told with its Retry-After', async () => {
-    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 50 } });
+    const { upstream, remote } = await openRemote({ limits: { uploadBudgetMs: 50 } });
     upstream.always('upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '9' }));
     expect(await remote.createAsset(CALLER, await upload('hasty'))).toMatchObject({
       error: { status: 429, code: 'rate_limited', retryAfterSeconds: 9 },
