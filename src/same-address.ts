@@ -9,7 +9,7 @@ import type { PassThrough } from './passthrough/passthrough.ts';
 import type { Logger } from './telemetry.ts';
 import type { Adopter } from './v1/adopt.ts';
 import type { Board } from './v1/board.ts';
-import { withBothIds } from './v1/both-ids.ts';
+import { createJobIdOf, withBothIds } from './v1/both-ids.ts';
 import { foundlingOfEngine, foundlingOfService } from './v1/foundling.ts';
 import type { Authenticate, Identify } from './v1/identity.ts';
 import type { JobApi } from './wire/jobs.ts';
@@ -75,6 +75,7 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
     key,
     routerPrefix,
     authenticate: (request: IncomingMessage) => authenticate(request),
+    jobIdOf: createJobIdOf(deps),
     log,
     limits,
     overhear(heard) {

@@ -10,7 +10,9 @@ import { type Overheard, createEars } from './overhear.ts';
 import { type RelayLimits, createRelay } from './relay.ts';
 import {
   type TargetOf,
+  aboutJob,
   climbs,
+  jobIdIn,
   mountOf,
   readTarget,
   routerTargetOf,
@@ -28,6 +30,8 @@ export type PassThroughDeps = {
   readonly routerPrefix: string;
   /** Who calls; `undefined` is a 401. */
   readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
+  /** The service's id of a job that a user's client gave one of its own; `undefined`: none is known. */
+  readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
   readonly log: Pick<Logger, 'warn'>;
   /** Told of the jobs that are made and ended this way. */
   readonly overhear?: (heard: Overheard) => void;
@@ -92,15 +96,25 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     }
     const key = deps.key ?? caller.credential;
     const { beside, api } = way.dialect;
-    const ear = api === 'v2' ? earFor?.(exchange, way.target, caller) : undefined;
+    const path = api === 'v2' ? await atService(way.target, caller) : way.target;
+    const ear = api === 'v2' ? earFor?.(exchange, path, caller) : undefined;
     const outcome = await relay.send(exchange, {
-      path: way.target,
+      path,
       headers: requestHeaders(req, { host, key }),
       carries,
       beside,
       ear,
     });
     return outcome === 'answered' ? { caller } : { caller, failure: outcome };
+  }
+
+  /** The service knows a job by its own id only. */
+  async function atService(target: string, { user }: Caller): Promise<string> {
+    const id = jobIdIn(target);
+    if (id === undefined || deps.jobIdOf === undefined) return target;
+    // Whoever asks by the service's id must not suffer from what only the others need.
+    const jobId = await deps.jobIdOf(user, id).catch(() => undefined);
+    return jobId === undefined || jobId === id ? target : aboutJob(target, jobId);
   }
 
   function targetIn({ targetOf }: Dialect, { url = '' }: IncomingMessage): string | undefined {

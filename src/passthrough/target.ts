@@ -35,6 +35,26 @@ export function v2TargetOf(mount: string): TargetOf {
   };
 }
 
+const JOB = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
+
+/** The id of the job that a call of the v2 API is about; `undefined`: it is about none. */
+export function jobIdIn(target: string): string | undefined {
+  try {
+    const id = JOB.exec(target)?.[2];
+    return id === undefined ? undefined : decodeURIComponent(id);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same call about another job. */
+export function aboutJob(target: string, jobId: string): string {
+  return target.replace(
+    JOB,
+    (_all, before, _id, after) => before + encodeURIComponent(jobId) + after,
+  );
+}
+
 /** The model router, what it queues, and the partner routes beside it. */
 export function routerTargetOf(mount: string, prefix: string): TargetOf {
   return (path) => {

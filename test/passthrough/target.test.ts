@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import {
+  aboutJob,
   climbs,
+  jobIdIn,
   mountOf,
   readTarget,
   routerTargetOf,
@@ -45,6 +47,28 @@ describe('/api/v2/* goes upstream, but what v1 has there', () => {
   ])('below "%s", %s stays here', (mount, path) => {
     expect(v2TargetOf(mount)(path)).toBeUndefined();
   });
+});
+
+test.each([
+  ['/api/v2/jobs/mine', 'mine', '/api/v2/jobs/j%201'],
+  ['/api/v2/jobs/mine/', 'mine', '/api/v2/jobs/j%201/'],
+  ['/api/v2/jobs/my%20own/events?after=/x', 'my own', '/api/v2/jobs/j%201/events?after=/x'],
+  ['/d/1/api/v2/jobs/mine/cancel', 'mine', '/d/1/api/v2/jobs/j%201/cancel'],
+  ['/api/v2/jobs/mine?at=/api/v2/jobs/yours', 'mine', '/api/v2/jobs/j%201?at=/api/v2/jobs/yours'],
+])('%s is about the job %s, and can be about another', (target, id, other) => {
+  expect(jobIdIn(target)).toBe(id);
+  expect(aboutJob(target, 'j 1')).toBe(other);
+});
+
+test.each([
+  '/api/v2/jobs',
+  '/api/v2/jobs/',
+  '/api/v2/jobs?limit=1',
+  '/api/v2/jobs/%zz',
+  '/api/v2/assets/mine',
+  '/api/v2/assets?of=/api/v2/jobs/mine',
+])('%s is about no job', (target) => {
+  expect(jobIdIn(target)).toBeUndefined();
 });
 
 describe('the model router and its partner routes go upstream', () => {

@@ -178,14 +178,16 @@ describe.each(['embedded', 'remote'] as const)('%s, killed in the middle', (upst
   });
 });
 
-describe('embedded', () => {
+describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   test('a job answers v2 under the prompt_id its client chose, live and done', async () => {
-    const house = await startHoldover({ upstream: 'embedded' });
+    const house = await startHoldover({ upstream });
     const client = v2Client(house.url);
     await postPrompt(house.url, { prompt: endless({ seed: 61 }), prompt_id: 'mine' });
+    await untilRunning(house.url);
     const { status, body } = await client.job('mine');
     expect(status).toBe(200);
     expect(body.id).not.toBe('mine');
+    expect((await client.job(body.id)).body.id).toBe(body.id);
     expect((await v2Client(house.url, bob).job('mine')).status).toBe(404);
     const stream = client.events('mine');
     expect((await client.cancel('mine')).status).toBe(200);
