@@ -117,21 +117,27 @@ function refuseStrangers(guard: Guard): Koa.Middleware {
   };
 }
 
-/** v1's four headers, with the request headers its clients really send. */
+/** What clients of either API really send. */
+const SENT_HEADERS = [
+  'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
+  'Idempotency-Key, Last-Event-ID, Comfy-Usage-Source, User-Agent',
+].join(', ');
+
+/** What a page may read; passed-on and router answers name theirs themselves. */
+const READ_HEADERS = [
+  'Content-Disposition, Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
+  LEAVING_HEADERS,
+].join(', ');
+
+/** v1's four headers, and what a page may read. */
 function cors(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
     if (corsOrigin !== undefined) {
       ctx.set('Access-Control-Allow-Origin', corsOrigin);
       ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
-      ctx.set(
-        'Access-Control-Allow-Headers',
-        'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
-      );
+      ctx.set('Access-Control-Allow-Headers', SENT_HEADERS);
       ctx.set('Access-Control-Allow-Credentials', 'true');
-      ctx.set(
-        'Access-Control-Expose-Headers',
-        `Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id, ${LEAVING_HEADERS}`,
-      );
+      ctx.set('Access-Control-Expose-Headers', READ_HEADERS);
     }
     return next();
   };

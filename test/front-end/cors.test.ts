@@ -25,6 +25,8 @@ type Name = keyof typeof houseOf;
 
 /** What v1 clients in browsers send beside what is always allowed. */
 const SENT = ['Content-Type', 'Authorization', 'X-API-Key', 'Comfy-User', 'Range'];
+/** What the SDK for v2 and readers of its streams send besides. */
+const SENT_TO_V2 = ['Idempotency-Key', 'Last-Event-ID', 'Comfy-Usage-Source', 'User-Agent'];
 
 /** What a browser does before a call: it asks, and compares. */
 async function preflight(name: Name, method: string, header: string): Promise<boolean> {
@@ -50,7 +52,7 @@ async function preflight(name: Name, method: string, header: string): Promise<bo
 }
 
 describe('a page of another origin', () => {
-  test.each(SENT)('may send %s in CORS mode only', async (header) => {
+  test.each([...SENT, ...SENT_TO_V2])('may send %s in CORS mode only', async (header) => {
     expect(await preflight('open', 'POST', header)).toBe(true);
     expect(await preflight('named', 'POST', header)).toBe(true);
     expect(await preflight('closed', 'POST', header)).toBe(false);
@@ -85,7 +87,18 @@ describe('a page of another origin', () => {
     });
     expect(answer.status).toBe(400);
     expect(answer.headers['access-control-allow-origin']).toBe('*');
-    expect(answer.headers['access-control-expose-headers']).toContain('Content-Range');
+    const exposed = answer.headers['access-control-expose-headers'];
+    expect(exposed).toContain('Content-Range');
+    expect(exposed).toContain('Content-Disposition');
+  });
+
+  test('may read what the model router says in headers', async () => {
+    const answer = await call(open.url, '/v1/models/no/such', { headers: { Origin: APP } });
+    const exposed = answer.headers['access-control-expose-headers'];
+    for (const name of ['X-Service-Request-Id', 'X-Comfy-Request-Id', 'X-Comfy-Error-Type']) {
+      expect(answer.headers[name.toLowerCase()]).toBeDefined();
+      expect(exposed).toContain(name);
+    }
   });
 
   test.each([
