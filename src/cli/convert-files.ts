@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { posix, join } from 'node:path';
+import { realpath, stat } from 'node:fs/promises';
+import { join, posix, sep } from 'node:path';
 import { spoolStream } from '../spool.ts';
 import { type FileMention, fileKey } from '../translate/workflow.ts';
 import type { PlacedFile } from '../v1/rewrite.ts';
@@ -54,7 +54,10 @@ async function locate(
   if (path === undefined || path === '') return { why: `${where} lies outside the input folder` };
   const local = join(inputDir, path);
   const info = await stat(local).catch(() => undefined);
-  return info?.isFile() ? { mention, path: local } : { why: `${where} is not in ${inputDir}` };
+  if (!info?.isFile()) return { why: `${where} is not in ${inputDir}` };
+  const [top, real] = await Promise.all([realpath(inputDir), realpath(local)]);
+  const isInside = real.startsWith(top.endsWith(sep) ? top : top + sep);
+  return isInside ? { mention, path: local } : { why: `${where} leads out of the input folder` };
 }
 
 async function upload(deps: Deps, { mention, path }: Local) {

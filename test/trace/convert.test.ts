@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -19,6 +19,9 @@ beforeAll(async () => {
   await mkdir(join(dir, 'input/sub'), { recursive: true });
   await writeFile(join(dir, 'input/sub/cat.png'), await pngOf());
   await writeFile(join(dir, 'secret.txt'), 'not yours');
+  await symlink(dir, join(dir, 'input/out'));
+  await symlink(join(dir, 'secret.txt'), join(dir, 'input/link.png'));
+  await symlink('sub/cat.png', join(dir, 'input/kitten.png'));
   house = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
 });
 afterAll(async () => {
@@ -61,6 +64,11 @@ describe('holdover convert', () => {
     const { image } = JSON.parse(stdout).workflow['3'].inputs;
     expect(image).toMatchObject({ __type: 'core/ASSET', info: { file_path: 'input/sub/cat.png' } });
     expect(stderr).toContain(`sub/cat.png as ${image.info.id}`);
+  });
+
+  test('takes a link to a file that is in the folder, too', async () => {
+    const { code, stderr } = await convert(loading('kitten.png'));
+    expect([code, stderr]).toEqual([0, expect.stringContaining('kitten.png as ')]);
   });
 
   test('names them by their path with --upstream-assets string', async () => {
@@ -118,6 +126,8 @@ describe('holdover convert', () => {
   test.each([
     ['a file that is not there', loading('dog.png'), /node 3, image: "dog.png" is not in/],
     ['a file above the folder', loading('../secret.txt'), /outside the input folder/],
+    ['a link to a file outside', loading('link.png'), /"link.png" leads out of the input folder/],
+    ['a file behind a link', loading('out/secret.txt'), /leads out of the input folder/],
     ['a file anywhere', loading('/etc/hostname'), /outside the input folder/],
     ['an output', loading('x.png [output]'), /is not an input/],
     ['no output', { prompt: flat(), partial_execution_targets: ['1'] }, /none of its targets/],
