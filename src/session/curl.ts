@@ -15,6 +15,7 @@ function head({ notes }: Plan, { baseUrl }: CodeOptions): string {
 # A v1 session as v2 calls. Usage: bash session.sh [FOLDER FOR THE DOWNLOADS]
 # COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
 ${notes.map((note) => `# Note: ${note}\n`).join('')}set -euo pipefail
+mkdir -p "\${1:-.}"
 out=$(cd "\${1:-.}" && pwd)
 cd "$(dirname "\${BASH_SOURCE[0]}")"
 base="\${COMFY_BASE_URL:-${shellInside(baseUrl)}}/api/v2"

@@ -30,6 +30,7 @@ from comfy_sdk import Comfy
 
 HERE = Path(__file__).resolve().parent
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+OUT.mkdir(parents=True, exist_ok=True)
 os.environ.setdefault("COMFY_BASE_URL", ${text(baseUrl)})
 ${inside.join('')}
 with Comfy() as client:

@@ -17,12 +17,13 @@ function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
 // Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
 // COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
 ${notes.map((note) => `// Note: ${note}\n`).join('')}
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Comfy } from '@comfyorg/sdk';
 
 process.env.COMFY_BASE_URL ||= ${text(baseUrl)};
 const out = process.argv[2] ?? '.';
+await mkdir(out, { recursive: true });
 const here = (path: string) => join(import.meta.dirname, path);
 const client = new Comfy(process.env.COMFY_API_KEY ? { apiKey: process.env.COMFY_API_KEY } : {});
 ${exact ? EXACT : ''}`;

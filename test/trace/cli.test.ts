@@ -116,18 +116,22 @@ describe('code on standard output', () => {
     { language: 'curl', file: 'one.sh' },
     { language: 'python', file: 'one.py' },
     { language: 'typescript', file: 'one.mts' },
-  ] as const)('stands alone: $language', async ({ language, file }) => {
-    const cwd = await mkdtemp(join(dir, 'alone-'));
-    const runner = (await openRunners({ cwd, env: {} }))[language];
-    if (!runner.ok) return console.warn(`${language} does not run here: ${runner.why}`);
-    await writeFile(join(cwd, 'wf.json'), JSON.stringify(streaming()));
-    // It gets its picture over the socket only.
-    const script = ['--', process.execPath, SOCKET_IMAGES, '{server}', join(cwd, 'wf.json'), cwd];
-    const upstream = ['--upstream', house.url];
-    const ran = await runHoldover(['trace', '--format', language, ...upstream, ...script]);
-    await writeFile(join(cwd, file), ran.stdout);
-    expect(await runner.run(file)).toMatchObject({ code: 0, err: '' });
-    const [, name = ''] = /([\w-]+\.png)/.exec(ran.stdout) ?? [];
-    expect(await lookOf(await readFile(join(cwd, name)))).toBe('png 24x16');
-  });
+  ] as const)(
+    'stands alone, and makes the folder for its downloads: $language',
+    async ({ language, file }) => {
+      const cwd = await mkdtemp(join(dir, 'alone-'));
+      const runner = (await openRunners({ cwd, env: {} }))[language];
+      if (!runner.ok) return console.warn(`${language} does not run here: ${runner.why}`);
+      await writeFile(join(cwd, 'wf.json'), JSON.stringify(streaming()));
+      // It gets its picture over the socket only.
+      const script = ['--', process.execPath, SOCKET_IMAGES, '{server}', join(cwd, 'wf.json'), cwd];
+      const upstream = ['--upstream', house.url];
+      const ran = await runHoldover(['trace', '--format', language, ...upstream, ...script]);
+      await writeFile(join(cwd, file), ran.stdout);
+      const out = 'a new/folder';
+      expect(await runner.run(file, [out])).toMatchObject({ code: 0, err: '' });
+      const [, name = ''] = /([\w-]+\.png)/.exec(ran.stdout) ?? [];
+      expect(await lookOf(await readFile(join(cwd, out, name)))).toBe('png 24x16');
+    },
+  );
 });

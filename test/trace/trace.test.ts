@@ -118,7 +118,6 @@ describe.each<Traced>([
     async ({ language, why }) => {
       if (why !== '') return;
       const out = join(dir, language);
-      await mkdir(out);
       const runner = runners[language];
       const ran = runner.ok && (await runner.run(CODE_FILES[language], [out]));
       expect(ran).toMatchObject({ code: 0, err: '' });
