@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, constants, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command, CommanderError } from 'commander';
@@ -71,6 +71,7 @@ async function convert(file: string, settings: Settings): Promise<void> {
     throw new Unconvertible(`${file} cannot be read`, { cause });
   });
   const prompt = readPrompt(text);
+  if (settings.out !== undefined) await checkTarget(settings.out);
   for (const note of prompt.leftOut) tell(`left out: ${note}`);
   const workDir = await mkdtemp(join(tmpdir(), 'holdover-convert-'));
   try {
@@ -82,6 +83,18 @@ async function convert(file: string, settings: Settings): Promise<void> {
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
+}
+
+/** Looked at before anything is uploaded for a submission that could not be written. */
+async function checkTarget(out: string): Promise<void> {
+  const known = await stat(out).catch(() => undefined);
+  const folder = known ? undefined : await stat(dirname(out)).catch(() => undefined);
+  const isFit = known ? !known.isDirectory() : folder?.isDirectory();
+  const mayWrite = await access(known ? out : dirname(out), constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!isFit || !mayWrite) throw new Unconvertible(`${out} cannot be written`);
 }
 
 type Places = {
