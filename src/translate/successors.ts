@@ -20,6 +20,12 @@ const submit = {
   lacks: 'an id of your own, a place in the queue (number, front), a choice of outputs to run',
 } as const;
 const job = { call: 'GET /api/v2/jobs/{id}', link: `${JOBS}/:id`, fit: 'same' } as const;
+const record = {
+  ...job,
+  fit: 'changes',
+  lacks:
+    'a record that stays: jobs expire, and tell of no graph, no text that a node shows, no messages of single nodes',
+} as const;
 const listing = {
   call: 'GET /api/v2/jobs',
   link: JOBS,
@@ -70,12 +76,12 @@ export const SUCCESSORS = {
     lacks: 'node-level events (executing, executed, cached); one stream for each job',
   },
   'GET /history': past,
-  'GET /history/:id': job,
+  'GET /history/:id': record,
   'POST /history': forget,
   'GET /api/history_v2': past,
-  'GET /api/history_v2/:id': job,
+  'GET /api/history_v2/:id': record,
   'GET /api/jobs': past,
-  'GET /api/jobs/:id': job,
+  'GET /api/jobs/:id': record,
   'GET /api/job/:id/status': job,
   'POST /api/jobs/cancel': cancelMany,
   'POST /api/jobs/:id/cancel': { ...cancel, link: `${JOBS}/:id/cancel` },

@@ -76,7 +76,14 @@ describe('the report', () => {
   });
 
   test.each([
-    [['POST /prompt', 'GET /history/:id', 'GET /view'], 'ready', []],
+    [['POST /prompt', 'GET /api/job/:id/status', 'GET /view'], 'ready', []],
+    [
+      ['POST /prompt', 'GET /history/:id', 'GET /view'],
+      'ready with changes',
+      ['GET /history/:id: a record that stays'],
+    ],
+    [['GET /api/history_v2/:id'], 'ready with changes', ['GET /api/history_v2/:id: a record']],
+    [['GET /api/jobs/:id'], 'ready with changes', ['GET /api/jobs/:id: a record']],
     [['POST /prompt', 'GET /ws'], 'ready with changes', ['GET /ws: node-level events']],
     [
       ['POST /prompt', 'GET /queue', 'GET /object_info'],

@@ -78,7 +78,10 @@ test('while the server runs, the command lists exactly the calls that were made,
     client_ids: ['ann-tab'],
     calls: 4,
     verdict: 'ready with changes',
-    because: [expect.stringContaining('GET /ws: node-level events')],
+    because: [
+      expect.stringContaining('GET /history/:id: a record that stays'),
+      expect.stringContaining('GET /ws: node-level events'),
+    ],
   });
   expect(hers.routes.find(({ route }: any) => route === 'POST /prompt')).toMatchObject({
     calls: 1,
