@@ -5,7 +5,7 @@ import { V1Error, plainError } from './errors.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { type V1Route, nameOf } from './routes.ts';
-import { agentOf, isOwnPage } from './visitor.ts';
+import { agentOf, clientIdIn, isOwnPage } from './visitor.ts';
 
 export type ServingDeps = {
   readonly authenticate: Authenticate;
@@ -56,7 +56,8 @@ function attend(leaving: Leaving, route: V1RouteName, handle: Handle): Handle {
       await leaving.rehearse(route, { user, agent });
       await handle(ctx, caller);
     } finally {
-      const { clientId = '' } = ctx.state as { readonly clientId?: string };
+      const { clientId: named } = ctx.state as { readonly clientId?: string };
+      const clientId = named || clientIdIn(ctx.querystring);
       leaving.count({ user, agent, clientId, route });
     }
   };

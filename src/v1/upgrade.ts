@@ -10,13 +10,12 @@ import type { Hub } from './hub.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import type { V1Route } from './routes.ts';
-import { agentOf, isOwnPage } from './visitor.ts';
+import { agentOf, isOwnPage, isUsableId } from './visitor.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
 /** No client fragments what it sends; each piece costs far more memory than it has bytes. */
 const PIECES = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
-const MAX_CLIENT_ID_CHARS = 128;
 
 type Deps = {
   readonly hub: Hub;
@@ -116,7 +115,7 @@ async function judgeCaller(
   const { user } = caller;
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
   const clientId = params.get('clientId');
-  if (clientId !== null && !isUsable(clientId)) return { status: 400 };
+  if (clientId !== null && !isUsableId(clientId)) return { status: 400 };
   if (!isOwnPage(request)) {
     const agent = agentOf(request);
     leaving.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
@@ -136,10 +135,6 @@ async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | un
     if (error instanceof V1Error) return error;
     throw error;
   }
-}
-
-function isUsable(clientId: string): boolean {
-  return clientId.length <= MAX_CLIENT_ID_CHARS && !/\p{Cc}/u.test(clientId);
 }
 
 function answer(socket: Duplex, { status, body: given, headers = {} }: Refusal): void {

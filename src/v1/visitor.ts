@@ -9,6 +9,20 @@ export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return text.slice(0, MOST_AGENT_CHARS) || '(none)';
 }
 
+const MAX_CLIENT_ID_CHARS = 128;
+
+/** Whether a client may call itself so. */
+export function isUsableId(clientId: string): boolean {
+  return clientId.length <= MAX_CLIENT_ID_CHARS && !/\p{Cc}/u.test(clientId);
+}
+
+/** The client id a query names; empty: none, or none that a client may have. */
+export function clientIdIn(query: string): string {
+  if (!query.includes('clientId')) return '';
+  const clientId = new URLSearchParams(query).get('clientId') ?? '';
+  return isUsableId(clientId) ? clientId : '';
+}
+
 /** Whether Holdover's own page calls, which is no client of v1's that anybody must move. */
 export function isOwnPage({
   headers,

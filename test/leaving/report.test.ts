@@ -119,6 +119,15 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
   expect(await runHoldover(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
 });
 
+test('a client id in the query of a call is noted, unless no client may have it', async () => {
+  const scratch = await startHoldover({ upstream: 'embedded' });
+  const named = ['tab-7', '', 'x'.repeat(129), '%00'].map((id) => `/queue?clientId=${id}`);
+  for (const path of named) await fetch(scratch.url + path, { headers: plain });
+  const { clients } = await getJson(`${scratch.url}/holdover/report.json`);
+  expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 4]]);
+  await scratch.dispose();
+});
+
 const missing = redisMissing();
 
 test.skipIf(missing !== '')(`it reads a ledger in Redis${missing}`, async () => {
