@@ -12,18 +12,16 @@ export type Code = {
   readonly plan: Plan;
   readonly languages: readonly Language[];
   readonly baseUrl: string;
-  /** None of them may stand in anything written. */
-  readonly secrets: readonly string[];
 };
 
 type Place = { readonly dir: string; readonly tap: Tap; readonly calls: readonly V1Call[] };
 
 /** Puts the code into a folder, with the workflows and the files it needs. */
 export async function writeCode(code: Code, { dir, tap, calls }: Place): Promise<void> {
-  const { plan, baseUrl, secrets } = code;
+  const { plan, baseUrl } = code;
   await mkdir(dir, { recursive: true });
   const put = async (name: string, text: string): Promise<void> => {
-    await writeFile(join(dir, name), withoutSecrets(text, secrets));
+    await writeFile(join(dir, name), text);
     process.stderr.write(`wrote ${join(dir, name)}\n`);
   };
   for (const step of plan.steps)
@@ -36,11 +34,11 @@ export async function writeCode(code: Code, { dir, tap, calls }: Place): Promise
 }
 
 /** Prints the code so that it stands alone, but for the files the script uploaded. */
-export function printCode({ plan, languages, baseUrl, secrets }: Code): void {
+export function printCode({ plan, languages, baseUrl }: Code): void {
   for (const language of languages) {
     const title = languages.length > 1 ? `==> ${CODE_FILES[language]} <==\n` : '';
     const code = codeOf(language, plan, { baseUrl, workflows: 'inside' });
-    process.stdout.write(`${title}${withoutSecrets(code, secrets)}\n`);
+    process.stdout.write(`${title}${code}\n`);
   }
   if (plan.files.length === 0) return;
   const files = plan.files.map(({ path }) => path).join(', ');
@@ -79,13 +77,3 @@ async function keep({ assetId, path }: LocalFile, target: string, tap: Tap): Pro
   await pipeline(found.stream, createWriteStream(target));
   process.stderr.write(`wrote ${target}\n`);
 }
-
-/** A graph may have a key among its inputs, where nobody can tell it from any other text. */
-function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets
-    .filter((secret) => secret.length >= SHORTEST_SECRET)
-    .reduce((kept, secret) => kept.replaceAll(secret, 'KEY-LEFT-OUT'), text);
-}
-
-/** Anything shorter is no key, and may be part of any word. */
-const SHORTEST_SECRET = 6;

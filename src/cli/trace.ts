@@ -7,6 +7,7 @@ import { ALL_NODES } from '../nodes/library.ts';
 import { startServer } from '../server.ts';
 import { LANGUAGES, type Language } from '../session/code.ts';
 import { planOf } from '../session/planner.ts';
+import { withoutSecrets } from '../session/without-secrets.ts';
 import { type Tap, createTap } from '../tap.ts';
 import { createLogger } from '../telemetry.ts';
 import { runCommand } from './trace-run.ts';
@@ -94,14 +95,14 @@ async function write(
   tap: Tap,
   { config, wanted }: { readonly config: Config; readonly wanted: Wanted },
 ): Promise<void> {
-  const session = await tap.session();
-  process.stderr.write(callTable(session.calls));
   const { upstream } = config;
+  const upstreamKey = upstream.kind === 'remote' ? (upstream.key ?? '') : '';
+  const session = withoutSecrets(await tap.session(), [...tap.secrets(), upstreamKey]);
+  process.stderr.write(callTable(session.calls));
   const code = {
     plan: planOf(session),
     languages: wanted.format === 'all' ? LANGUAGES : [wanted.format],
     baseUrl: upstream.kind === 'embedded' ? OWN_ADDRESS : addressOf(upstream.url),
-    secrets: [...tap.secrets(), ...(upstream.kind === 'remote' ? [upstream.key ?? ''] : [])],
   };
   if (wanted.out === undefined) printCode(code);
   else await writeCode(code, { dir: wanted.out, tap, calls: session.calls });

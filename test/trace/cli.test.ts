@@ -107,6 +107,15 @@ describe('holdover trace', () => {
   });
 });
 
+test('a key that is a word of the code leaves the code as it is', async () => {
+  const body = `{"prompt":${JSON.stringify(flat())},"extra_data":{"api_key_comfy_org":"PARTNER"}}`;
+  const options = `{method:'POST',headers:{'X-API-Key':'workflow'},body:process.argv[1]}`;
+  const code = `fetch(process.env.HOLDOVER_URL+'/prompt',${options})`;
+  const ran = await runHoldover(['trace', ...node(code), body]);
+  expect(ran.stdout).toContain('os.environ["COMFY_PARTNER_API_KEY"]');
+  expect(ran.stdout).not.toContain('KEY-LEFT-OUT');
+});
+
 describe('code on standard output', () => {
   let house: Holdover;
   beforeAll(async () => void (house = await startHoldover({ upstream: 'embedded' })));

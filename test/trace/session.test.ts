@@ -2,57 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { LANGUAGES, codeOf } from '../../src/session/code.ts';
 import { createLocalNames, inputPathOf } from '../../src/session/local-names.ts';
 import { planOf } from '../../src/session/planner.ts';
-import type { Session, SessionEvent, SessionJob } from '../../src/session/session.ts';
+import type { Session, SessionEvent } from '../../src/session/session.ts';
 import { parseJson } from '../../src/wire/json.ts';
-import type { Graph, JobStatus } from '../../src/wire/v2.ts';
-
-const A = 'asset-a';
-
-const load = (id: string, filePath: string): Graph =>
-  ({
-    '3': {
-      class_type: 'LoadImage',
-      inputs: { image: { __type: 'core/ASSET', info: { id, file_path: filePath } } },
-    },
-    '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'x' } },
-  }) as unknown as Graph;
-
-const upload = (assetId = A, path = 'cat.png'): SessionEvent => ({
-  kind: 'upload',
-  assetId,
-  path,
-  contentType: 'image/png',
-});
-const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'submit' }> = {}) =>
-  ({
-    kind: 'submit',
-    jobId,
-    workflow: load(A, 'input/cat.png'),
-    secrets: [],
-    hasExtraPngInfo: false,
-    ...change,
-  }) as SessionEvent;
-const download = (assetId: string, filename = `${assetId}.png`): SessionEvent => ({
-  kind: 'download',
-  assetId,
-  filename,
-  rendering: undefined,
-});
-
-function job(status: JobStatus, ...outputs: string[]): SessionJob {
-  return {
-    status,
-    outputs: outputs.map((id) => ({ id, nodeId: '9', name: `${id}.png`, isStreamed: false })),
-  };
-}
-
-function session(events: readonly SessionEvent[], more: Partial<Session> = {}): Session {
-  const jobs = new Map([
-    ['one', job('succeeded', 'out-1', 'out-2')],
-    ['two', job('succeeded', 'out-3')],
-  ]);
-  return { calls: [], events, jobs, usedSocket: false, ...more };
-}
+import type { Graph } from '../../src/wire/v2.ts';
+import { A, download, job, load, session, submit, upload } from './sessions.ts';
 
 /** `upload inputs/cat.png`, `submit job_1 image=asset_1`, … */
 function outline(given: Session): readonly string[] {
