@@ -45,7 +45,16 @@ export async function traceCommand(argv: readonly string[]): Promise<number> {
     ...(isDefault('port') && { port: QUIET.port }),
     ...(isDefault('logLevel') && { logLevel: QUIET.logLevel }),
   };
-  if (!isDefault('dataDir')) return trace(config, wanted);
+  try {
+    return isDefault('dataDir') ? await traceApart(config, wanted) : await trace(config, wanted);
+  } catch (error) {
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
+}
+
+/** Nothing of it is kept. */
+async function traceApart(config: Config, wanted: Wanted): Promise<number> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-trace-'));
   try {
     return await trace({ ...config, dataDir }, wanted);

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Refused } from './refused.ts';
 
@@ -6,7 +6,15 @@ import { Refused } from './refused.ts';
 export function frontEndRoot(folder: string | undefined): string | undefined {
   if (folder === undefined) return undefined;
   const root = resolve(folder);
-  const page = statSync(join(root, 'index.html'), { throwIfNoEntry: false });
-  if (folder !== '' && page?.isFile()) return root;
+  if (folder !== '' && statsOf(join(root, 'index.html'))?.isFile()) return root;
   throw new Refused(`option '--front-end-root' needs a folder with an index.html, not '${folder}'`);
+}
+
+/** Of what cannot be looked at it does not matter why. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }

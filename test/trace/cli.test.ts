@@ -60,6 +60,10 @@ describe('holdover trace', () => {
     { args: [], reason: /say which COMMAND/ },
     { args: ['--format', 'perl', '--', 'true'], reason: /Allowed choices are curl, python/ },
     { args: ['--nonsense'], reason: /unknown option/ },
+    {
+      args: ['--front-end-root', MAIN, '--', 'true'],
+      reason: /^error: option '--front-end-root' needs a folder with an index.html, not .*\n$/,
+    },
   ])('$args is refused', async ({ args, reason }) => {
     const ran = await runHoldover(['trace', ...args]);
     expect([ran.code, ran.stderr]).toEqual([2, expect.stringMatching(reason)]);
@@ -69,7 +73,7 @@ describe('holdover trace', () => {
     const ran = await runHoldover(['trace', '--', '/no/such/program']);
     expect([ran.code, ran.stderr]).toEqual([
       1,
-      expect.stringMatching(/\/no\/such\/program cannot be run/),
+      expect.stringMatching(/^holdover trace: .*\nerror: \/no\/such\/program cannot be run\n$/),
     ]);
   });
 
