@@ -53,6 +53,8 @@ export function fileOf(root: string, path: string, stats: Stats): StaticFile {
 /** Streams a file with its validators, whole or the ranges asked for; the type is set before. */
 export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   ctx.status = 200;
+  // Koa has said "OK"; whatever else it will be, Node knows the words.
+  ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
   const address = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
   const transfer = send(ctx.req, `/${address}`, {

@@ -42,7 +42,7 @@ describe('a mounted front end', () => {
     ['/name%20with%20blank.txt', 'text/plain; charset=utf-8', 'no-cache'],
   ])('serves %s as %s, kept %s', async (path, type, caching) => {
     const answer = await get(path);
-    expect(answer.status).toBe(200);
+    expect([answer.status, answer.reason]).toEqual([200, 'OK']);
     expect(answer.headers).toMatchObject({ 'content-type': type, 'cache-control': caching });
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
     expect(answer.headers.etag).toMatch(/^"[\w-]+"$/);
@@ -109,7 +109,7 @@ describe('what the client has or can unpack is not sent in full', () => {
     const first = await get(path, { 'Accept-Encoding': coding });
     const again = { 'Accept-Encoding': coding, 'If-None-Match': first.headers.etag ?? '' };
     const second = await get(path, again);
-    expect([second.status, second.body.length]).toEqual([304, 0]);
+    expect([second.status, second.reason, second.body.length]).toEqual([304, 'Not Modified', 0]);
     expect(second.headers.etag).toBe(first.headers.etag);
     expect(second.headers['cache-control']).toBe(FOR_EVER);
   });
@@ -173,10 +173,11 @@ describe('what the client has or can unpack is not sent in full', () => {
   test('a range is one of the file itself', async () => {
     const headers = { Range: 'bytes=0-9', 'Accept-Encoding': 'gzip' };
     const answer = await get('/assets/index-B2rHQ9Sn.js', headers);
-    expect(answer).toMatchObject({ status: 206, text: SCRIPT.slice(0, 10) });
+    const part = { status: 206, reason: 'Partial Content', text: SCRIPT.slice(0, 10) };
+    expect(answer).toMatchObject(part);
     expect(answer.headers['content-range']).toBe(`bytes 0-9/${SCRIPT.length}`);
     const beyond = await get('/assets/index-B2rHQ9Sn.js', { Range: 'bytes=999999-' });
-    expect(beyond).toMatchObject({ status: 416, text: '' });
+    expect(beyond).toMatchObject({ status: 416, reason: 'Range Not Satisfiable', text: '' });
   });
 });
 

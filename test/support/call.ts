@@ -5,6 +5,7 @@ import { request as requestHttps } from 'node:https';
 /** What was answered, nothing unpacked and no redirect followed. */
 export type Called = {
   readonly status: number;
+  readonly reason: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   readonly text: string;
@@ -35,6 +36,6 @@ export async function call(
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   const whole = Buffer.concat(chunks);
-  const { statusCode: status = 0 } = response;
-  return { status, headers: response.headers, body: whole, text: whole.toString() };
+  const { statusCode: status = 0, statusMessage: reason = '' } = response;
+  return { status, reason, headers: response.headers, body: whole, text: whole.toString() };
 }
