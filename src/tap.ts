@@ -4,6 +4,8 @@ import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session/session.ts';
 import { withoutToken } from './telemetry.ts';
 import { V2_CALLS } from './trace.ts';
+import { type Json, isJsonObject } from './wire/json.ts';
+import type { Graph } from './wire/v2.ts';
 import type { Caller, Content, JobApi, Result } from './wire/jobs.ts';
 
 /** Listens in on a house: what v1 clients call, and what becomes of it in v2. */
@@ -143,7 +145,15 @@ function listeners(draft: Draft) {
     for (const id of referencesIn(workflow)) owners.set(id, owners.get(id) ?? caller);
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
-    draft.events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
+    const recorded = recordedOf(provenance?.prompt, workflow);
+    draft.events.push({
+      kind: 'submit',
+      jobId,
+      workflow,
+      secrets: names,
+      hasExtraPngInfo,
+      ...recorded,
+    });
   }
 
   function opened({ args, answer, call }: Heard): void {
@@ -175,6 +185,25 @@ function listeners(draft: Draft) {
     content: opened,
   };
   return (method: keyof JobApi, heard: Heard): void => byMethod[method]?.(heard);
+}
+
+/** How what v1 writes into saved files differs from what v2 got. */
+function recordedOf(
+  prompt: Json | undefined,
+  workflow: Graph,
+): { readonly isPartial: boolean; readonly namesFolder: boolean } {
+  const nodes = isJsonObject(prompt) ? prompt : {};
+  const written = Object.entries(workflow).flatMap(([id, { inputs }]) => {
+    const node = nodes[id];
+    const before = isJsonObject(node) && isJsonObject(node['inputs']) ? node['inputs'] : {};
+    return Object.keys(inputs ?? {}).map((name) =>
+      isJsonObject(inputs[name]) ? before[name] : null,
+    );
+  });
+  return {
+    isPartial: Object.keys(nodes).length > Object.keys(workflow).length,
+    namesFolder: written.some((text) => typeof text === 'string' && text.endsWith(' [input]')),
+  };
 }
 
 function isUpload(event: SessionEvent, assetId: string): boolean {

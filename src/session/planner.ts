@@ -83,6 +83,8 @@ function createPlanner(session: Session) {
     steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
     for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(leftOut(name));
     if (more.hasExtraPngInfo) notes.add(NO_PNG_INFO);
+    if (more.isPartial) notes.add(PARTIAL);
+    if (more.namesFolder) notes.add(NAMES_FOLDER);
   }
 
   function save(assetId: string, filename: string): void {
@@ -119,6 +121,10 @@ function createPlanner(session: Session) {
 const ANY_TYPE = 'application/octet-stream';
 const NO_PNG_INFO =
   'extra_data.extra_pnginfo: v2 has no field for it; saved files carry the workflow they were made by, and nothing else.';
+const PARTIAL =
+  'partial_execution_targets: v2 gets the nodes that these need; saved files carry those alone, v1 wrote all of them.';
+const NAMES_FOLDER =
+  'an input "… [input]": v2 gets the file itself; saved files carry its name without the folder, v1 wrote it as it was sent.';
 const AS_IT_IS = 'v1 drew the picture anew; v2 gives the file as it is.';
 const ITS_OWN = 'no job of this session made this file; it is not downloaded.';
 

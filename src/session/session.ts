@@ -27,6 +27,10 @@ export type SessionEvent =
       readonly secrets: readonly string[];
       /** What saved files carried beyond the workflow, which v2 has no field for. */
       readonly hasExtraPngInfo: boolean;
+      /** v1 wrote more nodes into saved files than v2 got: those that no chosen output needs. */
+      readonly isPartial: boolean;
+      /** An input was written as `cat.png [input]`, and v1 wrote it so into saved files. */
+      readonly namesFolder: boolean;
     }
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
   | { readonly kind: 'cancel'; readonly jobId: string }

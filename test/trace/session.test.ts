@@ -125,6 +125,16 @@ describe('the v2 steps of a session', () => {
       note: /extra_pnginfo/,
     },
     {
+      what: 'a choice of outputs',
+      event: submit('one', { isPartial: true }),
+      note: /^partial_execution_targets: /,
+    },
+    {
+      what: 'a name with its folder',
+      event: submit('one', { namesFolder: true }),
+      note: /\[input\]/,
+    },
+    {
       what: 'a picture drawn anew',
       event: { kind: 'download', assetId: 'q', filename: 'q.png', rendering: 'preview=webp;90' },
       note: /preview=webp;90: v1 drew the picture anew/,

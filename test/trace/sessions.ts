@@ -26,6 +26,8 @@ export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'su
     workflow: load(A, 'input/cat.png'),
     secrets: [],
     hasExtraPngInfo: false,
+    isPartial: false,
+    namesFolder: false,
     ...change,
   }) as SessionEvent;
 export const download = (assetId: string, filename = `${assetId}.png`): SessionEvent => ({
