@@ -1,4 +1,5 @@
 import { answerSchema, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { segmentsOf } from './segments.ts';
 import { InputFault, type ThreadModel } from './thread-model.ts';
 
 const MAX_TEXT_CHARS = 200_000;
@@ -6,18 +7,43 @@ const READ_WORDS_PER_MINUTE = 230;
 const TEXT = { type: 'string', maxLength: MAX_TEXT_CHARS, description: 'the text' } as const;
 const INTEGER = { type: 'integer' } as const;
 
-function segments(text: string, locale: string, granularity: 'word' | 'sentence' | 'grapheme') {
+type Granularity = 'word' | 'sentence' | 'grapheme';
+
+function segments(text: string, locale: string, granularity: Granularity) {
   try {
-    return [...new Intl.Segmenter(locale, { granularity }).segment(text)];
+    return segmentsOf(new Intl.Segmenter(locale, { granularity }), text);
   } catch {
     const msg = 'Input should be a language tag';
     throw new InputFault('language', { type: 'value_error', msg });
   }
 }
 
-function mostFrequent(words: readonly string[], limit: number): { word: string; count: number }[] {
+function countWords(text: string, locale: string): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const { segment, isWordLike } of segments(text, locale, 'word')) {
+    if (!isWordLike) continue;
+    const word = segment.toLocaleLowerCase(locale);
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function countSentences(text: string, locale: string): number {
+  let count = 0;
+  for (const { segment } of segments(text, locale, 'sentence')) if (segment.trim()) count++;
+  return count;
+}
+
+function countCharacters(text: string, locale: string): number {
+  let count = 0;
+  for (const _ of segments(text, locale, 'grapheme')) count++;
+  return count;
+}
+
+function mostFrequent(
+  counts: ReadonlyMap<string, number>,
+  limit: number,
+): { word: string; count: number }[] {
   return [...counts]
     .map(([word, count]) => ({ word, count }))
     .toSorted((a, b) => b.count - a.count || (a.word < b.word ? -1 : 1))
@@ -47,19 +73,17 @@ export const textStatistics: ThreadModel = {
   },
   async compute(input) {
     const [text, language] = [textOf(input, 'text'), textOf(input, 'language')];
-    const words = segments(text, language, 'word')
-      .filter(({ isWordLike }) => isWordLike)
-      .map(({ segment }) => segment.toLocaleLowerCase(language));
-    const sentences = segments(text, language, 'sentence').filter(({ segment }) => segment.trim());
+    const counts = countWords(text, language);
+    const words = [...counts.values()].reduce((sum, count) => sum + count, 0);
     const value = {
-      characters: segments(text, language, 'grapheme').length,
+      characters: countCharacters(text, language),
       bytes: Buffer.byteLength(text),
-      words: words.length,
-      distinct_words: new Set(words).size,
-      sentences: sentences.length,
+      words,
+      distinct_words: counts.size,
+      sentences: countSentences(text, language),
       lines: text === '' ? 0 : text.split(/\r\n|\r|\n/).length,
-      reading_seconds: Math.ceil((words.length * 60) / READ_WORDS_PER_MINUTE),
-      top_words: mostFrequent(words, numberOf(input, 'top')),
+      reading_seconds: Math.ceil((words * 60) / READ_WORDS_PER_MINUTE),
+      top_words: mostFrequent(counts, numberOf(input, 'top')),
     };
     return { kind: 'json', value };
   },

@@ -270,6 +270,21 @@ describe('texts', () => {
     });
   });
 
+  test.each([
+    [
+      'English',
+      'The fox jumps, twice. ',
+      9090,
+      { characters: 199_980, words: 36_360, sentences: 9090 },
+    ],
+    ['letters outside of the BMP', '𝒜', 100_000, { characters: 100_000, words: 1, sentences: 1 }],
+    ['letters that end no sentence', 'no end ', 28_571, { characters: 199_997, words: 57_142 }],
+    ['marks on one letter', 'e\u0301\u0301', 66_666, { characters: 66_666, words: 1 }],
+  ])('text-statistics of as much %s as is taken', async (_, text, times, counts) => {
+    const { json } = await run('text-statistics', { text: text.repeat(times) });
+    expect(json).toMatchObject(counts);
+  });
+
   test('text-statistics of an unknown language is a 422', async () => {
     const { status, json } = await run('text-statistics', { text: 'a', language: '!!' });
     expect([status, json.detail[0].loc]).toEqual([422, ['body', 'language']]);

@@ -144,6 +144,22 @@ describe('an ordinary stop', () => {
     await running;
     expect(server.log()).not.toMatch(/"level":[56]0/);
   });
+
+  test('does not wait for a model whose long text nobody is waiting for any more', async () => {
+    await start();
+    // The thread is there when the text comes.
+    await run('digest', { text: '' }, 'first');
+    const wire = await dial(server.port);
+    const body = JSON.stringify({ text: 'The fox jumps, twice. '.repeat(9000) });
+    const headers = [`X-API-Key: ${SECRET_KEY}`];
+    const target = '/v1/models/local/text-statistics';
+    wire.send(requestText(target, { method: 'POST', headers, body }));
+    await delay(400);
+    wire.reset();
+    const stoppedAtMs = Date.now();
+    expect(await server.terminate()).toBe(0);
+    expect(Date.now() - stoppedAtMs).toBeLessThan(5000);
+  });
 });
 
 describe('limits', () => {
