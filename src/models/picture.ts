@@ -23,6 +23,8 @@ export const ENCODING = {
 /** Opens the picture of a field, upright, its first frame. */
 export async function openPicture(files: Files, field: string): Promise<Sharp> {
   const bytes = files[field] ?? new Uint8Array();
+  // `sharp` takes no bytes for a mistake of its caller.
+  if (bytes.length === 0) return unreadable(field);
   const { format, width, height } = await sharp(bytes, { limitInputPixels: false })
     .metadata()
     .catch(() => unreadable(field));

@@ -31,11 +31,16 @@ function decodeFiles(input: JsonObject, fields: readonly string[], assets: Files
 function decode(field: string, text: string): Uint8Array {
   const comma = text.startsWith('data:') ? text.indexOf(',') : -1;
   const isBase64 = comma < 0 ? !text.startsWith('data:') : text.slice(0, comma).endsWith(';base64');
-  const base64 = text.slice(comma + 1);
-  if (isBase64 && /^[A-Za-z0-9+/_\s-]*={0,2}\s*$/.test(base64))
-    return Buffer.from(base64, 'base64');
+  const base64 = text.slice(comma + 1).replaceAll(/\s+/g, '');
+  if (isBase64 && isWhole(base64)) return Buffer.from(base64, 'base64');
   const msg = 'Input should be base64, a base64 data: URL, or the id of an asset';
   throw new InputFault(field, { type: 'base64_decode', msg });
+}
+
+/** Four characters are three bytes; one alone at the end is none. */
+function isWhole(base64: string): boolean {
+  const chars = /^[A-Za-z0-9+/_-]*(?=={0,2}$)/.exec(base64)?.[0].length;
+  return chars !== undefined && chars % 4 !== 1;
 }
 
 /** The answer as the input asks for it; an asset is not this thread's to make. */

@@ -191,6 +191,11 @@ describe('pictures', () => {
   test.each([
     ['no picture', Buffer.from('no picture').toString('base64'), 'image_load_error'],
     ['no base64', 'ü!', 'base64_decode'],
+    ['one character beyond whole bytes', 'AAAAA', 'base64_decode'],
+    ['white space and what is no base64', `${' '.repeat(160_000)}!`, 'base64_decode'],
+    ['nothing', '', 'image_load_error'],
+    ['a data: URL of nothing', 'data:image/png;base64,', 'image_load_error'],
+    ['white space', ' \n', 'image_load_error'],
     ['a URL', 'https://example.com/x.png', 'base64_decode'],
     ['a data: URL that is not base64', 'data:image/png,abc', 'base64_decode'],
     [
@@ -242,6 +247,16 @@ describe('digest', () => {
       algorithms: ['sha256'],
     });
     expect(file.json.digests.sha256).toBe(by('sha256'));
+  });
+
+  test('of a file as base64 in lines, with and without padding, in either alphabet', async () => {
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+    const base64 = bytes.toString('base64');
+    const lines = base64.replaceAll(/.{76}/g, '$&\r\n');
+    for (const data of [base64, lines, ` ${lines}\n`, bytes.toString('base64url')]) {
+      const { json } = await run('digest', { data, algorithms: ['sha256'] });
+      expect(json.digests.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
+    }
   });
 
   test.each([[{}], [{ text: 'a', data: 'YQ==' }]])(
