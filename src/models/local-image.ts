@@ -1,5 +1,5 @@
-import type { FitEnum, KernelEnum } from 'sharp';
-import type { ThreadModel } from './thread-model.ts';
+import type { FitEnum, KernelEnum, Sharp } from 'sharp';
+import { InputFault, type ThreadModel } from './thread-model.ts';
 import {
   choice,
   decimal,
@@ -25,6 +25,24 @@ const PICTURE_IN = { image: fileField('the picture') };
 const PICTURE_OUT = { ...ENCODING, output: outputField('base64', 'asset', 'binary') };
 const ANSWER = fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS);
 
+type Size = { readonly width: number; readonly height: number };
+
+/** The longer side of a picture that covers a size without being cropped is nobody's to choose. */
+async function refuseTooLarge(picture: Sharp, size: Size): Promise<void> {
+  const { autoOrient: given } = await picture.metadata();
+  const scale = Math.max(size.width / given.width, size.height / given.height);
+  for (const side of ['width', 'height'] as const) {
+    const pixels = Math.round(given[side] * scale);
+    if (pixels <= MAX_SIDE) continue;
+    const msg = `The ${side} would be ${pixels} pixels, more than ${MAX_SIDE}`;
+    throw new InputFault(side, {
+      type: 'image_too_large',
+      msg,
+      ctx: { [`max_${side}`]: MAX_SIDE },
+    });
+  }
+}
+
 export const imageResize: ThreadModel = {
   model: 'image-resize',
   title: 'Resize a picture',
@@ -43,10 +61,14 @@ export const imageResize: ThreadModel = {
   }),
   output: ANSWER,
   async compute(input, files) {
-    const image = (await openPicture(files, 'image')).resize({
-      width: numberOf(input, 'width'),
-      height: numberOf(input, 'height'),
-      fit: textOf(input, 'fit') as keyof FitEnum,
+    const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
+    const fit = textOf(input, 'fit') as keyof FitEnum;
+    const picture = await openPicture(files, 'image');
+    if (fit === 'outside') await refuseTooLarge(picture, { width, height });
+    const image = picture.resize({
+      width,
+      height,
+      fit,
       kernel: textOf(input, 'kernel') as keyof KernelEnum,
     });
     return await writePicture(image, input, 'image');

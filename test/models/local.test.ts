@@ -79,6 +79,38 @@ describe('pictures', () => {
     expect([data[45], data[47]]).toEqual([10, 250]);
   });
 
+  test.each([
+    [{ width: 16, height: 16 }, [32, 16]],
+    [{ width: 4096, height: 1 }, [4096, 2048]],
+    [{ width: 1, height: 2048 }, [4096, 2048]],
+  ])('image-resize to the outside of %j keeps the shape', async (size, made) => {
+    const image = (await halves()).toString('base64');
+    const { json } = await run('image-resize', { image, ...size, fit: 'outside' });
+    expect([json.image.width, json.image.height]).toEqual(made);
+  });
+
+  test.each([
+    ['height', { width: 64, height: 32 }, { width: 1, height: 2049 }, 'width'],
+    ['width', { width: 1, height: 4 }, { width: 4096, height: 4096 }, 'height'],
+  ])(
+    'image-resize to the outside of a %s is a 422 when the other side would be too long',
+    async (_, { width, height }, size, side) => {
+      const image = (await halves(width, height)).toString('base64');
+      const { status, json } = await run('image-resize', { image, ...size, fit: 'outside' });
+      expect([status, json.detail]).toEqual([
+        422,
+        [
+          {
+            loc: ['body', side],
+            type: 'image_too_large',
+            msg: expect.stringContaining('4096'),
+            ctx: { [`max_${side}`]: 4096 },
+          },
+        ],
+      ]);
+    },
+  );
+
   test('a data: URL is taken, and the answer may be the bare file in another format', async () => {
     const image = `data:image/png;base64,${(await halves()).toString('base64')}`;
     const input = { image, width: 8, height: 8, format: 'webp', output: 'binary' };
