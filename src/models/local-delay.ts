@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringifyJson } from '../wire/json.ts';
+import { type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Bucket } from '../wire/router.ts';
 import { choice, decimal, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 import { type ModelDef, answerJson } from './model.ts';
@@ -37,12 +37,12 @@ export const delay: ModelDef = {
     },
   },
   priceCents: (input) => numberOf(input, 'price_cents'),
-  async run({ input, signal }) {
+  async run({ input, body, signal }) {
     const seconds = numberOf(input, 'seconds');
     await sleep(seconds * 1000, undefined, { signal });
     const failure = FAILURES[textOf(input, 'outcome')];
     if (failure) return { kind: 'failed', bucket: failure[0], detail: failure[1] };
-    const { echo } = input;
+    const { echo } = body as JsonObject;
     return answerJson(
       stringifyJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) }),
     );

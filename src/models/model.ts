@@ -1,10 +1,12 @@
 import type { Caller } from '../wire/jobs.ts';
-import type { JsonObject } from '../wire/json.ts';
+import type { Json, JsonObject } from '../wire/json.ts';
 import type { Bucket, ModelBilling, ValidationDetail } from '../wire/router.ts';
 
 /** One call of a model, its input validated and its defaults filled in. */
 export type ModelCall = {
   readonly input: JsonObject;
+  /** The input as it came: numbers that a double cannot hold are whole only here. */
+  readonly body: Json;
   readonly caller: Caller;
   /** Aborts at the deadline and when nobody is listening any more. */
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
-import type { JsonObject } from '../wire/json.ts';
+import type { Json, JsonObject } from '../wire/json.ts';
 import type { Bucket } from '../wire/router.ts';
 import { type Admission, type Gate, createGate } from './admission.ts';
 import type { Invocation } from './invoke.ts';
@@ -11,12 +11,16 @@ import { type RunEnd, type StopReason, runModel } from './run.ts';
 /** What a call came to, and what it costs. */
 export type Done = { readonly reply: Reply; readonly cents: number; readonly replayed?: boolean };
 
+type Checked = Invocation & {
+  readonly input: JsonObject;
+  readonly body: Json;
+  readonly isKeyed: boolean;
+};
+
 /** What runs checked calls. */
 export type Performer = {
   /** Takes room, runs the model on its checked input, gives the room back. */
-  perform(
-    call: Invocation & { readonly input: JsonObject; readonly isKeyed: boolean },
-  ): Promise<Done>;
+  perform(call: Checked): Promise<Done>;
   /** Ends what runs. */
   stop(): void;
 };
@@ -28,25 +32,21 @@ type Deps = {
 };
 
 /** One call under way. */
-type Work = Invocation & {
-  readonly input: JsonObject;
-  readonly isKeyed: boolean;
-  readonly cents: number;
-};
+type Work = Checked & { readonly cents: number };
 
 /** Runs models within what their callers may spend, the time they have, and while somebody listens. */
 export function createPerformer(deps: Deps): Performer {
   const gate = createGate();
   const stops = new Set<AbortController>();
   const run = async (work: Work): Promise<RunEnd> => {
-    const { ctx, def, visitor, input } = work;
+    const { ctx, def, visitor, input, body } = work;
     const stop = new AbortController();
     const leave = (): void => stop.abort('disconnected' satisfies StopReason);
     stops.add(stop);
     ctx.res.once('close', leave);
     if (!ctx.writable) leave();
     try {
-      const call = { input, caller: visitor.caller };
+      const call = { input, body, caller: visitor.caller };
       return await runModel({ def, call, stop, deadlineMs: deps.deadlineMs });
     } finally {
       ctx.res.off('close', leave);

@@ -11,6 +11,7 @@ export type Validated =
 /** The check of one model's input. */
 export type Validate = (body: Json) => Validated;
 
+type Members = { readonly [step: string | number]: Json } | undefined;
 type Complaint = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
 type Wrong = ErrorObject<string, Record<string, Json>>;
 
@@ -49,20 +50,21 @@ export function createValidate(def: ModelDef): Validate {
   if (input === undefined) return acceptObject;
   // Compiled by the first call: for all models that is half of what a start would take.
   let check: ValidateFunction | undefined;
-  return (body) => validate((check ??= compiled(input)), withPlainNumbers(body));
+  return (body) => validate((check ??= compiled(input)), body);
 }
 
 function compiled(schema: object): ValidateFunction {
   return new Ajv2020({ allErrors: true, useDefaults: true, verbose: true }).compile(schema);
 }
 
-function validate(check: ValidateFunction, input: Json): Validated {
+function validate(check: ValidateFunction, body: Json): Validated {
+  const input = withPlainNumbers(body);
   const fields = isJsonObject(input) ? Object.keys(input).length : 0;
   if (fields > MAX_FIELDS) return tooManyFields();
   if (check(input)) return { ok: true, input: input as JsonObject };
   const byPlace = new Map<string, ValidationDetail>();
   for (const wrong of (check.errors ?? []) as Wrong[]) {
-    const detail = toDetail(wrong);
+    const detail = toDetail(wrong, body);
     const place = JSON.stringify(detail.loc);
     // One entry for each field: what is said first is what has to be put right first.
     if (!byPlace.has(place) && byPlace.size < MAX_DETAILS) byPlace.set(place, detail);
@@ -91,12 +93,16 @@ function withPlainNumbers(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withPlainNumbers(v)]));
 }
 
-function toDetail(wrong: Wrong): ValidationDetail {
+function toDetail(wrong: Wrong, body: Json): ValidationDetail {
   const at = wrong.instancePath.split('/').slice(1).map(segment);
   const { missingProperty, additionalProperty } = wrong.params;
   const named = wrong.keyword === 'required' ? missingProperty : additionalProperty;
   const loc = ['body', ...at, ...(typeof named === 'string' ? [named] : [])];
-  return { loc, ...complaint(wrong), ...echo(wrong) };
+  return {
+    loc,
+    ...complaint(wrong),
+    ...(wrong.keyword !== 'required' && echo(body, loc.slice(1))),
+  };
 }
 
 /** A JSON pointer's step, unescaped; a number indexes an array. */
@@ -130,13 +136,11 @@ function complaint({ keyword, params, schema, message }: Wrong): Complaint {
 }
 
 /** Only what is short: a picture is not sent back because its width is wrong. */
-function echo({ keyword, data, params }: Wrong): { readonly input?: Json } {
-  if (keyword === 'required') return {};
-  const value =
-    keyword === 'additionalProperties'
-      ? (data as JsonObject)[params.additionalProperty as string]
-      : (data as Json);
-  if (value === undefined || (typeof value === 'object' && value !== null)) return {};
-  if (typeof value === 'string' && value.length > MAX_ECHO_CHARS) return {};
+function echo(body: Json, path: readonly (string | number)[]): { readonly input?: Json } {
+  let value: Json | undefined = body;
+  for (const step of path) value = (value as Members)?.[step];
+  const text = value instanceof LosslessNumber ? value.value : value;
+  if (value === undefined || (typeof text === 'object' && text !== null)) return {};
+  if (typeof text === 'string' && text.length > MAX_ECHO_CHARS) return {};
   return { input: value };
 }

@@ -396,6 +396,13 @@ describe('delay', () => {
     expect((await run('delay', { seconds: 0 })).json).toEqual({ waited_seconds: 0 });
   });
 
+  test('answers with a number that no double can hold, to the digit', async () => {
+    const body = '{"seconds":0,"echo":[12345678901234567890,{"x":0.12345678901234567890}]}';
+    const init = { method: 'POST', headers: { 'X-API-Key': 'ann' }, body };
+    const answer = await fetch(`${server.url}/v1/models/local/delay`, init);
+    expect(await answer.text()).toBe(`{"waited_seconds":0,${body.slice(13)}`);
+  });
+
   test.each([
     ['content_policy_violation', 400],
     ['provider_error', 502],

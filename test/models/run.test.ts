@@ -254,11 +254,29 @@ describe('422', () => {
 
   test('a seed that no double can hold is a number all the same', async () => {
     router = await openRouter({ models: [strict] });
-    const { json } = await router.run(
+    const { json, text } = await router.run(
       'test/strict',
       '{"prompt":"ab","steps":18446744073709551615}',
     );
     expect(json.detail[0]).toMatchObject({ loc: ['body', 'steps'], type: 'less_than_equal' });
+    expect(text).toContain('"input":18446744073709551615}');
+  });
+
+  test.each([
+    ['an unknown field', '{"prompt":"ab","x/~y":12345678901234567890}'],
+    ['a field of another type', '{"prompt":12345678901234567890}'],
+    ['an item of a list', '{"prompt":"ab","tags":["a",12345678901234567890]}'],
+    ['a number for an object', '12345678901234567890'],
+  ])('%s comes back to the digit', async (_, body) => {
+    router = await openRouter({ models: [strict] });
+    const { text, status } = await router.run('test/strict', body);
+    expect([status, text]).toEqual([422, expect.stringContaining(':12345678901234567890}')]);
+  });
+
+  test('does not echo a number of too many digits', async () => {
+    router = await openRouter({ models: [strict] });
+    const { json } = await router.run('test/strict', `{"prompt":${'9'.repeat(2000)}}`);
+    expect(json.detail[0]).not.toHaveProperty('input');
   });
 
   test('a model may refuse what fits its schema, with a reason of its own', async () => {
