@@ -3,6 +3,7 @@ import type { Logger } from '../telemetry.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
 import type { Bucket } from '../wire/router.ts';
 import { type Admission, type Gate, createGate } from './admission.ts';
+import { isGone, watchClose } from './connection.ts';
 import type { Invocation } from './invoke.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { type Reply, replyError, replyInvalid } from './reply.ts';
@@ -43,13 +44,13 @@ export function createPerformer(deps: Deps): Performer {
     const stop = new AbortController();
     const leave = (): void => stop.abort('disconnected' satisfies StopReason);
     stops.add(stop);
-    ctx.res.once('close', leave);
-    if (!ctx.writable) leave();
+    const unwatch = watchClose(ctx, leave);
+    if (isGone(ctx)) leave();
     try {
       const call = { input, body, caller: visitor.caller };
       return await runModel({ def, call, stop, deadlineMs: deps.deadlineMs });
     } finally {
-      ctx.res.off('close', leave);
+      unwatch();
       stops.delete(stop);
     }
   };

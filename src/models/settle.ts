@@ -1,7 +1,7 @@
-import type Koa from 'koa';
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Bucket } from '../wire/router.ts';
+import { type Ends, isGone, watchClose } from './connection.ts';
 import type { Invocation } from './invoke.ts';
 import { modelId } from './model.ts';
 import type { Done } from './perform.ts';
@@ -49,18 +49,23 @@ export async function settle(call: Settled, deps: Deps): Promise<void> {
 
 /**
  * Tells when an answer did not arrive whole, and whether any of it was sent. Node says `finish` of a
- * response whose connection broke, too: it counts only while the connection is there.
+ * response whose connection broke, too: it counts only while the connection is there. It calls the
+ * headers of a response sent that still waits for its turn, without a connection.
  */
-function watchDelivery(
-  { req, res, writable }: Koa.Context,
-  onShort: (begun: boolean) => void,
-): void {
+function watchDelivery(ends: Ends, onShort: (begun: boolean) => void): void {
+  const { req, res } = ends;
+  let ended = false;
   let arrived = false;
-  if (!writable) return onShort(res.headersSent);
-  res.once('finish', () => (arrived = !req.socket.destroyed));
-  res.once('close', () => {
-    if (!arrived) onShort(res.headersSent);
+  const short = (): void => {
+    const hadTurn = ended || res.socket !== null;
+    if (!arrived) onShort(hadTurn && res.headersSent);
+  };
+  if (isGone(ends)) return short();
+  res.once('finish', () => {
+    ended = true;
+    arrived = !req.socket.destroyed;
   });
+  watchClose(ends, short);
 }
 
 type Lost = {
