@@ -2,27 +2,32 @@ import type Koa from 'koa';
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
+import { isGone } from './connection.ts';
 import { createReadInput } from './input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { type Done, createPerformer } from './perform.ts';
 import { type Replays, fingerprintOf } from './replay.ts';
-import { type Reply, replyError, replyInvalid } from './reply.ts';
+import { type Reply, type ReplyError, replyError, replyInvalid } from './reply.ts';
 import { settle } from './settle.ts';
 import { type Validate, createValidate } from './validate.ts';
 import type { Visitor } from './visitor.ts';
 
-/** One call of a model as it came in. */
-export type Invocation = {
+/** One request that may be served. */
+export type Visit = {
   readonly ctx: Koa.Context;
-  readonly def: ModelDef;
   readonly visitor: Visitor;
   readonly requestId: string;
 };
 
+/** One call of a model as it came in. */
+export type Invocation = Visit & { readonly def: ModelDef };
+
 /** What serves calls of models. */
 export type Invoke = {
   call(invocation: Invocation): Promise<Reply>;
+  /** Records a call that is refused before its model is known, and gives the refusal back. */
+  refuse(visit: Visit & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
   /** Ends the running calls; their keys are free again. */
   close(): Promise<void>;
 };
@@ -38,11 +43,14 @@ type Deps = {
 
 /** A call whose body has been read. */
 type Call = Invocation & {
+  readonly model: string;
   readonly key: string | undefined;
   readonly body: Json;
   readonly text: string;
   readonly startedAtMs: number;
 };
+
+type Refused = Visit & { readonly model: string; readonly startedAtMs?: number };
 
 const MAX_KEY_CHARS = 255;
 
@@ -60,8 +68,8 @@ export function createInvoke(deps: Deps): Invoke {
     return await performer.perform({ ...call, input: checked.input, isKeyed });
   };
   const serveKeyed = async (call: Call & { key: string }): Promise<Reply> => {
-    const { ctx, def, key, requestId, text, visitor } = call;
-    const fingerprint = fingerprintOf([ctx.method, modelId(def), ctx.querystring, text]);
+    const { ctx, key, model, requestId, text, visitor } = call;
+    const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
     const scope = visitor.caller.user;
     const held = await deps.replays.hold({ scope, key, fingerprint, requestId });
     if (held.kind === 'reply') {
@@ -80,21 +88,29 @@ export function createInvoke(deps: Deps): Invoke {
       hold.end();
     }
   };
+  const refuse = async (visit: Refused, refusal: ReplyError): Promise<Reply> => {
+    const reply = isGone(visit.ctx)
+      ? replyError('client_disconnected', 'The caller closed the connection.')
+      : refusal;
+    await settle({ startedAtMs: deps.now(), ...visit, done: { reply, cents: 0 } }, deps);
+    return reply;
+  };
   const serve = async (invocation: Invocation): Promise<Reply> => {
     const { ctx, def } = invocation;
-    const startedAtMs = deps.now();
+    const begun = { ...invocation, model: modelId(def), startedAtMs: deps.now() };
     const key = keyOf(ctx);
     if (key !== undefined && (key === '' || key.length > MAX_KEY_CHARS)) {
       const detail = `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
-      return replyError('invalid_input', detail);
+      return await refuse(begun, replyError('invalid_input', detail));
     }
     const input = await readInput(ctx.req);
-    if (!input.ok) return input.refusal;
+    if (!input.ok) return await refuse(begun, input.refusal);
     try {
       if (def.input === undefined && !isJsonObject(input.body)) {
-        return replyError('invalid_input', 'The body must be a JSON object.');
+        const detail = 'The body must be a JSON object.';
+        return await refuse(begun, replyError('invalid_input', detail));
       }
-      const call = { ...invocation, ...input, key, startedAtMs };
+      const call = { ...begun, ...input, key };
       if (key !== undefined) return await serveKeyed({ ...call, key });
       const done = await perform(call);
       await settle({ ...call, done }, deps);
@@ -103,16 +119,17 @@ export function createInvoke(deps: Deps): Invoke {
       input.done();
     }
   };
+  const tracked = async (call: Promise<Reply>): Promise<Reply> => {
+    calls.add(call);
+    try {
+      return await call;
+    } finally {
+      calls.delete(call);
+    }
+  };
   return {
-    async call(invocation) {
-      const call = serve(invocation);
-      calls.add(call);
-      try {
-        return await call;
-      } finally {
-        calls.delete(call);
-      }
-    },
+    call: (invocation) => tracked(serve(invocation)),
+    refuse: (visit, refusal) => tracked(refuse(visit, refusal)),
     async close() {
       performer.stop();
       await Promise.allSettled(calls);

@@ -3,11 +3,11 @@ import type Koa from 'koa';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { MODEL_PATHS } from '../wire/router.ts';
+import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../wire/router.ts';
 import { createCatalog, entryOf } from './catalog.ts';
 import { createCursors } from './cursor.ts';
 import { replyDocument, writeDocument } from './document.ts';
-import { createInvoke } from './invoke.ts';
+import { type Visit, createInvoke } from './invoke.ts';
 import { readKeys } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
@@ -45,8 +45,7 @@ export type ModelRouter = {
   close(): Promise<void>;
 };
 
-/** One request that may be served. */
-type Visit = { readonly ctx: Koa.Context; readonly visitor: Visitor; readonly requestId: string };
+const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
 /** The synchronous model router, over the models that run here. */
 export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
@@ -67,7 +66,12 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
   const serveModel = async (visit: Visit, id: string, leaf: string): Promise<Reply> => {
     const { ctx, visitor } = visit;
     const def = findModel(id, visitor);
-    if ('bucket' in def) return def;
+    if ('bucket' in def) {
+      const isCall = ctx.method === 'POST' && leaf === '';
+      return isCall
+        ? await invoke.refuse({ ...visit, model: id.slice(0, MAX_ID_CHARS) }, def)
+        : def;
+    }
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
     if (leaf === 'openapi.json') {
       if (!isRead) return notAllowed('GET, HEAD');

@@ -2,8 +2,7 @@ import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Bucket } from '../wire/router.ts';
 import { type Ends, isGone, watchClose } from './connection.ts';
-import type { Invocation } from './invoke.ts';
-import { modelId } from './model.ts';
+import type { Visit } from './invoke.ts';
 import type { Done } from './perform.ts';
 import type { Hold } from './replay.ts';
 import { Unavailable } from './reply.ts';
@@ -14,7 +13,9 @@ type Deps = {
   readonly log: Logger;
 };
 
-type Settled = Invocation & {
+type Settled = Visit & {
+  /** As it was asked for: there may be no such model. */
+  readonly model: string;
   readonly startedAtMs: number;
   readonly done: Done;
   /** The key of the call, if it has one and this is not a replay. */
@@ -23,12 +24,12 @@ type Settled = Invocation & {
 
 /** Puts the end of a call on disk before its answer goes out, and puts it right if that gets lost. */
 export async function settle(call: Settled, deps: Deps): Promise<void> {
-  const { ctx, def, requestId, visitor, startedAtMs, done, hold } = call;
+  const { ctx, model, requestId, visitor, startedAtMs, done, hold } = call;
   const record = deps.modelCalls.insert({
     requestId,
     workspace: visitor.workspace,
     user: visitor.caller.user,
-    model: modelId(def),
+    model,
     startedAtMs,
     endedAtMs: deps.now(),
     status: done.reply.status,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DEFAULT_MODEL_LIMITS } from '../../src/models/limits.ts';
 import { BUCKET_STATUS, type Bucket } from '../../src/wire/router.ts';
-import { dial, requestText } from '../support/raw-socket.ts';
+import { type Wire, dial, requestText } from '../support/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
 
 let router: OpenRouter;
@@ -396,6 +396,22 @@ describe('the server deadline', () => {
 });
 
 describe('a caller who closes the connection', () => {
+  test.each([
+    ['breaks it', (wire: Wire) => wire.reset()],
+    ['ends it', (wire: Wire) => void wire.socket.end()],
+  ])('and %s within the body is in the audit record as such', async (_, leave) => {
+    router = await openRouter();
+    const wire = await dial(router.port);
+    const headers = ['X-API-Key: ann', 'Content-Length: 100'];
+    wire.send(requestText('/v1/models/test/echo', { method: 'POST', headers, body: '{"a":' }));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    leave(wire);
+    const logged = () => router.lines.find((line) => line.errorType === 'client_disconnected');
+    await expect.poll(logged).toBeTruthy();
+    const row = await router.ledger.modelCalls.get(logged()?.requestId);
+    expect(row).toMatchObject({ status: 499, errorType: 'client_disconnected', chargedCents: 0 });
+  });
+
   test('ends the run, and is in the audit record as client_disconnected', async () => {
     const { def, runs, begun } = steppedModel('stepped', { priceCents: () => 7 });
     router = await openRouter({ models: [def] });
@@ -417,6 +433,39 @@ describe('a caller who closes the connection', () => {
 });
 
 describe('the audit record', () => {
+  test.each([
+    ['a model that is not there', 'test/none', '{}', 404, 'model_not_found'],
+    ['an id that can be none', `test/${'X'.repeat(300)}`, '{}', 404, 'model_not_found'],
+    ['no JSON', 'test/echo', '{', 400, 'invalid_input'],
+    ['no JSON object', 'test/echo', '[]', 400, 'invalid_input'],
+    ['too much', 'test/echo', '"xxxxxxxxx"', 413, 'invalid_input'],
+  ])('is kept of a call with %s', async (_, id, body, status, errorType) => {
+    router = await openRouter({ limits: { maxInputBytes: 10 } });
+    const { headers } = await router.run(id, body);
+    const requestId = headers.get('x-service-request-id') ?? '';
+    expect(await router.ledger.modelCalls.get(requestId)).toMatchObject({
+      workspace: 'user of ann',
+      model: id.slice(0, 193),
+      status,
+      errorType,
+      chargedCents: 0,
+    });
+  });
+
+  test('is kept of a call with a key that is none', async () => {
+    router = await openRouter();
+    const { headers } = await router.run('test/echo', {}, { 'Idempotency-Key': '' });
+    const row = await router.ledger.modelCalls.get(headers.get('x-service-request-id') ?? '');
+    expect(row).toMatchObject({ model: 'test/echo', status: 400, errorType: 'invalid_input' });
+  });
+
+  test('is not kept of a read', async () => {
+    router = await openRouter();
+    const { headers } = await router.call('/v1/models/test/none');
+    const requestId = headers.get('x-service-request-id') ?? '';
+    expect(await router.ledger.modelCalls.get(requestId)).toBeUndefined();
+  });
+
   test('carries the request id of the answer, the model, the outcome and the charge', async () => {
     const priced = model({ model: 'priced', priceCents: () => 12 });
     router = await openRouter({ models: [priced] });
