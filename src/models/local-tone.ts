@@ -9,7 +9,7 @@ import {
   outputField,
   textOf,
 } from './file-schema.ts';
-import type { ThreadModel } from './thread-model.ts';
+import { InputFault, type ThreadModel } from './thread-model.ts';
 
 const HEADER_BYTES = 44;
 const SAMPLE_BYTES = 2;
@@ -23,6 +23,13 @@ const WAVES: { readonly [wave: string]: (phase: number) => number } = {
   triangle: (phase) => 1 - 4 * Math.abs(((phase + 0.25) % 1) - 0.5),
   sawtooth: (phase) => 2 * ((phase + 0.5) % 1) - 1,
 };
+
+/** Above half the sample rate there are other tones, or silence. */
+function refuseUnheard(frequency: number, le: number): void {
+  if (frequency <= le) return;
+  const msg = `Input should be less than or equal to ${le}, half the sample rate`;
+  throw new InputFault('frequency', { type: 'less_than_equal', msg, ctx: { le } });
+}
 
 /** One channel of 16-bit PCM, with the header of a WAV file. */
 function synthesise(input: JsonObject): Buffer {
@@ -72,6 +79,7 @@ export const tone: ThreadModel = {
   }),
   output: fileAnswer('audio', ['audio/wav'], { seconds: { type: 'number' } }),
   async compute(input) {
+    refuseUnheard(numberOf(input, 'frequency'), numberOf(input, 'sample_rate') / 2);
     const facts = { seconds: numberOf(input, 'seconds') };
     return { kind: 'file', bytes: synthesise(input), contentType: 'audio/wav', facts };
   },

@@ -374,6 +374,18 @@ describe('tone', () => {
     expect(Math.max(...samples)).toBe(16384);
   });
 
+  test.each([
+    [{ frequency: 8000, sample_rate: 8000 }, 4000],
+    [{ frequency: 11_026, sample_rate: 22_050 }, 11_025],
+  ])('of %j is a 422: samples cannot hold it', async (input, le) => {
+    const { status, json } = await run('tone', { ...input, seconds: 0.1 });
+    const loc = ['body', 'frequency'];
+    expect([status, json.detail]).toEqual([
+      422,
+      [{ loc, type: 'less_than_equal', ctx: { le }, msg: expect.stringContaining(String(le)) }],
+    ]);
+  });
+
   test.each(['sine', 'square', 'triangle', 'sawtooth'])(
     'as %s, within its bounds, as JSON too',
     async (wave) => {
