@@ -61,7 +61,7 @@ const BITS: { readonly [algorithm: string]: (image: Sharp) => Promise<Bits> } = 
   async phash(image) {
     const size = 32;
     const grey = await greyLevels(image, size, size);
-    const low = frequencies(grey, size).slice();
+    const low = withoutNoise(frequencies(grey, size));
     const sorted = low.slice(1).toSorted((a, b) => a - b);
     const median = ((sorted[30] ?? 0) + (sorted[31] ?? 0) + (sorted[32] ?? 0)) / 3;
     return low.map((value) => value > median);
@@ -108,6 +108,12 @@ function frequencies(grey: Uint8Array, size: number): number[] {
     }
     return sum;
   });
+}
+
+/** The sums of what cancels out are not quite 0, and their signs say nothing of the picture. */
+function withoutNoise(low: readonly number[]): number[] {
+  const least = (low[0] ?? 0) * 1e-6;
+  return low.map((value) => (Math.abs(value) < least ? 0 : value));
 }
 
 async function bitsOf(files: Files, field: string, algorithm: string): Promise<Bits> {

@@ -195,6 +195,16 @@ describe('pictures', () => {
     },
   );
 
+  test.each(['#000000', '#010203', '#7f7f7f', '#ffffff'])(
+    'perceptual-hash of nothing but %s is that of any flat picture, bright or not',
+    async (background) => {
+      const flat = sharp({ create: { width: 40, height: 30, channels: 3, background } });
+      const image = (await flat.png().toBuffer()).toString('base64');
+      const { json } = await run('perceptual-hash', { image });
+      expect(json.hash).toMatch(/^[08]0{15}$/);
+    },
+  );
+
   test('a result may become an asset of the caller, and go in again by its id', async () => {
     const made = (await run('procedural-image', { width: 32, height: 32, output: 'asset' })).json
       .image;
