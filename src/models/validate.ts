@@ -17,7 +17,8 @@ type Wrong = ErrorObject<string, Record<string, Json>>;
 
 /** Nobody needs more; checking everything against a flood of fields would stop everyone else. */
 const MAX_FIELDS = 256;
-const MAX_DETAILS = 100;
+/** Every field there may be, and those that are missing or deeper. */
+const MAX_DETAILS = 2 * MAX_FIELDS;
 const MAX_ECHO_CHARS = 1024;
 
 /** JSON types in the vocabulary that callers of such models know. */

@@ -227,6 +227,15 @@ describe('422', () => {
     expect(places.toSorted()).toEqual(['body.prompt', 'body.steps', 'body.x', 'body.y']);
   });
 
+  test('has one for each of as many fields as are looked at', async () => {
+    router = await openRouter({ models: [strict] });
+    const unknown = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`f${i}`, 0]));
+    const { json } = await router.run('test/strict', unknown);
+    const places = json.detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
+    const fields = ['prompt', ...Object.keys(unknown)].map((field) => `body.${field}`);
+    expect(places.toSorted()).toEqual(fields.toSorted());
+  });
+
   test('is said before anything runs, and charges nothing', async () => {
     const { def, runs } = steppedModel('priced', {
       input: strict.input ?? {},
