@@ -32,6 +32,8 @@ type Deps = {
   readonly limits: Pick<ModelLimits, 'replayMs' | 'replayBytes' | 'replayBudgetBytes'>;
 };
 
+type Reserved = Parameters<ReplayStore['reserve']>[0];
+
 /** How soon a retry may hope to find its original answered. */
 const IN_FLIGHT_RETRY_S = 2;
 /** Below 500, what charges nothing and may end otherwise: the caller tops up, waits, or was gone. */
@@ -42,7 +44,10 @@ const RELEASING: readonly number[] = [402, 408, 425, 429, 499];
  * no longer was cut off by a kill, has answered nobody, and holds nothing.
  */
 export function createReplays({ store, now, limits }: Deps): Replays {
-  const running = new Set<string>();
+  /** When each call that runs here took its key. */
+  const running = new Map<string, number>();
+  // Where clocks are put forward or calls may take long, a call outlasts what answers are kept for.
+  const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
   const holdFor = (holder: ReplayHolder): Hold => ({
     release: () => guarded(store.release(holder)),
     consume: () => guarded(store.consume(holder, now())),
@@ -58,21 +63,25 @@ export function createReplays({ store, now, limits }: Deps): Replays {
       await guarded(store.record(holder, { atMs: now(), status, contentType, body }));
     },
   });
+  const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {
+    const found = await guarded(store.reserve(row, freeBeforeMs()));
+    if (found?.state !== 'reserved' || running.has(found.requestId)) return found;
+    await guarded(store.release(found));
+    return await guarded(store.reserve(row, freeBeforeMs()));
+  };
   return {
     async hold(request) {
       const row = { ...request, atMs: now() };
-      const freeBeforeMs = row.atMs - limits.replayMs;
-      running.add(request.requestId);
-      let found = await guarded(store.reserve(row, freeBeforeMs));
-      if (found?.state === 'reserved' && !running.has(found.requestId)) {
-        await guarded(store.release(found));
-        found = await guarded(store.reserve(row, freeBeforeMs));
-      }
+      running.set(request.requestId, row.atMs);
+      const found = await reserve(row).catch((error: unknown) => {
+        running.delete(request.requestId);
+        throw error;
+      });
       if (found === undefined) return { kind: 'held', hold: holdFor(request) };
       running.delete(request.requestId);
       return { kind: 'reply', reply: answerRetry(found, request.fingerprint) };
     },
-    sweep: () => store.expire(now() - limits.replayMs),
+    sweep: () => store.expire(freeBeforeMs()),
   };
 }
 

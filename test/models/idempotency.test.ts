@@ -180,6 +180,28 @@ describe('reserved', () => {
     await original;
   });
 
+  test.each([
+    ['asked for', { sweepIntervalMs: 60_000 }],
+    ['swept', { sweepIntervalMs: 5 }],
+  ])(
+    'a key is held while its call runs, longer than answers are kept, when %s',
+    async (_, more) => {
+      const { def, begun, answer, runs } = steppedModel();
+      router = await openRouter({ models: [def], limits: { replayMs: 1000, ...more } });
+      const original = router.run('test/stepped', {}, KEY);
+      await begun(1);
+      router.advance(5000);
+      await sleep(30);
+      const early = await router.run('test/stepped', {}, KEY);
+      expect(errorOf(early)).toEqual(said(409, 'concurrency_limit_exceeded'));
+      answer({ done: 1 });
+      await original;
+      const late = await router.run('test/stepped', {}, KEY);
+      expect([late.json, late.headers.get('idempotent-replayed')]).toEqual([{ done: 1 }, 'true']);
+      expect(runs).toHaveLength(1);
+    },
+  );
+
   test('of fifty calls at once with one key a single one runs', async () => {
     const { def, seen } = counting({
       run: async () => {
