@@ -21,6 +21,7 @@ export function beginAnswer(
   if (status < 200) return false;
   const lines = answerHeaders(raw, NOT_A_PAGE_OF_OURS, carries ?? []);
   if (beside) lines.push(...beside(lines));
+  putLengthLast(lines);
   const before = carries ? {} : res.getHeaders();
   try {
     if (carries) res.writeHead(status, reason, lines);
@@ -31,6 +32,12 @@ export function beginAnswer(
     return false;
   }
   return true;
+}
+
+/** A `Content-Disposition` that Node meets after the length is no longer bytes to it, but UTF-8. */
+function putLengthLast(lines: string[]): void {
+  const at = lines.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length');
+  if (at >= 0) lines.push(...lines.splice(at, 2));
 }
 
 /** Some headers have been set before. */

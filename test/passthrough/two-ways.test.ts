@@ -152,6 +152,20 @@ describe.each([
     expect(body).toBe('abc');
   });
 
+  test.each([
+    ['UTF-8', Buffer.from('\u56fe\xe4')],
+    ['Latin-1', Buffer.from([0xe4])],
+  ])('the name of a file is the bytes it was: %s', async (_coding, name) => {
+    const value = name.toString('latin1');
+    const disposition = `Content-Disposition: attachment; filename="${value}"`;
+    const length = 'Content-Length: 4';
+    origin.on(`/${way}-named`, bytes('HTTP/1.1 200 OK', length, disposition, '', 'body'));
+    const { raw, status, body } = await ask(`/${way}-named`);
+    expect([status, body]).toEqual([200, 'body']);
+    expect(raw).toContain(`${disposition}\r\n`);
+    expect(raw.match(/content-length/gi)).toHaveLength(1);
+  });
+
   test('compressed bytes stay compressed', async () => {
     const packed = gzipSync('text '.repeat(50_000));
     origin.on(`/${way}-packed`, (_req, res) => {
