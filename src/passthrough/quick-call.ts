@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Exchange, Order, Outcome } from './call.ts';
 import { beginAnswer, sendHead } from './head.ts';
@@ -56,10 +57,11 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
       if (stage === 'over') controller.abort(new Error('the client is gone'));
       else stage = 'sent';
     },
-    onResponseStart(controller, status, headers, reason = '') {
+    onResponseStart(controller, status, headers, text = '') {
       // Of another answer, that is still to come.
       if (status > 100 && status < 200) return;
       const raw = textsOf(controller.rawHeaders);
+      const reason = reasonOf(status, text);
       if (stage === 'over' || !beginAnswer(res, order, { status, reason, raw })) return end('lost');
       stage = 'answering';
       const { 'content-length': length, 'content-encoding': coding } = headers;
@@ -94,4 +96,10 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
 
 function textsOf(raw: Dispatcher.DispatchController['rawHeaders']): RawHeaders {
   return Array.isArray(raw) ? raw.map((each) => each.toString('latin1')) : [];
+}
+
+/** The library has read it as UTF-8; bytes that were none are lost, and with them the words. */
+function reasonOf(status: number, text: string): string {
+  if (text.includes('\ufffd')) return STATUS_CODES[status] ?? '';
+  return Buffer.from(text).toString('latin1');
 }

@@ -166,6 +166,17 @@ describe.each([
     expect(raw.match(/content-length/gi)).toHaveLength(1);
   });
 
+  test.each([
+    ['UTF-8', Buffer.from('Gr\xfc\xdfe'), /^HTTP\/1\.1 200 Gr\xc3\xbc\xc3\x9fe\r\n/],
+    ['Latin-1', Buffer.from([0xe9]), /^HTTP\/1\.1 200 (OK|\xe9)\r\n/],
+  ])('words beside the status in %s cost no answer', async (_coding, words, first) => {
+    const line = `HTTP/1.1 200 ${words.toString('latin1')}`;
+    origin.on(`/${way}-words`, bytes(line, 'Content-Length: 4', '', 'body'));
+    const { raw, body } = await ask(`/${way}-words`);
+    expect(raw).toMatch(first);
+    expect(body).toBe('body');
+  });
+
   test('compressed bytes stay compressed', async () => {
     const packed = gzipSync('text '.repeat(50_000));
     origin.on(`/${way}-packed`, (_req, res) => {
