@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import type { buildConnector } from 'undici';
 import type { Exchange, Order, Outcome } from './call.ts';
+import { withoutContinue } from './continue.ts';
 import { createQuickCall } from './quick-call.ts';
 import { readSmallBody, smallLength } from './small-body.ts';
 
@@ -33,7 +34,9 @@ export function createQuickWay(origin: string, options: Options): QuickWay {
   const { connectTimeoutMs, silenceMs, idleMs } = options;
   const breaks = { isOne: false };
   const pool = new undici.Pool(origin, {
-    connect: noticing(breaks, undici.buildConnector({ timeout: connectTimeoutMs })),
+    connect: withoutContinue(
+      noticing(breaks, undici.buildConnector({ timeout: connectTimeoutMs })),
+    ),
     pipelining: 1,
     headersTimeout: silenceMs,
     bodyTimeout: silenceMs,

@@ -1,0 +1,59 @@
+import type { Socket } from 'node:net';
+import type { buildConnector } from 'undici';
+
+const CONTINUE = 'HTTP/1.1 100';
+const END_OF_HEAD = '\r\n\r\n';
+/** Of a head that is waited for to its end. */
+const MOST_BYTES = 16 * 1024;
+const NONE = Buffer.alloc(0);
+
+/**
+ * Some services say `100 Continue` unasked, before an answer. The library breaks such a connection
+ * off, and with it a call that may have taken effect; here it never hears of it.
+ */
+export function withoutContinue(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) =>
+    connect(options, (...result) => {
+      if (result[1]) dropContinue(result[1]);
+      callback(...result);
+    });
+}
+
+/** For a connection of one call at a time: what is read after a call was written begins an answer. */
+export function dropContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
+  const read = socket.read.bind(socket) as () => Buffer | null;
+  let written = 0;
+  let begins = false;
+  let held: Buffer = NONE;
+  socket.read = (): Buffer | null => {
+    for (let chunk = read(); chunk !== null; chunk = read()) {
+      if (socket.bytesWritten !== written) {
+        written = socket.bytesWritten;
+        begins = true;
+      }
+      if (!begins) return chunk;
+      held = afterContinue(held.length === 0 ? chunk : Buffer.concat([held, chunk]));
+      if (mayBeContinue(held)) continue;
+      begins = false;
+      const answer = held;
+      held = NONE;
+      return answer;
+    }
+    return null;
+  };
+}
+
+function afterContinue(bytes: Buffer): Buffer {
+  let rest = bytes;
+  while (rest.toString('latin1', 0, CONTINUE.length) === CONTINUE) {
+    const end = rest.indexOf(END_OF_HEAD);
+    if (end < 0) break;
+    rest = rest.subarray(end + END_OF_HEAD.length);
+  }
+  return rest;
+}
+
+function mayBeContinue(bytes: Buffer): boolean {
+  const start = bytes.toString('latin1', 0, CONTINUE.length);
+  return bytes.length < MOST_BYTES && CONTINUE.startsWith(start);
+}
