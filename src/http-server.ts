@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** How long a peer may take; a slow one that keeps sending is spared. */
 export type Patience = {
@@ -82,6 +83,57 @@ function giveUp(socket: Socket, response: ServerResponse): void {
     socket.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
   }
   socket.destroySoon();
+}
+
+type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/**
+ * Hands over who asks for a WebSocket. Whoever offers another protocol (`h2c`: curl, Java) is served
+ * as if he had not, which is what an offer nobody takes up means.
+ */
+export function onWebSocket(server: Server, open: OnUpgrade): void {
+  const answers = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', ({ socket }, response) => void answers.set(socket, response));
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (/\bwebsocket\b/i.test(request.headers.upgrade ?? '')) return open(request, socket, head);
+    const before = answers.get(socket);
+    const again = (): void => readAgain(server, socket, [headWithoutOffer(request), head]);
+    // Answers go out in the order of their requests.
+    if (before === undefined || before.closed) return again();
+    // Meanwhile nobody else listens; without a listener an error ends the process.
+    socket.on('error', destroy);
+    before.once('close', again);
+  });
+}
+
+/** Lets the server read what it has read, as of a new connection. */
+function readAgain(server: Server, socket: Socket, bytes: readonly Buffer[]): void {
+  if (socket.destroyed) return;
+  // Each time the server listens once more.
+  socket.off('error', destroy).removeAllListeners('timeout').setTimeout(0);
+  socket.unshift(Buffer.concat(bytes));
+  server.emit('encrypted' in socket ? 'secureConnection' : 'connection', socket);
+}
+
+function destroy(this: Socket): void {
+  this.destroy();
+}
+
+function headWithoutOffer({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name = '', value = ''] = [rawHeaders[i], rawHeaders[i + 1]];
+    if (OFFER.test(name)) continue;
+    lines.push(`${name}: ${/^connection$/i.test(name) ? withoutOffer(value) : value}`);
+  }
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+}
+
+const OFFER = /^(upgrade|http2-settings)$/i;
+
+function withoutOffer(connection: string): string {
+  const names = connection.split(',').map((name) => name.trim());
+  return names.filter((name) => !OFFER.test(name)).join(', ');
 }
 
 /** Binds; resolves with the port, rejects with a sentence a person can act on. */

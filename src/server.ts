@@ -4,7 +4,7 @@ import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
 import { createCrashPoint } from './crash-point.ts';
 import { PASSED_ROUTES, createFront } from './front.ts';
-import { createHttpServer, listen, urlOf } from './http-server.ts';
+import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
 import type { LaterModels } from './models/later.ts';
 import { ALL_NODES } from './nodes/library.ts';
@@ -75,9 +75,12 @@ export async function startServer(
   const { onUpgrade } = house.metrics;
   const front = createFront({ ...house, ...live, serve: app.callback() as RequestListener });
   const server = createHttpServer(front, { tls: config.tls });
-  server.on('upgrade', (request) => house.tap?.onUpgrade(request));
   const ready = readyForSocket({ ...house, ...live });
-  server.on('upgrade', createUpgrade({ ...house, ...live, ...config, onUpgrade, ready }));
+  const upgrade = createUpgrade({ ...house, ...live, ...config, onUpgrade, ready });
+  onWebSocket(server, (request, socket, head) => {
+    house.tap?.onUpgrade(request);
+    upgrade(request, socket, head);
+  });
   const port = await listen(server, config);
   log.info(
     {

@@ -48,6 +48,8 @@ describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${why}`, () => {
     expect(house.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const answer = await call(house.url, '/queue', { ca });
     expect([answer.status, answer.text]).toEqual([200, '{"queue_running":[],"queue_pending":[]}']);
+    const headers = { Connection: 'Upgrade', Upgrade: 'h2c' };
+    expect((await call(house.url, '/queue', { ca, headers })).status).toBe(200);
     expect((await call(house.url, '/', { ca })).text).toContain(`${house.url}`);
   });
 

@@ -58,8 +58,8 @@ describe('on one connection', () => {
     dropContinue(socket);
     return {
       call: () => void (socket.bytesWritten += 1),
-      hear(...texts: readonly string[]): string | undefined {
-        coming.push(...texts);
+      hear: (text: string): string | undefined => {
+        coming.push(text);
         return (socket.read() as Buffer | null)?.toString();
       },
     };
