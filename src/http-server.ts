@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   type IncomingMessage,
   type RequestListener,
@@ -9,6 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { routerRefusal } from './wire/router-refusal.ts';
 
 /** How long a peer may take; a slow one that keeps sending is spared. */
 export type Patience = {
@@ -43,6 +45,7 @@ export function createHttpServer(
     : createServer(limits, handler);
   server.maxHeadersCount = 100;
   server.on('request', createBodyWatch(server, patience.bodyIdleMs));
+  server.on('checkExpectation', refuseExpectation);
   return server;
 }
 
@@ -61,7 +64,7 @@ function createBodyWatch(server: Server, idleMs: number): RequestListener {
       }
       // While the buffer is full nothing is read: it is held up here, not by the peer.
       const isFull = request.readableLength >= request.readableHighWaterMark;
-      if (socket.bytesRead === body.bytes && !isFull) giveUp(socket, body.response);
+      if (socket.bytesRead === body.bytes && !isFull) giveUp(request, body.response);
       body.bytes = socket.bytesRead;
     }
   }, idleMs).unref();
@@ -78,11 +81,21 @@ function createBodyWatch(server: Server, idleMs: number): RequestListener {
 /** Bytes a socket has never read. */
 const NOT_SEEN = -1;
 
-function giveUp(socket: Socket, response: ServerResponse): void {
+function giveUp({ url, socket }: IncomingMessage, response: ServerResponse): void {
   if (!response.headersSent) {
-    socket.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    const { headers = {}, body = '' } = routerRefusal(url, 408, randomUUID) ?? {};
+    const length = { 'Content-Length': String(Buffer.byteLength(body)) };
+    const told = Object.entries({ Connection: 'close', ...length, ...headers });
+    const lines = told.map(([name, value]) => `${name}: ${value}`);
+    socket.write(['HTTP/1.1 408 Request Timeout', ...lines, '', body].join('\r\n'));
   }
   socket.destroySoon();
+}
+
+/** Of another expectation than `100-continue`. */
+function refuseExpectation({ url }: IncomingMessage, response: ServerResponse): void {
+  const refusal = routerRefusal(url, 417, randomUUID);
+  response.writeHead(417, refusal?.headers).end(refusal?.body);
 }
 
 type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;

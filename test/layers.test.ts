@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   body: ['spool'],
   within: [],
   compiled: [],
-  'http-server': [],
+  'http-server': ['wire'],
   trace: ['wire'],
   metrics: ['trace'],
   front: ['wire', 'metrics', 'passthrough', 'telemetry'],

@@ -177,9 +177,9 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
   };
 }
 
-/** `TRACE` would show the key that goes along. */
+/** `TRACE` would show the key that goes along; `OPTIONS` asks about this server. */
 function refusalOf(req: IncomingMessage): Failure | undefined {
   if (climbs(readTarget(req.url ?? '').path)) return 'bad_path';
-  if (req.method === 'TRACE') return 'bad_method';
+  if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';
   return isOddlyCoded(req) ? 'bad_coding' : undefined;
 }

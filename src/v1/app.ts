@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import type { Caller } from '../wire/jobs.ts';
+import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
 import { type Logger, logAnswer, requestId } from '../telemetry.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
@@ -36,7 +38,7 @@ export function createApp(deps: Deps): Koa {
   app.use(renderErrors(deps.log));
   app.use(refuseStrangers(deps.guard));
   app.use(cors(deps.corsOrigin));
-  app.use(answerOptions);
+  app.use(answerOptions(deps.corsOrigin));
   for (const middleware of deps.first ?? []) app.use(middleware);
   app.use(byName);
   for (const middleware of deps.through ?? []) app.use(middleware);
@@ -95,6 +97,7 @@ function renderErrors(log: Logger): Koa.Middleware {
       if (!(error instanceof V1Error)) {
         const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
         log.error({ id, user: caller?.user, err: error }, 'request failed');
+        if (refuseInRouter(ctx, 500)) return;
         return sendJson(
           ctx,
           plainError('internal_error', 'The server could not serve this call.'),
@@ -102,11 +105,22 @@ function renderErrors(log: Logger): Koa.Middleware {
         );
       }
       ctx.set(error.headers);
+      if (refuseInRouter(ctx, error.status)) return;
       if (error.body === undefined) sendEmpty(ctx, error.status);
       else if (typeof error.body === 'string') sendText(ctx, error.status, error.body);
       else sendJson(ctx, error.body, error.status);
     }
   };
+}
+
+/** Whether it was for the router to say; then it has been said in its words. */
+function refuseInRouter(ctx: Koa.Context, status: number): boolean {
+  const refusal = routerRefusal(ctx.url, status, randomUUID);
+  if (refusal === undefined) return false;
+  ctx.status = status;
+  ctx.set(refusal.headers);
+  ctx.body = refusal.body;
+  return true;
 }
 
 function refuseStrangers(guard: Guard): Koa.Middleware {
@@ -143,11 +157,17 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
   };
 }
 
-/** `OPTIONS` on any path, even one that does not exist, is 200 and empty. */
-const answerOptions: Koa.Middleware = (ctx, next) => {
-  if (ctx.method !== 'OPTIONS') return next();
-  sendEmpty(ctx);
-};
+/**
+ * `OPTIONS` on any path, even one that does not exist, is 200 and empty. To the router it is a method
+ * like others, unless a page asks what it may call.
+ */
+function answerOptions(corsOrigin: string | undefined): Koa.Middleware {
+  return (ctx, next) => {
+    const isForRouter = corsOrigin === undefined && isOfRouter(ctx.url);
+    if (ctx.method !== 'OPTIONS' || isForRouter) return next();
+    sendEmpty(ctx);
+  };
+}
 
 const thenCacheHeaders: Koa.Middleware = async (ctx, next) => {
   await next();

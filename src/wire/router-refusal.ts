@@ -1,0 +1,41 @@
+import { type Bucket, ERROR_TYPE_HEADERS, MODEL_PATHS, REQUEST_ID_HEADERS } from './router.ts';
+
+/** A call that is refused before the router has seen it, in the router's words. */
+export type RouterRefusal = {
+  readonly headers: { readonly [name: string]: string };
+  readonly body: string;
+};
+
+const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] } = {
+  400: ['invalid_input', 'The call is for another host, or does not say for which.'],
+  401: ['unauthorized', 'A valid key is needed: X-API-Key, or Authorization: Bearer.'],
+  403: ['forbidden', 'Calls of other sites, or to a name that is not of this server, are refused.'],
+  408: ['invalid_input', 'The rest of the body did not come in time.'],
+  417: ['invalid_input', 'The only expectation that can be met is 100-continue.'],
+  431: ['invalid_input', 'There are too many headers.'],
+  500: ['internal_error', 'The server could not serve this call.'],
+};
+
+/** What a refused call of the router's paths is told; `undefined`: it is not one, or not refused so. */
+export function routerRefusal(
+  url: string | undefined,
+  status: number,
+  newId: () => string,
+): RouterRefusal | undefined {
+  const [bucket, detail] = REFUSALS[status] ?? [];
+  if (bucket === undefined || !isOfRouter(url)) return undefined;
+  const headers: { [name: string]: string } = {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-store',
+  };
+  const requestId = newId();
+  for (const name of REQUEST_ID_HEADERS) headers[name] = requestId;
+  for (const name of ERROR_TYPE_HEADERS) headers[name] = bucket;
+  return { headers, body: JSON.stringify({ detail, error_type: bucket }) };
+}
+
+/** Whether a request target, which may be a whole address, is one of the router's. */
+export function isOfRouter(url = ''): boolean {
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '').split('?', 1)[0] ?? '';
+  return MODEL_PATHS.test(path) || path.startsWith('/proxy/');
+}
