@@ -73,6 +73,7 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
   return createPassThrough({
     baseUrl,
     key,
+    localToken: config.localToken,
     routerPrefix,
     authenticate: (request: IncomingMessage) => authenticate(request),
     jobIdOf: createJobIdOf(deps),

@@ -26,6 +26,8 @@ export type PassThroughDeps = {
   readonly baseUrl: string;
   /** The one key for all callers; `undefined`: each caller's own goes along. */
   readonly key: string | undefined;
+  /** Lets in whoever has it; it is not for the upstream. */
+  readonly localToken?: string | undefined;
   /** Where the upstream's model router is, below its base. */
   readonly routerPrefix: string;
   /** Who calls; `undefined` is a 401. */
@@ -96,7 +98,8 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     }
     const key = deps.key ?? caller.credential;
     const { beside, api } = way.dialect;
-    const path = api === 'v2' ? await atService(way.target, caller) : way.target;
+    const path =
+      api === 'v2' ? await atService(way.target, caller) : withoutKeysOf(caller, way.target);
     const ear = api === 'v2' ? earFor?.(exchange, path, caller) : undefined;
     const outcome = await relay.send(exchange, {
       path,
@@ -117,10 +120,16 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     return jobId === undefined || jobId === id ? target : aboutJob(target, jobId);
   }
 
-  function targetIn({ targetOf }: Dialect, { url = '' }: IncomingMessage): string | undefined {
+  /** To a partner a `token` may be anything, a signature for instance. */
+  function withoutKeysOf({ credential }: Caller, target: string): string {
+    const { path, query } = readTarget(target);
+    return path + withoutKey(query, [credential, deps.key, deps.localToken]);
+  }
+
+  function targetIn({ targetOf, api }: Dialect, { url = '' }: IncomingMessage): string | undefined {
     const { path, query } = readTarget(url);
     const target = targetOf(path);
-    return target === undefined ? undefined : target + withoutKey(query);
+    return target === undefined ? undefined : target + (api === 'v2' ? withoutKey(query) : query);
   }
 
   const serve =

@@ -74,11 +74,17 @@ export function climbs(path: string): boolean {
   return UP.test(path) || path.includes('#');
 }
 
-/** The query without the key that v1 clients may carry in it; all else stays byte for byte. */
-export function withoutKey(query: string): string {
+/**
+ * The query without the key that v1 clients may carry in it as `token`; all else stays byte for
+ * byte. Where a `token` may be something else as well, only one of these keys is taken out.
+ */
+export function withoutKey(query: string, keys?: readonly (string | undefined)[]): string {
   if (query === '') return '';
   const parts = query.slice(1).split('&');
-  const kept = parts.filter((part) => !new URLSearchParams(part).has('token'));
+  const kept = parts.filter((part) => {
+    const token = new URLSearchParams(part).get('token');
+    return token === null || (keys && !keys.includes(token.trim()));
+  });
   if (kept.length === parts.length) return query;
   return kept.length === 0 ? '' : `?${kept.join('&')}`;
 }

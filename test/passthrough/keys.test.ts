@@ -29,11 +29,13 @@ function sentKeys({ rawHeaders }: Echoed): string[] {
   );
 }
 
+const asIs = (query: string): string => query;
+
 /** Both APIs are let in the same way. */
 const DOORS = [
-  ['/api/v2/jobs', (body: string): string => JSON.parse(body).error.code],
-  ['/v1/models/p/m', (body: string): string => JSON.parse(body).error_type],
-  ['/proxy/p/x', (body: string): string => JSON.parse(body).error_type],
+  ['/api/v2/jobs', (body: string): string => JSON.parse(body).error.code, () => '?part=1'],
+  ['/v1/models/p/m', (body: string): string => JSON.parse(body).error_type, asIs],
+  ['/proxy/p/x', (body: string): string => JSON.parse(body).error_type, asIs],
 ] as const;
 
 async function ask(
@@ -44,7 +46,7 @@ async function ask(
   return say(house.port, requestText(target, { headers }));
 }
 
-describe.each(DOORS)('each caller’s own key: %s', (path, codeOf) => {
+describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
   let house: Holdover;
   beforeAll(async () => {
     house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
@@ -65,7 +67,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf) => {
     ],
     ['as the password of Basic', '', [basic(`:${OWN}`)]],
     ['as ?token=', `?a=1&token=${OWN}`, []],
-    ['as a header, beside a ?token=', '?token=other&a=1', [`X-API-Key: ${OWN}`]],
+    ['as a header, and as a ?token=', `?token=${OWN}&a=1`, [`X-API-Key: ${OWN}`]],
   ])('presented %s goes out as Bearer, and nowhere else', async (_form, query, headers) => {
     const answer = await ask(house, path + query, headers);
     expect(answer.status).toBe(200);
@@ -73,6 +75,14 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf) => {
     expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
     expect(sent.url).not.toMatch(/token|other|key-of/);
     expect(JSON.stringify(sent).split(OWN)).toHaveLength(2);
+  });
+
+  test('a ?token= beside it is another key to v2, and anything to a partner', async () => {
+    const query = '?token=sig%31&part=1';
+    const answer = await ask(house, path + query, [`X-API-Key: ${OWN}`]);
+    const sent = JSON.parse(answer.body) as Echoed;
+    expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
+    expect(sent.url).toBe(path + beside(query));
   });
 
   test('no key is presented when the caller has none', async () => {
@@ -91,7 +101,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf) => {
   });
 });
 
-describe.each(DOORS)('one key for all callers: %s', (path, codeOf) => {
+describe.each(DOORS)('one key for all callers: %s', (path, codeOf, beside) => {
   let dir: string;
   const houses: Holdover[] = [];
   async function withKey(...args: readonly string[]): Promise<Holdover> {
@@ -139,8 +149,13 @@ describe.each(DOORS)('one key for all callers: %s', (path, codeOf) => {
       expect(sentKeys(sent)).toEqual([`Bearer ${FIXED}`]);
       expect(JSON.stringify(sent)).not.toContain(TOKEN);
     }
-    const byQuery = await ask(house, `${path}?token=${TOKEN}`, []);
-    expect(JSON.stringify(JSON.parse(byQuery.body))).not.toContain(TOKEN);
+    for (const headers of [[], ['X-API-Key: other'], [`X-API-Key: ${TOKEN}`]]) {
+      const byQuery = await ask(house, `${path}?token=${TOKEN}`, headers);
+      expect(byQuery.status).toBe(200);
+      expect(JSON.stringify(JSON.parse(byQuery.body))).not.toContain(TOKEN);
+    }
+    const signed = await ask(house, `${path}?token=sig&part=1`, [`X-API-Key: ${TOKEN}`]);
+    expect((JSON.parse(signed.body) as Echoed).url).toBe(path + beside('?token=sig&part=1'));
     const before = origin.heard.length;
     for (const headers of [[], [`X-API-Key: ${FIXED}`]]) {
       const refused = await ask(house, path, headers);

@@ -142,3 +142,12 @@ test.each([
 ])('the key is taken out of the query %s, and nothing else', (query, expected) => {
   expect(withoutKey(query)).toBe(expected);
 });
+
+test.each([
+  ['?token=sig&part=1', '?token=sig&part=1'],
+  ['?a=1&token=key&token=sig', '?a=1&token=sig'],
+  ['?token=k%65y', ''],
+  ['?%74oken=+key%20&token=', '?token='],
+])('where a token may be something else, only the key is taken out of %s', (query, expected) => {
+  expect(withoutKey(query, ['key', undefined])).toBe(expected);
+});
