@@ -134,7 +134,8 @@ function refuseStrangers(guard: Guard): Koa.Middleware {
 /** What clients of either API really send. */
 const SENT_HEADERS = [
   'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
-  'Idempotency-Key, Last-Event-ID, Comfy-Usage-Source, User-Agent',
+  'Idempotency-Key, If-None-Match, Last-Event-ID, Comfy-Usage-Source, User-Agent',
+  'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ].join(', ');
 
 /** What a page may read; passed-on and router answers name theirs themselves. */

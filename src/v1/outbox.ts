@@ -103,7 +103,7 @@ export function createOutbox(deps: Deps): Outbox {
       if (isInDoubt) return await attemptAgain(letter);
       await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
       const sent = await sender.send(prompt.caller, plan);
-      const isBack = sent.kind === 'crowded' || sent.kind === 'unsent' || isKeyRefused(sent);
+      const isBack = sent.kind === 'crowded' || sent.kind === 'unsent' || isPassing(sent);
       if (isBack) await ledger.prompts.setIntent(plan.label, intentOf(plan, 'here'));
       return sent;
     } catch (error) {
@@ -138,7 +138,7 @@ export function createOutbox(deps: Deps): Outbox {
     if (sent?.kind === 'crowded') return waitMsOf(pace, sent.error);
     if (sent?.kind === 'unsent')
       return Math.min(pace.retryMs.last, pace.retryMs.first * 2 ** Math.min(unsent, 10));
-    if (sent?.kind === 'later' || isKeyRefused(sent)) return pace.retryMs.last;
+    if (sent?.kind === 'later' || isPassing(sent)) return pace.retryMs.last;
     if (sent?.kind === 'refused') return refused(letter, sent);
     const isKeyUsed = sent?.isKeyUsed ?? false;
     reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed });
@@ -214,9 +214,13 @@ export function createOutbox(deps: Deps): Outbox {
   };
 }
 
-/** A key that is refused today may be good tomorrow; what was accepted is not dropped for it. */
-function isKeyRefused(sent: Repeated | undefined): boolean {
-  return sent?.kind === 'refused' && sent.error.status === 401;
+/**
+ * A key that is refused today may be good tomorrow, and a page in place of an answer is somebody's in
+ * between: what was accepted is not dropped for either.
+ */
+function isPassing(sent: Repeated | undefined): boolean {
+  if (sent?.kind !== 'refused') return false;
+  return sent.error.status === 401 || sent.error.code === 'bad_upstream_response';
 }
 
 /** Lower number first; of equal ones, who came first. */

@@ -196,6 +196,23 @@ describe('no room for more', () => {
     await small.check();
   });
 
+  test.each([
+    ['a login page', fault.html()],
+    ['a forbidding page', fault.html(403)],
+    ['a missing page', fault.html(404)],
+  ])('%s in between costs no prompt that was accepted', async (_, page) => {
+    const client = await scene.client();
+    const full = theirs(client);
+    full.always('submit', fault.refuse(429, 'queue_full'));
+    const { promptId, marker } = await client.post();
+    full.always('submit', page);
+    const before = full.requests('submit').length;
+    await expect.poll(() => full.requests('submit').length).toBeGreaterThan(before);
+    full.always('submit', (exchange) => exchange.honestly());
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+    expect(client.jobs(marker)).toHaveLength(1);
+  });
+
   test('many at once do not overrun it', async () => {
     const small = await ownScene({ args: ['--outbox-limit', '2'] });
     small.upstream.play(runs());
