@@ -21,11 +21,13 @@ export function withoutContinue(connect: buildConnector.connector): buildConnect
 
 /** For a connection of one call at a time: what is read after a call was written begins an answer. */
 export function dropContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
-  const read = socket.read.bind(socket) as () => Buffer | null;
+  const read = socket.read.bind(socket) as (bytes?: number) => Buffer | null;
   let written = 0;
   let begins = false;
   let held: Buffer = NONE;
-  socket.read = (): Buffer | null => {
+  socket.read = (bytes?: number): Buffer | null => {
+    // The stream asks itself for nothing, to have more fetched, and does not look at what it gets.
+    if (bytes !== undefined) return read(bytes);
     for (let chunk = read(); chunk !== null; chunk = read()) {
       if (socket.bytesWritten !== written) {
         written = socket.bytesWritten;

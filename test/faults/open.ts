@@ -34,6 +34,7 @@ export const FAST: Partial<RemoteLimits> = {
   recoverBudgetMs: 200,
   recoverEveryMs: 40,
   readBudgetMs: 600,
+  uploadBudgetMs: 600,
   readRetryMs: 20,
   minRetryAfterMs: 60,
   maxRetryAfterMs: 400,

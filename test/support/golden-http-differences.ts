@@ -9,7 +9,9 @@ import {
 
 const CORS = [
   'access-control-allow-methods: POST, GET, DELETE, PUT, PATCH, OPTIONS',
-  'access-control-allow-headers: Content-Type, Authorization, X-API-Key, Comfy-User, Range',
+  'access-control-allow-headers: Content-Type, Authorization, X-API-Key, Comfy-User, Range, ' +
+    'Idempotency-Key, If-None-Match, Last-Event-ID, Comfy-Usage-Source, User-Agent, ' +
+    'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ];
 const CORS_ON_ERROR = [
   'access-control-allow-origin: *',

@@ -220,7 +220,7 @@ describe('the form', () => {
 
 test.each([
   ['quota', 507, 507],
-  ['too many', 429, 429],
+  ['too many', 429, 503],
   ['unprocessable', 422, 400],
 ])('a refusal of the v2 side (%s) reaches the client: %i → %i', async (message, status, shown) => {
   house.assets.createAsset = async () => ({
