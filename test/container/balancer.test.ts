@@ -7,6 +7,7 @@ import {
   hasBalancer,
   startBalancer,
 } from '../support/balancer.ts';
+import { call } from '../support/call.ts';
 import { uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
@@ -40,13 +41,13 @@ describe.skipIf(!hasBalancer())('the balancer', () => {
   });
 
   test('keeps the counts from those outside', async () => {
-    expect((await fetch(`${balancer.url}/metrics`, { headers })).status).toBe(404);
-    expect((await fetch(`${balancer.url}/metrics?x=1`, { headers })).status).toBe(404);
+    expect((await call(balancer.url, '/metrics', { headers })).status).toBe(404);
+    expect((await call(balancer.url, '/metrics?x=1', { headers })).status).toBe(404);
   });
 
   test('passes the token on, and the refusal back', async () => {
-    expect((await fetch(`${balancer.url}/queue`)).status).toBe(401);
-    expect((await fetch(`${balancer.url}/queue`, { headers })).status).toBe(200);
+    expect((await call(balancer.url, '/queue')).status).toBe(401);
+    expect((await call(balancer.url, '/queue', { headers })).status).toBe(200);
   });
 
   test('carries uploads and WebSockets', async () => {
