@@ -3,7 +3,7 @@ import { freeNames } from '../translate/names.ts';
 import type { Logger } from '../telemetry.ts';
 import { openBytes } from '../v1/whole-file.ts';
 import { within } from '../within.ts';
-import type { JobApi } from '../wire/jobs.ts';
+import { type JobApi, isGone } from '../wire/jobs.ts';
 import { type Folder, type Name, isFileOf } from './folder.ts';
 
 /**
@@ -40,7 +40,6 @@ type Debt = { readonly row: FileRow; readonly rule: Rule };
 /** How long a client waits for a file to be there; v1 writes it before it says so. */
 const PATIENCE_MS = 30_000;
 const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
-const GONE = new Set([404, 410]);
 
 /** The debts are names of a user nobody can be: one ledger holds them and what they are about. */
 export async function openMirror(deps: Deps): Promise<Mirror> {
@@ -177,7 +176,7 @@ async function place(
   const wanted = { caller: { user }, assetId: row.assetId };
   const content = await unlessStopped(signal, openBytes(jobs, wanted));
   if (!content.ok) {
-    if (!GONE.has(content.error.status)) throw new Error(content.error.message);
+    if (!isGone(content.error)) throw new Error(content.error.message);
     log.warn({ file: keyOf(name) }, 'a file was gone before it could be written to its folder');
     return 'gone';
   }

@@ -3,9 +3,8 @@ import { type Json, stringifyJson } from '../wire/json.ts';
 import {
   BUCKET_STATUS,
   type Bucket,
-  ERROR_TYPE_HEADERS,
-  REQUEST_ID_HEADERS,
   type ValidationDetail,
+  routerHeaders,
 } from '../wire/router.ts';
 
 /** An answer of the router before it is written; `bucket` says that it is an error. */
@@ -66,9 +65,7 @@ export function replyInvalid(detail: readonly ValidationDetail[]): ReplyError {
 /** Writes an answer, under both names of each header. */
 export function writeReply(ctx: Koa.Context, requestId: string, reply: Reply): void {
   const { status, body, bucket } = reply;
-  const headers: { [name: string]: string } = { ...reply.headers };
-  for (const name of REQUEST_ID_HEADERS) headers[name] = requestId;
-  if (bucket !== undefined) for (const name of ERROR_TYPE_HEADERS) headers[name] = bucket;
+  const headers = { ...reply.headers, ...routerHeaders(requestId, bucket) };
   ctx.status = status;
   if (body === undefined) ctx.body = null;
   else

@@ -1,11 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
-import {
-  BUCKET_STATUS,
-  type Bucket,
-  ERROR_TYPE_HEADERS,
-  REQUEST_ID_HEADERS,
-} from '../wire/router.ts';
+import { BUCKET_STATUS, type Bucket, routerHeaders } from '../wire/router.ts';
 import { expose } from './head.ts';
 
 /** Why a call is not passed on, or what became of it. */
@@ -69,10 +64,9 @@ export const sayInV2: Say = (ctx, failure) => {
 /** The router's two fields, and both names of its two headers. */
 export const sayInRouter: Say = (ctx, failure) => {
   const { bucket, status = BUCKET_STATUS[bucket] } = ROUTER[failure];
-  const requestId = randomUUID();
-  for (const name of REQUEST_ID_HEADERS) ctx.set(name, requestId);
-  for (const name of ERROR_TYPE_HEADERS) ctx.set(name, bucket);
-  expose(ctx.res, [...REQUEST_ID_HEADERS, ...ERROR_TYPE_HEADERS]);
+  const headers = routerHeaders(randomUUID(), bucket);
+  ctx.set(headers);
+  expose(ctx.res, Object.keys(headers));
   answer(ctx, { status, failure, json: { detail: WORDS[failure], error_type: bucket } });
 };
 

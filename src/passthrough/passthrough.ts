@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
+import { readTarget } from '../wire/target.ts';
 import { aliases } from './aliases.ts';
 import type { Exchange, Order } from './call.ts';
 import { type RawHeaders, isOddlyCoded, requestHeaders } from './headers.ts';
@@ -14,7 +15,6 @@ import {
   climbs,
   jobIdIn,
   mountOf,
-  readTarget,
   routerTargetOf,
   v2TargetOf,
   withoutKey,

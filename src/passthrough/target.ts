@@ -1,24 +1,12 @@
-import { MODEL_PATHS } from '../wire/router.ts';
+import { MODEL_PATHS, isRouterPath } from '../wire/router.ts';
 
 const V2 = '/api/v2';
 
 /** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
 const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
 
-/** What a call asks for, byte for byte: `query` with its question mark, or empty. */
-export type Asked = { readonly path: string; readonly query: string };
-
 /** Where a call goes upstream; `undefined`: it is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
-
-/** Splits a request target, which may be a whole address, without decoding anything. */
-export function readTarget(url: string): Asked {
-  const target = url.replace(/^https?:\/\/[^/?#]*/i, '');
-  const at = target.indexOf('?');
-  return at < 0
-    ? { path: target, query: '' }
-    : { path: target.slice(0, at), query: target.slice(at) };
-}
 
 /** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */
 export function mountOf(baseUrl: string): string {
@@ -59,7 +47,7 @@ export function aboutJob(target: string, jobId: string): string {
 export function routerTargetOf(mount: string, prefix: string): TargetOf {
   return (path) => {
     if (MODEL_PATHS.test(path)) return mount + prefix + path.slice('/v1/models'.length);
-    return isAt('/proxy', path) && path !== '/proxy' ? mount + path : undefined;
+    return isRouterPath(path) ? mount + path : undefined;
   };
 }
 

@@ -44,8 +44,12 @@ export function createApp(deps: Deps): Koa {
   for (const middleware of deps.through ?? []) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(router.routes());
-  app.use((ctx, next) => withCaller(deps, ctx, () => next()));
-  app.use(thenCacheHeaders);
+  app.use((ctx, next) =>
+    withCaller(deps, ctx, async () => {
+      await next();
+      setCacheHeaders(ctx);
+    }),
+  );
   if (deps.frontEnd) app.use(behindRoutes(deps.frontEnd));
   app.use(noteUnknown(deps.log));
   app.use(nobodyHome(router));
@@ -169,8 +173,3 @@ function answerOptions(corsOrigin: string | undefined): Koa.Middleware {
     sendEmpty(ctx);
   };
 }
-
-const thenCacheHeaders: Koa.Middleware = async (ctx, next) => {
-  await next();
-  setCacheHeaders(ctx);
-};

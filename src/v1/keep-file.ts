@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import type { Caller, JobApi, Result, SpooledFile } from '../wire/jobs.ts';
+import { type Caller, type JobApi, type Result, type SpooledFile, isGone } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
 import { relayRefusal } from './relay.ts';
 import { contentTypeOf } from './served-as.ts';
@@ -73,7 +73,7 @@ async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<v
     const isInVain = asset !== undefined && asset.id !== held.assetId;
     return void (isInVain && (await deps.jobs.deleteAsset(named.caller, asset.id)));
   }
-  if (alive.error.status !== 404 && alive.error.status !== 410) throw relayRefusal(alive.error);
+  if (!isGone(alive.error)) throw relayRefusal(alive.error);
   await deps.files.put(rowOf(deps, named, asset ?? (await storeBytes(deps.jobs, named))));
 }
 

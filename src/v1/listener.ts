@@ -3,7 +3,7 @@ import { historyEntry } from '../translate/history.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
 import { idleDueMs } from '../translate/progress.ts';
 import { endWord } from '../translate/status.ts';
-import type { JobEvent } from '../wire/jobs.ts';
+import { type JobEvent, isGone } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
 import { IS_TERMINAL, type Job, type JobStatus } from '../wire/v2.ts';
@@ -37,7 +37,6 @@ export type ListenerDeps = Pick<
 
 /** One upstream says `expired` of a job it is just moving between two lists. */
 const SECOND_LOOK_MS = 500;
-const GONE: ReadonlySet<number> = new Set([404, 410]);
 /** What runs in another order than v1's is told so much later. */
 const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
@@ -138,7 +137,7 @@ export function createListener(
     },
     async look(jobId) {
       const read = await jobs.get(prompt.caller, jobId);
-      const gone = read.ok ? read.value.status === 'expired' : GONE.has(read.error.status);
+      const gone = read.ok ? read.value.status === 'expired' : isGone(read.error);
       if (gone && missing++ === 0) {
         await delay(SECOND_LOOK_MS);
         return this.look(jobId);

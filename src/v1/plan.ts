@@ -92,19 +92,24 @@ export function intentOf(plan: Plan, where: Whereabouts): PromptIntent {
   return { intentJson: JSON.stringify(intent), targetsJson: JSON.stringify(outputs) };
 }
 
+/** Older versions wrote less. */
+function intentIn(intentJson: string): Partial<Intent> {
+  return JSON.parse(intentJson) as Partial<Intent>;
+}
+
 /** Whether an earlier process may have sent it, with an outcome nobody knows. */
 export function isInDoubt({ intentJson }: PromptRow): boolean {
-  return (JSON.parse(intentJson) as Partial<Intent>).where !== 'here';
+  return intentIn(intentJson).where !== 'here';
 }
 
 /** Whether it can only be sent with the key its owner calls with. */
 export function needsOwnKey({ jobId, intentJson }: PromptRow): boolean {
-  return jobId === null && ((JSON.parse(intentJson) as Partial<Intent>).ownKeys ?? []).length > 0;
+  return jobId === null && (intentIn(intentJson).ownKeys ?? []).length > 0;
 }
 
 /** The plan of an earlier process, with the owner's key if it needs that one and it is known. */
 export function planOfRow(row: PromptRow, { credential }: Caller): Plan {
-  const intent = JSON.parse(row.intentJson) as Partial<Intent>;
+  const intent = intentIn(row.intentJson);
   const { ownKeys = [] } = intent;
   const refilled = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
   return {

@@ -1,4 +1,4 @@
-import type { V2Error } from '../wire/jobs.ts';
+import { type V2Error, isGone } from '../wire/jobs.ts';
 import { messageOf } from '../translate/errors.ts';
 import { V1Error } from './errors.ts';
 
@@ -19,7 +19,7 @@ const SHOWN_STATUS: { readonly [status: number]: number } = { 422: 400, 429: 503
  */
 export function relayRefusal(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
-  if (status === 404 || status === 410) return new V1Error(404);
+  if (isGone(error)) return new V1Error(404);
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   const shown = SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status;
   return new V1Error(shown, messageOf(error), { headers: wait });

@@ -192,10 +192,11 @@ function submitAgain(deps: Deps, prompt: LivePrompt, row: PromptRow): Step {
   }
   if (lacksSecrets && !isDoubtful) return () => abandon(deps, prompt, told);
   // Whoever asked for its end does not want it sent once more; it may have been sent already.
-  const isOver = told === 'unknown' || prompt.cancelAsked || lacksSecrets;
-  if (!isOver) return () => outbox.put({ prompt, plan, told, isInDoubt: isDoubtful });
-  return () =>
-    reconciler.take({ prompt, plan, told, isKeyUsed: prompt.cancelAsked || lacksSecrets });
+  const isKeyUsed = prompt.cancelAsked || lacksSecrets;
+  if (told !== 'unknown' && !isKeyUsed) {
+    return () => outbox.put({ prompt, plan, told, isInDoubt: isDoubtful });
+  }
+  return () => reconciler.take({ prompt, plan, told, isKeyUsed });
 }
 
 /** What a client had heard when the process died. */

@@ -4,6 +4,7 @@ import {
   type Content,
   type ContentBytes,
   type Result,
+  isGone,
   ok,
   refuse,
 } from '../wire/jobs.ts';
@@ -147,7 +148,7 @@ async function openLink(deps: Deps, wanted: Linked): Promise<Result<ContentBytes
 
 /** Whoever keeps the files has its own words, which say nothing to a client of ours. */
 function refusedThere(status: number): Result<never> {
-  if (status === 404 || status === 410) return refuse(404, 'not_found', 'The file is gone.');
+  if (isGone({ status })) return refuse(404, 'not_found', 'The file is gone.');
   if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
   return refuse(502, 'bad_upstream_response', 'The file could not be read where it is kept.');
 }

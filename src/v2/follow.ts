@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import type { JobEvent, Result } from '../wire/jobs.ts';
+import { type JobEvent, type Result, isGone } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Audience } from './audience.ts';
@@ -9,7 +9,7 @@ import type { Facts } from './facts.ts';
 import { type RemoteLimits, jittered, pollPaceMs } from './limits.ts';
 import { type Candidate, RANK, type Seats } from './seats.ts';
 import type { Snapshots } from './snapshots.ts';
-import { isGone, streamOnce } from './stream.ts';
+import { streamOnce } from './stream.ts';
 
 export type FollowDeps = {
   readonly calls: Calls;

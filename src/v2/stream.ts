@@ -1,4 +1,4 @@
-import type { JobEvent, V2Error } from '../wire/jobs.ts';
+import type { JobEvent } from '../wire/jobs.ts';
 import type { Account } from './accounts.ts';
 import { type Calls, isAccountWide } from './call.ts';
 import { retryAfterMs } from './errors.ts';
@@ -76,8 +76,3 @@ async function refused(
 }
 
 const CROWDED_S = 5;
-
-/** Whether an error means that the job is not there, now or any more. */
-export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
-  return status === 404 || status === 410;
-}

@@ -210,6 +210,11 @@ export function isForNow({ status, code }: V2Error): boolean {
   return status === 429 && FOR_NOW.has(code);
 }
 
+/** Whether an error means that what was asked for is not there, now or any more. */
+export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
+  return status === 404 || status === 410;
+}
+
 export function refuse<T>(
   status: number,
   code: string,

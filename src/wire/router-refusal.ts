@@ -1,4 +1,5 @@
-import { type Bucket, ERROR_TYPE_HEADERS, MODEL_PATHS, REQUEST_ID_HEADERS } from './router.ts';
+import { type Bucket, isRouterPath, routerHeaders } from './router.ts';
+import { readTarget } from './target.ts';
 
 /** A call that is refused before the router has seen it, in the router's words. */
 export type RouterRefusal = {
@@ -24,18 +25,15 @@ export function routerRefusal(
 ): RouterRefusal | undefined {
   const [bucket, detail] = REFUSALS[status] ?? [];
   if (bucket === undefined || !isOfRouter(url)) return undefined;
-  const headers: { [name: string]: string } = {
+  const headers = {
     'Content-Type': 'application/json',
     'Cache-Control': 'no-store',
+    ...routerHeaders(newId(), bucket),
   };
-  const requestId = newId();
-  for (const name of REQUEST_ID_HEADERS) headers[name] = requestId;
-  for (const name of ERROR_TYPE_HEADERS) headers[name] = bucket;
   return { headers, body: JSON.stringify({ detail, error_type: bucket }) };
 }
 
 /** Whether a request target, which may be a whole address, is one of the router's. */
 export function isOfRouter(url = ''): boolean {
-  const path = url.replace(/^https?:\/\/[^/?#]*/i, '').split('?', 1)[0] ?? '';
-  return MODEL_PATHS.test(path) || path.startsWith('/proxy/');
+  return isRouterPath(readTarget(url).path);
 }

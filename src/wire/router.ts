@@ -28,10 +28,22 @@ export type Bucket = keyof typeof BUCKET_STATUS;
 /** Where models are, and all below it: the contract says `/v1`, the clients of today say `/v2`. */
 export const MODEL_PATHS = /^\/v[12]\/models(?=\/|$)/;
 
+/** Whether a path is the router's: a model's, or a partner's beside them. */
+export function isRouterPath(path: string): boolean {
+  return MODEL_PATHS.test(path) || path.startsWith('/proxy/');
+}
+
 /** Header names that must be said twice: by the contract's name and by the one real clients read. */
 export const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
 /** On every error; on a 422 the only place that names the bucket. */
 export const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
+
+/** What every answer carries under both names; with a bucket it is an error. */
+export function routerHeaders(requestId: string, bucket?: Bucket): { [name: string]: string } {
+  const ids = REQUEST_ID_HEADERS.map((name) => [name, requestId]);
+  const types = bucket === undefined ? [] : ERROR_TYPE_HEADERS.map((name) => [name, bucket]);
+  return Object.fromEntries([...ids, ...types]) as { [name: string]: string };
+}
 
 /** Body of every router error but the 422. */
 export type RouterError = { readonly detail: string; readonly error_type: Bucket };

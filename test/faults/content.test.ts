@@ -2,21 +2,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as tick } from 'node:timers/promises';
 import { FormData, fetch } from 'undici';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type HostileV2, type Hook, error, fault, openHostileV2 } from '../support/hostile-v2.ts';
 import { footprint } from '../support/invariants.ts';
 import { outputOf, runs } from '../support/plays.ts';
 import { loading } from '../support/workflows.ts';
-import { type Answer, type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Answer, type Client, type Scene, openScene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 

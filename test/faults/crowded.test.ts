@@ -1,19 +1,13 @@
 // Matrix B: an upstream without room. v1 clients expect surplus prompts to queue by themselves, so
 // each of them is accepted; what the upstream makes of that is its own pace, never v1's 429.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
 import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Client, type Scene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 const FULL = ['queue_full', 'deployment_not_ready', 'rate_limited'] as const;

@@ -1,19 +1,13 @@
 // Matrix A, the rows about an upstream that is away while nobody submits: what still works, and how
 // it goes on when it is back.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { fault } from '../support/hostile-v2.ts';
 import { finish, outputOf, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Client, type Scene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

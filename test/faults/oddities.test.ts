@@ -1,7 +1,7 @@
 // What real v2 servers do that no contract says: each as a v1 client sees it. Every prompt has to
 // end once, with what its job really made.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type Hook,
   type Play,
@@ -14,16 +14,10 @@ import {
 } from '../support/hostile-v2.ts';
 import { finish, outputOf, preview, progressAt, runs, staysRunning } from '../support/plays.ts';
 import { growing } from '../support/workflows.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Client, type Scene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type RequestInit, fetch } from 'undici';
-import { expect, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
 import type { Pace } from '../../src/v1/pace.ts';
 import type { RemoteLimits } from '../../src/v2/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
@@ -19,6 +19,7 @@ import {
   jobsOf,
 } from '../support/invariants.ts';
 import { type Recorder, connect } from '../support/v1-client.ts';
+import { runs } from '../support/plays.ts';
 import { flat } from '../support/workflows.ts';
 
 /** Every wait cut down to what a test can sit through. */
@@ -126,6 +127,18 @@ export type Client = {
   /** Another socket of the same client. */
   reconnect(): Promise<Recorder>;
 };
+
+/** The scene that all tests of a file share, once it is there; its jobs run. */
+export function shareScene(take: (scene: Scene) => void): void {
+  vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+  let shared: Scene;
+  beforeAll(async () => {
+    shared = await openScene();
+    shared.upstream.play(runs());
+    take(shared);
+  });
+  afterAll(() => shared.close());
+}
 
 export async function openScene(options: Options = {}): Promise<Scene> {
   const { mount = '' } = options;

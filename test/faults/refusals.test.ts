@@ -1,18 +1,12 @@
 // What refusals of the upstream become where they are not about a submission.
 import { FormData, fetch } from 'undici';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
-import { finish, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, openScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { finish, staysRunning } from '../support/plays.ts';
+import { type Client, type Scene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

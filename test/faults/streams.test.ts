@@ -1,6 +1,6 @@
 // Matrix C: event streams that break, lie, stall or flood, as a v1 client on its socket sees it.
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Hook,
   type WireJob,
@@ -11,16 +11,10 @@ import {
 } from '../support/hostile-v2.ts';
 import { footprint } from '../support/invariants.ts';
 import { finish, outputOf, preview, progressAt, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Client, type Scene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

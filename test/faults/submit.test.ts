@@ -3,20 +3,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect as connectSocket } from 'node:net';
 import { FormData } from 'undici';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
 import { runs } from '../support/plays.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
+import { type Client, type Scene, ownScene, shareScene } from './open.ts';
 
 let scene: Scene;
-beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
-});
-afterAll(() => scene.close());
+shareScene((opened) => (scene = opened));
 
 const theirs = (client: Client) => scene.upstream.of(client.key);
 const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);

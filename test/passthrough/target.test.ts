@@ -4,11 +4,11 @@ import {
   climbs,
   jobIdIn,
   mountOf,
-  readTarget,
   routerTargetOf,
   v2TargetOf,
   withoutKey,
 } from '../../src/passthrough/target.ts';
+import { readTarget } from '../../src/wire/target.ts';
 
 test.each([
   ['http://h.example', ''],

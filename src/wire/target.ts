@@ -1,0 +1,11 @@
+/** What a call asks for, byte for byte: `query` with its question mark, or empty. */
+export type Asked = { readonly path: string; readonly query: string };
+
+/** Splits a request target, which may be a whole address, without decoding anything. */
+export function readTarget(url: string): Asked {
+  const target = url.replace(/^https?:\/\/[^/?#]*/i, '');
+  const at = target.indexOf('?');
+  return at < 0
+    ? { path: target, query: '' }
+    : { path: target.slice(0, at), query: target.slice(at) };
+}
