@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { AssetRow, FileRow, JobRow, Ledger, PromptRow } from '../src/ledger/ledger.ts';
+import type {
+  AssetRow,
+  FileRow,
+  FileType,
+  JobRow,
+  Ledger,
+  PromptRow,
+} from '../src/ledger/ledger.ts';
 import { callStoreSuite } from './ledger-calls.suite.ts';
 import { modelStoresSuite } from './ledger-models.suite.ts';
 
@@ -44,7 +51,7 @@ export async function finished(
   for (const key of keys) await ledger.prompts.finish(key, OUTCOME);
 }
 
-function file(filename: string, more: Partial<FileRow> = {}): FileRow {
+export function file(filename: string, more: Partial<FileRow> = {}): FileRow {
   return {
     user: 'ann',
     type: 'input',
@@ -350,6 +357,25 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
           'b.png',
           'a.png',
         ]);
+      });
+
+      test('a list that was read before shows what has changed since', async () => {
+        const listed = async (user = 'ann', type: FileType = 'input') =>
+          namesOf(await ledger.files.list(user, type));
+        await ledger.assets.insert(asset('gone'));
+        for (const user of ['ann', 'bob']) expect(await listed(user)).toEqual([]);
+        await ledger.files.put(file('a.png', { assetId: 'gone' }));
+        expect(await listed()).toEqual(['a.png']);
+        await ledger.files.claim(file('b.png', { modifiedAtMs: 5000 }));
+        expect(await listed()).toEqual(['b.png', 'a.png']);
+        await ledger.files.put(file('o.png', { type: 'output' }));
+        expect(await listed('ann', 'output')).toEqual(['o.png']);
+        await ledger.assets.remove('gone');
+        expect(await listed()).toEqual(['b.png']);
+        await ledger.files.remove('ann', file('b.png'));
+        expect(await listed()).toEqual([]);
+        await ledger.files.put(file('c.png', { user: 'bob' }));
+        expect(await listed('bob')).toEqual(['c.png']);
       });
 
       test('a name is found by its asset, for its user only', async () => {

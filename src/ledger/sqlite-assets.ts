@@ -1,4 +1,5 @@
 import type { AssetRow, AssetStore } from './ledger.ts';
+import type { FileLists } from './sqlite-lists.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -7,7 +8,7 @@ const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS conten
   expires_at_ms AS expiresAtMs, job_id AS jobId`;
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
-export function assetStore(db: Database, writer: Writer): AssetStore {
+export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
   const sql = statements(db);
   const row = (found: unknown) => found as AssetRow | undefined;
   const rows = (found: unknown[]) => found as AssetRow[];
@@ -24,11 +25,13 @@ export function assetStore(db: Database, writer: Writer): AssetStore {
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     oldest: async (limit) => rows(sql.oldest.all(limit)),
     remove: (id) =>
-      writer.write(() => {
-        sql.forgetInputs.run({ id });
-        sql.burnOutputs.run({ id });
-        sql.remove.run(id);
-      }),
+      lists.change(() =>
+        writer.write(() => {
+          sql.forgetInputs.run({ id });
+          sql.burnOutputs.run({ id });
+          sql.remove.run(id);
+        }),
+      ),
     countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
     totalBytes: async () => (sql.total.get() as { n: number }).n,
   };

@@ -1,4 +1,5 @@
 import type { FileRow, FileStore, SettingStore } from './ledger.ts';
+import type { FileLists } from './sqlite-lists.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -9,7 +10,7 @@ const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, co
   :contentType, :modifiedAtMs)`;
 
 /** v1 file names and the assets behind them. */
-export function fileStore(db: Database, writer: Writer): FileStore {
+export function fileStore(db: Database, writer: Writer, lists: FileLists): FileStore {
   const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
   const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
   const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);
@@ -19,15 +20,18 @@ export function fileStore(db: Database, writer: Writer): FileStore {
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
+  const write = <T>(apply: () => T, of: Pick<FileRow, 'user' | 'type'>): Promise<T> =>
+    lists.change(() => writer.write(apply), of);
   return {
-    put: (row) => writer.write(() => void put.run({ ...row })),
-    claim: (row) => writer.write(() => claim.run({ ...row }).changes === 1),
+    put: (row) => write(() => void put.run({ ...row }), row),
+    claim: (row) => write(() => claim.run({ ...row }).changes === 1, row),
     get: async (user, { type, subfolder, filename }) =>
       get.get(user, type, subfolder, filename) as FileRow | undefined,
     byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,
-    list: async (user, type) => list.all(user, type) as unknown as FileRow[],
+    list: async (user, type) =>
+      lists.of(user, type, () => list.all(user, type) as unknown as FileRow[]),
     remove: (user, { type, subfolder, filename }) =>
-      writer.write(() => void remove.run(user, type, subfolder, filename)),
+      write(() => void remove.run(user, type, subfolder, filename), { user, type }),
   };
 }
 

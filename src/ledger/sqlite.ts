@@ -7,6 +7,7 @@ import { assetStore } from './sqlite-assets.ts';
 import { callStore } from './sqlite-calls.ts';
 import { fileStore, settingStore } from './sqlite-files.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
+import { createFileLists } from './sqlite-lists.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
 import { promptStore } from './sqlite-prompts.ts';
 import { MIGRATIONS } from './sqlite-schema.ts';
@@ -52,11 +53,12 @@ export function openSqliteLedger(options: { readonly path: string }): Ledger {
 
 function ledgerOver(db: Database, closeAll: () => void): Ledger {
   const writer = createWriter(db);
+  const lists = createFileLists();
   return {
     prompts: promptStore(db, writer),
-    files: fileStore(db, writer),
+    files: fileStore(db, writer, lists),
     jobs: jobStore(db, writer),
-    assets: assetStore(db, writer),
+    assets: assetStore(db, writer, lists),
     keys: keyStore(db, writer),
     settings: settingStore(db, writer),
     replays: replayStore(db, writer),

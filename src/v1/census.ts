@@ -26,6 +26,9 @@ type Deps = {
   readonly now: () => number;
 };
 
+/** What is yet to be written down; each call comes by. */
+type Counting = { -readonly [name in keyof CallCount]: CallCount[name] };
+
 /** Stands for whoever is not told apart any more. */
 export const OTHERS = '(others)';
 
@@ -40,7 +43,7 @@ export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
   await calls.expire(now() - KEPT_MS);
   const known = new Map<string, Set<string>>();
   for (const { user, agent, clientId } of await calls.list()) idsOf(user, agent).add(clientId);
-  let waiting = new Map<string, CallCount>();
+  let waiting = new Map<string, Counting>();
   let flushing = Promise.resolve();
   let expiresAtMs = now() + DAY_MS;
 
@@ -85,17 +88,16 @@ export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
   return {
     flush,
     count(visit) {
-      const who = told(visit);
-      const { user, agent, clientId, route } = who;
-      const key = [user, agent, clientId, route].join('\0');
+      const { user, agent, clientId, route } = told(visit);
+      const key = `${user}\0${agent}\0${clientId}\0${route}`;
       const atMs = now();
-      const row = waiting.get(key) ?? {
-        ...who,
-        count: 0,
-        firstAtMs: atMs,
-        lastAtMs: atMs,
-      };
-      waiting.set(key, { ...row, count: row.count + 1, lastAtMs: atMs });
+      const row = waiting.get(key);
+      if (row === undefined) {
+        const times = { count: 1, firstAtMs: atMs, lastAtMs: atMs };
+        return void waiting.set(key, { user, agent, clientId, route, ...times });
+      }
+      row.count++;
+      row.lastAtMs = atMs;
     },
     async close() {
       clearInterval(timer);

@@ -7,7 +7,7 @@ import type { Definitions } from '../wire/definitions.ts';
 import { stringifyJson } from '../wire/json.ts';
 import type { Encoding } from './encodings.ts';
 import { createSlots } from './render.ts';
-import { type Uploads, takesUploads, uploadsOf, withFiles } from './upload-combos.ts';
+import { type Uploads, createUploads, takesUploads, withFiles } from './upload-combos.ts';
 
 /** An answer as it travels: one that is known to be the same is not sent again. */
 export type Served = { readonly etag: string; readonly body: Buffer };
@@ -26,6 +26,7 @@ export type Variant = Served & { compressed(encoding: Encoding): Promise<Served>
 const CACHE_BYTES = 128 * 1024 * 1024;
 const VARIANT_NAMES_CHARS = 1024 * 1024;
 const COMPRESSED_AT_ONCE = 2;
+const NO_UPLOADS: Uploads = [];
 
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
 
@@ -39,6 +40,7 @@ const COMPRESS: { readonly [name in Encoding]: (body: Buffer) => Promise<Buffer>
 export function createUserObjectInfo(deps: {
   readonly files: Pick<FileStore, 'list'>;
 }): UserObjectInfo {
+  const uploadsOf = createUploads(deps.files);
   const inTurn = createSlots(COMPRESSED_AT_ONCE);
   const variants = new LRUCache<string, string>({
     maxSize: VARIANT_NAMES_CHARS,
@@ -52,11 +54,15 @@ export function createUserObjectInfo(deps: {
     fetchMethod: (key, _stale, { context }) => inTurn(() => COMPRESS[encodingOf(key)](context)),
   });
 
+  const named = new WeakMap<Uploads, { readonly version: string; readonly name: string }>();
   /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
   const variantOf = ({ version }: Definitions, uploads: Uploads): string => {
+    const last = named.get(uploads);
+    if (last?.version === version) return last.name;
     const text = JSON.stringify([version, uploads]);
     const name = variants.get(text) ?? digestOf(text);
     variants.set(text, name);
+    named.set(uploads, { version, name });
     return name;
   };
   const choosersOf = (definitions: Definitions): ReadonlySet<string> => {
@@ -72,7 +78,7 @@ export function createUserObjectInfo(deps: {
   return {
     async all(definitions, user) {
       const isTheirs = choosersOf(definitions).size > 0;
-      const uploads = isTheirs ? await uploadsOf(deps.files, user) : [];
+      const uploads = isTheirs ? await uploadsOf(user) : NO_UPLOADS;
       const key = variantOf(definitions, uploads);
       const body = whole(key, definitions, uploads);
       return {
@@ -88,7 +94,7 @@ export function createUserObjectInfo(deps: {
       const member = definitions.members.get(name);
       if (!member) return served(Buffer.from('{}'));
       if (!choosersOf(definitions).has(name)) return served(braced([member]));
-      return served(braced([filled(definitions, name, await uploadsOf(deps.files, user))]));
+      return served(braced([filled(definitions, name, await uploadsOf(user))]));
     },
   };
 }

@@ -31,7 +31,7 @@ export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin
   };
   const attended = leaving ? attend(leaving, name, handle) : handle;
   return async (ctx) => {
-    if (leaving) announce(leaving, name, ctx);
+    if (leaving) ctx.set(leaving.headersFor(name, paramsOf(ctx)));
     ctx.state.apiPrefixed = apiPrefixed;
     await withCaller(deps, ctx, attended);
   };
@@ -39,12 +39,6 @@ export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin
 
 type Twin = { readonly apiPrefixed: boolean };
 type Handle = (ctx: Koa.Context, caller: Caller) => Promise<void>;
-
-function announce(leaving: Leaving, route: V1RouteName, ctx: Koa.Context): void {
-  for (const [name, value] of Object.entries(leaving.headersFor(route, paramsOf(ctx)))) {
-    ctx.append(name, value);
-  }
-}
 
 /** Holdover's own page is nobody who must leave. */
 function attend(leaving: Leaving, route: V1RouteName, handle: Handle): Handle {

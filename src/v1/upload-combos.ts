@@ -1,4 +1,4 @@
-import type { FileStore } from '../ledger/ledger.ts';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
 import type { ClassInfo } from '../wire/v1.ts';
 import { contentTypeOf } from './served-as.ts';
@@ -15,9 +15,21 @@ const UPLOAD_FAMILIES: { readonly [flag: string]: readonly string[] } = {
 
 const OFFERED = new Set(Object.values(UPLOAD_FAMILIES).flat());
 
-/** Files directly in the input folder; those in subfolders are valid but not listed. */
-export async function uploadsOf(files: Pick<FileStore, 'list'>, user: string): Promise<Uploads> {
-  const rows = await files.list(user, 'input');
+/**
+ * Files directly in the input folder; those in subfolders are valid but not listed. A ledger that
+ * remembers a list hands out the same one until it changes, and so does this.
+ */
+export function createUploads(files: Pick<FileStore, 'list'>): (user: string) => Promise<Uploads> {
+  const known = new WeakMap<readonly FileRow[], Uploads>();
+  return async (user) => {
+    const rows = await files.list(user, 'input');
+    const uploads = known.get(rows) ?? offered(rows);
+    known.set(rows, uploads);
+    return uploads;
+  };
+}
+
+function offered(rows: readonly FileRow[]): Uploads {
   return rows
     .filter(({ subfolder }) => subfolder === '')
     .map(({ filename }) => filename)

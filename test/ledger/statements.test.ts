@@ -2,12 +2,13 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { assetStore } from '../../src/ledger/sqlite-assets.ts';
 import { fileStore } from '../../src/ledger/sqlite-files.ts';
+import { createFileLists } from '../../src/ledger/sqlite-lists.ts';
 import { jobStore } from '../../src/ledger/sqlite-jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite-prompts.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
 import { createWriter } from '../../src/ledger/sqlite-writer.ts';
 import type { Database } from '../../src/ledger/sqlite.ts';
-import { prompt } from '../ledger.suite.ts';
+import { file, prompt } from '../ledger.suite.ts';
 
 let db: Database;
 let executed: string[];
@@ -38,6 +39,11 @@ function noting(): Database {
 function openPrompts() {
   const noted = noting();
   return promptStore(noted, createWriter(noted));
+}
+
+function openFiles() {
+  const noted = noting();
+  return fileStore(noted, createWriter(noted), createFileLists());
 }
 
 beforeEach(() => {
@@ -80,6 +86,16 @@ describe('group commit', () => {
     },
   );
 
+  test('a list of files read before a write that failed does not show it', async () => {
+    const files = openFiles();
+    failOn = 'COMMIT';
+    const refused = files.put(file('a.png'));
+    expect(await files.list('ann', 'input')).toHaveLength(1);
+    await expect(refused).rejects.toThrow('database or disk is full');
+    failOn = undefined;
+    expect(await files.list('ann', 'input')).toEqual([]);
+  });
+
   test('a write of several statements that cannot begin costs its writer only', async () => {
     const prompts = openPrompts();
     failOn = 'SAVEPOINT one';
@@ -119,7 +135,8 @@ describe('group commit', () => {
 test('pages and look-ups are read from an index, never by sorting or scanning a table', () => {
   const noted = noting();
   const writer = createWriter(noted);
-  for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer);
+  const lists = createFileLists();
+  for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer, lists);
   const reads = prepared.filter((sql) => /^SELECT[^]*(LIMIT|= \?)/.test(sql));
   expect(reads.length).toBeGreaterThan(15);
   const slow = reads.flatMap((sql) => {
