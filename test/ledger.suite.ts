@@ -278,6 +278,25 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['live']);
       });
 
+      test('outlines that were read before show what has changed since', async () => {
+        const outlined = async (user = 'ann') =>
+          (await ledger.prompts.outlines(user)).map(({ key }) => key);
+        expect(await outlined()).toEqual([]);
+        await finished(ledger, ['a', 'b', 'c', 'd']);
+        expect(await outlined()).toEqual(['a', 'b', 'c', 'd']);
+        await ledger.prompts.insert(prompt('of-bob', { user: 'bob' }));
+        await ledger.prompts.finish('of-bob', { ...OUTCOME, statusWord: 'error' });
+        expect(await ledger.prompts.outlines('bob')).toMatchObject([{ statusWord: 'error' }]);
+        expect(await outlined()).toEqual(['a', 'b', 'c', 'd']);
+        await ledger.prompts.deleteHistory('ann', ['p-b']);
+        expect(await outlined()).toEqual(['a', 'c', 'd']);
+        await ledger.prompts.pruneHistory(2);
+        expect(await outlined()).toEqual(['c', 'd']);
+        await ledger.prompts.clearHistory('ann');
+        expect(await outlined()).toEqual([]);
+        expect(await outlined('bob')).toEqual(['of-bob']);
+      });
+
       test('outlines are the done prompts of a user in completion order, without their texts', async () => {
         for (const key of ['a', 'b', 'c']) await ledger.prompts.insert(prompt(key));
         await ledger.prompts.insert(prompt('ben', { user: 'ben' }));

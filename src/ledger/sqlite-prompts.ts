@@ -1,4 +1,5 @@
-import type { PromptOutline, PromptRow, PromptStore } from './ledger.ts';
+import type { PromptRow, PromptStore } from './ledger.ts';
+import { createOutlines } from './sqlite-outlines.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -14,7 +15,14 @@ const HIGHEST_COUNTED = 1e9;
 /** The prompts of v1, live and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const sql = statements(db);
+  const outlines = createOutlines(db);
   const rows = (found: unknown[]) => found as PromptRow[];
+  /** What came to nothing may have been looked at meanwhile. */
+  const writeDone = <T>(written: Promise<T>): Promise<T> =>
+    written.catch((error: unknown) => {
+      outlines.forget();
+      throw error;
+    });
   return {
     insert: (row) => writer.writeOne(() => void sql.insert.run(...valuesOf(row))),
     setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
@@ -25,8 +33,11 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
     finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs }) =>
-      writer.writeOne(
-        () => void sql.finish.run(entryJson, statusWord, startedAtMs, endedAtMs, key),
+      writeDone(
+        writer.writeOne(() => {
+          sql.finish.run(entryJson, statusWord, startedAtMs, endedAtMs, key);
+          outlines.ended(key);
+        }),
       ),
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
     find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
@@ -39,16 +50,32 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       if (newest) return rows(sql.newest.all(user, maxItems)).toReversed();
       return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
     },
-    outlines: async (user) => sql.outlines.all(user) as unknown as PromptOutline[],
+    outlines: async (user) => outlines.of(user),
     get: async (key) => sql.get.get(key) as PromptRow | undefined,
     deleteHistory: (user, promptIds) =>
-      writer.write(() => promptIds.forEach((id) => sql.deleteDone.run(user, id))),
-    clearHistory: (user) => writer.write(() => void sql.clearDone.run(user)),
+      writeDone(
+        writer.write(() => {
+          promptIds.forEach((id) => sql.deleteDone.run(user, id));
+          outlines.forget(user);
+        }),
+      ),
+    clearHistory: (user) =>
+      writeDone(
+        writer.write(() => {
+          sql.clearDone.run(user);
+          outlines.forget(user);
+        }),
+      ),
     pruneHistory: (limit) =>
-      writer.write(() => {
-        const crowded = sql.crowded.all(limit) as { user: string }[];
-        for (const { user } of crowded) sql.prune.run({ user, limit });
-      }),
+      writeDone(
+        writer.write(() => {
+          const crowded = sql.crowded.all(limit) as { user: string }[];
+          for (const { user } of crowded) {
+            sql.prune.run({ user, limit });
+            outlines.forget(user);
+          }
+        }),
+      ),
     highestNumber: async () => (sql.highest.get() as { highest: number }).highest,
   };
 }
@@ -104,9 +131,6 @@ function statements(db: Database) {
     hasJob: db.prepare(`SELECT 1 FROM prompts WHERE job_id = ? LIMIT 1`),
     newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
     page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
-    outlines: db.prepare(`SELECT key, prompt_id AS promptId, status_word AS statusWord,
-      created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs
-      FROM prompts INDEXED BY prompts_done WHERE user = ? AND state = 'done' ORDER BY done_seq`),
     get: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE key = ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),

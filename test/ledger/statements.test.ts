@@ -86,6 +86,18 @@ describe('group commit', () => {
     },
   );
 
+  test('an outline read before its prompt failed to end is shown no more', async () => {
+    const prompts = openPrompts();
+    await prompts.insert(prompt('a'));
+    expect(await prompts.outlines('ann')).toEqual([]);
+    failOn = 'COMMIT';
+    const outcome = { entryJson: '{}', statusWord: 'success', startedAtMs: 1, endedAtMs: 2 };
+    const refused = prompts.finish('a', outcome);
+    expect(await prompts.outlines('ann')).toHaveLength(1);
+    await expect(refused).rejects.toThrow('database or disk is full');
+    expect(await prompts.outlines('ann')).toEqual([]);
+  });
+
   test('a list of files read before a write that failed does not show it', async () => {
     const files = openFiles();
     failOn = 'COMMIT';
