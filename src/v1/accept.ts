@@ -14,6 +14,7 @@ import type { Birth } from './birth.ts';
 import type { Board, LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
+import { jsonOf } from './kept.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
 import { type Plan, intentOf, planOf } from './plan.ts';
@@ -58,6 +59,9 @@ type Intake = {
   readonly caller: Caller;
   readonly submission: Submission;
   readonly plan: Plan;
+  /** The texts of what the client sent, written once. */
+  readonly graphJson: string;
+  readonly extraDataJson: string;
   readonly createdAtMs: number;
 };
 
@@ -78,19 +82,20 @@ export function createAcceptor(deps: Deps): Acceptor {
     const placed = await deps.rewriter.placed(caller, submission.graph);
     const createdAtMs = now();
     const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed, owner: caller });
-    const intake = { caller, submission, plan, createdAtMs };
+    const graphJson = stringifyJson(plan.graph as Json);
+    const extraDataJson = stringifyJson(plan.extraData);
+    const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await journal.claim(plan.label);
-    const row = rowOf(intake, 'submitting');
-    await ledger.prompts.insert(row);
+    await ledger.prompts.insert(rowOf(intake, 'submitting'));
     reached('after-intent');
-    const sent = await send(intake, row.graphJson);
+    const sent = await send(intake);
     reached('after-submit');
     return await settle(intake, sent);
   }
 
   /** Something of our own may break on the way: then nobody knows what became of the job. */
-  async function send({ caller, plan }: Intake, graphJson: string): Promise<Sent> {
+  async function send({ caller, plan, graphJson }: Intake): Promise<Sent> {
     try {
       return await sender.send(caller, plan, graphJson);
     } catch (cause) {
@@ -182,11 +187,12 @@ export function createAcceptor(deps: Deps): Acceptor {
   }
 
   function adopt(intake: Intake, promptId: string, caller: Caller): LivePrompt {
-    const { plan, createdAtMs } = intake;
+    const { plan, createdAtMs, graphJson, extraDataJson } = intake;
     const { number, clientId } = intake.submission;
     const { label: key, graph, extraData, outputs: targets } = plan;
     const whose = { key, promptId, number, clientId, createdAtMs, isResumed: false };
-    return follower.adopt(Object.assign(whose, { graph, extraData, targets }), caller);
+    const what = { graph, graphJson, extraData, extraDataJson, targets };
+    return follower.adopt(Object.assign(whose, what), caller);
   }
 
   function answer(prompt: LivePrompt, nodeErrors: NodeErrors): Accepted {
@@ -232,9 +238,7 @@ function resumedTwin(
 ): LivePrompt | undefined {
   const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
   const isIt = twin?.isResumed === true && twin.promptId === promptId;
-  return isIt && stringifyJson(twin.graph as Json) === stringifyJson(graph as Json)
-    ? twin
-    : undefined;
+  return isIt && jsonOf(twin.kept.graph) === stringifyJson(graph as Json) ? twin : undefined;
 }
 
 /** The outputs to execute; with targets given that name none of them there is nothing to run. */
@@ -254,7 +258,7 @@ function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
 }
 
 function rowOf(
-  { caller, submission, plan, createdAtMs }: Intake,
+  { caller, submission, plan, graphJson, extraDataJson, createdAtMs }: Intake,
   state: 'submitting' | 'outbox',
 ): PromptRow {
   return {
@@ -265,8 +269,8 @@ function rowOf(
     number: submission.number,
     clientId: submission.clientId,
     createdAtMs,
-    graphJson: stringifyJson(plan.graph as Json),
-    extraDataJson: stringifyJson(plan.extraData),
+    graphJson,
+    extraDataJson,
     ...intentOf(plan, state === 'outbox' ? 'here' : 'away'),
     state,
     cancelAskedAtMs: null,

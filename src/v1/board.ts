@@ -2,6 +2,7 @@ import type { JsonObject } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Channel } from './channel.ts';
+import type { Kept } from './kept.ts';
 
 /** What is known of a prompt from its `POST` on. */
 export type PromptDraft = {
@@ -11,18 +12,25 @@ export type PromptDraft = {
   readonly clientId: string | null;
   readonly createdAtMs: number;
   readonly graph: Graph;
+  /** The texts of the two, where they were written already. */
+  readonly graphJson?: string;
   readonly extraData: JsonObject;
+  readonly extraDataJson?: string;
   readonly targets: readonly string[];
   /** It was accepted by a process that is gone. */
   readonly isResumed: boolean;
 };
 
+type Replaced = 'graph' | 'graphJson' | 'extraData' | 'extraDataJson' | 'targets' | 'isResumed';
+
 /** A prompt between its accepted `POST` and its history entry. */
-export type LivePrompt = Omit<PromptDraft, 'graph' | 'targets' | 'isResumed'> & {
+export type LivePrompt = Omit<PromptDraft, Replaced> & {
   readonly channel: Channel;
   /** Its credential, if any, is in memory only. */
   caller: Caller;
+  readonly kept: { readonly graph: Kept<Graph>; readonly extraData: Kept<JsonObject> };
   graph: Graph;
+  readonly extraData: JsonObject;
   targets: readonly string[];
   /** `null`: no v2 job is known, and then there is no status either. */
   jobId: string | null;

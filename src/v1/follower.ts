@@ -7,6 +7,7 @@ import type { Graph } from '../wire/v2.ts';
 import type { Board, LivePrompt, PromptDraft } from './board.ts';
 import { type Endings, createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
+import { keep, putAway, replace, valueOf } from './kept.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal } from './prompt-journal.ts';
 import { type Teller, createTeller } from './teller.ts';
@@ -66,6 +67,8 @@ type Line = {
   stop: AbortController;
 };
 
+/** So many of a user's prompts are kept ready to run. */
+const NEAR = 16;
 /** Between a stream that ended early and the next try. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
 /** History may outgrow its limit by a hundredth, and by so many prompts at most, before it is cut. */
@@ -155,6 +158,7 @@ export function createFollower(given: FollowerDeps): Follower {
     async begin(prompt) {
       const line = lines.get(prompt.key);
       if (!line || !(await note(prompt, 'attached'))) return;
+      restIfFar(board, prompt);
       void run(line, (signal) => line.released.then(() => followToEnd(deps, prompt, line, signal)));
     },
     release(prompt) {
@@ -178,7 +182,7 @@ export function createFollower(given: FollowerDeps): Follower {
     },
     conclude(prompt) {
       const line = lines.get(prompt.key);
-      if (line?.teller.state().phase !== 'ended') return false;
+      if (!line?.teller.hasEnded()) return false;
       void run(line, () => createListener(deps, prompt, line.teller).conclude());
       return true;
     },
@@ -206,19 +210,36 @@ function newStop(): AbortController {
   return stop;
 }
 
+/** Its turn is not near: what it says is not needed soon. */
+function restIfFar(board: Board, { caller, status, kept }: LivePrompt): void {
+  if (status !== 'queued' || board.count(caller.user) <= NEAR) return;
+  putAway(kept.graph);
+  putAway(kept.extraData);
+}
+
 /** Member by member: spreading drafts takes a hundred times as long, and every prompt comes by. */
 function newPrompt(
   draft: PromptDraft,
   { caller, channel }: Pick<LivePrompt, 'caller' | 'channel'>,
 ): LivePrompt {
+  const graph = keep(draft.graph, draft.graphJson);
+  const extraData = keep(draft.extraData, draft.extraDataJson);
   return {
+    kept: { graph, extraData },
+    get graph() {
+      return valueOf(graph);
+    },
+    set graph(value) {
+      replace(graph, value);
+    },
+    get extraData() {
+      return valueOf(extraData);
+    },
     key: draft.key,
     promptId: draft.promptId,
     number: draft.number,
     clientId: draft.clientId,
     createdAtMs: draft.createdAtMs,
-    extraData: draft.extraData,
-    graph: draft.graph,
     targets: draft.targets,
     isResumed: draft.isResumed,
     caller,

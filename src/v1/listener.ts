@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { historyEntry } from '../translate/history.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
-import { idleDueMs } from '../translate/progress.ts';
 import { endWord } from '../translate/status.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
@@ -45,7 +44,7 @@ const REWRITE_MS = 1000;
 export function createListener(
   deps: ListenerDeps,
   prompt: LivePrompt,
-  { state }: Pick<Teller, 'state'>,
+  teller: Pick<Teller, 'state' | 'hasEnded' | 'dueMs'>,
 ): Listener {
   const { board, jobs, ledger, journal, endings, log, now } = deps;
   const { user } = prompt.caller;
@@ -59,7 +58,7 @@ export function createListener(
       if (isStart(input) && prompt.status === 'queued') await itsTurn();
     }
     await journal.append(prompt.key, { kind: 'input', input });
-    if (state().phase === 'ended') await conclude();
+    if (teller.hasEnded()) await conclude();
   }
 
   /** Streams that speak in the same moment may be read in any order. */
@@ -69,12 +68,13 @@ export function createListener(
   }
 
   async function conclude(): Promise<void> {
-    const outcome = outcomeOf(prompt, state());
+    const state = teller.state();
+    const outcome = outcomeOf(prompt, state);
     await persist(() => ledger.prompts.finish(prompt.key, outcome));
     await journal.append(prompt.key, { kind: 'recorded' });
     endings.done(user, prompt.key);
     deps.onEnded?.(outcome.statusWord);
-    const { startedAtMs, endedAtMs } = state();
+    const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
     log.info({ user, promptId: prompt.promptId, ms }, 'prompt executed');
   }
@@ -113,7 +113,7 @@ export function createListener(
   async function takeJob(job: Job): Promise<boolean> {
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
     await take({ kind, job, files: await nameAll(job), atMs: now() });
-    return state().phase === 'ended';
+    return teller.hasEnded();
   }
 
   return {
@@ -121,7 +121,7 @@ export function createListener(
       const events = stream[Symbol.asyncIterator]();
       let next = events.next();
       for (;;) {
-        const dueMs = idleDueMs(state());
+        const dueMs = teller.dueMs();
         const winner =
           dueMs === null ? await next : await Promise.race([next, idle(dueMs - now())]);
         if (winner === undefined) {

@@ -1,10 +1,11 @@
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
-import { queueItem } from '../translate/history.ts';
 import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
 import { readJson, readText } from './body.ts';
 import type { Cancel } from './cancel.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
+import { V1Error, plainError, sendEmpty } from './errors.ts';
+import { sendJsonText } from './json-text.ts';
+import { jsonOf } from './kept.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
@@ -43,10 +44,14 @@ function showQueue({ board }: Deps, { ctx, caller }: V1Request): void {
   const pending = board
     .of(caller.user)
     .filter((prompt) => !running.includes(prompt) && !isOver(prompt));
-  sendJson(ctx, {
-    queue_running: running.map(queueItem),
-    queue_pending: pending.map(queueItem),
-  } as unknown as Json);
+  const [runs, waits] = [running, pending].map((prompts) => prompts.map(itemText).join(','));
+  sendJsonText(ctx, `{"queue_running":[${runs}],"queue_pending":[${waits}]}`);
+}
+
+/** v1's 5-tuple, stitched from texts: clients poll thousands of them. */
+function itemText({ number, promptId, kept, targets }: LivePrompt): string {
+  const [first, last] = [JSON.stringify([number, promptId]), JSON.stringify(targets)];
+  return `${first.slice(0, -1)},${jsonOf(kept.graph)},${jsonOf(kept.extraData)},${last}]`;
 }
 
 /**

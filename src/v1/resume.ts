@@ -152,7 +152,9 @@ function draftOf(row: PromptRow): PromptDraft {
     clientId,
     createdAtMs,
     graph: parseJson(row.graphJson) as Graph,
+    graphJson: row.graphJson,
     extraData: parseJson(row.extraDataJson) as JsonObject,
+    extraDataJson: row.extraDataJson,
     targets: parseJson(row.targetsJson) as readonly string[],
     isResumed: false,
   };

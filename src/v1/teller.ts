@@ -6,7 +6,7 @@ import {
   hasEvidence,
   initialProgress,
 } from '../translate/progress-state.ts';
-import { step } from '../translate/progress.ts';
+import { idleDueMs, step } from '../translate/progress.ts';
 import { parseJson } from '../wire/json.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Board, LivePrompt } from './board.ts';
@@ -18,6 +18,9 @@ import { createSpeaker } from './speaker.ts';
 export type Teller = {
   apply(entry: Entry, at: number): Promise<void>;
   readonly state: () => ProgressState;
+  readonly hasEnded: () => boolean;
+  /** When it may have something to say of its own accord; `null`: not as things stand. */
+  readonly dueMs: () => number | null;
 };
 
 export type TellerDeps = Pick<FollowerDeps, 'jobs' | 'ledger' | 'board' | 'hub' | 'log'> & {
@@ -40,6 +43,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
 
   async function take(input: Input, at: number): Promise<void> {
     noteStatusOf(input);
+    if (state === undefined && isStillQueued(input)) return;
     const turn = step(current(), input);
     state = turn.state;
     prompt.hasEvidence = hasEvidence(state);
@@ -109,11 +113,21 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
 
   return {
     state: current,
+    // Asked at every turn: one that waits is not unpacked for it.
+    hasEnded: () => state?.phase === 'ended',
+    dueMs: () => (state === undefined ? null : idleDueMs(state)),
     async apply(entry, at) {
       await act(entry, at);
       if (channel.isReceived(at)) noteReceived(at);
     },
   };
+}
+
+/** Nothing has happened to it, as to thousands that wait beside it. */
+function isStillQueued(input: Input): boolean {
+  if (input.kind !== 'event' || input.event.event !== 'status') return false;
+  const { status, x_cached_nodes: cached } = input.event.data;
+  return status === 'queued' && cached === undefined;
 }
 
 /** It is said in this turn; the end is not, and a picture that is yet to be read. */

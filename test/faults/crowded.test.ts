@@ -122,20 +122,24 @@ describe('no room for more', () => {
     });
   });
 
-  test('F21 a storm: two hundred prompts are accepted, few of them knock, and all of them run', async () => {
-    const client = await scene.client();
-    const full = theirs(client);
-    full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
-    const posts = await Promise.all(Array.from({ length: 200 }, () => client.post()));
-    expect(posts.map(({ status }) => status).filter((status) => status !== 200)).toEqual([]);
-    // The clients' limit for Retry-After is 400 ms here; sixteen may be on their way at once.
-    const windows = Math.ceil((Date.now() - (full.requests('submit')[0]?.atMs ?? 0)) / 400) + 1;
-    expect(full.requests('submit').length).toBeLessThanOrEqual(16 + 2 * windows);
-    expect((await client.ask('/queue')).json.queue_pending.length).toBeGreaterThanOrEqual(199);
-    full.always('submit', (exchange) => exchange.honestly());
-    for (const { promptId } of posts) await client.ended(promptId, 15_000);
-    expect(full.jobs()).toHaveLength(200);
-  });
+  test(
+    'F21 a storm: two hundred prompts are accepted, few of them knock, and all of them run',
+    { timeout: 60_000 },
+    async () => {
+      const client = await scene.client();
+      const full = theirs(client);
+      full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
+      const posts = await Promise.all(Array.from({ length: 200 }, () => client.post()));
+      expect(posts.map(({ status }) => status).filter((status) => status !== 200)).toEqual([]);
+      // The clients' limit for Retry-After is 400 ms here; sixteen may be on their way at once.
+      const windows = Math.ceil((Date.now() - (full.requests('submit')[0]?.atMs ?? 0)) / 400) + 1;
+      expect(full.requests('submit').length).toBeLessThanOrEqual(16 + 2 * windows);
+      expect((await client.ask('/queue')).json.queue_pending.length).toBeGreaterThanOrEqual(199);
+      full.always('submit', (exchange) => exchange.honestly());
+      for (const { promptId } of posts) await client.ended(promptId, 15_000);
+      expect(full.jobs()).toHaveLength(200);
+    },
+  );
 
   test.each([
     ['absent', {}],
@@ -258,17 +262,21 @@ describe('limits on looking', () => {
     expect(client.outline(promptId)).toContain('executed:9');
   });
 
-  test('F24 a hundred jobs, streams for few: no cap is exceeded, and all of them end', async () => {
-    const narrow = await ownScene();
-    narrow.upstream.play(runs({ pauseMs: 30 }));
-    narrow.upstream.maxStreams = 3;
-    const client = await narrow.client();
-    const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
-    for (const { promptId } of posts) await client.ended(promptId, 15_000);
-    expect(narrow.upstream.streams.most).toBeLessThanOrEqual(3);
-    expect(narrow.upstream.requests('events').length).toBeLessThan(400);
-    await narrow.check();
-  });
+  test(
+    'F24 a hundred jobs, streams for few: no cap is exceeded, and all of them end',
+    { timeout: 60_000 },
+    async () => {
+      const narrow = await ownScene();
+      narrow.upstream.play(runs({ pauseMs: 30 }));
+      narrow.upstream.maxStreams = 3;
+      const client = await narrow.client();
+      const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
+      for (const { promptId } of posts) await client.ended(promptId, 15_000);
+      expect(narrow.upstream.streams.most).toBeLessThanOrEqual(3);
+      expect(narrow.upstream.requests('events').length).toBeLessThan(400);
+      await narrow.check();
+    },
+  );
 
   test('F24 the streams go to jobs whose owner is listening', async () => {
     const narrow = await ownScene({

@@ -74,6 +74,28 @@ test.each(['18446744073709551615', '9007199254740993', '0'])(
   },
 );
 
+test('prompts far back in the queue show, and run, what was sent', async () => {
+  const first = await post({ seed: '1', steps: 10_000 });
+  await untilRunning(house.url);
+  const seeds = Array.from({ length: 24 }, (_, i) => String(18446744073709551615n - BigInt(i)));
+  const ids: string[] = [];
+  for (const [i, seed] of seeds.entries()) {
+    ids.push(await post({ seed, note: '1e400', prefix: `far-${i}` }));
+  }
+  const queue = JSON.parse(await textOf('/queue')) as { queue_pending: unknown[][] };
+  expect(queue.queue_pending.map(([, id]) => id)).toEqual(ids);
+  expect(queue.queue_pending.at(-1)).toHaveLength(5);
+  const shown = [...(await textOf('/queue')).matchAll(/"seed": ?(\d{18,})/g)];
+  expect(shown.map(([, seed]) => seed)).toEqual(seeds);
+  expect(await textOf(`/api/jobs/${ids.at(-1)}`)).toContain('1e400');
+  await interrupt(house.url);
+  for (const id of [first, ...ids]) await socket.untilDone(id);
+  for (const [i, seed] of seeds.entries()) {
+    expect(await textOf(`/history/${ids[i]}`)).toMatch(new RegExp(`"seed": ?${seed}[,}]`));
+  }
+  expect(pngText(await pictureOf('far-23'), 'prompt')).toContain(`"seed": ${seeds[23]}`);
+});
+
 describe.each([
   ['0.1', /0\.1/],
   ['5.0', /5(\.0)?/],
