@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { FileRow, FileStore, SettingStore } from './ledger.ts';
 import { type Link, idsOf, own } from './redis-link.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
@@ -14,10 +15,20 @@ const COLUMNS: Columns<FileRow> = {
   modifiedAtMs: 'number',
 };
 
+/** A list of files as it was at a version that every change to it counts up. */
+type Known = { readonly version: string | null; readonly rows: readonly FileRow[] };
+
+/** In all lists together that a process remembers. */
+const MOST_FILES = 100_000;
+
 /** v1 file names and the assets behind them. */
 export function fileStore(link: Link): FileStore {
   const table = createTable<FileRow>(link, 'file', COLUMNS);
   const lua = link.scripts('files', { put, claim, remove });
+  const known = new LRUCache<string, Known>({
+    maxSize: MOST_FILES,
+    sizeCalculation: ({ rows }) => rows.length + 1,
+  });
   return {
     put: (row) => link.write(() => lua.put(idOf(row.user, row), token(), ...table.fields(row))),
     claim: async (row) =>
@@ -25,9 +36,16 @@ export function fileStore(link: Link): FileStore {
     get: (user, name) => table.get(idOf(user, name)),
     byAsset: (user, assetId) => table.first(`files:asset:${own(user, assetId)}`),
     async list(user, type) {
-      const index = `${link.prefix}files:list:${own(user, type)}`;
+      const name = own(user, type);
+      // Read first: what changes meanwhile is read once more next time.
+      const version = await link.read(() => link.redis.get(`${link.prefix}files:version:${name}`));
+      const last = known.get(name);
+      if (last?.version === version) return last.rows;
+      const index = `${link.prefix}files:list:${name}`;
       const members = await link.read(() => link.redis.zrevrange(index, 0, -1));
-      return table.rows(idsOf(members));
+      const rows = await table.rows(idsOf(members));
+      known.set(name, { version, rows });
+      return rows;
     },
     remove: (user, name) => link.write(() => lua.remove(idOf(user, name), token())),
   };
@@ -58,10 +76,14 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
 /** What removing an asset needs too. */
 export const FILES_COMMON = `
 local function file(id) return P .. 'file:' .. id end
+local function listed(user, type)
+  call('INCR', P .. 'files:version:' .. own(user, type))
+  return P .. 'files:list:' .. own(user, type)
+end
 local function unlist(id)
   local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'seq')
   if not r[1] then return end
-  call('ZREM', P .. 'files:list:' .. own(r[1], r[2]), member(r[4], id))
+  call('ZREM', listed(r[1], r[2]), member(r[4], id))
   call('ZREM', P .. 'files:asset:' .. own(r[1], r[3]), id)
 end
 local function store(id, token)
@@ -70,7 +92,7 @@ local function store(id, token)
   call('HSET', file(id), 'seq', seq, 'token', token)
   local r = call('HMGET', file(id), 'user', 'type', 'assetId', 'modifiedAtMs')
   if r[3] == '' then return end
-  call('ZADD', P .. 'files:list:' .. own(r[1], r[2]), r[4], member(seq, id))
+  call('ZADD', listed(r[1], r[2]), r[4], member(seq, id))
   call('ZADD', P .. 'files:asset:' .. own(r[1], r[3]), seq, id)
 end
 `;
