@@ -59,6 +59,10 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     return job() as WireJob;
   }
 
+  async function heardStart(recorder: Recorder, promptId: string): Promise<void> {
+    await recorder.until(() => recorder.outline(promptId).includes('execution_start'));
+  }
+
   function runToItsEnd(job: WireJob): void {
     for (let at = 1; at <= STEPS; at++) {
       replicas.upstream.emit(job.id, 'progress', progressAt(at, STEPS));
@@ -110,6 +114,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
       const row = await redis.hgetall(`holdover:prompt:${promptId}`);
       expect(row).toMatchObject({ promptId, state: 'live', jobId: job.id });
       await expect.poll(() => jobsOf(who, 0)).toEqual([promptId]);
+      await heardStart(socket, promptId);
       runToItsEnd(job);
       await socket.untilDone(promptId);
       expectToldOnce(socket, promptId);
@@ -122,6 +127,23 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
       expect(replicas.house(0).log()).not.toContain('"level":50');
     },
   );
+
+  test('an outbox that sent what another one took over meanwhile goes on', async () => {
+    const who = guest(`key-${randomUUID()}`);
+    const socket = await who.listen(replicas.house(0).wsUrl);
+    const full = fault.refuse(429, 'queue_full', { 'Retry-After': '0' });
+    replicas.upstream.once('submit', full, full);
+    const posted = await who.post(url(0));
+    const still = standsStill(honestly);
+    const job = await takenOver(who);
+    await still.wakes(nothing);
+    await heardStart(socket, posted);
+    runToItsEnd(job);
+    await socket.untilDone(posted);
+    expectToldOnce(socket, posted);
+    await goesOn(who);
+    expect(replicas.house(0).log()).not.toContain('"level":50');
+  });
 
   /** The one that stood still takes prompts, and tells what becomes of them. */
   async function goesOn(who: Guest): Promise<void> {
