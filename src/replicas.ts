@@ -7,12 +7,14 @@ import type { Submissions } from './v1/submissions.ts';
 
 /** What happens to prompts, told to nobody else or to all processes of this ledger. */
 export async function openPromptJournal(
-  { links, instance }: Store,
+  { links, instance, writeUnder }: Store,
   log: Logger,
 ): Promise<PromptJournal> {
   if (!links) return createLoneJournal();
   const { createSharedJournal } = await import('./cluster/journal.ts');
-  return createSharedJournal({ links, instance, log });
+  const { journal, lead } = createSharedJournal({ links, instance, log });
+  writeUnder(lead);
+  return journal;
 }
 
 /** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from './config.ts';
 import { type DataDir, openDataDir, shareDataDir } from './data-dir.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { SharedRedis } from './ledger/redis-open.ts';
 import { openSqliteLedger } from './ledger/sqlite.ts';
 import type { RedisLinks } from './redis.ts';
 import { openSpool, shareSpool } from './spool-dir.ts';
@@ -14,6 +15,8 @@ export type Store = {
   readonly dir: DataDir;
   /** To the Redis that other processes share with this one; `undefined`: it is alone. */
   readonly links: RedisLinks | undefined;
+  /** Prompts are written under the tokens of this process, where there are others. */
+  readonly writeUnder: SharedRedis['writeUnder'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
   close(): Promise<void>;
@@ -30,7 +33,8 @@ export async function openStore(
   const ledger = openSqliteLedger({ path: dir.database });
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  return { ledger, dir, links: undefined, instance, close: () => ledger.close() };
+  const alone = { links: undefined, writeUnder: () => {}, instance };
+  return { ledger, dir, ...alone, close: () => ledger.close() };
 }
 
 async function openShared(
@@ -47,8 +51,9 @@ async function openShared(
       spool.close();
       await redis.close();
     };
-    const { ledger, links } = redis;
-    return { ledger, dir: { ...places, spool: spool.path }, links, instance, close };
+    const { ledger, links, writeUnder } = redis;
+    const dir = { ...places, spool: spool.path };
+    return { ledger, dir, links, writeUnder, instance, close };
   } catch (error) {
     await redis.close();
     throw error;

@@ -2,6 +2,7 @@ import type { RedisLinks } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Crew, PromptJournal } from '../v1/prompt-journal.ts';
 import { within } from '../within.ts';
+import { leadOver } from './lead.ts';
 import { type Line, createLine } from './line.ts';
 import { createEar } from './news.ts';
 import { LEASE_MS, defineScripts } from './scripts.ts';
@@ -13,6 +14,12 @@ type Options = {
   /** Tells this process from all others, and from itself after a restart. */
   readonly instance: string;
   readonly log: Logger;
+};
+
+export type SharedJournal = {
+  readonly journal: PromptJournal;
+  /** What else this process may write of them. */
+  readonly lead: ReturnType<typeof leadOver>;
 };
 
 /** How often leases are renewed, vacant prompts looked for, and everything compared. */
@@ -28,7 +35,7 @@ const PATIENCE_MS = 2000;
  * The journal that several processes share, in one Redis. Whoever holds the lease of a prompt
  * appends to its stream; all hear of it, and read the stream where they have missed something.
  */
-export function createSharedJournal({ links, instance, log }: Options): PromptJournal {
+export function createSharedJournal({ links, instance, log }: Options): SharedJournal {
   const redis = links.connect();
   const { prefix } = links;
   const scripts = defineScripts(redis, prefix);
@@ -144,7 +151,7 @@ export function createSharedJournal({ links, instance, log }: Options): PromptJo
     );
   }
 
-  return {
+  const journal: PromptJournal = {
     async claim(key) {
       const token = (await scripts.claim(key, instance)) as string;
       lineOf(key).begin(token);
@@ -199,6 +206,7 @@ export function createSharedJournal({ links, instance, log }: Options): PromptJo
       redis.disconnect();
     },
   };
+  return { journal, lead: leadOver(lines) };
 }
 
 /** Called again while it is at it, it goes on with what it is at. */

@@ -95,8 +95,10 @@ export function createLine(key: string, store: EntryStore): Line {
       // What others wrote meanwhile was taken for an echo of our own.
       line.catchUp().catch(ignore);
     },
-    append: (entry) =>
-      inTurn(async () => {
+    append: async (entry) => {
+      // At once: what others wrote may be kept waiting by whoever asks.
+      if (token === undefined) throw new LeadLost();
+      await inTurn(async () => {
         if (token === undefined) throw new LeadLost();
         const n = heard + 1;
         const isOurs = await store.write(line, { n, ...textOf(entry) }, entry.kind === 'recorded');
@@ -104,7 +106,8 @@ export function createLine(key: string, store: EntryStore): Line {
         if (!isOurs) throw new LeadLost();
         if (entry.kind === 'recorded') token = undefined;
         await apply(n, entry);
-      }),
+      });
+    },
     hear: (n, text, picture) =>
       inTurn(async () => {
         if (n <= heard || token !== undefined) return;

@@ -67,6 +67,7 @@ export type PromptJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & 
 
 export type PromptIntent = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 
+/** What becomes of one prompt is written by whoever looks after it; anybody else is refused. */
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
   /** Without a job so far: what the client was told, and what it is waiting for. */

@@ -3,6 +3,7 @@ import { type RedisLinks, openRedis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import { within } from '../within.ts';
 import type { Ledger } from './ledger.ts';
+import { type Lead, NOBODY } from './redis-lead.ts';
 import { openRedisLedger } from './redis.ts';
 
 /** A ledger in Redis, and what else processes share there. */
@@ -13,6 +14,8 @@ export type SharedRedis = {
   readonly id: string;
   /** The secret of all processes; `proposal` becomes it when there is none yet. */
   secret(proposal: Buffer): Promise<Buffer>;
+  /** From now on prompts are written under the tokens of this one. */
+  writeUnder(this: void, lead: Lead): void;
   close(): Promise<void>;
 };
 
@@ -51,12 +54,14 @@ export async function openSharedRedis(options: {
 }
 
 function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
-  const ledger = openRedisLedger({ links });
+  let lead = NOBODY;
+  const ledger = openRedisLedger({ links, lead: () => lead });
   return {
     ledger,
     links,
     id: id.toString(),
     secret: (proposal) => once(links, 'secret', proposal),
+    writeUnder: (given) => void (lead = given),
     async close() {
       await ledger.close();
       await links.close();

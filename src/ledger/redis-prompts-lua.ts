@@ -1,4 +1,6 @@
-const COMMON = `
+import { LEAD_COMMON } from './redis-lead.ts';
+
+const COMMON = `${LEAD_COMMON}
 local function at(key) return P .. 'prompt:' .. key end
 local function value(key, name) return call('HGET', at(key), name) end
 local function crowd(user)
@@ -76,14 +78,16 @@ call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
 if value(key, 'token') == token then forget(key) end`;
 
 const setState = `${COMMON}
-local key, state = ARGV[1], ARGV[2]
+local key, token, state = ARGV[1], ARGV[2], ARGV[3]
+if not leads(key, token) then return LOST end
 local was = value(key, 'state')
 if was and was ~= 'done' then call('HSET', at(key), 'state', state) end`;
 
 const setIntent = `${COMMON}
-local key = ARGV[1]
+local key, token = ARGV[1], ARGV[2]
+if not leads(key, token) then return LOST end
 local was = call('HMGET', at(key), 'state', 'jobId')
-if was[1] and was[1] ~= 'done' and not was[2] then set(at(key), 2) end`;
+if was[1] and was[1] ~= 'done' and not was[2] then set(at(key), 3) end`;
 
 const change = `${COMMON}
 local key = ARGV[1]
@@ -91,23 +95,27 @@ if value(key, 'user') then set(at(key), 2) end`;
 
 // Told twice, the second time another process may have finished it.
 const attach = `${COMMON}
-local key = ARGV[1]
+local key, token = ARGV[1], ARGV[2]
+if not leads(key, token) then return LOST end
 local was = value(key, 'state')
 if not was or was == 'done' then return end
 unname(key)
-set(at(key), 2)
+set(at(key), 3)
 name(key)`;
 
 // Told twice, it keeps its place in history.
 const finish = `${COMMON}
-local key = ARGV[1]
+local key, token = ARGV[1], ARGV[2]
+if not leads(key, token) then return LOST end
 local user = value(key, 'user')
 if not user then return end
-set(at(key), 2)
+set(at(key), 3)
 finished(key, user)`;
 
 const remove = `${COMMON}
-forget(ARGV[1])`;
+local key, token = ARGV[1], ARGV[2]
+if not leads(key, token) then return LOST end
+forget(key)`;
 
 const deleteHistory = `${COMMON}
 local user = ARGV[1]

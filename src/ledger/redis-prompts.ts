@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PromptJob, PromptOutline, PromptRow, PromptStore } from './ledger.ts';
-import { type Link, own } from './redis-link.ts';
+import { type Lead, LOST } from './redis-lead.ts';
+import { type Argument, type Link, own } from './redis-link.ts';
 import { PROMPT_SCRIPTS } from './redis-prompts-lua.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
 
@@ -28,14 +29,20 @@ const COLUMNS: Columns<PromptRow> = {
 const AGAIN_MS = 1000;
 
 /** The prompts of v1, live and done. */
-export function promptStore(link: Link): PromptStore {
+export function promptStore(link: Link, lead: () => Lead): PromptStore {
   const table = createTable<PromptRow>(link, 'prompt', COLUMNS);
   const lua = link.scripts('prompts', PROMPT_SCRIPTS);
-  const { write, read, redis, prefix } = link;
+  const { write, ask, read, redis, prefix } = link;
   const ids = (index: string, from: number, to: number): Promise<string[]> =>
     read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
   const done = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
+  type Act = 'setState' | 'setIntent' | 'attach' | 'remove' | 'finish';
+  async function writeAsLeader(act: Act, key: string, ...args: Argument[]): Promise<void> {
+    const token = lead().token(key);
+    const reply = await ask(() => lua[act](key, token, ...args));
+    if (reply === LOST) throw lead().refused(key, token);
+  }
   return {
     async insert(row) {
       const mark = token();
@@ -46,16 +53,16 @@ export function promptStore(link: Link): PromptStore {
         throw error;
       }
     },
-    setState: (key, state) => write(() => lua.setState(key, state)),
+    setState: (key, state) => writeAsLeader('setState', key, state),
     setIntent: (key, { intentJson, targetsJson }) =>
-      write(() => lua.setIntent(key, ...table.fields({ intentJson, targetsJson }))),
+      writeAsLeader('setIntent', key, ...table.fields({ intentJson, targetsJson })),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
     attach: (key, patch) =>
-      write(() => lua.attach(key, ...table.fields({ ...only(patch), state: 'live' }))),
-    remove: (key) => write(() => lua.remove(key)),
+      writeAsLeader('attach', key, ...table.fields({ ...only(patch), state: 'live' })),
+    remove: (key) => writeAsLeader('remove', key),
     finish: (key, outcome) =>
-      write(() => lua.finish(key, ...table.fields({ ...outcome, state: 'done' }))),
+      writeAsLeader('finish', key, ...table.fields({ ...outcome, state: 'done' })),
     async live(user) {
       const rows = await table.rows(await ids(user === undefined ? 'live' : `live:${user}`, 0, -1));
       return rows.filter(({ state }) => state !== 'done');

@@ -6,6 +6,7 @@ import { callStore } from './redis-calls.ts';
 import { fileStore, settingStore } from './redis-files.ts';
 import { jobStore, keyStore } from './redis-jobs.ts';
 import { createLink } from './redis-link.ts';
+import { type Lead, NOBODY } from './redis-lead.ts';
 import { modelCallStore, replayStore } from './redis-models.ts';
 import { promptStore } from './redis-prompts.ts';
 
@@ -13,6 +14,8 @@ type Options = {
   readonly links: RedisLinks;
   /** How long a call waits for a Redis that is away. */
   readonly patienceMs?: number;
+  /** Asked anew for each write: who leads is known later than the ledger is read. */
+  readonly lead?: () => Lead;
 };
 
 const PATIENCE_MS = 20_000;
@@ -23,12 +26,13 @@ const CLOSE_WITHIN_MS = 5000;
  * Opens the ledger in the Redis of these links, which many processes may share. One Redis or Valkey,
  * no cluster: scripts make their keys from what they read.
  */
-export function openRedisLedger({ links, patienceMs = PATIENCE_MS }: Options): Ledger {
+export function openRedisLedger(options: Options): Ledger {
+  const { links, patienceMs = PATIENCE_MS, lead = () => NOBODY } = options;
   // A connection that is silent for half of that time is given up, and what it owes is sent again.
   const redis = links.connect({ commandTimeout: patienceMs, socketTimeout: patienceMs / 2 });
   const link = createLink(redis, links.prefix);
   return {
-    prompts: promptStore(link),
+    prompts: promptStore(link, lead),
     files: fileStore(link),
     jobs: jobStore(link),
     assets: assetStore(link),

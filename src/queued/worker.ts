@@ -11,7 +11,13 @@ import { QUEUE } from './tickets.ts';
 /** How soon a dead worker's jobs are taken up by others. */
 export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
 
-export const TAKEOVER: TakeoverTimes = { lockMs: 10_000, checkMs: 5000 };
+export const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
+
+/**
+ * A lock that is renewed long before it runs out may be short: when Redis is away for some seconds
+ * it is still there afterwards, and no job is tried once more because of that.
+ */
+const RENEW_MS = 1000;
 
 /** A job handed back rings no bell: idle workers look for themselves that often. */
 const IDLE_LOOK_S = 1;
@@ -64,6 +70,7 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
     autorun: false,
     concurrency: deps.concurrency,
     lockDuration: takeover.lockMs,
+    lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
     stalledInterval: takeover.checkMs,
     // How often a job is tried is counted where clean stops do not count.
     maxStalledCount: Number.MAX_SAFE_INTEGER,

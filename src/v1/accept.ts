@@ -1,4 +1,4 @@
-import type { Ledger, PromptRow } from '../ledger/ledger.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import {
   type V1Refusal,
   refuseShape,
@@ -14,12 +14,13 @@ import type { Birth } from './birth.ts';
 import type { Board, LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
+import { type Intake, ownIdOf, rowOf } from './intake.ts';
 import { jsonOf } from './kept.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
-import { type Plan, intentOf, planOf } from './plan.ts';
+import { intentOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import { newPromptKey } from './prompt-key.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
@@ -40,7 +41,7 @@ export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-o
 
 type Deps = {
   readonly ledger: Ledger;
-  readonly journal: Pick<PromptJournal, 'claim' | 'drop'>;
+  readonly journal: Pick<PromptJournal, 'claim' | 'drop' | 'leads'>;
   readonly board: Board;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
@@ -53,16 +54,6 @@ type Deps = {
   readonly log: Logger;
   readonly now: () => number;
   readonly reached: (moment: Moment) => void;
-};
-
-type Intake = {
-  readonly caller: Caller;
-  readonly submission: Submission;
-  readonly plan: Plan;
-  /** The texts of what the client sent, written once. */
-  readonly graphJson: string;
-  readonly extraDataJson: string;
-  readonly createdAtMs: number;
 };
 
 /**
@@ -99,12 +90,22 @@ export function createAcceptor(deps: Deps): Acceptor {
     try {
       return await sender.send(caller, plan, graphJson);
     } catch (cause) {
-      deps.log.error({ err: cause, user: caller.user }, 'a submission broke off');
+      const facts = { err: cause, user: caller.user };
+      if (!(cause instanceof LeadLost)) deps.log.error(facts, 'a submission broke off');
       return { kind: 'unknown', plan, error: BROKEN, isKeyUsed: false };
     }
   }
 
   async function settle(intake: Intake, sent: Sent): Promise<Accepted> {
+    try {
+      return await outcome(intake, sent);
+    } catch (error) {
+      if (error instanceof LeadLost) return await elsewhere(intake, sent);
+      throw error;
+    }
+  }
+
+  async function outcome(intake: Intake, sent: Sent): Promise<Accepted> {
     switch (sent.kind) {
       case 'accepted':
         return await born(intake, sent);
@@ -123,16 +124,20 @@ export function createAcceptor(deps: Deps): Acceptor {
   }
 
   /** Refused for certain: nothing is left of it. */
-  async function retracted({ plan }: Intake, refusal: V1Refusal): Promise<V1Error> {
-    await ledger.prompts.remove(plan.label);
-    await journal.drop(plan.label);
+  async function retracted(intake: Intake, refusal: V1Refusal): Promise<V1Error> {
+    const { label } = intake.plan;
+    const removed = ledger.prompts.remove(label).then(() => true);
+    if (await removed.catch(ifLost(false))) await journal.drop(label);
+    else await showTheirs(intake);
     return refused(refusal);
   }
 
   async function born(intake: Intake, sent: Sent & { kind: 'accepted' }): Promise<Accepted> {
-    const { submission, caller } = intake;
-    const jobId = isPlain(sent.job.id) ? sent.job.id : intake.plan.label;
-    const prompt = adopt(intake, submission.promptId ?? jobId, caller);
+    const { submission } = intake;
+    const { label } = intake.plan;
+    if (!journal.leads(label)) throw new LeadLost();
+    const jobId = isPlain(sent.job.id) ? sent.job.id : label;
+    const prompt = adopt(intake, submission.promptId ?? jobId);
     await deps.birth(prompt, sent.plan, sent.job);
     reached('after-attach');
     return answer(prompt, sent.nodeErrors);
@@ -169,25 +174,43 @@ export function createAcceptor(deps: Deps): Acceptor {
   }
 
   async function post(intake: Intake, place: Place, waitMs: number): Promise<Accepted> {
-    const { submission, plan, caller } = intake;
-    const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
+    const prompt = adopt(intake, ownIdOf(intake));
     place.leave();
-    await outbox.put({ prompt, plan, told: 'accepted', isInDoubt: false }, waitMs);
+    await outbox.put({ prompt, plan: intake.plan, told: 'accepted', isInDoubt: false }, waitMs);
     reached('after-outbox');
     return answer(prompt, {});
   }
 
   async function doubt(intake: Intake, sent: Sent & { kind: 'unknown' }): Promise<never> {
-    const { submission, plan, caller } = intake;
-    await ledger.prompts.setState(plan.label, 'unknown');
-    const prompt = adopt(intake, submission.promptId ?? plan.label, caller);
+    const { prompts } = ledger;
+    await prompts.setState(intake.plan.label, 'unknown').catch(ifLost(undefined));
+    const prompt = adopt(intake, ownIdOf(intake));
     follower.release(prompt);
     reconciler.take({ prompt, plan: sent.plan, told: 'unknown', isKeyUsed: sent.isKeyUsed });
     throw refused(submitUnknown(sent.error, prompt.promptId));
   }
 
-  function adopt(intake: Intake, promptId: string, caller: Caller): LivePrompt {
-    const { plan, createdAtMs, graphJson, extraDataJson } = intake;
+  /** The other one may have found a job, or none. */
+  async function elsewhere(intake: Intake, sent: Sent): Promise<Accepted> {
+    const prompt = await showTheirs(intake);
+    const error = 'error' in sent ? sent.error : BROKEN;
+    if (!prompt) throw refused(submitUnknown(error, ownIdOf(intake)));
+    return answer(prompt, 'nodeErrors' in sent ? sent.nodeErrors : {});
+  }
+
+  /**
+   * This process was as good as dead, and another one has taken the prompt over: sockets hear of
+   * it under the id the ledger has, whatever the job is called.
+   */
+  async function showTheirs(intake: Intake): Promise<LivePrompt | undefined> {
+    const { label } = intake.plan;
+    const row = await ledger.prompts.get(label);
+    follower.disown(label, row?.promptId);
+    return row && adopt(intake, row.promptId);
+  }
+
+  function adopt(intake: Intake, promptId: string): LivePrompt {
+    const { plan, createdAtMs, caller, graphJson, extraDataJson } = intake;
     const { number, clientId } = intake.submission;
     const { label: key, graph, extraData, outputs: targets } = plan;
     const whose = { key, promptId, number, clientId, createdAtMs, isResumed: false };
@@ -255,28 +278,4 @@ function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
   const headers: { [name: string]: string } =
     retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   return new V1Error(status, body as unknown as Json, { headers });
-}
-
-function rowOf(
-  { caller, submission, plan, graphJson, extraDataJson, createdAtMs }: Intake,
-  state: 'submitting' | 'outbox',
-): PromptRow {
-  return {
-    key: plan.label,
-    user: caller.user,
-    promptId: submission.promptId ?? plan.label,
-    jobId: null,
-    number: submission.number,
-    clientId: submission.clientId,
-    createdAtMs,
-    graphJson,
-    extraDataJson,
-    ...intentOf(plan, state === 'outbox' ? 'here' : 'away'),
-    state,
-    cancelAskedAtMs: null,
-    entryJson: null,
-    statusWord: null,
-    startedAtMs: null,
-    endedAtMs: null,
-  };
 }

@@ -4,11 +4,12 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
+import { within } from '../within.ts';
 import type { Board, LivePrompt, PromptDraft } from './board.ts';
 import { type Endings, createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
-import { keep, putAway, replace, valueOf } from './kept.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
+import { newPrompt, restIfFar } from './live-prompt.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal } from './prompt-journal.ts';
 import { type Teller, createTeller } from './teller.ts';
 
@@ -17,6 +18,8 @@ export type Follower = {
   /** Puts a prompt on the board, unless it is there. */
   adopt(draft: PromptDraft, caller: Caller): LivePrompt;
   find(key: string): LivePrompt | undefined;
+  /** Takes a prompt off the board that another process calls by this other id. */
+  disown(key: string, promptId: string | undefined): void;
   /** Its job is there: listens to it from this moment on. */
   attach(
     prompt: LivePrompt,
@@ -63,14 +66,19 @@ type Line = {
   readonly released: Promise<void>;
   readonly release: () => void;
   readonly teller: Teller;
+  /** What another process says of it waits for this: its client is being answered here. */
+  held: Promise<unknown> | undefined;
+  readonly answered: Promise<void>;
+  readonly answer: () => void;
+  isDisowned: boolean;
   /** Aborted when another process looks after it, and when this one closes. */
   stop: AbortController;
 };
 
-/** So many of a user's prompts are kept ready to run. */
-const NEAR = 16;
 /** Between a stream that ended early and the next try. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
+/** A client that is told what it asked for is told so soon. */
+const ANSWERED_WITHIN_MS = 10_000;
 /** History may outgrow its limit by a hundredth, and by so many prompts at most, before it is cut. */
 const PRUNE_EVERY = 50;
 
@@ -111,8 +119,11 @@ export function createFollower(given: FollowerDeps): Follower {
   }
 
   function hearerOf({ key, channel, caller: { user } }: LivePrompt, line: Line): Hearer {
+    const isNew = journal.leads(key);
     return {
       async apply(entry, at) {
+        if (line.held) await line.held;
+        if (line.isDisowned) return;
         if (entry.kind === 'released') line.isReleased = true;
         await line.teller.apply(entry, at);
         if (entry.kind === 'released') line.release();
@@ -120,6 +131,7 @@ export function createFollower(given: FollowerDeps): Follower {
       },
       lost() {
         endings.done(user, key);
+        if (isNew && !line.isReleased) line.held = within(ANSWERED_WITHIN_MS, line.answered);
         line.stop.abort();
         line.stop = newStop();
         line.feed = undefined;
@@ -148,6 +160,16 @@ export function createFollower(given: FollowerDeps): Follower {
       return prompt;
     },
     find: (key) => lines.get(key)?.prompt,
+    disown(key, promptId) {
+      const line = lines.get(key);
+      if (!line || line.prompt.promptId === promptId) return;
+      const { prompt } = line;
+      line.isDisowned = true;
+      line.answer();
+      lines.delete(key);
+      board.remove(prompt);
+      hub.retire(prompt.channel);
+    },
     attach(prompt, { jobId, graph, targets }) {
       const status = prompt.jobId === jobId ? prompt.status : 'queued';
       board.employ(prompt, jobId);
@@ -165,6 +187,7 @@ export function createFollower(given: FollowerDeps): Follower {
       const line = lines.get(prompt.key);
       if (!line || line.isReleased) return;
       line.isReleased = true;
+      line.answer();
       note(prompt, 'released').catch((error: unknown) => {
         if (!isClosed)
           log.error({ err: error, user: prompt.caller.user }, 'a prompt could not be released');
@@ -200,57 +223,17 @@ export function createFollower(given: FollowerDeps): Follower {
 function createLine(prompt: LivePrompt, teller: Teller): Line {
   let release = (): void => {};
   const released = new Promise<void>((resolve) => (release = resolve));
-  const stop = newStop();
-  return { prompt, feed: undefined, isReleased: false, released, release, teller, stop };
+  let answer = (): void => {};
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  const client = { held: undefined, answered, answer, isDisowned: false };
+  const waiting = { feed: undefined, isReleased: false, released, release };
+  return { prompt, teller, ...waiting, ...client, stop: newStop() };
 }
 
 function newStop(): AbortController {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal);
   return stop;
-}
-
-/** Its turn is not near: what it says is not needed soon. */
-function restIfFar(board: Board, { caller, status, kept }: LivePrompt): void {
-  if (status !== 'queued' || board.count(caller.user) <= NEAR) return;
-  putAway(kept.graph);
-  putAway(kept.extraData);
-}
-
-/** Member by member: spreading drafts takes a hundred times as long, and every prompt comes by. */
-function newPrompt(
-  draft: PromptDraft,
-  { caller, channel }: Pick<LivePrompt, 'caller' | 'channel'>,
-): LivePrompt {
-  const graph = keep(draft.graph, draft.graphJson);
-  const extraData = keep(draft.extraData, draft.extraDataJson);
-  return {
-    kept: { graph, extraData },
-    get graph() {
-      return valueOf(graph);
-    },
-    set graph(value) {
-      replace(graph, value);
-    },
-    get extraData() {
-      return valueOf(extraData);
-    },
-    key: draft.key,
-    promptId: draft.promptId,
-    number: draft.number,
-    clientId: draft.clientId,
-    createdAtMs: draft.createdAtMs,
-    targets: draft.targets,
-    isResumed: draft.isResumed,
-    caller,
-    channel,
-    jobId: null,
-    status: undefined,
-    hasEvidence: false,
-    cancelAsked: false,
-    waits: false,
-    startedAtMs: null,
-  };
 }
 
 /** Streams while there is a stream, reads the job when there is none, until it has ended. */

@@ -1,7 +1,7 @@
 import type { Ledger } from '../ledger/ledger.ts';
 import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { type PromptJournal, ifLost } from './prompt-journal.ts';
 
 /** Removes a prompt nobody was told of, and nothing came of. */
 export type Forget = (prompt: LivePrompt) => Promise<void>;
@@ -13,7 +13,7 @@ export function createForget(deps: {
 }): Forget {
   return async (prompt) => {
     if (!(await deps.follower.note(prompt, 'removed'))) return;
-    await deps.ledger.prompts.remove(prompt.key);
+    await deps.ledger.prompts.remove(prompt.key).catch(ifLost(undefined));
     await deps.journal.drop(prompt.key);
   };
 }

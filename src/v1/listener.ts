@@ -10,6 +10,7 @@ import type { LivePrompt } from './board.ts';
 import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
 import { nameOutput } from './names.ts';
+import { LeadLost } from './prompt-journal.ts';
 import type { Teller } from './teller.ts';
 
 /** How a prompt ends without a job that tells it. */
@@ -84,6 +85,7 @@ export function createListener(
       try {
         return await write();
       } catch (error) {
+        if (error instanceof LeadLost) throw error;
         log.error(
           { err: error, user, promptId: prompt.promptId },
           'history could not be written, trying again',

@@ -7,7 +7,7 @@ import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Pace, spread, waitMsOf } from './pace.ts';
 import { type Plan, intentOf } from './plan.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import type { Reconciler, ReconcilerDeps } from './reconciler.ts';
 import type { Again, Repeated } from './again.ts';
 import type { Sender, Sent } from './send.ts';
@@ -82,7 +82,7 @@ export function createOutbox(deps: Deps): Outbox {
       const sent = await attempt(letter);
       queue.sending = undefined;
       unsent = sent?.kind === 'unsent' ? unsent + 1 : 0;
-      waitMs = await outcome(letter, sent, unsent);
+      waitMs = await outcome(letter, sent, unsent).catch(ifLost(0));
       if (waitMs === 0) remove(queue, letter);
     }
     queues.delete(user);
@@ -96,7 +96,7 @@ export function createOutbox(deps: Deps): Outbox {
     return others.every((other) => isBefore(prompt, other));
   }
 
-  /** `undefined`: something of our own broke; whether the job was made is unknown. */
+  /** `undefined`: something of our own broke, or it is another process's; there may be a job. */
   async function attempt(letter: Letter): Promise<Repeated | undefined> {
     const { prompt, plan, isInDoubt } = letter;
     try {
@@ -108,7 +108,8 @@ export function createOutbox(deps: Deps): Outbox {
       return sent;
     } catch (error) {
       const { promptId, caller } = prompt;
-      log.error({ err: error, user: caller.user, promptId }, 'a submission broke off');
+      const facts = { err: error, user: caller.user, promptId };
+      if (!(error instanceof LeadLost)) log.error(facts, 'a submission broke off');
       return undefined;
     }
   }
@@ -159,7 +160,8 @@ export function createOutbox(deps: Deps): Outbox {
 
   function remove(queue: Queue, letter: Letter): void {
     queue.letters = queue.letters.filter((other) => other !== letter);
-    board.unpost(letter.prompt);
+    // Where another process's letters are is for that one to say.
+    if (journal.leads(letter.prompt.key)) board.unpost(letter.prompt);
   }
 
   /** Here and, as far as their letters came later, in other processes. */

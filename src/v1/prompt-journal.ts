@@ -87,6 +87,14 @@ export class LeadLost extends Error {
   }
 }
 
+/** For a rejection: whatever else went wrong is thrown on. */
+export function ifLost<Instead>(instead: Instead): (error: unknown) => Instead {
+  return (error) => {
+    if (error instanceof LeadLost) return instead;
+    throw error;
+  };
+}
+
 /** For a process that is alone: every entry is heard at once, and nobody else can lead. */
 export function createLoneJournal(): PromptJournal {
   const hearers = new Map<string, Hearer>();

@@ -7,7 +7,7 @@ import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import { type Pace, spread } from './pace.ts';
 import type { Plan } from './plan.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Again } from './again.ts';
 
 /** A prompt whose submission may or may not have made a job. */
@@ -95,7 +95,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         .note(doubt.prompt, 'sought')
         .then(() => search(doubt))
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) log.error({ err: error }, 'a lost submission stays lost');
+          if (stop.signal.aborted || error instanceof LeadLost) return;
+          log.error({ err: error }, 'a lost submission stays lost');
         })
         .finally(() => tasks.delete(task));
       tasks.add(task);

@@ -9,7 +9,7 @@ import type { Forget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
 import { isInDoubt, needsOwnKey, planOfRow } from './plan.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
 import type { Reconciler } from './reconciler.ts';
 import { readJob } from './teller.ts';
@@ -96,7 +96,7 @@ export function createResumption(deps: Deps): Resumption {
     try {
       return await consider(key);
     } catch (error) {
-      log.error({ err: error }, 'a prompt could not be taken up');
+      if (!(error instanceof LeadLost)) log.error({ err: error }, 'a prompt could not be taken up');
       return undefined;
     }
   }

@@ -2,7 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
 import {
@@ -146,6 +147,21 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await socket.until(inTheMiddle(id), 60_000);
     await dying.kill9();
     await worker();
+    await expectOneEnd(socket, id);
+  });
+
+  test('what a killed worker was running is taken up within seconds', async () => {
+    const dying = await worker({});
+    const socket = await listen();
+    const id = await send(long('soon'));
+    await socket.until(inTheMiddle(id), 60_000);
+    const links = new Redis(redis.url);
+    onTestFinished(() => links.disconnect());
+    const tries = () => links.hget(`holdover:run:${id}`, 'attempts');
+    expect(await tries()).toBe('1');
+    await worker({});
+    await dying.kill9();
+    await expect.poll(tries, { timeout: 9000 }).toBe('2');
     await expectOneEnd(socket, id);
   });
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createBlobs } from '../../src/engine/blobs.ts';
@@ -141,6 +142,27 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
     expect(value(await front.get(ANNA, id)).error).toMatchObject({ code: 'worker_lost' });
   });
+
+  test('a Redis that is away for some seconds costs no job a try', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world);
+    await startQueued(world);
+    const workflow = TINY_WORKFLOWS.endless(1);
+    const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
+    await until(front, id, isStep);
+    const { redis: raw, keys } = handsOn(world);
+    const rest = collect(front, id);
+    for (let time = 1; time <= 2; time++) {
+      redis().pause();
+      await delay(4700);
+      redis().resume();
+      // Whoever holds it for dead looks twice in this time.
+      await delay(3000);
+    }
+    expect(await raw.hmget(keys.run(id), 'attempts', 'fence')).toEqual(['1', '1']);
+    value(await front.cancel(ANNA, id));
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
+  }, 30_000);
 
   test('whoever had a job before is not heard, and nobody is heard twice', async () => {
     const world = await openWorld(redis());
