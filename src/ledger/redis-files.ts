@@ -38,7 +38,7 @@ export function fileStore(link: Link): FileStore {
     async list(user, type) {
       const name = own(user, type);
       // Read first: what changes meanwhile is read once more next time.
-      const version = await link.read(() => link.redis.get(`${link.prefix}files:version:${name}`));
+      const version = await link.read(() => link.redis.hget(`${link.prefix}files:versions`, name));
       const last = known.get(name);
       if (last?.version === version) return last.rows;
       const index = `${link.prefix}files:list:${name}`;
@@ -77,7 +77,7 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
 export const FILES_COMMON = `
 local function file(id) return P .. 'file:' .. id end
 local function listed(user, type)
-  call('INCR', P .. 'files:version:' .. own(user, type))
+  call('HINCRBY', P .. 'files:versions', own(user, type), 1)
   return P .. 'files:list:' .. own(user, type)
 end
 local function unlist(id)

@@ -42,8 +42,10 @@ local function forget(key)
   if not user then return end
   unname(key)
   rest(key, user)
-  call('ZREM', P .. 'prompts:done:' .. user, key)
   call('HDEL', P .. 'prompts:outlines:' .. user, key)
+  if call('ZREM', P .. 'prompts:done:' .. user, key) == 1 then
+    call('HINCRBY', P .. 'prompts:removals', user, 1)
+  end
   call('ZREM', P .. 'prompts:numbers', key)
   crowd(user)
   call('UNLINK', at(key))
@@ -135,18 +137,6 @@ for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:crowd', '(' .. ARGV[1]
   for _, key in ipairs(keys) do forget(key) end
 end`;
 
-// Front ends poll them: one text, made when a prompt ends, instead of a look at every row.
-const outlines = `
-local user, out = ARGV[1], {}
-local keys = call('ZRANGE', P .. 'prompts:done:' .. user, 0, -1)
-for i = 1, #keys, 1000 do
-  local some = {unpack(keys, i, math.min(i + 999, #keys))}
-  for _, outline in ipairs(call('HMGET', P .. 'prompts:outlines:' .. user, unpack(some))) do
-    out[#out + 1] = outline
-  end
-end
-return '[' .. table.concat(out, ',') .. ']'`;
-
 const highestNumber = `
 local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
 return found[2] or '-1'`;
@@ -175,7 +165,6 @@ export const PROMPT_SCRIPTS = {
   deleteHistory,
   clearHistory,
   pruneHistory,
-  outlines,
   hasJob,
   highestNumber,
 };

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PromptJob, PromptOutline, PromptRow, PromptStore } from './ledger.ts';
+import type { PromptJob, PromptRow, PromptStore } from './ledger.ts';
 import { type Lead, LOST } from './redis-lead.ts';
 import { type Argument, type Link, own } from './redis-link.ts';
+import { createOutlines } from './redis-outlines.ts';
 import { PROMPT_SCRIPTS } from './redis-prompts-lua.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
 
@@ -78,29 +79,12 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
       const from = Math.max(0, offset ?? 0);
       return done(user, { from, ...(maxItems !== undefined && { to: from + maxItems - 1 }) });
     },
-    async outlines(user) {
-      const text = String(await read(() => lua.outlines(user)));
-      return (JSON.parse(text) as PackedOutline[]).map(unpacked);
-    },
+    outlines: createOutlines(link),
     get: table.get,
     deleteHistory: (user, promptIds) => write(() => lua.deleteHistory(user, ...promptIds)),
     clearHistory: (user) => write(() => lua.clearHistory(user)),
     pruneHistory: (limit) => write(() => lua.pruneHistory(limit)),
     highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
-  };
-}
-
-/** In the order the script packs them; Lua has no null. */
-type PackedOutline = readonly [key: string, promptId: string, ...rest: (string | false)[]];
-
-function unpacked([key, promptId, word, created, started, ended]: PackedOutline): PromptOutline {
-  return {
-    key,
-    promptId,
-    statusWord: word || null,
-    createdAtMs: Number(created),
-    startedAtMs: started ? Number(started) : null,
-    endedAtMs: ended ? Number(ended) : null,
   };
 }
 
