@@ -225,9 +225,19 @@ function createLine(prompt: LivePrompt, teller: Teller): Line {
   const released = new Promise<void>((resolve) => (release = resolve));
   let answer = (): void => {};
   const answered = new Promise<void>((resolve) => (answer = resolve));
-  const client = { held: undefined, answered, answer, isDisowned: false };
-  const waiting = { feed: undefined, isReleased: false, released, release };
-  return { prompt, teller, ...waiting, ...client, stop: newStop() };
+  return {
+    prompt,
+    teller,
+    feed: undefined,
+    isReleased: false,
+    released,
+    release,
+    held: undefined,
+    answered,
+    answer,
+    isDisowned: false,
+    stop: newStop(),
+  };
 }
 
 function newStop(): AbortController {
