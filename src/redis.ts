@@ -19,10 +19,24 @@ export type RedisLinks = {
   close(): Promise<void>;
 };
 
-/** The library sends a command that timed out all the same, once Redis is back. */
 class Client extends IoRedis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
-    return command.isSettled ? command.promise : super.sendCommand(command, ...more);
+    // The library sends a command that timed out all the same, once Redis is back.
+    if (command.isSettled) return command.promise;
+    const reply = super.sendCommand(command, ...more);
+    // Refused its database, the library goes on in another one: what waits is not sent there.
+    if (command.name === 'select') {
+      command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
+    }
+    return reply;
+  }
+
+  /** The queue's library takes connections of its own this way. */
+  override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
+    given?: Given,
+  ): ReturnType<typeof IoRedis.prototype.duplicate<Given>> {
+    const options = { ...this.options, ...given } as RedisOptions & { replyMapping?: 'legacy' };
+    return new Client(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
   }
 }
 
