@@ -10,7 +10,7 @@ type Options = Pick<
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
 export type RedisLinks = {
-  /** For commands; a command waits while the connection is away. */
+  /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
   readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
   connect(options?: Options): IoRedis;
@@ -40,10 +40,16 @@ class Client extends IoRedis {
   }
 }
 
+/** How long a call waits for a Redis that is away. */
+export const PATIENCE_MS = 20_000;
+
 const RETRY_MS = { step: 50, last: 1000 } as const;
 
 /** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
-export function openRedis(url: string, { log }: { readonly log: Logger }): RedisLinks {
+export function openRedis(
+  url: string,
+  { log, patienceMs = PATIENCE_MS }: { readonly log: Logger; readonly patienceMs?: number },
+): RedisLinks {
   const open = new Set<IoRedis>();
 
   function connect(options: Options = {}): IoRedis {
@@ -63,7 +69,7 @@ export function openRedis(url: string, { log }: { readonly log: Logger }): Redis
   }
 
   return {
-    commands: connect(),
+    commands: connect(patient(patienceMs)),
     connect,
     prefix: 'holdover:',
     async close() {
@@ -71,4 +77,9 @@ export function openRedis(url: string, { log }: { readonly log: Logger }): Redis
       open.clear();
     },
   };
+}
+
+/** A connection that is silent for half of that time is given up, and what it owes is sent again. */
+export function patient(forMs: number): Pick<Options, 'commandTimeout' | 'socketTimeout'> {
+  return { commandTimeout: forMs, socketTimeout: forMs / 2 };
 }

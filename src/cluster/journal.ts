@@ -39,6 +39,8 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
   const redis = links.connect();
   const { prefix } = links;
   const scripts = defineScripts(redis, prefix);
+  // A client waits for this one. Done after all, its lease runs out and it is swept away.
+  const { claim } = defineScripts(links.commands, prefix);
   const lines = new Map<string, Line>();
   const discoveries = new Map<string, Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
@@ -153,7 +155,7 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
 
   const journal: PromptJournal = {
     async claim(key) {
-      const token = (await scripts.claim(key, instance)) as string;
+      const token = (await claim(key, instance)) as string;
       lineOf(key).begin(token);
     },
     async takeOver(key) {
