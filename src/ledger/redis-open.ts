@@ -12,6 +12,8 @@ export type SharedRedis = {
   readonly links: RedisLinks;
   /** Tells this ledger from others, for as long as its data live. */
   readonly id: string;
+  /** The folder of all processes, by its id; `proposal` becomes it when there is none yet. */
+  folder(proposal: string): Promise<string>;
   /** The secret of all processes; `proposal` becomes it when there is none yet. */
   secret(proposal: Buffer): Promise<Buffer>;
   /** From now on prompts are written under the tokens of this one. */
@@ -60,6 +62,7 @@ function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
     ledger,
     links,
     id: id.toString(),
+    folder: async (proposal) => String(await once(links, 'folder', Buffer.from(proposal))),
     secret: (proposal) => once(links, 'secret', proposal),
     writeUnder: (given) => void (lead = given),
     async close() {
