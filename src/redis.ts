@@ -16,6 +16,8 @@ export type RedisLinks = {
   connect(options?: Options): IoRedis;
   /** Every key begins with this. */
   readonly prefix: string;
+  /** Every channel begins with this: Redis has them in common for all its databases. */
+  readonly channels: string;
   close(): Promise<void>;
 };
 
@@ -68,10 +70,15 @@ export function openRedis(
     return redis;
   }
 
+  const prefix = 'holdover:';
+  const commands = connect(patient(patienceMs));
+  const { db = 0 } = commands.options;
   return {
-    commands: connect(patient(patienceMs)),
+    commands,
     connect,
-    prefix: 'holdover:',
+    prefix,
+    // Processes of earlier versions hear each other in the first database, as most are in.
+    channels: db === 0 ? prefix : `${prefix}${db}:`,
     async close() {
       for (const redis of open) redis.disconnect();
       open.clear();
