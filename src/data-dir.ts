@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Where things are below `--data-dir`. */
 export type DataDir = {
@@ -18,11 +19,16 @@ export type DataDir = {
 export type SharedLedger = {
   /** Tells it from others. */
   readonly id: string;
+  /** The id of the folder its files are in; `proposal` becomes it when there is none yet. */
+  readonly folder: (proposal: string) => Promise<string>;
   /** Of all processes; `proposal` becomes it when there is none yet. */
   readonly secret: (proposal: Buffer) => Promise<Buffer>;
 };
 
 const SECRET_BYTES = 32;
+const ID_CHARS = randomUUID().length;
+/** It is written in one go. */
+const MADE_WITHIN_MS = 2000;
 
 /** For one process that has it alone. */
 export function openDataDir(root: string): DataDir {
@@ -36,6 +42,7 @@ export function openDataDir(root: string): DataDir {
 export async function shareDataDir(root: string, ledger: SharedLedger): Promise<DataDir> {
   prepare(root);
   refuseFilesOfOthers(root, ledger.id);
+  await refuseOtherFolder(root, ledger);
   own(root, ledger.id);
   // Who goes on with the data of a single process keeps its users and its links.
   const proposal = existsSync(secretFile(root)) ? secretIn(root) : randomBytes(SECRET_BYTES);
@@ -92,6 +99,30 @@ function refuseFilesOfOthers(root: string, ledgerId: string | undefined): void {
   if (owner === ledgerId) return;
   const whose = owner === undefined ? 'the database in it' : 'another --ledger';
   throw new Error(`--data-dir ${root} has files that belong to ${whose}: use another folder`);
+}
+
+/** Two folders would look like one to all but whoever asks for a file. */
+async function refuseOtherFolder(root: string, ledger: SharedLedger): Promise<void> {
+  const id = await folderId(join(root, 'folder.id'));
+  if ((await ledger.folder(id)) === id) return;
+  throw new Error(
+    `--data-dir ${root} is not the folder that other processes of this --ledger use: ` +
+      'give all of them the same one',
+  );
+}
+
+/** Of all that come to an empty folder one makes it, and the others wait for that. */
+async function folderId(path: string): Promise<string> {
+  try {
+    writeFileSync(path, randomUUID(), { mode: 0o600, flush: true, flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  for (const untilMs = Date.now() + MADE_WITHIN_MS; Date.now() < untilMs; await delay(20)) {
+    const id = readFileSync(path, 'utf8');
+    if (id.length === ID_CHARS) return id;
+  }
+  throw new Error(`${path} is damaged: remove it, and the key folder of the ledger`);
 }
 
 function secretFile(root: string): string {

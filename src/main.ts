@@ -42,6 +42,11 @@ try {
     void server.close().then(() => process.exit(0));
   };
   for (const signal of SIGNALS) process.once(signal, stop);
+  void server.lost.then((error) => {
+    // Not in good order: what is still to be written belongs to nothing any more.
+    log.fatal({ err: error }, 'the ledger is gone');
+    process.exit(1);
+  });
   // Launch scripts wait for this line of the v1 server.
   process.stdout.write(`To see the GUI go to: ${server.url}\n`);
 } catch (error) {

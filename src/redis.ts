@@ -10,26 +10,48 @@ type Options = Pick<
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
 export type RedisLinks = {
-  /** For commands; a command waits while the connection is away. */
+  /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
   readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
   connect(options?: Options): IoRedis;
   /** Every key begins with this. */
   readonly prefix: string;
+  /** Every channel begins with this: Redis has them in common for all its databases. */
+  readonly channels: string;
   close(): Promise<void>;
 };
 
-/** The library sends a command that timed out all the same, once Redis is back. */
 class Client extends IoRedis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
-    return command.isSettled ? command.promise : super.sendCommand(command, ...more);
+    // The library sends a command that timed out all the same, once Redis is back.
+    if (command.isSettled) return command.promise;
+    const reply = super.sendCommand(command, ...more);
+    // Refused its database, the library goes on in another one: what waits is not sent there.
+    if (command.name === 'select') {
+      command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
+    }
+    return reply;
+  }
+
+  /** The queue's library takes connections of its own this way. */
+  override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
+    given?: Given,
+  ): ReturnType<typeof IoRedis.prototype.duplicate<Given>> {
+    const options = { ...this.options, ...given } as RedisOptions & { replyMapping?: 'legacy' };
+    return new Client(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
   }
 }
+
+/** How long a call waits for a Redis that is away. */
+export const PATIENCE_MS = 20_000;
 
 const RETRY_MS = { step: 50, last: 1000 } as const;
 
 /** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
-export function openRedis(url: string, { log }: { readonly log: Logger }): RedisLinks {
+export function openRedis(
+  url: string,
+  { log, patienceMs = PATIENCE_MS }: { readonly log: Logger; readonly patienceMs?: number },
+): RedisLinks {
   const open = new Set<IoRedis>();
 
   function connect(options: Options = {}): IoRedis {
@@ -48,13 +70,23 @@ export function openRedis(url: string, { log }: { readonly log: Logger }): Redis
     return redis;
   }
 
+  const prefix = 'holdover:';
+  const commands = connect(patient(patienceMs));
+  const { db = 0 } = commands.options;
   return {
-    commands: connect(),
+    commands,
     connect,
-    prefix: 'holdover:',
+    prefix,
+    // Processes of earlier versions hear each other in the first database, as most are in.
+    channels: db === 0 ? prefix : `${prefix}${db}:`,
     async close() {
       for (const redis of open) redis.disconnect();
       open.clear();
     },
   };
+}
+
+/** A connection that is silent for half of that time is given up, and what it owes is sent again. */
+export function patient(forMs: number): Pick<Options, 'commandTimeout' | 'socketTimeout'> {
+  return { commandTimeout: forMs, socketTimeout: forMs / 2 };
 }

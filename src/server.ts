@@ -47,7 +47,13 @@ import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
 import { createUserData } from './v1/userdata-store.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
-export type Running = { readonly url: string; readonly port: number; close(): Promise<void> };
+export type Running = {
+  readonly url: string;
+  readonly port: number;
+  /** Resolves when its ledger has lost what clients were told: there is nothing left to serve. */
+  readonly lost: Promise<Error>;
+  close(): Promise<void>;
+};
 
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
@@ -98,6 +104,7 @@ export async function startServer(
   return {
     url: urlOf(config, port),
     port,
+    lost: house.store.lost,
     async close() {
       clearTimeout(warming);
       server.close();

@@ -19,6 +19,8 @@ export type Store = {
   readonly writeUnder: SharedRedis['writeUnder'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
+  /** Never, where nobody else can take it away. */
+  readonly lost: SharedRedis['lost'];
   close(): Promise<void>;
 };
 
@@ -33,7 +35,8 @@ export async function openStore(
   const ledger = openSqliteLedger({ path: dir.database });
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  const alone = { links: undefined, writeUnder: () => {}, instance };
+  const lost = new Promise<never>(() => {});
+  const alone = { links: undefined, writeUnder: () => {}, lost, instance };
   return { ledger, dir, ...alone, close: () => ledger.close() };
 }
 
@@ -51,9 +54,9 @@ async function openShared(
       spool.close();
       await redis.close();
     };
-    const { ledger, links, writeUnder } = redis;
+    const { ledger, links, writeUnder, lost } = redis;
     const dir = { ...places, spool: spool.path };
-    return { ledger, dir, links, writeUnder, instance, close };
+    return { ledger, dir, links, writeUnder, lost, instance, close };
   } catch (error) {
     await redis.close();
     throw error;

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -6,12 +6,24 @@ import { openDataDir, shareDataDir } from '../src/data-dir.ts';
 import { openSpool, shareSpool } from '../src/spool-dir.ts';
 
 let root: string;
+const folders = new Map<string, string>();
 beforeEach(async () => {
+  folders.clear();
   root = await mkdtemp(join(tmpdir(), 'holdover-store-'));
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-const ledger = (id: string) => ({ id, secret: async (proposal: Buffer) => proposal });
+/** The same text gives the same ledger in one test. */
+function ledger(id: string) {
+  return {
+    id,
+    folder: async (proposal: string) => {
+      folders.set(id, folders.get(id) ?? proposal);
+      return folders.get(id) ?? '';
+    },
+    secret: async (proposal: Buffer) => proposal,
+  };
+}
 
 describe('a data directory', () => {
   test('that one process had keeps its secret when several share it', async () => {
@@ -21,7 +33,7 @@ describe('a data directory', () => {
 
   test('that is shared has the secret of the ledger, and no file of its own', async () => {
     const given = Buffer.alloc(32, 7);
-    const dir = await shareDataDir(root, { id: 'l1', secret: async () => given });
+    const dir = await shareDataDir(root, { ...ledger('l1'), secret: async () => given });
     expect(dir.secret).toEqual(given);
     expect(await readdir(root)).not.toContain('secret.key');
   });
@@ -29,6 +41,42 @@ describe('a data directory', () => {
   test('may be opened by many at once', async () => {
     const sharing = Array.from({ length: 5 }, () => shareDataDir(root, ledger('l1')));
     await expect(Promise.all(sharing)).resolves.toHaveLength(5);
+  });
+
+  describe('of several processes', () => {
+    let other: string;
+    beforeEach(async () => {
+      other = await mkdtemp(join(tmpdir(), 'holdover-store-'));
+      return () => rm(other, { recursive: true, force: true });
+    });
+
+    test('is refused to whoever comes with another one', async () => {
+      await shareDataDir(root, ledger('l1'));
+      await expect(shareDataDir(other, ledger('l1'))).rejects.toThrow(
+        `--data-dir ${other} is not the folder that other processes of this --ledger use`,
+      );
+      expect(await readdir(other)).not.toContain('ledger.id');
+      await expect(shareDataDir(other, ledger('l2'))).resolves.toMatchObject({ root: other });
+    });
+
+    test('may be in another place after a while, whole', async () => {
+      await shareDataDir(root, ledger('l1'));
+      await cp(root, other, { recursive: true });
+      await rm(root, { recursive: true });
+      await expect(shareDataDir(other, ledger('l1'))).resolves.toMatchObject({ root: other });
+    });
+
+    test('that an earlier version made becomes the one', async () => {
+      await writeFile(join(root, 'ledger.id'), 'l1');
+      await mkdir(join(root, 'blobs'));
+      await expect(shareDataDir(root, ledger('l1'))).resolves.toMatchObject({ root });
+      await expect(shareDataDir(other, ledger('l1'))).rejects.toThrow('is not the folder');
+    });
+
+    test('whose id was cut off is told of', async () => {
+      await writeFile(join(root, 'folder.id'), '');
+      await expect(shareDataDir(root, ledger('l1'))).rejects.toThrow('folder.id is damaged');
+    });
   });
 
   const alone = async () => openDataDir(root);

@@ -50,7 +50,11 @@ async function work(settings: WorkerSettings, log: Logger): Promise<number> {
   worker.start();
   process.stdout.write('Holdover worker is waiting for jobs\n');
   log.info({ concurrency, dataDir: dir.root }, 'waiting for jobs');
-  await told;
+  const lost = await Promise.race([told.then(() => undefined), store.lost]);
+  if (lost) {
+    log.fatal({ err: lost }, 'the ledger is gone');
+    return 1;
+  }
   log.info('stopping');
   // A second signal means now.
   for (const signal of SIGNALS) process.once(signal, () => process.exit(1));

@@ -37,8 +37,10 @@ const PATIENCE_MS = 2000;
  */
 export function createSharedJournal({ links, instance, log }: Options): SharedJournal {
   const redis = links.connect();
-  const { prefix } = links;
-  const scripts = defineScripts(redis, prefix);
+  const { prefix, channels } = links;
+  const scripts = defineScripts(redis, links);
+  // A client waits for this one. Done after all, its lease runs out and it is swept away.
+  const { claim } = defineScripts(links.commands, links);
   const lines = new Map<string, Line>();
   const discoveries = new Map<string, Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
@@ -46,7 +48,7 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
   let patientUntilMs = 0;
   let isClosed = false;
 
-  const watchers = createWatchers({ redis, prefix });
+  const watchers = createWatchers({ redis, channels });
   const store = createEntryStore({ redis, prefix, scripts, ...watchers });
   const ear = createEar({
     links,
@@ -153,7 +155,7 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
 
   const journal: PromptJournal = {
     async claim(key) {
-      const token = (await scripts.claim(key, instance)) as string;
+      const token = (await claim(key, instance)) as string;
       lineOf(key).begin(token);
     },
     async takeOver(key) {
@@ -177,7 +179,7 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
       scripts.received(key, at, instance).catch(complain('a receipt'));
     },
     askCancel(key) {
-      redis.publish(`${prefix}events`, `c ${key}`).catch(complain('a cancel'));
+      redis.publish(`${channels}events`, `c ${key}`).catch(complain('a cancel'));
     },
     isWatched: watchers.isWatched,
     watch(user, isThere) {

@@ -25,10 +25,10 @@ export type Ear = {
 const SILENT_MS = 5000;
 
 export function createEar({ links, news }: { links: RedisLinks; news: News }): Ear {
-  const { prefix } = links;
+  const { channels } = links;
   const redis: Redis = links.connect();
-  const events = `${prefix}events`;
-  const previews = `${prefix}previews:`;
+  const events = `${channels}events`;
+  const previews = `${channels}previews:`;
   /** The picture of the entry that comes next. */
   let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
   let isOpen = false;

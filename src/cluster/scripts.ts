@@ -1,4 +1,6 @@
-import type { Redis } from '../redis.ts';
+import type { Redis, RedisLinks } from '../redis.ts';
+
+type Places = Pick<RedisLinks, 'prefix' | 'channels'>;
 
 /** How long a process that says nothing is still taken for alive. */
 export const LEASE_MS = 5000;
@@ -11,8 +13,9 @@ const MARK_MS = 24 * 60 * 60_000;
  * `leases`: who is looked after until when; `leaders`: by whom, under a token nobody had before.
  * A lease that ran out takes nothing away: only the next token does.
  */
-const PRELUDE = (prefix: string): string => `
+const PRELUDE = ({ prefix, channels }: Places): string => `
 local P = '${prefix}'
+local C = '${channels}'
 local call = redis.call
 local function nowMs() local t = call('TIME') return t[1] * 1000 + math.floor(t[2] / 1000) end
 local function at(key) return P .. 'entries:' .. key end
@@ -53,12 +56,12 @@ end
 if not known then
   call('XADD', at(key), n .. '-0', 'e', text)
   if picture ~= '' then
-    call('PUBLISH', P .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
+    call('PUBLISH', C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
   end
-  call('PUBLISH', P .. 'events', 'e ' .. key .. ' ' .. n .. ' ' .. text)
+  call('PUBLISH', C .. 'events', 'e ' .. key .. ' ' .. n .. ' ' .. text)
 end
 if isLast == '1' then free(key) end
-return call('PUBSUB', 'NUMSUB', P .. 'previews:' .. user)[2]`;
+return call('PUBSUB', 'NUMSUB', C .. 'previews:' .. user)[2]`;
 
 const renew = `
 local lost, untilMs = {}, nowMs() + ${LEASE_MS}
@@ -72,7 +75,7 @@ const giveBack = `
 for i = 1, #ARGV, 2 do
   if leads(ARGV[i], ARGV[i + 1]) then call('ZADD', P .. 'leases', 0, ARGV[i]) end
 end
-call('PUBLISH', P .. 'events', 'v')`;
+call('PUBLISH', C .. 'events', 'v')`;
 
 const drop = `if leads(ARGV[1], ARGV[2]) then free(ARGV[1]) end`;
 
@@ -86,7 +89,7 @@ local key, upTo, instance = unpack(ARGV)
 local mark = P .. 'received:' .. key
 if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
 call('SET', mark, upTo, 'PX', ${MARK_MS})
-call('PUBLISH', P .. 'events', 'r ' .. key .. ' ' .. upTo .. ' ' .. instance)`;
+call('PUBLISH', C .. 'events', 'r ' .. key .. ' ' .. upTo .. ' ' .. instance)`;
 
 const SCRIPTS = {
   claim,
@@ -107,10 +110,10 @@ export type Scripts = {
   readonly [name in keyof typeof SCRIPTS]: (...args: Argument[]) => Promise<unknown>;
 };
 
-export function defineScripts(redis: Redis, prefix: string): Scripts {
+export function defineScripts(redis: Redis, places: Places): Scripts {
   const commands = Object.entries(SCRIPTS).map(([name, lua]) => {
     const command = `holdover_cluster_${name}`;
-    redis.defineCommand(command, { numberOfKeys: 0, lua: `${PRELUDE(prefix)}${lua}` });
+    redis.defineCommand(command, { numberOfKeys: 0, lua: `${PRELUDE(places)}${lua}` });
     const run = Reflect.get(redis, command) as (...args: Argument[]) => Promise<unknown>;
     return [name, (...args: Argument[]) => run.apply(redis, args)];
   });

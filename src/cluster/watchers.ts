@@ -10,7 +10,7 @@ export type Watchers = {
   count(users: readonly string[]): Promise<void>;
 };
 
-export function createWatchers({ redis, prefix }: { redis: Redis; prefix: string }): Watchers {
+export function createWatchers({ redis, channels }: { redis: Redis; channels: string }): Watchers {
   const own = new Set<string>();
   let counts = new Map<string, number>();
   return {
@@ -25,7 +25,7 @@ export function createWatchers({ redis, prefix }: { redis: Redis; prefix: string
   };
 
   async function numSub(users: readonly string[]): Promise<unknown[]> {
-    const channels = users.map((user) => `${prefix}previews:${user}`);
-    return (await redis.call('PUBSUB', 'NUMSUB', ...channels)) as unknown[];
+    const names = users.map((user) => `${channels}previews:${user}`);
+    return (await redis.call('PUBSUB', 'NUMSUB', ...names)) as unknown[];
   }
 }

@@ -17,7 +17,7 @@ export function toJobError(
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const outOfMemory = isOutOfMemory(error);
   const type = outOfMemory ? 'torch.OutOfMemoryError' : exceptionType(error);
-  const message = error.message.slice(0, MAX_MESSAGE_CHARS);
+  const message = sayable(error).slice(0, MAX_MESSAGE_CHARS);
   return {
     code: outOfMemory ? 'out_of_memory' : 'node_execution_error',
     message,
@@ -27,6 +27,12 @@ export function toJobError(
     x_exception_type: type,
     ...(node.inputs && { x_current_inputs: node.inputs }),
   };
+}
+
+/** What a client may read of it: the system's own errors name files by where the host has them. */
+export function sayable({ message, code }: NodeJS.ErrnoException): string {
+  const isOfSystem = code !== undefined && message.includes('/');
+  return isOfSystem ? `the engine could not do this: ${code}` : message;
 }
 
 /** The error of a job that ended outside of any node. */

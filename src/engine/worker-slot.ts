@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { compiledUrl } from '../compiled.ts';
+import { sayable } from './failure.ts';
 import type { FromWorker, RunEnd, RunOrder, ToWorker, WorkerSetup } from './protocol.ts';
 
 /** How a run ended as seen from outside: by its own word, or with the thread. */
@@ -48,7 +49,7 @@ export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
     born.on('error', (error) => (failure = error));
     born.on('exit', (code) => {
       if (worker === born) worker = undefined;
-      const reason = failure?.message ?? `its thread ended with code ${code}`;
+      const reason = (failure && sayable(failure)) ?? `its thread ended with code ${code}`;
       finish({ kind: 'lost', reason, outOfMemory: failure?.code === 'ERR_WORKER_OUT_OF_MEMORY' });
     });
     return born;

@@ -4,6 +4,7 @@ import type { Logger } from '../telemetry.ts';
 import { within } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { type Lead, NOBODY } from './redis-lead.ts';
+import { type Watch, watchIdentity } from './redis-watch.ts';
 import { openRedisLedger } from './redis.ts';
 
 /** A ledger in Redis, and what else processes share there. */
@@ -12,8 +13,12 @@ export type SharedRedis = {
   readonly links: RedisLinks;
   /** Tells this ledger from others, for as long as its data live. */
   readonly id: string;
+  /** The folder of all processes, by its id; `proposal` becomes it when there is none yet. */
+  folder(proposal: string): Promise<string>;
   /** The secret of all processes; `proposal` becomes it when there is none yet. */
   secret(proposal: Buffer): Promise<Buffer>;
+  /** Redis has no longer what was told to clients; nothing this process knows is true any more. */
+  readonly lost: Watch['lost'];
   /** From now on prompts are written under the tokens of this one. */
   writeUnder(this: void, lead: Lead): void;
   close(): Promise<void>;
@@ -55,14 +60,18 @@ export async function openSharedRedis(options: {
 
 function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
   let lead = NOBODY;
+  const watch = watchIdentity(links, id.toString());
   const ledger = openRedisLedger({ links, lead: () => lead });
   return {
     ledger,
     links,
     id: id.toString(),
+    folder: async (proposal) => String(await once(links, 'folder', Buffer.from(proposal))),
     secret: (proposal) => once(links, 'secret', proposal),
+    lost: watch.lost,
     writeUnder: (given) => void (lead = given),
     async close() {
+      watch.close();
       await ledger.close();
       await links.close();
     },

@@ -1,4 +1,4 @@
-import type { Redis, RedisLinks } from '../redis.ts';
+import { PATIENCE_MS, type Redis, type RedisLinks, patient } from '../redis.ts';
 import { within } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './redis-assets.ts';
@@ -18,7 +18,6 @@ type Options = {
   readonly lead?: () => Lead;
 };
 
-const PATIENCE_MS = 20_000;
 /** What is still to be written when a process stops waits for Redis no longer than this. */
 const CLOSE_WITHIN_MS = 5000;
 
@@ -28,8 +27,7 @@ const CLOSE_WITHIN_MS = 5000;
  */
 export function openRedisLedger(options: Options): Ledger {
   const { links, patienceMs = PATIENCE_MS, lead = () => NOBODY } = options;
-  // A connection that is silent for half of that time is given up, and what it owes is sent again.
-  const redis = links.connect({ commandTimeout: patienceMs, socketTimeout: patienceMs / 2 });
+  const redis = links.connect(patient(patienceMs));
   const link = createLink(redis, links.prefix);
   return {
     prompts: promptStore(link, lead),

@@ -100,7 +100,7 @@ function openShared(deps: QueuedDeps) {
   const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
   // One that is silent while it owes an answer is given up, and asked again.
   const redis = links.connect({ socketTimeout: SILENCE_MS });
-  const keys = createKeys(links.prefix);
+  const keys = createKeys(links);
   const blobs = createSharedBlobs({
     redis,
     keys,

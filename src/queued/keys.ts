@@ -1,7 +1,9 @@
+import type { RedisLinks } from '../redis.ts';
+
 /** What the processes of one Redis share, by name. */
 export type Keys = ReturnType<typeof createKeys>;
 
-export function createKeys(prefix: string) {
+export function createKeys({ prefix, channels }: Pick<RedisLinks, 'prefix' | 'channels'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
   return {
     /** How a job that is not over stands, as a hash. */
@@ -11,9 +13,9 @@ export function createKeys(prefix: string) {
     /** Its latest preview. */
     preview: (id: string): string => `${of(id)}:preview`,
     /** Where its events are published. */
-    channel: (id: string): string => `${of(id)}:live`,
+    channel: (id: string): string => `${channels}run:${id}:live`,
     /** Where is published that the queue moved, or that a job shall stop. */
-    bus: `${prefix}queue:bus`,
+    bus: `${channels}queue:bus`,
     /** Waiting jobs in the order they will run in. */
     waiting: `${prefix}queue:waiting`,
     /** Jobs that ever entered the queue. */

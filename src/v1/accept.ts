@@ -14,7 +14,7 @@ import type { Birth } from './birth.ts';
 import type { Board, LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
-import { type Intake, ownIdOf, rowOf } from './intake.ts';
+import { type Intake, enter, ownIdOf, rowOf } from './intake.ts';
 import { jsonOf } from './kept.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
@@ -77,8 +77,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const extraDataJson = stringifyJson(plan.extraData);
     const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
-    await journal.claim(plan.label);
-    await ledger.prompts.insert(rowOf(intake, 'submitting'));
+    await enter(rowOf(intake, 'submitting'), deps);
     reached('after-intent');
     const sent = await send(intake);
     reached('after-submit');
@@ -165,8 +164,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const place = outbox.place(intake.caller.user);
     if (!place) throw refused(refusalOf(FULL, intake.plan));
     try {
-      await journal.claim(intake.plan.label);
-      await ledger.prompts.insert(rowOf(intake, 'outbox'));
+      await enter(rowOf(intake, 'outbox'), deps);
       return await post(intake, place, 0);
     } finally {
       place.leave();

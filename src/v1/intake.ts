@@ -1,6 +1,7 @@
-import type { PromptRow } from '../ledger/ledger.ts';
+import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Plan, intentOf } from './plan.ts';
+import type { PromptJournal } from './prompt-journal.ts';
 import type { Submission } from './submission.ts';
 
 /** A submission that may be sent: all that was asked of its client and of the house is known. */
@@ -40,4 +41,21 @@ export function rowOf(intake: Intake, state: 'submitting' | 'outbox'): PromptRow
     startedAtMs: null,
     endedAtMs: null,
   };
+}
+
+type Books = {
+  readonly journal: Pick<PromptJournal, 'claim' | 'drop'>;
+  readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'insert'> };
+};
+
+/** On record, and looked after by this process; or refused, and looked after by nobody. */
+export async function enter(row: PromptRow, { journal, ledger }: Books): Promise<void> {
+  await journal.claim(row.key);
+  try {
+    await ledger.prompts.insert(row);
+  } catch (error) {
+    // It may take until the ledger is back: the client is not kept waiting.
+    journal.drop(row.key).catch(() => {});
+    throw error;
+  }
 }

@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { openSharedRedis } from '../../src/ledger/redis-open.ts';
 import { type RedisLinks, openRedis } from '../../src/redis.ts';
@@ -23,9 +24,9 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
   });
 
   /** Opens it with a log that is kept, and closes it again. */
-  async function opened(login = '') {
+  async function opened(login = '', database = '') {
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
-    const url = server.url.replace('//', `//${login}`);
+    const url = server.url.replace('//', `//${login}`) + database;
     const redis = await openSharedRedis({ url, log, reachWithinMs: 1000 });
     const secret = await redis.secret(Buffer.from([0, 255, lines.length]));
     await redis.ledger.prompts.insert(prompt(`k${Math.random()}`));
@@ -51,16 +52,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
   });
 
   test('and does not tell its settings is opened with a hint', async () => {
-    await admin.commands.acl(
-      'SETUSER',
-      'guest',
-      'on',
-      '>pw-canary',
-      '~*',
-      '&*',
-      '+@all',
-      '-config',
-    );
+    await guestWho('-config');
     await opened('guest:pw-canary@');
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
       { level: 30, msg: 'redis does not tell how it keeps its data' },
@@ -92,6 +84,53 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
       ),
     });
     expect(JSON.stringify([lines, error])).not.toContain('canary');
+  });
+
+  async function guestWho(...rules: string[]): Promise<void> {
+    await admin.commands.acl('SETUSER', 'guest', 'on', '>pw-canary', '~*', '&*', '+@all', ...rules);
+  }
+
+  async function isEmpty(): Promise<boolean> {
+    return (await admin.commands.dbsize()) === 0;
+  }
+
+  test('and lacks the database is refused, and nothing is written to another one', async () => {
+    await expect(opened('', '/16')).rejects.toThrow(
+      `the ledger ${server.url}/16 cannot be used: ERR DB index is out of range`,
+    );
+    expect(await isEmpty()).toBe(true);
+  });
+
+  test('and does not let this user choose a database is refused', async () => {
+    await guestWho('-select');
+    const error = await opened('guest:pw-canary@', '/1').catch((cause: unknown) => cause as Error);
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/^the ledger \S+\/1 cannot be used: NOPERM .*'select'/),
+    });
+    expect(JSON.stringify([lines, error])).not.toContain('canary');
+    expect(await isEmpty()).toBe(true);
+  });
+
+  test('and no longer lets a connection choose that comes back gets nothing from it', async () => {
+    await guestWho();
+    const links = openRedis(`${server.url.replace('//', '//guest:pw-canary@')}/1`, {
+      log: silentLogger(),
+    });
+    const twin = links.commands.duplicate();
+    twin.on('error', () => {});
+    onTestFinished(async () => {
+      twin.disconnect();
+      await links.close();
+    });
+    await Promise.all([links.commands.ping(), twin.ping()]);
+    await guestWho('-select');
+    await admin.commands.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const late = [links.commands.set('one', '1'), twin.set('two', '2')];
+    await delay(300);
+    expect(await isEmpty()).toBe(true);
+    await guestWho('+select');
+    await Promise.all(late);
+    expect(await isEmpty()).toBe(true);
   });
 
   test('but is not there is told of after a moment, with the reason', async () => {

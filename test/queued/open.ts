@@ -45,7 +45,7 @@ export async function startQueued(
   options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
 ): Promise<Engine> {
   const log = silentLogger();
-  const links = { ...openRedis(world.url, { log }), prefix: world.prefix };
+  const links = { ...openRedis(world.url, { log }), prefix: world.prefix, channels: world.prefix };
   const ledger = openRedisLedger({ links });
   const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
   await mkdir(spoolDir, { recursive: true });

@@ -47,7 +47,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   function handsOn(world: World) {
     const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
     const ledger = openRedisLedger({ links });
-    const keys = createKeys(links.prefix);
+    const keys = createKeys(links);
     onTestFinished(async () => {
       await ledger.close();
       await links.close();

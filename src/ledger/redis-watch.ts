@@ -1,0 +1,35 @@
+import type { RedisLinks } from '../redis.ts';
+
+/** An eye on the one thing that says whose data are in a Redis. */
+export type Watch = {
+  /** Resolves when they are no longer this ledger's; never rejects. */
+  readonly lost: Promise<Error>;
+  close(): void;
+};
+
+/** So long clients may be told what is lost already. */
+const EVERY_MS = 5000;
+
+/** Emptied, or come back without its data, Redis answers as if nothing had ever been in it. */
+export function watchIdentity({ commands, prefix }: RedisLinks, id: string): Watch {
+  let close = (): void => {};
+  const lost = new Promise<Error>((resolve) => {
+    const judge = (found: string | null): void => {
+      if (found !== id) resolve(new Error(found === null ? EMPTIED : REPLACED));
+    };
+    const look = (): void => {
+      // Away or not: that is for others to tell.
+      commands.get(`${prefix}id`).then(judge, () => {});
+    };
+    const timer = setInterval(look, EVERY_MS).unref();
+    commands.on('ready', look);
+    close = () => {
+      clearInterval(timer);
+      commands.off('ready', look);
+    };
+  });
+  return { lost, close: () => close() };
+}
+
+const EMPTIED = 'redis has lost the data of this ledger';
+const REPLACED = 'redis has the data of another ledger now';

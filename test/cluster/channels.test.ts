@@ -1,0 +1,61 @@
+// Redis has its channels in common for all databases: what is said in one is not for another's ears.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createSharedJournal } from '../../src/cluster/journal.ts';
+import { createKeys } from '../../src/queued/keys.ts';
+import { openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+
+const USER = 'ann';
+const log = silentLogger();
+
+describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing()}`, () => {
+  let server: RedisServer;
+  beforeAll(async () => void (server = await startRedis()));
+  afterAll(() => server?.dispose());
+
+  /** A process that hears of prompts in this database, and what it has heard. */
+  async function open(database: number) {
+    const links = openRedis(`${server.url}/${database}`, { log });
+    const { journal } = createSharedJournal({ links, instance: `in ${database}`, log });
+    const heard: string[] = [];
+    const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
+    const cancelAsked = (key: string): void => void heard.push(`cancel ${key}`);
+    await journal.start({ vacant: async () => {}, discover: hears, cancelAsked }, []);
+    journal.watch(USER, true);
+    onTestFinished(async () => {
+      await journal.close();
+      await links.close();
+    });
+    return { links, journal, heard };
+  }
+
+  test('have nothing to tell each other', async () => {
+    const houses = [await open(0), await open(1), await open(1)];
+    for (const [i, { journal }] of houses.entries()) {
+      const key = `k${i}`;
+      await journal.claim(key);
+      journal.join({ key, user: USER }, nobody);
+      await journal.append(key, { kind: 'waits' });
+      journal.askCancel(key);
+    }
+    await expect.poll(() => houses[1]?.heard).toContain('cancel k2');
+    for (const { journal } of houses) await journal.settled(USER);
+    expect(houses.map(({ heard }) => heard.toSorted())).toEqual([
+      ['cancel k0'],
+      ['cancel k1', 'cancel k2', 'prompt k2'],
+      ['cancel k1', 'cancel k2', 'prompt k1'],
+    ]);
+    const watchers = await houses[0]?.links.commands.pubsub('NUMSUB', 'holdover:previews:ann');
+    expect(watchers).toEqual(['holdover:previews:ann', 1]);
+  });
+
+  test('have queues that do not hear each other', async () => {
+    const [one, other] = [await open(0), await open(1)].map(({ links }) => createKeys(links));
+    expect(one?.bus).not.toBe(other?.bus);
+    expect(one?.channel('j')).not.toBe(other?.channel('j'));
+    expect(one?.run('j')).toBe(other?.run('j'));
+  });
+});
+
+const nobody = { apply: async () => {}, lost() {}, joined() {}, receivedElsewhere() {} };

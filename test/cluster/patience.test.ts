@@ -1,0 +1,88 @@
+// What a client waits for is given up after a while, and comes to nothing when Redis does it later.
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openSharedCounter } from '../../src/cluster/counter.ts';
+import { createSharedJournal } from '../../src/cluster/journal.ts';
+import { openRedisLedger } from '../../src/ledger/redis.ts';
+import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { enter } from '../../src/v1/intake.ts';
+import type { Crew } from '../../src/v1/prompt-journal.ts';
+import { prompt } from '../ledger.suite.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+
+const KEY = 'k';
+const log = silentLogger();
+const patienceMs = 300;
+
+describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing()}`, () => {
+  let server: RedisServer;
+  let links: RedisLinks;
+  beforeEach(async () => {
+    server = await startRedis();
+    links = openRedis(server.url, { log, patienceMs });
+    return async () => {
+      await links.close();
+      await server.dispose();
+    };
+  });
+
+  function open() {
+    const { journal, lead } = createSharedJournal({ links, instance: 'one', log });
+    const ledger = openRedisLedger({ links, lead: () => lead, patienceMs });
+    onTestFinished(async () => {
+      await journal.close();
+      await ledger.close();
+    });
+    return { journal, ledger };
+  }
+
+  /** As the house does it with a prompt the ledger does not know. */
+  function sweepers(journal: ReturnType<typeof open>['journal']): Crew {
+    return {
+      async vacant(keys) {
+        for (const key of keys) if (await journal.takeOver(key)) await journal.drop(key);
+      },
+      discover: async () => {},
+      cancelAsked() {},
+    };
+  }
+
+  const leased = () => links.commands.zrange('holdover:leases', 0, '-1');
+
+  test('gives no number, and another one afterwards', async () => {
+    const counter = await openSharedCounter(links, 7);
+    expect(await counter.next()).toBe(7);
+    server.pause();
+    await expect(counter.next()).rejects.toThrow('timed out');
+    server.resume();
+    await expect.poll(() => Promise.resolve(counter.next()).catch(() => 0)).toBeGreaterThan(7);
+  });
+
+  test('gives no lease, and one that it gives later runs out', async () => {
+    const { journal } = open();
+    await journal.start(sweepers(journal), []);
+    await links.commands.ping();
+    server.pause();
+    await expect(journal.claim(KEY)).rejects.toThrow('timed out');
+    server.resume();
+    await expect.poll(() => leased().catch(() => [])).toEqual([KEY]);
+    expect(journal.leads(KEY)).toBe(false);
+    await expect.poll(leased, { timeout: 15_000 }).toEqual([]);
+    expect(await links.commands.hgetall('holdover:leaders')).toEqual({});
+  }, 30_000);
+
+  test('is not left with the lease of a prompt it did not record', async () => {
+    const { journal, ledger } = open();
+    const claim = async (key: string): Promise<void> => {
+      await journal.claim(key);
+      server.pause();
+    };
+    await ledger.prompts.live();
+    const entering = enter(prompt(KEY), { ledger, journal: { ...journal, claim } });
+    await expect(entering).rejects.toThrow('the ledger could not be written');
+    expect(journal.leads(KEY)).toBe(false);
+    server.resume();
+    await expect.poll(() => leased().catch(() => [KEY])).toEqual([]);
+    await expect.poll(() => ledger.prompts.live().catch(() => [KEY])).toEqual([]);
+  });
+});
