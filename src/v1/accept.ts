@@ -11,11 +11,10 @@ import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
 import type { Birth } from './birth.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
 import { type Intake, ownIdOf, rowOf } from './intake.ts';
-import { jsonOf } from './kept.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
 import { intentOf, planOf } from './plan.ts';
@@ -25,6 +24,7 @@ import { newPromptKey } from './prompt-key.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
+import type { Twins } from './twins.ts';
 
 /** What `POST /prompt` answers; `release` lets the prompt's frames go. */
 export type Accepted = {
@@ -42,7 +42,7 @@ export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-o
 type Deps = {
   readonly ledger: Ledger;
   readonly journal: Pick<PromptJournal, 'claim' | 'drop' | 'leads'>;
-  readonly board: Board;
+  readonly twins: Twins;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
   readonly sender: Sender;
@@ -61,12 +61,12 @@ type Deps = {
  * before the first byte leaves, and what the client is told before it hears of it.
  */
 export function createAcceptor(deps: Deps): Acceptor {
-  const { ledger, journal, board, follower, outbox, reconciler, sender, now, reached } = deps;
+  const { ledger, journal, twins, follower, outbox, reconciler, sender, now, reached } = deps;
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
-    const again = resumedTwin(board, caller, submission);
+    const again = await twins.resumed(caller, submission);
     if (again) return { ...again, nodeErrors: {}, release: () => {} };
-    refuseTwin(board, caller, submission);
+    twins.refuse(caller, submission);
     const misshapen = refuseShape(submission.graph as JsonObject);
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
@@ -243,25 +243,6 @@ const FULL = {
 /** Whether an id can be a prompt's: v1 clients put it into paths as it is. */
 export function isPlain(id: string): boolean {
   return /^[\w.~-]{1,300}$/.test(id);
-}
-
-/** The original accepts a live id again under another number; the same number kills its worker. */
-function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submission): void {
-  const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
-  if (twin?.promptId !== promptId || twin?.number !== number) return;
-  const message = `A prompt with the id ${promptId} and this number is already queued.`;
-  throw new V1Error(400, promptRefusal('duplicate_prompt_id', message) as unknown as Json);
-}
-
-/** A client whose answer was lost with the process sends its own id again: it gets that answer. */
-function resumedTwin(
-  board: Board,
-  caller: Caller,
-  { promptId, graph }: Submission,
-): LivePrompt | undefined {
-  const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
-  const isIt = twin?.isResumed === true && twin.promptId === promptId;
-  return isIt && jsonOf(twin.kept.graph) === stringifyJson(graph as Json) ? twin : undefined;
 }
 
 /** The outputs to execute; with targets given that name none of them there is nothing to run. */

@@ -40,6 +40,8 @@ export type LivePrompt = Omit<PromptDraft, Replaced> & {
   hasEvidence: boolean;
   cancelAsked: boolean;
   isResumed: boolean;
+  /** Its client has been answered. */
+  isReleased: boolean;
   /** It is in the outbox; the board's to say. */
   waits: boolean;
   startedAtMs: number | null;

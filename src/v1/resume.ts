@@ -36,6 +36,8 @@ export type Resumption = {
   start(): Promise<void>;
   /** What waited for a call of this user is taken up. */
   ready(user: string): Promise<void>;
+  /** Puts a prompt of another process on the board. */
+  readonly discover: (key: string) => Promise<void>;
 };
 
 /**
@@ -137,6 +139,7 @@ export function createResumption(deps: Deps): Resumption {
       log.info({ prompts: keys.length, waiting: asleep.size }, 'live prompts taken up again');
     },
     ready: async (user) => waking.get(user),
+    discover,
   };
 }
 
