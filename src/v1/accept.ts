@@ -20,7 +20,7 @@ import { type Pace, waitMsOf } from './pace.ts';
 import { intentOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
 import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
-import { newPromptKey } from './prompt-key.ts';
+import { createPromptKeys } from './prompt-key.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
@@ -62,6 +62,7 @@ type Deps = {
  */
 export function createAcceptor(deps: Deps): Acceptor {
   const { ledger, journal, twins, follower, outbox, reconciler, sender, now, reached } = deps;
+  const newKey = createPromptKeys();
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
     const again = await twins.resumed(caller, submission);
@@ -72,7 +73,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
     const createdAtMs = now();
-    const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed, owner: caller });
+    const plan = planOf(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
     const graphJson = stringifyJson(plan.graph as Json);
     const extraDataJson = stringifyJson(plan.extraData);
     const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
