@@ -53,7 +53,8 @@ export function createCancel(deps: Deps): Cancel {
   async function gone(prompts: readonly LivePrompt[]): Promise<void> {
     const deadlineMs = now() + GONE_MS.most;
     const over = prompts.filter(isOver);
-    while (over.some(board.has) && now() < deadlineMs) await delay(GONE_MS.every);
+    while (over.some((prompt) => board.has(prompt)) && now() < deadlineMs)
+      await delay(GONE_MS.every);
   }
 
   return {
