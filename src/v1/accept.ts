@@ -2,6 +2,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import {
   type V1Refusal,
   refuseShape,
+  standstill,
   submitUnknown,
   unreachableUpstream,
 } from '../translate/errors.ts';
@@ -78,12 +79,21 @@ export function createAcceptor(deps: Deps): Acceptor {
     const extraDataJson = stringifyJson(plan.extraData);
     const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
-    await journal.claim(plan.label);
-    await ledger.prompts.insert(rowOf(intake, 'submitting'));
+    await enter(intake, 'submitting');
     reached('after-intent');
     const sent = await send(intake);
     reached('after-submit');
     return await settle(intake, sent);
+  }
+
+  /** Others take a claim for a dead process's when nothing has come of it in time. */
+  async function enter(intake: Intake, state: 'submitting' | 'outbox'): Promise<void> {
+    const { label } = intake.plan;
+    await journal.claim(label);
+    const inserted = ledger.prompts.insert(rowOf(intake, state)).then(() => true);
+    if (await inserted.catch(ifLost(false))) return;
+    await journal.drop(label);
+    throw refused(standstill());
   }
 
   /** Something of our own may break on the way: then nobody knows what became of the job. */
@@ -166,8 +176,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const place = outbox.place(intake.caller.user);
     if (!place) throw refused(refusalOf(FULL, intake.plan));
     try {
-      await journal.claim(intake.plan.label);
-      await ledger.prompts.insert(rowOf(intake, 'outbox'));
+      await enter(intake, 'outbox');
       return await post(intake, place, 0);
     } finally {
       place.leave();
