@@ -129,7 +129,21 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
     const keys = await redis.zrange(`${prefix}leases`, 0, '-1');
     for (const key of keys) if (!lines.has(key)) await discover(key);
     for (const line of lines.values()) if (!line.isOver()) await line.catchUp();
+    const leased = new Set(keys);
+    for (const line of lines.values()) {
+      if (!line.isOver() && !leased.has(line.key)) await concludeIfForgotten(line);
+    }
   }, complain('what was missed'));
+
+  /** It ended while nothing was heard here, for longer than anybody remembers how. */
+  async function concludeIfForgotten(line: Line): Promise<void> {
+    if (line.token() !== undefined) return;
+    const isLeased = (await redis.zscore(`${prefix}leases`, line.key)) !== null;
+    if (isLeased || (await redis.exists(`${prefix}entries:${line.key}`)) > 0) return;
+    const end = await crew?.endOf(line.key);
+    if (end === 'none') await scripts.register(line.key);
+    else if (end) await line.conclude(end);
+  }
 
   const overSince = new Map<Line, number>();
 

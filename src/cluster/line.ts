@@ -19,6 +19,8 @@ export type Line = {
   hear(n: number, text: string, picture?: Uint8Array): Promise<void>;
   /** Hears what it has missed. */
   catchUp(): Promise<void>;
+  /** How it ended is known, and nothing else is any more. */
+  conclude(kind: 'recorded' | 'removed'): Promise<void>;
   receivedElsewhere(upTo: number): void;
   /** Resolves when everything that came is heard. */
   idle(): Promise<void>;
@@ -56,7 +58,7 @@ export function createLine(key: string, store: EntryStore): Line {
 
   async function apply(n: number, entry: Entry): Promise<void> {
     heard = n;
-    if (entry.kind === 'recorded') isOver = true;
+    if (entry.kind === 'recorded' || entry.kind === 'removed') isOver = true;
     await hearer?.apply(entry, n);
   }
 
@@ -115,6 +117,10 @@ export function createLine(key: string, store: EntryStore): Line {
         else await readOn();
       }),
     catchUp: () => inTurn(async () => (token === undefined ? readOn() : undefined)),
+    conclude: (kind) =>
+      inTurn(async () => {
+        if (!isOver && token === undefined) await apply(heard + 1, { kind });
+      }),
     receivedElsewhere: (upTo) => hearer?.receivedElsewhere(upTo),
     idle: async () => void (await chain),
     isOver: () => isOver,

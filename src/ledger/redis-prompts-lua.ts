@@ -56,14 +56,15 @@ end
 const HIGHEST_COUNTED = 1e9;
 
 const insert = `${COMMON}
-local token, key = ARGV[1], ARGV[2]
+local token, key, leader = ARGV[1], ARGV[2], ARGV[3]
 if call('EXISTS', at(key)) == 1 then
   if value(key, 'token') == token then return end
   return redis.error_reply('TAKEN prompts.key must be unique')
 end
 if call('EXISTS', P .. 'revoked:' .. token) == 1 then return end
+if not leads(key, leader) then return LOST end
 local seq = next()
-set(at(key), 3)
+set(at(key), 4)
 call('HSET', at(key), 'seq', seq, 'token', token)
 local r = call('HMGET', at(key), 'user', 'state', 'number')
 name(key)

@@ -47,12 +47,13 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
   return {
     async insert(row) {
       const mark = token();
-      try {
-        await write(() => lua.insert(mark, row.key, ...table.fields(row)));
-      } catch (error) {
+      const leader = lead().token(row.key);
+      const insert = () => lua.insert(mark, row.key, leader, ...table.fields(row));
+      const reply = await ask(insert).catch((error: unknown) => {
         void insist(link, () => lua.revoke(mark, row.key));
         throw error;
-      }
+      });
+      if (reply === LOST) throw lead().refused(row.key, leader);
     },
     setState: (key, state) => writeAsLeader('setState', key, state),
     setIntent: (key, { intentJson, targetsJson }) =>

@@ -89,6 +89,12 @@ export function unreachableUpstream(): V1Refusal {
   return { ...refusal('upstream_unavailable', message), status: 502 };
 }
 
+/** This process came too late to take it. */
+export function standstill(): V1Refusal {
+  const message = 'This server stood still for too long. Nothing was submitted, please try again.';
+  return { ...refusal('server_stalled', message), status: 503 };
+}
+
 /**
  * Nobody knows whether there is a job now. It is looked for in the background; `promptId` is where
  * what comes of it is shown.

@@ -2,6 +2,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import {
   type V1Refusal,
   refuseShape,
+  standstill,
   submitUnknown,
   unreachableUpstream,
 } from '../translate/errors.ts';
@@ -11,20 +12,20 @@ import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
 import type { Birth } from './birth.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
 import { type Intake, enter, ownIdOf, rowOf } from './intake.ts';
-import { jsonOf } from './kept.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
 import { intentOf, planOf } from './plan.ts';
 import type { Reconciler } from './reconciler.ts';
 import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
-import { newPromptKey } from './prompt-key.ts';
+import { createPromptKeys } from './prompt-key.ts';
 import type { AssetRewriter } from './rewrite.ts';
 import { type Sender, type Sent, refusalOf } from './send.ts';
 import type { Submission } from './submission.ts';
+import type { Twins } from './twins.ts';
 
 /** What `POST /prompt` answers; `release` lets the prompt's frames go. */
 export type Accepted = {
@@ -42,7 +43,7 @@ export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-o
 type Deps = {
   readonly ledger: Ledger;
   readonly journal: Pick<PromptJournal, 'claim' | 'drop' | 'leads'>;
-  readonly board: Board;
+  readonly twins: Twins;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
   readonly sender: Sender;
@@ -61,27 +62,37 @@ type Deps = {
  * before the first byte leaves, and what the client is told before it hears of it.
  */
 export function createAcceptor(deps: Deps): Acceptor {
-  const { ledger, journal, board, follower, outbox, reconciler, sender, now, reached } = deps;
+  const { ledger, journal, twins, follower, outbox, reconciler, sender, now, reached } = deps;
+  const newKey = createPromptKeys();
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {
-    const again = resumedTwin(board, caller, submission);
+    const again = await twins.resumed(caller, submission);
     if (again) return { ...again, nodeErrors: {}, release: () => {} };
-    refuseTwin(board, caller, submission);
+    twins.refuse(caller, submission);
     const misshapen = refuseShape(submission.graph as JsonObject);
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
     const createdAtMs = now();
-    const plan = planOf(newPromptKey(createdAtMs), submission, { outputs, placed, owner: caller });
+    const plan = planOf(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
     const graphJson = stringifyJson(plan.graph as Json);
     const extraDataJson = stringifyJson(plan.extraData);
     const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
-    await enter(rowOf(intake, 'submitting'), deps);
+    await record(intake, 'submitting');
     reached('after-intent');
     const sent = await send(intake);
     reached('after-submit');
     return await settle(intake, sent);
+  }
+
+  /** Others take a claim for a dead process's when nothing has come of it in time. */
+  async function record(intake: Intake, state: 'submitting' | 'outbox'): Promise<void> {
+    try {
+      await enter(rowOf(intake, state), deps);
+    } catch (error) {
+      throw error instanceof LeadLost ? refused(standstill()) : error;
+    }
   }
 
   /** Something of our own may break on the way: then nobody knows what became of the job. */
@@ -164,7 +175,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const place = outbox.place(intake.caller.user);
     if (!place) throw refused(refusalOf(FULL, intake.plan));
     try {
-      await enter(rowOf(intake, 'outbox'), deps);
+      await record(intake, 'outbox');
       return await post(intake, place, 0);
     } finally {
       place.leave();
@@ -241,25 +252,6 @@ const FULL = {
 /** Whether an id can be a prompt's: v1 clients put it into paths as it is. */
 export function isPlain(id: string): boolean {
   return /^[\w.~-]{1,300}$/.test(id);
-}
-
-/** The original accepts a live id again under another number; the same number kills its worker. */
-function refuseTwin(board: Board, caller: Caller, { promptId, number }: Submission): void {
-  const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
-  if (twin?.promptId !== promptId || twin?.number !== number) return;
-  const message = `A prompt with the id ${promptId} and this number is already queued.`;
-  throw new V1Error(400, promptRefusal('duplicate_prompt_id', message) as unknown as Json);
-}
-
-/** A client whose answer was lost with the process sends its own id again: it gets that answer. */
-function resumedTwin(
-  board: Board,
-  caller: Caller,
-  { promptId, graph }: Submission,
-): LivePrompt | undefined {
-  const twin = promptId === undefined ? undefined : board.find(caller.user, promptId);
-  const isIt = twin?.isResumed === true && twin.promptId === promptId;
-  return isIt && jsonOf(twin.kept.graph) === stringifyJson(graph as Json) ? twin : undefined;
 }
 
 /** The outputs to execute; with targets given that name none of them there is nothing to run. */

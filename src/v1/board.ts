@@ -3,6 +3,7 @@ import type { Caller } from '../wire/jobs.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Channel } from './channel.ts';
 import type { Kept } from './kept.ts';
+import { byAge, byTurn } from './turn.ts';
 
 /** What is known of a prompt from its `POST` on. */
 export type PromptDraft = {
@@ -40,6 +41,8 @@ export type LivePrompt = Omit<PromptDraft, Replaced> & {
   hasEvidence: boolean;
   cancelAsked: boolean;
   isResumed: boolean;
+  /** Its client has been answered. */
+  isReleased: boolean;
   /** It is in the outbox; the board's to say. */
   waits: boolean;
   startedAtMs: number | null;
@@ -116,9 +119,9 @@ export function createBoard(): Board {
       users.get(prompt.caller.user)?.waiting.delete(prompt);
     },
     of,
-    isEarly({ caller, number }) {
-      for (const other of all(caller.user)) {
-        if (other.number < number && other.status === 'queued') return true;
+    isEarly(prompt) {
+      for (const other of all(prompt.caller.user)) {
+        if (other.status === 'queued' && byTurn(other, prompt) < 0) return true;
       }
       return false;
     },
@@ -133,8 +136,7 @@ export function createBoard(): Board {
     // waited for its job answers to its own id and to the job's.
     find(user, id) {
       const named = users.get(user)?.byId.get(id) ?? [];
-      if (named.length < 2) return named[0];
-      return [...all(user)].findLast((prompt) => named.includes(prompt));
+      return named.length < 2 ? named[0] : named.toSorted(byAge).at(-1);
     },
     waiting: (user) => users.get(user)?.waiting ?? NOBODY,
     running(user) {
@@ -142,9 +144,7 @@ export function createBoard(): Board {
       const active = withJob.filter((prompt) => prompt.status !== 'queued');
       if (active.length > 0) return active;
       // One client shows nothing, another crashes, when jobs wait and none of them is running.
-      const waiting = new Set(withJob);
-      const oldest = [...all(user)].find((prompt) => waiting.has(prompt));
-      return oldest ? [oldest] : [];
+      return withJob.toSorted(byAge).slice(0, 1);
     },
   };
 }
@@ -184,9 +184,4 @@ function stateOf(prompt: LivePrompt): PromptState {
   if (prompt.status === undefined) return 'waiting';
   if (isOver(prompt)) return 'ending';
   return prompt.status === 'queued' ? 'queued' : 'running';
-}
-
-/** Lower number first; the sort keeps equal ones as they came, which is how the engine runs them. */
-function byTurn(a: LivePrompt, b: LivePrompt): number {
-  return a.number - b.number;
 }

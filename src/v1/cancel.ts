@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller } from '../wire/jobs.ts';
-import type { Board, LivePrompt } from './board.ts';
+import { type Board, type LivePrompt, isOver } from './board.ts';
 import type { Follower } from './follower.ts';
 import type { Outbox } from './outbox.ts';
 import type { PromptJournal } from './prompt-journal.ts';
@@ -26,6 +26,8 @@ type Deps = {
 
 /** How long an answer waits for another process to take a prompt out of its outbox. */
 const ELSEWHERE_MS = { every: 10, most: 2000 } as const;
+/** And for the history of what the service says is over: v1 has removed it when it answers. */
+const GONE_MS = { every: 10, most: 1000 } as const;
 
 export function createCancel(deps: Deps): Cancel {
   const { ledger, journal, board, outbox, follower, pursuit, now } = deps;
@@ -47,9 +49,19 @@ export function createCancel(deps: Deps): Cancel {
     await pursuit.pursue(prompt, caller);
   }
 
+  /** What runs on for a while does so in v1, too. */
+  async function gone(prompts: readonly LivePrompt[]): Promise<void> {
+    const deadlineMs = now() + GONE_MS.most;
+    const over = prompts.filter(isOver);
+    while (over.some((prompt) => board.has(prompt)) && now() < deadlineMs)
+      await delay(GONE_MS.every);
+  }
+
   return {
-    cancel: async (prompts, caller) =>
-      void (await Promise.all(prompts.map((prompt) => one(prompt, caller)))),
+    async cancel(prompts, caller) {
+      await Promise.all(prompts.map((prompt) => one(prompt, caller)));
+      await gone(prompts);
+    },
     cancelAsked(key) {
       const prompt = follower.find(key);
       if (!prompt) return;

@@ -42,6 +42,7 @@ export function newPrompt(
     status: undefined,
     hasEvidence: false,
     cancelAsked: false,
+    isReleased: false,
     waits: false,
     startedAtMs: null,
   };

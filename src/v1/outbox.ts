@@ -11,6 +11,7 @@ import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import type { Reconciler, ReconcilerDeps } from './reconciler.ts';
 import type { Again, Repeated } from './again.ts';
 import type { Sender, Sent } from './send.ts';
+import { byTurn } from './turn.ts';
 
 /** A prompt that waits for the upstream to have room; its intent is in the ledger. */
 export type Letter = {
@@ -93,7 +94,7 @@ export function createOutbox(deps: Deps): Outbox {
     if (!journal.leads(prompt.key)) return false;
     const ours = new Set(letters.map((letter) => letter.prompt));
     const others = [...board.waiting(prompt.caller.user)].filter((other) => !ours.has(other));
-    return others.every((other) => isBefore(prompt, other));
+    return others.every((other) => byTurn(prompt, other) < 0);
   }
 
   /** `undefined`: something of our own broke, or it is another process's; there may be a job. */
@@ -199,7 +200,7 @@ export function createOutbox(deps: Deps): Outbox {
     async put(letter, waitMs = 0) {
       const { user } = letter.prompt.caller;
       const queue = queues.get(user) ?? start(user, waitMs);
-      queue.letters = [...queue.letters, letter].toSorted((a, b) => a.plan.number - b.plan.number);
+      queue.letters = [...queue.letters, letter].toSorted((a, b) => byTurn(a.prompt, b.prompt));
       await follower.note(letter.prompt, 'waits');
     },
     withdraw(prompt) {
@@ -223,12 +224,4 @@ export function createOutbox(deps: Deps): Outbox {
 function isPassing(sent: Repeated | undefined): boolean {
   if (sent?.kind !== 'refused') return false;
   return sent.error.status === 401 || sent.error.code === 'bad_upstream_response';
-}
-
-/** Lower number first; of equal ones, who came first. */
-function isBefore(one: LivePrompt, other: LivePrompt): boolean {
-  return (
-    one.number < other.number ||
-    (one.number === other.number && one.createdAtMs <= other.createdAtMs)
-  );
 }

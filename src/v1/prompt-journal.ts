@@ -45,6 +45,8 @@ export type Crew = {
   vacant(keys: readonly string[]): Promise<void>;
   /** There is a prompt nobody here knows of: it joins, if it is one. */
   discover(key: string): Promise<void>;
+  /** How a prompt ended of which no entry is left; `none`: it is live all the same. */
+  endOf(key: string): Promise<'recorded' | 'removed' | 'none'>;
   /** A client asked another process for the end of it. */
   cancelAsked(key: string): void;
 };

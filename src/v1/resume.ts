@@ -36,6 +36,8 @@ export type Resumption = {
   start(): Promise<void>;
   /** What waited for a call of this user is taken up. */
   ready(user: string): Promise<void>;
+  /** Puts a prompt of another process on the board. */
+  readonly discover: (key: string) => Promise<void>;
 };
 
 /**
@@ -126,17 +128,24 @@ export function createResumption(deps: Deps): Resumption {
     if (row && row.state !== 'done') show(row);
   }
 
+  async function endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {
+    const row = await ledger.prompts.get(key);
+    if (!row) return 'removed';
+    return row.state === 'done' ? 'recorded' : 'none';
+  }
+
   return {
     async start() {
       keyring.onCall(({ user }) => wake(user));
       const rows = await ledger.prompts.live();
       for (const row of rows) show(row);
       const keys = rows.map(({ key }) => key);
-      await journal.start({ vacant, discover, cancelAsked: deps.cancelAsked }, keys);
+      await journal.start({ vacant, discover, endOf, cancelAsked: deps.cancelAsked }, keys);
       if (keys.length === 0) return;
       log.info({ prompts: keys.length, waiting: asleep.size }, 'live prompts taken up again');
     },
     ready: async (user) => waking.get(user),
+    discover,
   };
 }
 

@@ -14,6 +14,7 @@ import { createResumption } from './resume.ts';
 import { createRewriter } from './rewrite.ts';
 import { createSender } from './send.ts';
 import type { SharedCounter } from './submission.ts';
+import { createTwins } from './twins.ts';
 
 /** The way of prompts from their `POST` to their history, and off it. */
 export type Submissions = {
@@ -56,9 +57,10 @@ export function openSubmissions(given: Deps): Submissions {
   const { cancel, cancelAsked } = createCancel(deps);
   const resumption = createResumption({ ...deps, cancelAsked });
   const adopter = createAdopter(deps);
+  const twins = createTwins({ ...deps, discover: resumption.discover });
   return {
     adopter,
-    acceptor: createAcceptor({ ...deps, rewriter: createRewriter({ ...given, files }) }),
+    acceptor: createAcceptor({ ...deps, twins, rewriter: createRewriter({ ...given, files }) }),
     cancel,
     outboxDepth: () => outbox.depth(),
     resume: () => resumption.start(),

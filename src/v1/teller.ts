@@ -99,6 +99,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
           readJob(board, prompt, await deps.ledger.prompts.get(prompt.key));
         return;
       case 'released':
+        prompt.isReleased = true;
         return hub.status(user);
       case 'taken':
         prompt.isResumed = true;

@@ -21,7 +21,8 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     const heard: string[] = [];
     const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
     const cancelAsked = (key: string): void => void heard.push(`cancel ${key}`);
-    await journal.start({ vacant: async () => {}, discover: hears, cancelAsked }, []);
+    const endOf = async () => 'removed' as const;
+    await journal.start({ vacant: async () => {}, discover: hears, cancelAsked, endOf }, []);
     journal.watch(USER, true);
     onTestFinished(async () => {
       await journal.close();

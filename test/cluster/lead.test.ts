@@ -150,6 +150,17 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     expect(await everything()).toEqual(before);
   });
 
+  test('a claim that others took for a dead one is no place for a prompt any more', async () => {
+    await one.journal.claim('late');
+    await links.commands.zadd('holdover:leases', 0, 'late');
+    expect(await other.journal.takeOver('late')).toBe(true);
+    await other.journal.drop('late');
+    await expect(one.prompts.insert(prompt('late'))).rejects.toThrow(LeadLost);
+    expect(await other.prompts.get('late')).toBeUndefined();
+    expect((await other.prompts.live()).map(({ key }) => key)).toEqual([KEY]);
+    expect(one.journal.leads('late')).toBe(false);
+  });
+
   test('a cancel is asked for and history is deleted by whoever is told to', async () => {
     await takenOver();
     await one.prompts.askCancel(KEY, 7);

@@ -201,6 +201,33 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     for (const heard of [recorder, other]) expectEndOnce(heard, promptId);
   });
 
+  test.each([
+    { title: 'in history', forget: false },
+    { title: 'deleted from it', forget: true },
+  ])('one that heard nothing until all was forgotten: it has ended, $title', async ({ forget }) => {
+    const who = guest();
+    const promptId = await who.post(url(0));
+    await jobOf(promptId);
+    const redis = new Redis(replicas.redis.url);
+    onTestFinished(() => redis.disconnect());
+    const key = await keyOf(redis, promptId);
+    const idsAt = async (index: number) => {
+      const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
+      return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
+    };
+    expect(await idsAt(2)).toContain(promptId);
+    const { pid } = replicas.house(2);
+    process.kill(pid, 'SIGSTOP');
+    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await end(promptId);
+    await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
+    await redis.del(`holdover:entries:${key}`);
+    if (forget) await redis.del(`holdover:prompt:${key}`);
+    process.kill(pid, 'SIGCONT');
+    await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
+  });
+
   test('entries that are delivered twice are heard once', async () => {
     const who = guest();
     const { recorder, promptId } = await begun(who, 0, 1);

@@ -15,6 +15,8 @@ export type Replicas = {
   readonly upstream: HostileV2;
   readonly balancer: Balancer;
   readonly house: (index: number) => Holdover;
+  /** One more that is not behind the address, with this in its environment. */
+  join(env: NodeJS.ProcessEnv): Promise<Holdover>;
   /** Starts those again that were killed, at their ports. */
   revive(): Promise<void>;
   close(): Promise<void>;
@@ -37,13 +39,13 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
   const [redis, upstream] = await Promise.all([startRedis(), openHostileV2()]);
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-replicas-'));
   const limits = JSON.stringify({ ...FAST, ...QUIET, outbox: PACE });
-  const start = (port = 0): Promise<Holdover> =>
+  const start = (port = 0, env: NodeJS.ProcessEnv = {}): Promise<Holdover> =>
     startHoldover({
       upstream: 'embedded',
       dataDir,
       port,
       args: ['--upstream', upstream.url, '--upstream-limits', limits],
-      env: { HOLDOVER_LEDGER: redis.url },
+      env: { HOLDOVER_LEDGER: redis.url, ...env },
     });
   const houses = await Promise.all(Array.from({ length: count }, () => start()));
   const balancer = await openBalancer(houses.map(({ port }) => port));
@@ -68,6 +70,7 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
     upstream,
     balancer,
     house,
+    join: (env) => start(0, env),
     async revive() {
       for (const index of dead) houses[index] = await start(house(index).port);
       dead.clear();
