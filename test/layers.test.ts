@@ -104,10 +104,10 @@ describe('the folder list is the architecture', () => {
     },
   );
 
-  test('of the old surface the cluster knows the journal only', () => {
+  test('of the old surface the cluster knows two ports only', () => {
     const theirs = FILES.filter(({ name }) => roomOf(name) === 'cluster').flatMap(importsOf);
     const surface = new Set(theirs.filter((target) => roomOf(target) === 'v1'));
-    expect([...surface]).toEqual(['v1/prompt-journal.ts']);
+    expect([...surface].toSorted()).toEqual(['v1/log-share.ts', 'v1/prompt-journal.ts']);
   });
 
   test('translate and wire do no I/O and know no clock or randomness', () => {
