@@ -1,6 +1,9 @@
 import type { Store } from './store.ts';
 import type { Logger } from './telemetry.ts';
 import type { Hub } from './v1/hub.ts';
+import type { Journal } from './v1/journal.ts';
+import type { LogFeed } from './v1/log-feed.ts';
+import { type LogShare, createLoneLogShare } from './v1/log-share.ts';
 import { type PromptJournal, createLoneJournal } from './v1/prompt-journal.ts';
 import { type SharedCounter, createCounter } from './v1/submission.ts';
 import type { Submissions } from './v1/submissions.ts';
@@ -15,6 +18,20 @@ export async function openPromptJournal(
   const { journal, lead } = createSharedJournal({ links, instance, log });
   writeUnder(lead);
   return journal;
+}
+
+/** What is logged, told to nobody else or to the sockets at all processes of this ledger. */
+export async function openLogShare(
+  { links, instance }: Store,
+  { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: Journal },
+  log: Logger,
+): Promise<LogShare> {
+  if (!links) return createLoneLogShare();
+  const { openSharedLog } = await import('./cluster/log-share.ts');
+  const ear = { ...logFeed.ear, entries: (user: string) => journal.entries(user) };
+  const share = await openSharedLog({ links, instance, ear, log });
+  logFeed.join(share);
+  return share;
 }
 
 /** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */

@@ -11,7 +11,7 @@ import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
 import { embeddedModels, embeddedV2, remoteApis } from './same-address.ts';
-import { openCounter, openPromptJournal, readyForSocket } from './replicas.ts';
+import { openCounter, openLogShare, openPromptJournal, readyForSocket } from './replicas.ts';
 import { openStore } from './store.ts';
 import type { Tap } from './tap.ts';
 import { type Logger, unredacted } from './telemetry.ts';
@@ -132,9 +132,7 @@ async function openHouse(
   { tap, ...library }: Library & { readonly tap?: Tap },
 ) {
   const now = Date.now;
-  const logFeed = createLogFeed({
-    tell: (user, clientId, data) => hub.tell(user, clientId, { type: 'logs', data }),
-  });
+  const logFeed = createLogFeed({ tell: (...logs) => hub.tell(...logs) });
   const journal = createJournal({ now, onEntry: logFeed.push });
   const log = journal.watch(operatorsLog);
   const store = await openStore(config, log);
@@ -149,6 +147,7 @@ async function openHouse(
     now,
     onPresence: (user, isThere) => promptJournal.watch(user, isThere),
   });
+  const logShare = await openLogShare(store, { logFeed, journal }, log);
   const upstream = await openUpstream({
     config,
     log,
@@ -181,6 +180,7 @@ async function openHouse(
     answers: journal.watch(unredacted(operatorsLog)),
     journal,
     logFeed,
+    logShare,
     frontEnd: config.frontEndRoot === undefined ? undefined : createFrontEnd(config.frontEndRoot),
     now,
     store,

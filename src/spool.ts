@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { type Hasher, createHasher } from './hash.ts';
+import { renameNew } from './new-name.ts';
 import type { SpooledFile } from './wire/jobs.ts';
 
 /** Why bytes were not taken: too many, no room or another trouble with the disk, or cut off. */
@@ -61,17 +62,23 @@ export async function spoolBytes(
 }
 
 /** Moves a spooled file to its place for good: on disk, under its name, before this resolves. */
-export async function adoptFile(file: Pick<SpooledFile, 'path'>, target: string): Promise<void> {
+export async function adoptFile(
+  file: Pick<SpooledFile, 'path'>,
+  target: string,
+  existing: 'keep' | 'replace' = 'replace',
+): Promise<'adopted' | 'taken'> {
   const folder = dirname(resolve(target));
   const made = await mkdir(folder, { recursive: true, mode: 0o700 });
   await sync(file.path);
-  await rename(file.path, target);
+  if (existing === 'replace') await rename(file.path, target);
+  else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
   // A new folder is only there for good once the one above it knows.
   const top = made === undefined ? folder : dirname(resolve(made));
   for (let at = folder; at.length >= top.length; at = dirname(at)) {
     await sync(at);
     if (at === top) break;
   }
+  return 'adopted';
 }
 
 /**

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { type Stats, constants } from 'node:fs';
 import {
   type FileHandle,
-  link,
   lstat,
   mkdir,
   open,
@@ -14,6 +13,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { giveNewName } from '../new-name.ts';
 import { safeFolder, safeName } from '../v1/safe-name.ts';
 import { look } from '../v1/userdata-place.ts';
 import { type Entry, filesBelow } from './walk.ts';
@@ -54,8 +54,6 @@ export type NewContent = {
 const READ_PLAIN = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
 const WRITE_PLAIN =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
-/** Some file systems have no hard links. */
-const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EACCES']);
 
 /** Opens a folder, which appears when it is not there. */
 export async function openFolder(path: string): Promise<Folder> {
@@ -110,7 +108,9 @@ async function place(
       await write(part, content);
       return content.existing === 'replace'
         ? await rename(part, target).then(placed)
-        : await enter(part, target);
+        : (await giveNewName(part, target)) === 'taken'
+          ? 'taken'
+          : 'placed';
     } finally {
       await rm(part, { force: true }).catch(ignore);
     }
@@ -139,20 +139,6 @@ async function write(path: string, { source, sizeBytes, modifiedAtMs }: NewConte
     await handle.sync();
   } finally {
     await handle.close();
-  }
-}
-
-/** Gives the file its name unless something has it, even if that came in this very moment. */
-async function enter(part: string, target: string): Promise<'placed' | 'taken'> {
-  try {
-    await link(part, target);
-    return 'placed';
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return 'taken';
-    if (!NO_LINKS.has(code)) throw error;
-    if ((await statOf(target)) !== undefined) return 'taken';
-    return await rename(part, target).then(placed);
   }
 }
 

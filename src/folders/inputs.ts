@@ -7,6 +7,7 @@ import { type KeepDeps, storeBytes, typeOf } from '../v1/keep-file.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import { type Folder, type Name, isFileOf } from './folder.ts';
 import { type Mirror, ownerOf } from './mirror.ts';
+import { keyOf } from './write.ts';
 
 /** Inputs of the local user as the folder has them. */
 export type Inputs = Pick<FileStore, 'put' | 'claim'> & {
@@ -44,14 +45,21 @@ export function createInputs(deps: Deps): Inputs {
   async function get(name: Name): Promise<FileRow | undefined> {
     const row = await files.get(user, nameOf(name));
     const stats = await folder.look(name);
-    if (stats) return row && counts(row, stats) ? row : await adopt(name);
-    return row && (mirror.isOwed(row) || !(await folder.isThere())) ? row : undefined;
+    if (row === undefined) return stats && (await adopt(name));
+    if (stats && isFileOf(row, stats)) return row;
+    if ((await mirror.isOwed(row)) && isBehind(row, stats)) return row;
+    // What is not owed any more may have been written since.
+    const found = await folder.look(name);
+    if (found) return isFileOf(row, found) ? row : await adopt(name);
+    return (await folder.isThere()) ? undefined : row;
   }
 
-  /** The record of a name, when it still is about what the folder has. */
-  function counts(row: FileRow, stats: Stats): boolean {
-    if (isFileOf(row, stats)) return true;
-    return mirror.isOwed(row) && Math.round(stats.mtimeMs) <= row.modifiedAtMs;
+  /** Nobody else is about to write a file of that name. */
+  async function enter(row: FileRow): Promise<boolean> {
+    if (await folder.isTaken(row)) return false;
+    if ((await files.get(user, row)) === undefined) return files.claim(row);
+    // The record of a file that was removed from the folder makes way.
+    return files.put(row).then(() => true);
   }
 
   return {
@@ -59,14 +67,18 @@ export function createInputs(deps: Deps): Inputs {
     async list() {
       const rows = await files.list(user, 'input');
       if (!(await folder.isThere())) return rows;
+      // In this order: what is not owed any more is in the folder.
+      const owed = await mirror.owed();
       const known = new Map(rows.map((row) => [keyOf(row), row]));
       const present = (await folder.list()).map((entry) => {
-        const row = known.get(keyOf(entry));
-        known.delete(keyOf(entry));
-        return row && counts(row, entry.stats) ? row : unread(user, entry, entry.stats);
+        const key = keyOf(entry);
+        const row = known.get(key);
+        known.delete(key);
+        const counts = row && (isFileOf(row, entry.stats) || owed.has(key));
+        return counts && !isAhead(row, entry.stats) ? row : unread(user, entry, entry.stats);
       });
-      const owed = [...known.values()].filter((row) => mirror.isOwed(row));
-      return [...present, ...owed].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
+      const absent = [...known.values()].filter((row) => owed.has(keyOf(row)));
+      return [...present, ...absent].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
     },
     async put(row) {
       const stats = await folder.look(row);
@@ -76,12 +88,7 @@ export function createInputs(deps: Deps): Inputs {
     },
     async claim(row) {
       if (await folder.isTaken(row)) return false;
-      const forgotten = await files.get(user, row);
-      if (forgotten && mirror.isOwed(row)) return false;
-      // The record of a file that was removed from the folder makes way.
-      return mirror.take(row, 'theirs', () =>
-        forgotten ? files.put(row).then(() => true) : files.claim(row),
-      );
+      return mirror.take(row, 'theirs', async (isOurs) => (await isOurs) && enter(row));
     },
     async resend(name) {
       if ((await folder.look(name)) === undefined) return undefined;
@@ -112,8 +119,13 @@ function nameOf({ subfolder, filename }: Name) {
   return { type: 'input', subfolder, filename } as const;
 }
 
-function keyOf({ subfolder, filename }: Name): string {
-  return `${subfolder}/${filename}`;
+/** Whether the folder has something older than the record is about, or nothing. */
+function isBehind(row: FileRow, stats: Stats | undefined): boolean {
+  return stats === undefined || !isAhead(row, stats);
+}
+
+function isAhead(row: FileRow, stats: Stats): boolean {
+  return Math.round(stats.mtimeMs) > row.modifiedAtMs;
 }
 
 /** A file nobody has asked for yet: it has a name, and no bytes anywhere but in the folder. */

@@ -1,41 +1,34 @@
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
-import { freeNames } from '../translate/names.ts';
-import type { Logger } from '../telemetry.ts';
-import { openBytes } from '../v1/whole-file.ts';
 import { within } from '../within.ts';
-import { type JobApi, isGone } from '../wire/jobs.ts';
-import { type Folder, type Name, isFileOf } from './folder.ts';
-
-/**
- * What to do where something has the name already. `keep-both`: the file is written under v1's
- * next name; `theirs`: it is not written; `newer`: the one that was changed last stays.
- */
-export type Rule = 'keep-both' | 'theirs' | 'newer';
+import type { Folder } from './folder.ts';
+import { type Debt, type Rule, type WriteDeps, keyOf, write } from './write.ts';
 
 /** Writes files a folder is owed, at once or as soon as its disk lets it, also after a restart. */
 export type Mirror = {
-  /** Owes a file from the moment its name is recorded; false when `record` refused the name. */
-  take(row: FileRow, rule: Rule, record: () => Promise<boolean>): Promise<boolean>;
+  /**
+   * Owes a file from the moment its name is recorded; false when `record` refused the name. It may
+   * wait for whether nobody else, of all processes, owes a file of that name; `newer` never does.
+   */
+  take(row: FileRow, rule: Rule, record: Record): Promise<boolean>;
   /** Owes files that have their names already. */
   owe(rows: readonly FileRow[], rule: Rule): Promise<void>;
-  isOwed(name: Name): boolean;
+  /** Whether any process owes it; who is told that none does finds it in the folder, or it was removed. */
+  isOwed(row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<boolean>;
+  /** The keys of all that is owed. */
+  owed(): Promise<ReadonlySet<string>>;
   /** Takes up what an earlier process owed. */
   start(): void;
   /** What is not written by now is owed still. */
   close(): Promise<void>;
 };
 
-type Deps = {
-  readonly folder: Folder;
+type Deps = WriteDeps & {
   readonly files: FileStore;
-  readonly jobs: Pick<JobApi, 'content'>;
-  readonly log: Logger;
-  readonly user: string;
   /** Tests let the process die there. */
   readonly reached: (moment: string) => void;
 };
 
-type Debt = { readonly row: FileRow; readonly rule: Rule };
+type Record = (isOurs: Promise<boolean>) => Promise<boolean>;
 
 /** How long a client waits for a file to be there; v1 writes it before it says so. */
 const PATIENCE_MS = 30_000;
@@ -94,33 +87,52 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
     retryMs = RETRY_MS.first;
   }
 
+  const recordOf = ({ row, rule }: Debt): FileRow => ({ ...row, user: owner, contentType: rule });
+
   function note(debt: Debt): Promise<void> {
     debts.set(keyOf(debt.row), debt);
-    return files.put({ ...debt.row, user: owner, contentType: debt.rule });
+    return files.put(recordOf(debt));
   }
 
-  /** Unless more is owed under the name by now. */
+  /** Two processes that owe one name would write over each other. */
+  function noteFirst(debt: Debt): Promise<boolean> {
+    debts.set(keyOf(debt.row), debt);
+    return files.claim(recordOf(debt));
+  }
+
+  /** Unless more is owed under the name by now, here or by another process. */
   async function forget(debt: Debt): Promise<void> {
-    const key = keyOf(debt.row);
-    if (debts.get(key) !== debt) return;
-    debts.delete(key);
-    await files.remove(owner, debt.row);
+    const { row } = debt;
+    const noted = await files.get(owner, row);
+    if (debts.get(keyOf(row)) !== debt) return;
+    debts.delete(keyOf(row));
+    const isOurs = noted?.assetId === row.assetId && noted.modifiedAtMs === row.modifiedAtMs;
+    if (isOurs) await files.remove(owner, row);
+  }
+
+  async function enter(debt: Debt, record: Record): Promise<boolean> {
+    const owing = debt.rule === 'newer' ? note(debt).then(() => true) : noteFirst(debt);
+    // Both writes may begin in the same turn of the event loop: one transaction.
+    const [isOurs, isRecorded] = await Promise.all([owing, record(owing)]);
+    deps.reached('folder-owed');
+    // Whoever owes a file whose name was refused owes nothing.
+    if (isRecorded && !isOurs) await note(debt);
+    else if (!isRecorded && isOurs) await forget(debt);
+    else if (!isRecorded && debts.get(keyOf(debt.row)) === debt) debts.delete(keyOf(debt.row));
+    return isRecorded;
   }
 
   return {
-    isOwed: (name) => debts.has(keyOf(name)),
+    isOwed: async (row) => debts.has(keyOf(row)) || (await files.get(owner, row)) !== undefined,
+    owed: async () => new Set([...debts.keys(), ...(await debtsOf(files, owner)).keys()]),
     async take(row, rule, record) {
       const key = keyOf(row);
-      const before = debts.get(key);
-      if (before && rule !== 'newer') return false;
+      if (debts.has(key) && rule !== 'newer') return false;
       const debt = { row, rule };
       try {
-        // Both writes begin in the same turn of the event loop: one transaction.
-        const [, isRecorded] = await Promise.all([note(debt), record()]);
-        deps.reached('folder-owed');
-        if (!isRecorded) await forget(debt);
-        else await within(PATIENCE_MS, settle(key));
-        return isRecorded;
+        if (!(await enter(debt, record))) return false;
+        await within(PATIENCE_MS, settle(key));
+        return true;
       } catch (error) {
         if (debts.get(key) === debt) debts.delete(key);
         throw error;
@@ -137,76 +149,11 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
 }
 
 /** The user under which a folder's debts and other notes are kept. */
-export function ownerOf({ id }: Folder): string {
+export function ownerOf({ id }: Pick<Folder, 'id'>): string {
   return `folder ${id}`;
 }
 
 async function debtsOf(files: FileStore, owner: string): Promise<Map<string, Debt>> {
   const rows = [...(await files.list(owner, 'input')), ...(await files.list(owner, 'output'))];
   return new Map(rows.map((row) => [keyOf(row), { row, rule: row.contentType as Rule }]));
-}
-
-function keyOf({ subfolder, filename }: Name): string {
-  return subfolder === '' ? filename : `${subfolder}/${filename}`;
-}
-
-/** Returns when nothing is owed any more, which is not to say that it was written. */
-async function write(deps: Deps, { row, rule }: Debt, signal: AbortSignal): Promise<void> {
-  const { folder } = deps;
-  for (const filename of freeNames(row.filename)) {
-    const name = { subfolder: row.subfolder, filename };
-    const held = await folder.look(name);
-    if (held && isFileOf(row, held)) return;
-    if (held && rule === 'newer' && Math.round(held.mtimeMs) > row.modifiedAtMs) return;
-    const isTaken = rule !== 'newer' && (await folder.isTaken(name));
-    const end = isTaken ? 'taken' : await place(deps, { row, rule }, { name, signal });
-    if (end !== 'taken') return;
-    if (rule === 'theirs') return;
-    deps.log.warn({ file: keyOf(name) }, 'another program took the name of an output');
-  }
-}
-
-type Aim = { readonly name: Name; readonly signal: AbortSignal };
-
-async function place(
-  { folder, jobs, log, user }: Deps,
-  { row, rule }: Debt,
-  { name, signal }: Aim,
-): Promise<'placed' | 'taken' | 'gone'> {
-  const wanted = { caller: { user }, assetId: row.assetId };
-  const content = await unlessStopped(signal, openBytes(jobs, wanted));
-  if (!content.ok) {
-    if (!isGone(content.error)) throw new Error(content.error.message);
-    log.warn({ file: keyOf(name) }, 'a file was gone before it could be written to its folder');
-    return 'gone';
-  }
-  if (content.value.kind === 'redirect') throw new Error('it cannot be read from here');
-  const { stream: source, totalBytes } = content.value;
-  const abort = (): void => void source.destroy(new Error('the server stops'));
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await folder.place(name, {
-      source,
-      tag: row.assetId,
-      sizeBytes: Number.isFinite(totalBytes) ? totalBytes : undefined,
-      modifiedAtMs: row.modifiedAtMs,
-      existing: rule === 'newer' ? 'replace' : 'keep',
-    });
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
-
-/** Waits for an answer, but not when the server stops: what was asked may never answer. */
-async function unlessStopped<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
-  let stop = (): void => {};
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(new Error('the server stops'));
-    signal.addEventListener('abort', stop, { once: true });
-  });
-  try {
-    return await Promise.race([answer, stopped]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from '../engine/answers.ts';
 import type { Assets } from '../engine/assets.ts';
 import { type Desk, chooseDesk } from '../engine/dispatch.ts';
@@ -28,7 +29,7 @@ export type ErrandDeps = {
 /** Runs jobs a worker took from the queue, each under the fence it was given. */
 export type Errands = {
   /** `over`: nothing is left to do; `interrupted`: the job was given back. */
-  run(id: string): Promise<'over' | 'interrupted'>;
+  run(id: string): Promise<Outcome>;
   /** A job was asked to stop. */
   cancel(id: string): void;
   /** Somebody else may have this job by now. */
@@ -45,13 +46,21 @@ type Errand = {
   readonly job: LiveJob;
   readonly publisher: Publisher;
   isLost: boolean;
+  /** Not all it told was taken down: listeners do not have what its end stands on. */
+  isUnheard: boolean;
   isEnding: boolean;
 };
+
+type Outcome = 'over' | 'interrupted';
+
+/** How often a job is given back to a Redis that takes no writes. */
+const AGAIN_MS = 1000;
 
 export function createErrands(deps: ErrandDeps): Errands {
   const { ledger, runs, clock } = deps;
   const desks = deps.slots.map((slot): Desk => ({ slot, job: undefined, lastUser: undefined }));
   const errands = new Map<string, Errand>();
+  let isClosing = false;
 
   function stop(errand: Errand, reason: StopReason): void {
     errand.job.stop.abort(reason);
@@ -87,12 +96,20 @@ export function createErrands(deps: ErrandDeps): Errands {
       onHeard: (heard) => hear(errand, heard),
       onError(error) {
         deps.log.error({ err: error, job: row.id }, 'events of a job could not be told');
-        lose(errand);
+        errand.isUnheard = true;
+        stop(errand, 'shutdown');
       },
     });
     const state = { status: 'running', startedAtMs: clock(), attempts: claim.attempts } as const;
     const job: LiveJob = { ...requeue(row), ...state, feed: publisher.feed };
-    const errand: Errand = { held, job, publisher, isLost: false, isEnding: false };
+    const errand: Errand = {
+      held,
+      job,
+      publisher,
+      isLost: false,
+      isUnheard: false,
+      isEnding: false,
+    };
     return errand;
   }
 
@@ -130,14 +147,36 @@ export function createErrands(deps: ErrandDeps): Errands {
     return heard;
   }
 
-  async function conclude(held: Held, job: LiveJob, end: JobEnd): Promise<Heard> {
-    if (end.status !== 'interrupted') return await finish(held, job, end);
+  /** A try is used up by what was not heard, as by a worker that dies; else it is as if never run. */
+  async function handBack(errand: Errand): Promise<Outcome> {
+    const { held, job, isUnheard } = errand;
     // What it made so far is discarded by whoever takes it next.
-    return await runs.handBack(held, job.order);
+    while (!errand.isLost) {
+      try {
+        await runs.handBack(held, { order: job.order, triesBack: isUnheard ? 0 : 1 });
+        break;
+      } catch (error) {
+        if (isClosing) throw error;
+        await delay(AGAIN_MS);
+      }
+    }
+    // An answer that was lost and asked for again is no sign that somebody else has it.
+    return 'interrupted';
   }
 
-  async function work(errand: Errand): Promise<'over' | 'interrupted'> {
-    const { job, held, publisher } = errand;
+  async function conclude(errand: Errand, end: JobEnd): Promise<Outcome> {
+    const { held, job, isUnheard } = errand;
+    if (!errand.isLost) {
+      if (end.status === 'interrupted') return await handBack(errand);
+      if (isUnheard && end.status !== 'canceled') return await handBack(errand);
+      if ((await finish(held, job, end)) !== 'stale') return 'over';
+    }
+    await withdraw(errand);
+    return 'over';
+  }
+
+  async function work(errand: Errand): Promise<Outcome> {
+    const { job, publisher } = errand;
     const desk = chooseDesk(desks, job.user);
     if (!desk) throw new Error('a job was taken although all workers are busy');
     desk.job = job;
@@ -149,16 +188,14 @@ export function createErrands(deps: ErrandDeps): Errands {
       });
       errand.isEnding = true;
       await publisher.drain();
-      const heard = errand.isLost ? 'stale' : await conclude(held, job, end);
-      if (heard === 'stale') await withdraw(errand);
-      return heard === 'ok' && end.status === 'interrupted' ? 'interrupted' : 'over';
+      return await conclude(errand, end);
     } finally {
       desk.job = undefined;
       desk.lastUser = job.user;
     }
   }
 
-  async function start(row: JobRow): Promise<'over' | 'interrupted'> {
+  async function start(row: JobRow): Promise<Outcome> {
     const { id } = row;
     const claim = await runs.claim(id, clock());
     if (claim.kind === 'ended') {
@@ -196,6 +233,7 @@ export function createErrands(deps: ErrandDeps): Errands {
       return errand?.job === job && !errand.isLost ? errand.held : undefined;
     },
     interruptAll() {
+      isClosing = true;
       for (const errand of errands.values()) stop(errand, 'shutdown');
     },
   };

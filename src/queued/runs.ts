@@ -29,6 +29,9 @@ export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 /** `stale`: somebody else has the job; `cancel`: it has been asked to stop. */
 export type Heard = 'ok' | 'cancel' | 'stale';
 
+/** Where a job goes back to, and how many of its tries it gets back. */
+type Return = { readonly order: number; readonly triesBack: 0 | 1 };
+
 /** The name of a taken job. */
 export type Held = { readonly id: string; readonly fence: number };
 
@@ -92,10 +95,10 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
       const args = [fence, keys.channel(id), id, status, JSON.stringify(patch), word, bus];
       return (await ask(END, id, [keys.events(id), waiting], args)) as Heard;
     },
-    async handBack({ id, fence }: Held, order: number): Promise<Heard> {
+    async handBack({ id, fence }: Held, { order, triesBack }: Return): Promise<Heard> {
       const score = scoreOf(priorityOf(order));
       const word = statusText('queued', 0);
-      const args = [fence, keys.channel(id), id, score, word, keys.bus];
+      const args = [fence, keys.channel(id), id, score, word, keys.bus, triesBack];
       return (await ask(HAND_BACK, id, [keys.events(id), keys.waiting], args)) as Heard;
     },
     askCancel: async (id: string): Promise<boolean> =>

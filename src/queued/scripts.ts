@@ -105,8 +105,8 @@ redis.call('PUBLISH', ARGV[7], 'moved')
 return 'ok'`;
 
 /**
- * A worker that closes gives its job back, as if it had never had it.
- * KEYS run, events, waiting. ARGV fence, channel, id, score, word, bus.
+ * A worker gives its job back: one that closes, as if it had never had it.
+ * KEYS run, events, waiting. ARGV fence, channel, id, score, word, bus, tries it gets back.
  */
 export const HAND_BACK = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -115,7 +115,7 @@ local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
 redis.call('XADD', KEYS[2], id, 'e', ARGV[5])
 redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[5])
 redis.call('HINCRBY', KEYS[1], 'fence', 1)
-redis.call('HINCRBY', KEYS[1], 'attempts', -1)
+redis.call('HINCRBY', KEYS[1], 'attempts', 0 - ARGV[7])
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'status', 'queued')
 redis.call('ZADD', KEYS[3], ARGV[4], ARGV[3])

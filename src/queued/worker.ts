@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Job as Ticket, WaitingError, Worker } from 'bullmq';
 import { LRUCache } from 'lru-cache';
 import type { Redis } from '../redis.ts';
@@ -53,6 +54,7 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
       return await errands.run(id);
     } catch (error) {
       log.error({ err: error, job: id }, 'a job could not be looked after');
+      if (!isClosing) await delay(AFTER_TROUBLE_MS);
       return 'interrupted';
     }
   }
@@ -60,8 +62,22 @@ export function createQueueWorker(deps: QueueWorkerDeps): QueueWorker {
   async function take(ticket: Ticket, token?: string): Promise<void> {
     const id = ticket.id ?? '';
     if ((await outcomeOf(id)) === 'over') return;
-    await ticket.moveToWait(token);
+    await giveBack(ticket, token);
     throw new WaitingError();
+  }
+
+  /** Whatever else is thrown than that it waits, the library takes for the end of the ticket. */
+  async function giveBack(ticket: Ticket, token?: string): Promise<void> {
+    for (;;) {
+      try {
+        return void (await ticket.moveToWait(token));
+      } catch (error) {
+        // Said by the library itself, with a number: the ticket is somebody else's by now.
+        const isDecided = typeof (error as { code?: unknown }).code === 'number';
+        if (isDecided || isClosing) return;
+        await delay(AFTER_TROUBLE_MS);
+      }
+    }
   }
 
   const worker = new Worker(QUEUE, take, {

@@ -16,7 +16,7 @@ export type Journal = {
 };
 
 /** As many as v1 keeps. */
-const ENTRIES_KEPT = 300;
+export const ENTRIES_KEPT = 300;
 const USERS_KEPT = 100;
 const LEVELS: ReadonlySet<string> = new Set(['info', 'warn', 'error', 'fatal']);
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, rm } from 'node:fs/promises';
+import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import { adoptFile } from '../spool.ts';
@@ -26,6 +26,9 @@ export type UserData = {
 };
 
 export type Overwrite = { readonly overwrite: boolean };
+
+/** Where a file is to be. */
+type Aim = { readonly path: string; readonly how: Overwrite };
 
 type Usage = { bytes: number; entries: number };
 
@@ -65,12 +68,14 @@ export function createUserData(options: {
   }
 
   /** Counted anew when next asked for: a change may have made folders, or come half-way. */
-  async function change(user: string, act: () => Promise<void>, path: string) {
+  async function adopt(user: string, file: Pick<SpooledFile, 'path'>, { path, how }: Aim) {
     try {
-      await act();
+      // Another process may have put a file there since this one looked.
+      const end = await adoptFile(file, path, how.overwrite ? 'replace' : 'keep');
+      if (end === 'taken') return 'exists';
       return { kind: 'file' as const, path, stats: await lstat(path) };
     } catch (error) {
-      if (NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '')) return 'full';
+      if (NO_ROOM.has(codeOf(error))) return 'full';
       throw error;
     } finally {
       usages.delete(user);
@@ -83,7 +88,7 @@ export function createUserData(options: {
     if (refused) return refused;
     const before = target.kind === 'file' ? target.stats.size : 0;
     if (!(await hasRoom(user, path, file.sizeBytes - before))) return 'full';
-    return change(user, () => adoptFile(file, target.path), target.path);
+    return adopt(user, file, { path: target.path, how });
   }
 
   async function move(user: string, from: string, to: string, how: Overwrite) {
@@ -93,14 +98,26 @@ export function createUserData(options: {
     const refused = whyNot(target, how);
     if (refused) return refused;
     if (!(await hasRoom(user, to, 0))) return 'full';
-    return change(user, () => adoptFile(source, target.path), target.path);
+    try {
+      return await adopt(user, source, { path: target.path, how });
+    } catch (error) {
+      // Moved or removed at another process.
+      if (codeOf(error) === 'ENOENT') return 'absent';
+      throw error;
+    }
   }
 
   async function remove(user: string, path: string): Promise<Unchanged | undefined> {
     const target = await look(home(user), path);
     if (target.kind !== 'file') return target.kind === 'blocked' ? 'blocked' : 'absent';
-    await rm(target.path);
-    usages.delete(user);
+    try {
+      await unlink(target.path);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+      return 'absent';
+    } finally {
+      usages.delete(user);
+    }
     return undefined;
   }
 
@@ -125,7 +142,7 @@ function folderOf(user: string): string {
   return `_${createHash('sha256').update(user).digest('hex')}`;
 }
 
-/** Runs the changes of one user one after the other. */
+/** Runs the changes of one user one after the other; other processes change them meanwhile. */
 function createTurns(): <T>(user: string, task: () => Promise<T>) => Promise<T> {
   const tails = new Map<string, Promise<unknown>>();
   return async (user, task) => {
@@ -138,6 +155,10 @@ function createTurns(): <T>(user: string, task: () => Promise<T>) => Promise<T> 
       if (tails.get(user) === tail) tails.delete(user);
     }
   };
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
 }
 
 function noop(): void {}

@@ -52,6 +52,12 @@ describe('compose.yaml', () => {
     expect(holdover.ports).toBeUndefined();
   });
 
+  test('has a balancer with room for replicas that are added', () => {
+    const template = /^ *server-template \w+ (\d+) (\w+):8188 /m.exec(textOf('deploy/haproxy.cfg'));
+    expect(template?.[2]).toBe('holdover');
+    expect(Number(template?.[1])).toBeGreaterThanOrEqual(5 * holdover.deploy.replicas);
+  });
+
   test('has workers on the same ledger and volume', () => {
     expect(worker.command).toEqual(['worker', '--ledger', 'redis://redis:6379']);
     expect(worker.volumes).toEqual(holdover.volumes);

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -164,6 +165,43 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
   }, 30_000);
 
+  test('a job whose worker Redis takes no writes from goes back, and is run again soon', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    await startQueued(world);
+    const gate = path.join(world.dataDir, 'gate');
+    const workflow = {
+      1: { class_type: 'Gate', inputs: { path: gate } },
+      2: { class_type: 'Sink', inputs: { value: ['1', 0] } },
+    };
+    const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
+    await until(front, id, isStep);
+    const rest = collect(front, id);
+    const { redis: raw, keys } = handsOn(world);
+    await raw.config('SET', 'maxmemory', '1mb');
+    await writeFile(gate, '');
+    await delay(2000);
+    await raw.config('SET', 'maxmemory', '0');
+    const run = () => raw.hmget(keys.run(id), 'status', 'attempts');
+    await expect.poll(run, { timeout: 15_000 }).toEqual(['succeeded', '2']);
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  }, 40_000);
+
+  test('what is given back has its try back, unless it was not heard', async () => {
+    const world = await openWorld(redis());
+    const { runs } = handsOn(world);
+    await runs.enter({ id: 'a', order: 0 });
+    for (const [triesBack, attempts] of [
+      [0, 1],
+      [1, 2],
+      [1, 2],
+    ] as const) {
+      const claim = (await runs.claim('a', 0)) as { readonly fence: number };
+      expect(claim).toMatchObject({ kind: 'run', attempts });
+      await runs.handBack({ id: 'a', fence: claim.fence }, { order: 0, triesBack });
+    }
+  });
+
   test('whoever had a job before is not heard, and nobody is heard twice', async () => {
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
@@ -179,7 +217,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const stale = { id: 'a', fence: 1 };
     expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
     expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
-    expect(await runs.handBack(stale, 0)).toBe('stale');
+    expect(await runs.handBack(stale, { order: 0, triesBack: 1 })).toBe('stale');
     expect(await runs.holds(stale)).toBe(false);
     expect(await told()).toBe(1);
     const [state] = await runs.read(['a']);

@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createLoneLogShare } from '../../src/v1/log-share.ts';
 import { createApp } from '../../src/v1/app.ts';
 import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
 import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
@@ -66,7 +67,8 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     features: {},
     version: '1.2.3',
     journal: { entries: () => [] },
-    logFeed: { subscribe: () => {}, unsubscribe: () => {} },
+    logFeed: { subscribe: async () => {}, unsubscribe: async () => {} },
+    logShare: createLoneLogShare(),
     userData: createUserData({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };

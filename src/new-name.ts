@@ -1,0 +1,54 @@
+import { link, open, rename, rm, unlink } from 'node:fs/promises';
+
+/** Some file systems have no hard links. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EACCES']);
+
+/** `linked`: the file has its old name, too. */
+export type NewName = 'linked' | 'renamed' | 'taken';
+
+/** Gives a file a name that nothing has, whoever else wants it now, also on another machine. */
+export async function giveNewName(from: string, to: string): Promise<NewName> {
+  try {
+    await link(from, to);
+    return 'linked';
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return 'taken';
+    if (!NO_LINKS.has(codeOf(error))) throw error;
+    return await renameReserved(from, to);
+  }
+}
+
+/** Moves a file to a name that nothing has. */
+export async function renameNew(from: string, to: string): Promise<Exclude<NewName, 'linked'>> {
+  const given = await giveNewName(from, to);
+  if (given !== 'linked') return given;
+  try {
+    await unlink(from);
+    return 'renamed';
+  } catch (error) {
+    // Whoever took the old name away meanwhile was told that the file is theirs, or gone.
+    await rm(to, { force: true });
+    throw error;
+  }
+}
+
+/** Between these two steps the name is that of an empty file. */
+async function renameReserved(from: string, to: string): Promise<'renamed' | 'taken'> {
+  try {
+    await (await open(to, 'wx', 0o600)).close();
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return 'taken';
+    throw error;
+  }
+  try {
+    await rename(from, to);
+    return 'renamed';
+  } catch (error) {
+    await rm(to, { force: true });
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
+}
