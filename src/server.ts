@@ -6,7 +6,6 @@ import { createCrashPoint } from './crash-point.ts';
 import { PASSED_ROUTES, createFront } from './front.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
-import type { LaterModels } from './models/later.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
@@ -45,6 +44,7 @@ import { type Submissions, openSubmissions } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
 import { createUserData } from './v1/userdata-store.ts';
+import { warmUpSoon } from './warm-up.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
 export type Running = {
@@ -57,7 +57,6 @@ export type Running = {
 
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
-const WARM_UP_AFTER_MS = 500;
 
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
@@ -100,7 +99,7 @@ export async function startServer(
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
   house.definitions.start();
-  const warming = setTimeout(() => void warmUp(live, log), WARM_UP_AFTER_MS).unref();
+  const warming = warmUpSoon(live, log);
   return {
     url: urlOf(config, port),
     port,
@@ -293,14 +292,4 @@ function surface(
       }),
     ],
   };
-}
-
-/** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
-async function warmUp({ models }: { models: LaterModels | undefined }, log: Logger): Promise<void> {
-  try {
-    await import('sharp');
-    await models?.open();
-  } catch (error) {
-    log.error({ err: error }, 'picture codecs or models could not be loaded');
-  }
 }

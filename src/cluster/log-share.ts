@@ -31,10 +31,10 @@ const PATIENCE_MS = 500;
 
 /** One channel for all, one for the answers to each; who subscribed is kept for who starts later. */
 export async function openSharedLog({ links, instance, ear, log }: Options): Promise<LogShare> {
-  const { commands, prefix } = links;
+  const { commands, prefix, channels } = links;
   const redis = links.connect();
-  const all = `${prefix}logs`;
-  const inbox = (of: string): string => `${prefix}logs:${of}`;
+  const all = `${channels}logs`;
+  const inbox = (of: string): string => `${channels}logs:${of}`;
   const kept = `${prefix}logsubscriptions`;
   const questions = new Map<string, (entries: Entries) => void>();
 
