@@ -12,7 +12,7 @@ import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
 import { embeddedModels, embeddedV2, remoteApis } from './same-address.ts';
 import { openCounter, openPromptJournal, readyForSocket } from './replicas.ts';
-import { openStore } from './store.ts';
+import { type Store, openStore } from './store.ts';
 import type { Tap } from './tap.ts';
 import { type Logger, unredacted } from './telemetry.ts';
 import { createTrace } from './trace.ts';
@@ -47,13 +47,7 @@ import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
 import { createUserData } from './v1/userdata-store.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
-export type Running = {
-  readonly url: string;
-  readonly port: number;
-  /** Resolves when its ledger has lost what clients were told: there is nothing left to serve. */
-  readonly lost: Promise<Error>;
-  close(): Promise<void>;
-};
+export type Running = Pick<Store, 'lost'> & { url: string; port: number; close(): Promise<void> };
 
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
