@@ -19,7 +19,7 @@ export type Store = {
   readonly writeUnder: SharedRedis['writeUnder'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
-  /** Never, where nobody else can take it away. */
+  /** The ledger has lost what clients were told; never, where nobody else can take it away. */
   readonly lost: SharedRedis['lost'];
   close(): Promise<void>;
 };

@@ -29,6 +29,8 @@ export function createKeys({ prefix, channels }: Pick<RedisLinks, 'prefix' | 'ch
     name: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
     /** Bytes that have just come to their place and may not be recorded yet. */
     adopted: (hash: string): string => `${prefix}adopted:${hash}`,
+    /** Whose data these are; gone when Redis has lost them all. */
+    ledger: `${prefix}id`,
     /** Before the keys of the queue's library. */
     library: `${prefix}bull`,
   };

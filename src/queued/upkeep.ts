@@ -57,6 +57,8 @@ export function createUpkeep(deps: UpkeepDeps): Keeper {
   }
 
   async function chore(): Promise<void> {
+    // In a Redis that was emptied no file has a record: all would be removed.
+    if ((await redis.exists(keys.ledger)) === 0) return;
     const holder = randomUUID();
     if ((await redis.set(keys.upkeep, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
     try {

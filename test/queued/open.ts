@@ -46,6 +46,7 @@ export async function startQueued(
 ): Promise<Engine> {
   const log = silentLogger();
   const links = { ...openRedis(world.url, { log }), prefix: world.prefix, channels: world.prefix };
+  await links.commands.set(`${world.prefix}id`, 'test', 'NX');
   const ledger = openRedisLedger({ links });
   const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
   await mkdir(spoolDir, { recursive: true });

@@ -46,7 +46,11 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
 
   /** What another process of this world has in its hands. */
   function handsOn(world: World) {
-    const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
+    const links = {
+      ...openRedis(world.url, { log: silentLogger() }),
+      prefix: world.prefix,
+      channels: world.prefix,
+    };
     const ledger = openRedisLedger({ links });
     const keys = createKeys(links);
     onTestFinished(async () => {

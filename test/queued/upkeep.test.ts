@@ -1,0 +1,57 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createBlobs } from '../../src/engine/blobs.ts';
+import { openRedisLedger } from '../../src/ledger/redis.ts';
+import { createSharedBlobs } from '../../src/queued/files.ts';
+import { createKeys } from '../../src/queued/keys.ts';
+import { createUpkeep } from '../../src/queued/upkeep.ts';
+import { openRedis } from '../../src/redis.ts';
+import { silentLogger } from '../../src/telemetry.ts';
+import { tempDir } from '../engine/open.ts';
+import { redisMissing } from '../support/redis.ts';
+import { useRedis } from './open.ts';
+
+const HEX = 'ab'.repeat(32);
+
+const redis = redisMissing() === '' ? useRedis() : undefined;
+
+test.skipIf(!redis).each([
+  ['that was emptied removes no file', undefined, [HEX]],
+  ['that is whole removes what has no record', 'an id', []],
+])(`the upkeep of a ledger %s${redisMissing()}`, async (_, id, left) => {
+  const log = silentLogger();
+  const links = openRedis(redis?.().url ?? '', { log });
+  await links.commands.flushall();
+  if (id !== undefined) await links.commands.set('holdover:id', id);
+  const ledger = openRedisLedger({ links });
+  onTestFinished(async () => {
+    await ledger.close();
+    await links.close();
+  });
+  const dataDir = await tempDir();
+  const folder = join(dataDir, 'blobs', HEX.slice(0, 2));
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, HEX), 'x');
+  const shared = { redis: links.commands, keys: createKeys(links), ledger };
+  const clock = (): number => Date.now() + 2 * 60 * 60_000;
+  const blobs = createSharedBlobs({
+    ...shared,
+    dataDir,
+    clock,
+    blobs: createBlobs(join(dataDir, 'blobs')),
+  });
+  const upkeep = createUpkeep({
+    ...shared,
+    blobs,
+    clock,
+    log,
+    stores: {} as never,
+    tickets: { add: async () => {}, remove: async () => false, close: async () => {} },
+    assetBudgetBytes: Infinity,
+    sweepIntervalMs: 100_000,
+  });
+  upkeep.start(async () => {});
+  await upkeep.close();
+  expect(await readdir(folder)).toEqual(left);
+});
