@@ -47,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'spool-dir': [],
   redis: ['telemetry'],
   queued: ['wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis', 'within'],
+  'warm-up': ['telemetry', 'models'],
   cluster: ['wire', 'translate', 'telemetry', 'redis', 'v1', 'within'],
 };
 
