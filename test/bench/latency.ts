@@ -28,6 +28,7 @@ export const latency: Bench = {
     const args = ['--upstream', origin.url, '--object-info', 'embedded', ...NO_FOLLOWING];
     const passing = await keep(startHoldover({ workDir, args }));
     const translating = await keep(startHoldover({ workDir, dataDir, args }));
+    const proxy = await keep(startOurs('http-proxy', { side: 'subject', args: [origin.url] }));
     const load = (program: Program, path: string) =>
       wrk(program, {
         workDir,
@@ -40,15 +41,19 @@ export const latency: Bench = {
       });
     const contestants = {
       direct: () => load(origin, '/api/v2/jobs'),
+      /** No target: it tells what any program in between adds on this machine. */
+      proxied: () => load(proxy, '/v1/models/bench/model'),
       model: () => load(passing, '/v1/models/bench/model'),
       passed: () => load(passing, '/api/v2/jobs'),
       translated: () => load(translating, '/prompt'),
     };
     try {
       await interleave(2, contestants);
-      const { direct, model, passed, translated } = await interleave(rounds, contestants);
+      const samples = await interleave(rounds, contestants);
+      const { direct, proxied, model, passed, translated } = samples;
       return [
         added('POST to a model passed through', model, direct),
+        { ...added('the same by http-proxy 1.18', proxied, direct), target: '–', holds: undefined },
         added('POST of a job passed through, and taken into v1', passed, direct),
         added('POST /prompt translated, store in memory', translated, direct),
       ];
