@@ -106,11 +106,9 @@ async function place(
     const part = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
     try {
       await write(part, content);
-      return content.existing === 'replace'
-        ? await rename(part, target).then(placed)
-        : (await giveNewName(part, target)) === 'taken'
-          ? 'taken'
-          : 'placed';
+      if (content.existing === 'replace') await rename(part, target);
+      else if ((await giveNewName(part, target)) === 'taken') return 'taken';
+      return 'placed';
     } finally {
       await rm(part, { force: true }).catch(ignore);
     }
@@ -140,10 +138,6 @@ async function write(path: string, { source, sizeBytes, modifiedAtMs }: NewConte
   } finally {
     await handle.close();
   }
-}
-
-function placed(): 'placed' {
-  return 'placed';
 }
 
 function digestOf({ subfolder, filename }: Name, tag: string): string {

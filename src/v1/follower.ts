@@ -10,7 +10,7 @@ import { type Endings, createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
 import { newPrompt, restIfFar } from './live-prompt.ts';
-import { type Entry, type Hearer, LeadLost, type PromptJournal } from './prompt-journal.ts';
+import { type Entry, type Hearer, LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import { type Teller, createTeller } from './teller.ts';
 
 /** Turns what jobs do into what v1 clients hear, one prompt at a time, until each has its history. */
@@ -109,13 +109,8 @@ export function createFollower(given: FollowerDeps): Follower {
   }
 
   async function note(prompt: LivePrompt, kind: Exclude<Entry['kind'], 'input'>): Promise<boolean> {
-    try {
-      await journal.append(prompt.key, { kind });
-      return true;
-    } catch (error) {
-      if (error instanceof LeadLost) return false;
-      throw error;
-    }
+    const noted = journal.append(prompt.key, { kind }).then(() => true);
+    return await noted.catch(ifLost(false));
   }
 
   function hearerOf({ key, channel, caller: { user } }: LivePrompt, line: Line): Hearer {

@@ -54,12 +54,12 @@ export function createTwins(deps: Deps): Twins {
   return {
     async resumed({ user }, { promptId, graph }) {
       if (promptId === undefined) return undefined;
-      const graphJson = stringifyJson(graph as Json);
+      const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
       const here = board.find(user, promptId);
       const isHere = here?.isResumed === true && here.promptId === promptId;
-      if (isHere && jsonOf(here.kept.graph) === graphJson) return here;
+      if (isHere && isSame(jsonOf(here.kept.graph))) return here;
       const row = await ledger.prompts.find(user, promptId);
-      if (!isLive(row) || row.graphJson !== graphJson || journal.leads(row.key)) return undefined;
+      if (!isLive(row) || journal.leads(row.key) || !isSame(row.graphJson)) return undefined;
       const twin = await known(row.key);
       return twin && onceTakenUp(twin);
     },
