@@ -3,7 +3,14 @@ import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
-import { type SpoolRefusal, type Spooled, pour, spoolStream, tooLargeText } from './spool.ts';
+import {
+  type Fate,
+  type SpoolRefusal,
+  type Spooled,
+  pour,
+  spoolStream,
+  tooLargeText,
+} from './spool.ts';
 import type { SpooledFile } from './wire/jobs.ts';
 
 export type FormFile = {
@@ -20,6 +27,7 @@ export type Form = {
 
 export type MultipartOptions = {
   readonly dir: string;
+  readonly fate?: Fate | undefined;
   /** Of the whole body, as v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number;
@@ -125,7 +133,8 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
     // The parser fails a cut-off part before anybody reads it.
     stream.on('error', () => {});
     stream.once('limit', limit);
-    const spooled = await spoolStream(stream, { dir: options.dir, maxBytes: options.maxFileBytes });
+    const { dir, fate, maxFileBytes: maxBytes } = options;
+    const spooled = await spoolStream(stream, { dir, maxBytes, ...(fate && { fate }) });
     if (!spooled.ok) stop(new Unstored());
     return { ...spooled, part };
   }

@@ -251,6 +251,7 @@ function surface(
     signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
     decoding: createSlots(DECODERS),
     quota: createUploadQuota(UPLOAD_ROOM),
+    fate: config.upstream.kind === 'remote' ? ('goes on' as const) : ('stays' as const),
     callerOf: house.keyring.callerOf,
   };
   const page = homePage({

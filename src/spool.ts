@@ -17,6 +17,9 @@ export type SpoolRefusal = {
 
 export type Spooled = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
+/** What becomes of a spooled file: one that is sent on need never get to the disk itself. */
+export type Fate = 'stays' | 'goes on';
+
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
 /** One goes to disk while the next one fills. */
@@ -33,18 +36,19 @@ const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  */
 export async function spoolStream(
   source: Readable,
-  options: { readonly dir: string; readonly maxBytes: number },
+  options: { readonly dir: string; readonly maxBytes: number; readonly fate?: Fate },
 ): Promise<Spooled> {
-  const path = join(options.dir, randomUUID());
+  const { dir, maxBytes, fate = 'stays' } = options;
+  const path = join(dir, randomUUID());
   const hasher = createHasher();
   try {
-    const file = createSink({ path, hasher, maxBytes: options.maxBytes });
+    const file = createSink({ path, hasher, maxBytes, fate });
     await pour(source, file.sink);
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
     // What cannot be removed now goes at the next start; why it came to this matters more.
     await rm(path, { force: true }).catch(() => {});
-    return refusalOf(error, options.maxBytes);
+    return refusalOf(error, maxBytes);
   } finally {
     hasher.discard();
   }
@@ -114,10 +118,16 @@ export async function pour(source: Readable, sink: Writable): Promise<void> {
 
 class TooLarge extends Error {}
 
-type SinkOptions = { readonly path: string; readonly hasher: Hasher; readonly maxBytes: number };
+type SinkOptions = {
+  readonly path: string;
+  readonly hasher: Hasher;
+  readonly maxBytes: number;
+  readonly fate: Fate;
+};
 
 /** Chunks are hashed as they come, while they are still in the processor's cache. */
-function createSink({ path, hasher, maxBytes }: SinkOptions) {
+function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
+  const isToLast = fate === 'stays';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
   let batch: Buffer[] = [];
@@ -136,7 +146,7 @@ function createSink({ path, hasher, maxBytes }: SinkOptions) {
     if (full.length === 0 || !handle) return;
     writing = writeAll(handle, full);
     writing.catch(fail);
-    if (unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
+    if (isToLast && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
   }
 
   function syncAhead(opened: FileHandle): void {
@@ -164,7 +174,7 @@ function createSink({ path, hasher, maxBytes }: SinkOptions) {
   async function finish(): Promise<void> {
     await flush();
     await Promise.all([writing, syncing]);
-    await handle?.sync();
+    if (isToLast) await handle?.sync();
   }
 
   const sink: Writable = new Writable({

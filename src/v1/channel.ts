@@ -6,6 +6,7 @@ import {
 } from '../wire/frames.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { type Load, createBacklog } from './backlog.ts';
+import { type Ready, readyFrame } from './ready.ts';
 import { type Session, encodeMessage } from './session.ts';
 
 export type Picture = {
@@ -31,19 +32,19 @@ export type Frame =
 
 /** A frame as it goes to any number of sockets. */
 type Encoded =
-  | { readonly kind: 'json'; readonly text: () => Buffer }
-  | { readonly kind: 'text'; readonly bytes: () => Buffer }
+  | { readonly kind: 'json'; readonly text: () => Ready }
+  | { readonly kind: 'text'; readonly bytes: () => Ready }
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
-      readonly state: () => Buffer;
-      readonly progress: () => Buffer;
+      readonly state: () => Ready;
+      readonly progress: () => Ready;
       readonly picture: EncodedPicture | undefined;
     };
 
 type EncodedPicture = Pick<Picture, 'essential'> & {
-  readonly plain: () => Buffer;
-  readonly withMetadata: () => Buffer;
+  readonly plain: () => Ready;
+  readonly withMetadata: () => Ready;
 };
 
 /** Where a prompt's frames go: its own client id, or every socket of its user when it named none. */
@@ -152,7 +153,7 @@ export function createChannel(
       case 'json':
         return { kind: 'json', text: once(() => textOf(frame.message)) };
       case 'text':
-        return { kind: 'text', bytes: once(() => textFrame(frame.nodeId, frame.text)) };
+        return { kind: 'text', bytes: once(() => ready(textFrame(frame.nodeId, frame.text))) };
       case 'picture':
         return { kind: 'picture', picture: encodePicture(frame.picture) };
       case 'step':
@@ -169,8 +170,8 @@ export function createChannel(
     const { bytes, mime, essential } = picture;
     return {
       essential,
-      plain: once(() => previewFrame(bytes, mime)),
-      withMetadata: once(() => metadataFrame(picture)),
+      plain: once(() => ready(previewFrame(bytes, mime))),
+      withMetadata: once(() => ready(metadataFrame(picture))),
     };
   }
 
@@ -254,8 +255,12 @@ function nodeIn(frame: Frame): string | null | undefined {
   return isIt ? frame.message.data.node : undefined;
 }
 
-function textOf(message: V1Message): Buffer {
-  return Buffer.from(encodeMessage(message));
+function textOf(message: V1Message): Ready {
+  return readyFrame(Buffer.from(encodeMessage(message)), 'text');
+}
+
+function ready(bytes: Buffer): Ready {
+  return readyFrame(bytes, 'binary');
 }
 
 function once<T>(make: () => T): () => T {

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { WebSocket } from 'ws';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
-import { type Session, createSession, encodeMessage } from './session.ts';
+import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
 
 /** How long frames that no socket received wait for one that should have. */
 const REPLAY_MS = 120_000;
@@ -21,7 +20,7 @@ type Newcomer = {
 /** Every WebSocket of every user, and the channels of their prompts. */
 export type Hub = {
   /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
-  attach(ws: WebSocket, who: Newcomer): void;
+  attach(connection: Connection, who: Newcomer): void;
   /** Opens the line of a new prompt. */
   channel(address: Address, onCaughtUp?: (at: number) => void): Channel;
   /** A socket of this user is about to come. */
@@ -90,10 +89,10 @@ export function createHub(deps: {
   }
 
   return {
-    attach(ws, { user, clientId, watches = false }) {
+    attach(connection, { user, clientId, watches = false }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
-      const session = createSession(ws, {
+      const session = createSession(connection, {
         user,
         sid,
         watches,

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { type RawData, WebSocket } from 'ws';
 import {
   type Json,
@@ -7,6 +8,7 @@ import {
   stringifyJson,
 } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
+import type { Ready } from './ready.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
 const PREVIEW_BACKLOG_BYTES = 256 * 1024;
@@ -22,8 +24,7 @@ const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
 const UNWATCHED_CHARS = 16 * 1024;
 
-const TEXT = { binary: false } as const;
-const BINARY = { binary: true } as const;
+const EMPTY = Buffer.alloc(0);
 
 /** One connected socket: what it negotiated, and what it has not swallowed yet. */
 export type Session = {
@@ -35,12 +36,12 @@ export type Session = {
   /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
   wantsMetadata(): boolean;
   lastTextAtMs(): number;
-  /** As it is, or in bytes that several sockets share. */
-  sendText(text: string | Buffer): void;
+  /** As it is, or ready for several sockets. */
+  sendText(text: string | Ready): void;
   /** A picture nobody may miss: a result, not a preview. */
-  sendBinary(frame: Buffer): void;
+  sendBinary(frame: Ready): void;
   /** Sent when there is room, else replaced by the next one. */
-  sendPreview(promptId: string, frame: Buffer): void;
+  sendPreview(promptId: string, frame: Ready): void;
   /** A preview still waiting belongs to a node that is over. */
   forgetPreview(promptId: string): void;
   /** What the socket has not swallowed yet, a preview that waits for room included. */
@@ -60,13 +61,16 @@ type Options = {
   readonly onDrop?: () => void;
 };
 
-export function createSession(ws: WebSocket, options: Options): Session {
+/** A WebSocket and the connection it was made of; the library writes there at once, and so may we. */
+export type Connection = { readonly ws: WebSocket; readonly socket: Duplex };
+
+export function createSession({ ws, socket }: Connection, options: Options): Session {
   const { user, sid, watches = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
   let swallowedAtMs = now();
-  let waiting: { promptId: string; frame: Buffer } | undefined;
+  let waiting: { promptId: string; frame: Ready } | undefined;
   let alive = true;
 
   const session: Session = {
@@ -77,11 +81,11 @@ export function createSession(ws: WebSocket, options: Options): Session {
     wantsMetadata: () => negotiation.metadata,
     lastTextAtMs: () => lastTextAtMs,
     sendText,
-    sendBinary: (frame) => send(frame, BINARY),
+    sendBinary: send,
     sendPreview(promptId, frame) {
       const waitingBytes = ws.bufferedAmount;
-      if (waitingBytes + frame.length <= UNWATCHED_BYTES) return ws.send(frame, BINARY);
-      if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return ws.send(frame, BINARY, sendWaiting);
+      if (waitingBytes + frame.length <= UNWATCHED_BYTES) return write(frame);
+      if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return write(frame, sendWaiting);
       dropWaiting();
       waiting = { promptId, frame };
     },
@@ -97,21 +101,33 @@ export function createSession(ws: WebSocket, options: Options): Session {
     close,
   };
 
-  function sendText(text: string | Buffer): void {
-    lastTextAtMs = now();
-    send(text, TEXT);
+  /** The library frames a message anew for each socket: a fifth of what one to many costs. */
+  function write(frame: string | Ready, done?: () => void): void {
+    if (typeof frame === 'string') return ws.send(frame, done);
+    if (ws.readyState !== WebSocket.OPEN) return;
+    const [first = EMPTY, second] = frame.pieces;
+    if (second === undefined) return void socket.write(first, done);
+    socket.cork();
+    socket.write(first);
+    socket.write(second, done);
+    socket.uncork();
   }
 
-  function send(frame: string | Buffer, kind: typeof TEXT | typeof BINARY): void {
+  function sendText(text: string | Ready): void {
+    lastTextAtMs = now();
+    send(text);
+  }
+
+  function send(frame: string | Ready): void {
     const waitingBytes = ws.bufferedAmount;
     if (waitingBytes === 0) {
       swallowedAtMs = now();
       // Too little for anybody to wait behind; whatever follows it unswallowed is watched.
-      if (frame.length < UNWATCHED_CHARS) return ws.send(frame, kind);
+      if (frame.length < UNWATCHED_CHARS) return write(frame);
     }
     const isStuck = waitingBytes > HOPELESS.bytes && now() - swallowedAtMs > HOPELESS.forMs;
     if (isStuck || waitingBytes > HOPELESS.most) return ws.terminate();
-    ws.send(frame, kind, noteSwallowed);
+    write(frame, noteSwallowed);
   }
 
   function noteSwallowed(): void {
@@ -128,7 +144,7 @@ export function createSession(ws: WebSocket, options: Options): Session {
     if (waiting === undefined || ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
     const { frame } = waiting;
     waiting = undefined;
-    ws.send(frame, sendWaiting);
+    write(frame, sendWaiting);
   }
 
   function close(code: number): void {

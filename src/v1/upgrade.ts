@@ -66,7 +66,7 @@ export function createUpgrade(
         // Frames are small and each one matters at once.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101);
-          hub.attach(ws, verdict);
+          hub.attach({ ws, socket }, verdict);
         });
       },
       (error: unknown) => {

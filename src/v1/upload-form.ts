@@ -2,6 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
+import type { Fate } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import { V1Error } from './errors.ts';
 import type { V1Request } from './routes.ts';
@@ -11,6 +12,8 @@ import type { UploadQuota } from './upload-quota.ts';
 /** Where a form's files land first, and how large they may be. */
 export type FormLimits = {
   readonly spoolDir: string;
+  /** What becomes of them once they are with whoever runs the jobs. */
+  readonly fate?: Fate;
   readonly maxUploadBytes: number;
   /** Absent: there is always room. */
   readonly quota?: UploadQuota;
@@ -51,11 +54,15 @@ export async function withForm(
 }
 
 async function receiveForm(
-  { spoolDir, maxUploadBytes }: FormLimits,
+  { spoolDir, fate, maxUploadBytes }: FormLimits,
   ctx: Koa.Context,
   work: (form: Form) => Promise<void>,
 ): Promise<void> {
-  const received = await receiveMultipart(ctx.req, { dir: spoolDir, maxFileBytes: maxUploadBytes });
+  const received = await receiveMultipart(ctx.req, {
+    dir: spoolDir,
+    fate,
+    maxFileBytes: maxUploadBytes,
+  });
   if (!received.ok) throw new V1Error(received.status, received.message, CLOSING);
   try {
     await work(received.value);

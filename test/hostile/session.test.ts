@@ -2,12 +2,13 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { createSession } from '../../src/v1/session.ts';
+import { readyFrame } from '../../src/v1/ready.ts';
+import { type Connection, type Session, createSession } from '../../src/v1/session.ts';
 
 const SECOND = 1000;
 const MEBIBYTE = 1024 * 1024;
 
-/** A socket whose peer swallows only when told to. */
+/** A WebSocket, and the connection below it, whose peer swallows only when told to. */
 class FakeSocket extends EventEmitter {
   readonly readyState = WebSocket.OPEN;
   readonly sent: (string | Buffer)[] = [];
@@ -15,15 +16,19 @@ class FakeSocket extends EventEmitter {
   bufferedAmount = 0;
   terminated = false;
 
-  send(frame: string | Buffer, options: object | (() => void), done = () => {}): void {
-    const swallowed = typeof options === 'function' ? (options as () => void) : done;
+  send(text: string, done?: () => void): void {
+    this.write(text, done);
+  }
+  write(frame: string | Buffer, done = () => {}): void {
     this.sent.push(frame);
     this.bufferedAmount += frame.length;
     this.pending.push(() => {
       this.bufferedAmount -= frame.length;
-      swallowed();
+      done();
     });
   }
+  cork(): void {}
+  uncork(): void {}
   swallow(): void {
     this.pending.shift()?.();
   }
@@ -34,10 +39,13 @@ class FakeSocket extends EventEmitter {
   }
 }
 
+const ready = (bytes: Buffer) => readyFrame(bytes, 'binary');
+
 function open() {
   const socket = new FakeSocket();
   const clock = { nowMs: 0 };
-  const session = createSession(socket as unknown as WebSocket, {
+  const connection = { ws: socket, socket } as unknown as Connection;
+  const session = createSession(connection, {
     user: 'u',
     sid: 's',
     serverFlags: {},
@@ -84,10 +92,12 @@ test('a quiet socket may wait for long with little to swallow', () => {
   expect(socket.terminated).toBe(false);
 });
 
-test.each(['sendText', 'sendBinary'] as const)('no more than so much ever waits (%s)', (kind) => {
+test.each([
+  ['texts', (session: Session) => session.sendText('x'.repeat(MEBIBYTE))],
+  ['results', (session: Session) => session.sendBinary(ready(Buffer.alloc(MEBIBYTE)))],
+] as const)('no more than so much ever waits: %s', (_, send) => {
   const { socket, session } = open();
-  const frame = kind === 'sendText' ? 'x'.repeat(MEBIBYTE) : Buffer.alloc(MEBIBYTE);
-  for (let i = 0; i < 200 && !socket.terminated; i++) session[kind](frame as string & Buffer);
+  for (let i = 0; i < 200 && !socket.terminated; i++) send(session);
   expect(socket.terminated).toBe(true);
   expect(socket.bufferedAmount).toBeLessThan(100 * MEBIBYTE);
 });
@@ -95,10 +105,10 @@ test.each(['sendText', 'sendBinary'] as const)('no more than so much ever waits 
 test('previews of a socket with a backlog are dropped but the latest, which comes when there is room', () => {
   const { socket, session } = open();
   session.sendText('x'.repeat(MEBIBYTE));
-  for (const name of ['one', 'two', 'three']) session.sendPreview('p', Buffer.from(name));
+  for (const name of ['one', 'two', 'three']) session.sendPreview('p', ready(Buffer.from(name)));
   expect(socket.sent).toHaveLength(1);
   socket.swallow();
-  expect(socket.sent.slice(1).map(String)).toEqual(['three']);
+  expect(socket.sent.slice(1).map((frame) => frame.slice(2).toString())).toEqual(['three']);
 });
 
 test('a socket that answers no ping by the next one is ended', () => {

@@ -23,9 +23,9 @@ const upgrade = createUpgrade({
   ...limits,
   hub: {
     ...hub,
-    attach(ws, who) {
-      sockets.push(ws);
-      hub.attach(ws, who);
+    attach(connection, who) {
+      sockets.push(connection.ws);
+      hub.attach(connection, who);
     },
   },
   guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
