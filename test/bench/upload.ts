@@ -38,10 +38,12 @@ export const upload: Bench = {
     const rows: Row[] = [];
     const peaks: number[] = [];
     for (const [name, bytes] of Object.entries(SIZES)) {
-      const samples = await interleave(rounds, {
+      const contestants = {
         holdover: () => watched(holdover, () => send(holdover, bytes)),
         nginx: () => send(nginx, bytes),
-      });
+      };
+      await interleave(1, contestants);
+      const samples = await interleave(rounds, contestants);
       const against = { name: NGINX, samples: samples.nginx };
       const grown = valuesOf(samples.holdover, 'peakBytes').map((peak) => (peak - baseBytes) / MB);
       peaks.push(Math.max(...grown));
