@@ -1,14 +1,17 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Metrics } from './metrics.ts';
 import type { RawHeaders } from './passthrough/headers.ts';
-import type { Express, PassThrough } from './passthrough/passthrough.ts';
+import type { Express as Passing, PassThrough } from './passthrough/passthrough.ts';
 import { type Logger, logAnswer, requestId } from './telemetry.ts';
+import type { Express, Lane } from './v1/quick.ts';
 import type { Caller } from './wire/jobs.ts';
 
 type Deps = {
   /** Serves everything else, and says what went wrong. */
   readonly serve: RequestListener;
   readonly passThrough: PassThrough | undefined;
+  /** Of calls that are answered here. */
+  readonly quick: Lane;
   /** Something about a request that must be refused. */
   readonly guard: (request: IncomingMessage) => object | undefined;
   readonly config: { readonly corsOrigin: string | undefined };
@@ -23,18 +26,19 @@ type Deps = {
 export const PASSED_ROUTES = {
   v2: '/api/v2/*',
   router: '/v1/models/*',
-} as const satisfies Record<Express['api'], string>;
+} as const satisfies Record<Passing['api'], string>;
 
 /**
- * Lets small calls to the service behind pass without a framework, which costs as much as the call
- * itself. They are guarded, logged and counted as any other; what is unusual about one is for others
+ * Lets small calls to the service behind pass, and those whose answer lies ready, without a framework,
+ * which costs as much as the call itself. They are guarded, logged and counted as any other; what is unusual about one is for others
  * to deal with.
  */
-export function createFront({ serve, passThrough, guard, ...deps }: Deps): RequestListener {
+export function createFront({ serve, passThrough, quick, guard, ...deps }: Deps): RequestListener {
   const isWatched = deps.tap !== undefined || deps.config.corsOrigin !== undefined;
-  if (passThrough === undefined || isWatched) return serve;
+  if (isWatched) return serve;
+  const passing = passThrough && passingLane(passThrough);
   return (req, res) => {
-    const way = passThrough.express({ req, res });
+    const way = quick(req, res) ?? passing?.(req, res);
     if (way === undefined || guard(req)) serve(req, res);
     else void pass(way, req, res);
   };
@@ -47,8 +51,15 @@ export function createFront({ serve, passThrough, guard, ...deps }: Deps): Reque
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_GONE;
     logAnswer(deps.answers, { id, user: caller.user, method, url, status, startedAt, v2: [] });
-    deps.metrics.note(req, res, { route: PASSED_ROUTES[way.api], startedAt });
+    deps.metrics.note(req, res, { route: way.route, startedAt });
   }
+}
+
+function passingLane(passThrough: PassThrough): Lane {
+  return (req, res) => {
+    const way = passThrough.express({ req, res });
+    return way && { route: PASSED_ROUTES[way.api], send: (carries) => way.send(carries) };
+  };
 }
 
 /** Of a call whose client left before its answer came, as other servers log it. */

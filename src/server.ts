@@ -34,6 +34,7 @@ import { createKeyring } from './v1/keyring.ts';
 import { createLeaving } from './v1/leaving.ts';
 import { createLogFeed } from './v1/log-feed.ts';
 import { promptRoutes } from './v1/prompt.ts';
+import { createQuickLane } from './v1/quick.ts';
 import { upToDate } from './v1/routes.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSlots } from './v1/render.ts';
@@ -68,17 +69,19 @@ export async function startServer(
   const counter = await openCounter({ ...house.store, ledger: house.ledger });
   const live = await createLive(house, counter);
   house.metrics.watch({ ...house, ...live });
+  const shown = surface(house, live, counter);
   const app = createApp({
     ...house,
     corsOrigin: config.corsOrigin,
     count: house.metrics.count,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
-    ...surface(house, live, counter),
+    ...shown,
   });
   await house.ledger.prompts.pruneHistory(config.historyLimit);
   await live.submissions.resume();
   const { onUpgrade } = house.metrics;
-  const front = createFront({ ...house, ...live, serve: app.callback() as RequestListener });
+  const quick = createQuickLane(house, shown.routes);
+  const front = createFront({ ...house, ...live, quick, serve: app.callback() as RequestListener });
   const server = createHttpServer(front, { tls: config.tls });
   const ready = readyForSocket({ ...house, ...live });
   const upgrade = createUpgrade({ ...house, ...live, ...config, onUpgrade, ready });

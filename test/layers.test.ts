@@ -40,7 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'http-server': ['wire'],
   trace: ['wire'],
   metrics: ['trace'],
-  front: ['wire', 'metrics', 'passthrough', 'telemetry'],
+  front: ['wire', 'metrics', 'passthrough', 'telemetry', 'v1'],
   session: ['wire'],
   tap: ['wire', 'session', 'telemetry', 'trace'],
   'data-dir': [],

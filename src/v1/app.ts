@@ -10,7 +10,7 @@ import { LEAVING_HEADERS } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import { createPlainRoutes } from './plain-routes.ts';
-import type { V1Route } from './routes.ts';
+import { type V1Route, twinsOf } from './routes.ts';
 import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
 
 type Deps = ServingDeps & {
@@ -63,14 +63,11 @@ function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.M
   const router = new Router({ strict: true, sensitive: true });
   const plain = createPlainRoutes();
   for (const route of routes) {
-    const twins =
-      route.path.startsWith('/internal/') || route.path.startsWith('/api/') ? [''] : ['', '/api'];
-    for (const prefix of twins) {
-      const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
-      const apiPrefixed = prefix === '/api' || route.path.startsWith('/api/');
-      const serve = serving(deps, route, { apiPrefixed });
-      router.register(prefix + route.path, methods, serve as unknown as RouterMiddleware);
-      plain.add(prefix + route.path, methods, serve);
+    const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
+    for (const path of twinsOf(route)) {
+      const serve = serving(deps, route, { apiPrefixed: path.startsWith('/api/') });
+      router.register(path, methods, serve as unknown as RouterMiddleware);
+      plain.add(path, methods, serve);
     }
   }
   return { router, byName: plain.serve };

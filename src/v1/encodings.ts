@@ -9,6 +9,11 @@ export type Encoding = (typeof ENCODINGS)[number];
 /** Clients say the same in call after call. */
 const known = new LRUCache<string, readonly Encoding[]>({ max: 200 });
 
+/** The same, without a framework to read the header; `undefined`: nobody has sent that one lately. */
+export function encodingsLastFor(header: string): readonly Encoding[] | undefined {
+  return known.get(header);
+}
+
 /** Those a client unpacks, best first. No header means none, whatever the standard allows. */
 export function encodingsFor(ctx: Koa.Context): readonly Encoding[] {
   const { 'accept-encoding': header = '' } = ctx.headers;

@@ -13,6 +13,8 @@ export type Leaving = {
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
   rehearse(route: V1RouteName, client: Client): Promise<void>;
+  /** Whether there is a rehearsal for anybody, some day. */
+  readonly rehearses: boolean;
   /** Notes that a call was made, whatever came of it. */
   readonly count: Census['count'];
 };
@@ -43,6 +45,7 @@ export function createLeaving({
   };
   return {
     count,
+    rehearses: brownouts.length > 0,
     headersFor(route, params) {
       const link = successorLink(route, params);
       return link === undefined

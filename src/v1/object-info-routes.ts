@@ -1,11 +1,11 @@
-import type Koa from 'koa';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { DefinitionSource, Known } from '../wire/definitions.ts';
-import { type Encoding, encodingsFor } from './encodings.ts';
+import type { Caller } from '../wire/jobs.ts';
+import { type Encoding, encodingsFor, encodingsLastFor } from './encodings.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
-import { type Served, createUserObjectInfo } from './object-info.ts';
-import type { V1Request, V1Route } from './routes.ts';
+import { type UserObjectInfo, createUserObjectInfo } from './object-info.ts';
+import type { QuickAnswer, V1Request, V1Route } from './routes.ts';
 
 /** What the definitions of node classes are told from. */
 export type ObjectInfoDeps = {
@@ -25,14 +25,21 @@ export function objectInfoRoutes({
       path: '/object_info',
       async handle(request) {
         const { ctx, caller } = request;
-        const definitions = await ask(source, request);
-        const variant = await info.all(definitions, caller.user);
-        ctx.vary('Accept-Encoding');
+        const known = await ask(source, request);
         const [encoding] = encodingsFor(ctx);
-        if (isKnown(ctx, variant.etag)) return sendUnchanged(ctx, variant.etag, encoding);
-        if (encoding === undefined) return send(ctx, variant);
-        ctx.set('Content-Encoding', encoding);
-        send(ctx, await variant.compressed(encoding));
+        const given = { encoding, ifNoneMatch: ctx.get('If-None-Match') };
+        const { status, headers, body } = await whole(info, { known, caller, ...given });
+        ctx.set(headers);
+        if (body === undefined) sendEmpty(ctx, status);
+        else ctx.body = body;
+      },
+      async quick({ headers }, caller) {
+        const encodings = encodingsLastFor(String(headers['accept-encoding'] ?? ''));
+        if (encodings === undefined || isDemanding(headers['cache-control'])) return undefined;
+        const known = await source.known(caller);
+        if (!known.ok) return undefined;
+        const { 'if-none-match': ifNoneMatch = '' } = headers;
+        return whole(info, { known, caller, encoding: encodings[0], ifNoneMatch });
       },
     },
     {
@@ -40,26 +47,62 @@ export function objectInfoRoutes({
       path: '/object_info/:name',
       async handle(request) {
         const { ctx, caller, params } = request;
-        const definitions = await ask(source, request);
+        const { definitions, ...known } = await ask(source, request);
+        ctx.set(headersOf(known));
         const served = await info.one(definitions, caller.user, params['name'] ?? '');
-        if (isKnown(ctx, served.etag)) return sendUnchanged(ctx, served.etag);
-        send(ctx, served);
+        ctx.set('ETag', served.etag);
+        if (isKnown(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
+        sendJsonText(ctx, served.body);
       },
     },
   ];
 }
 
-/** `Cache-Control: no-cache`, as the reload of a front end sends it, asks the source once more. */
-async function ask(source: DefinitionSource, { ctx, caller, query }: V1Request) {
-  const isDemanded =
-    /\bno-(cache|store)\b/i.test(ctx.get('Cache-Control')) || query.get('refresh') === '1';
-  const known = await (isDemanded ? source.refreshed(caller) : source.known(caller));
-  if (!known.ok) throw unavailable(known.retryAfterSeconds);
-  ctx.set(headersOf(known));
-  return known.definitions;
+type Told = Known & { readonly ok: true };
+
+type Call = {
+  readonly known: Told;
+  readonly caller: Caller;
+  readonly encoding: Encoding | undefined;
+  readonly ifNoneMatch: string;
+};
+
+/** Every class, or the news that nothing has changed. */
+async function whole(info: UserObjectInfo, call: Call): Promise<QuickAnswer> {
+  const { known, caller, encoding, ifNoneMatch } = call;
+  const variant = await info.all(known.definitions, caller.user);
+  const { etag } = variant;
+  const always = { ...headersOf(known), Vary: 'Accept-Encoding' };
+  if (isKnown(ifNoneMatch, etag)) {
+    const ETag = encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`);
+    return { status: 304, headers: { ...always, ETag }, body: undefined };
+  }
+  const served = encoding === undefined ? variant : await variant.compressed(encoding);
+  const headers = {
+    ...always,
+    ETag: served.etag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(served.body.length),
+  };
+  return { status: 200, headers, body: served.body };
 }
 
-function headersOf({ isStale, isStandIn }: Known & { ok: true }): { [name: string]: string } {
+/** `Cache-Control: no-cache`, as the reload of a front end sends it, asks the source once more. */
+async function ask(source: DefinitionSource, { ctx, caller, query }: V1Request): Promise<Told> {
+  const isDemanded = isDemanding(ctx.get('Cache-Control')) || query.get('refresh') === '1';
+  const known = await (isDemanded ? source.refreshed(caller) : source.known(caller));
+  if (!known.ok) throw unavailable(known.retryAfterSeconds);
+  return known;
+}
+
+function isDemanding(cacheControl = ''): boolean {
+  return /\bno-(cache|store)\b/i.test(cacheControl);
+}
+
+function headersOf({ isStale, isStandIn }: Pick<Told, 'isStale' | 'isStandIn'>): {
+  [name: string]: string;
+} {
   return {
     ...(isStandIn && { 'X-Holdover-Object-Info': 'embedded' }),
     ...(isStale && {
@@ -78,23 +121,12 @@ function unavailable(retryAfterSeconds: number): V1Error {
 }
 
 /** Any encoding of the same text will do. */
-function isKnown(ctx: Koa.Context, etag: string): boolean {
-  const tags = ctx.get('If-None-Match').split(',');
-  const known = tags.map((tag) =>
+function isKnown(ifNoneMatch: string, etag: string): boolean {
+  const known = ifNoneMatch.split(',').map((tag) =>
     tag
       .trim()
       .replace(/^W\//, '')
       .replace(/-(br|gzip)"$/, '"'),
   );
   return known.includes(etag) || known.includes('*');
-}
-
-function sendUnchanged(ctx: Koa.Context, etag: string, encoding?: Encoding): void {
-  ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
-  sendEmpty(ctx, 304);
-}
-
-function send(ctx: Koa.Context, { etag, body }: Served): void {
-  ctx.set('ETag', etag);
-  sendJsonText(ctx, body);
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { V1RouteName } from '../translate/successors.ts';
 import type { Caller } from '../wire/jobs.ts';
@@ -10,7 +11,20 @@ export type V1Request = {
   readonly query: URLSearchParams;
 };
 
-type Handle = { handle(request: V1Request): Promise<void> | void };
+type Handle = {
+  handle(request: V1Request): Promise<void> | void;
+  /** Answers usual calls for the whole of it (no query, no body) without a framework around them. */
+  readonly quick?: Quick | undefined;
+};
+
+/** `undefined`: there is something about the call that `handle` must see to. */
+export type Quick = (request: IncomingMessage, caller: Caller) => Promise<QuickAnswer | undefined>;
+
+export type QuickAnswer = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string };
+  readonly body: Buffer | undefined;
+};
 
 /** One route of the old API, with a row in the table of what takes its place. */
 type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer Path}`
@@ -25,6 +39,12 @@ export function nameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
 
+/** The paths it is served at. */
+export function twinsOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
+  const isOne = path.startsWith('/internal/') || path.startsWith('/api/');
+  return isOne ? [path] : [path, `/api${path}`];
+}
+
 /** The same routes, answered from a board that shows what this user did before, wherever that was. */
 export function upToDate(
   { ready }: { readonly ready: (user: string) => Promise<void> },
@@ -32,6 +52,7 @@ export function upToDate(
 ): readonly V1Route[] {
   return routes.map((route) => ({
     ...route,
+    quick: undefined,
     async handle(request) {
       await ready(request.caller.user);
       await route.handle(request);
