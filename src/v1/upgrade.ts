@@ -106,11 +106,9 @@ async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | R
   return { ...verdict, headers };
 }
 
-async function judgeCaller(
-  { hub, authenticate, leaving, ...limits }: Deps,
-  request: IncomingMessage,
-): Promise<Newcomer | Refusal> {
-  const caller = await authenticate(request);
+async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
+  const { hub, leaving } = deps;
+  const caller = await deps.authenticate(request);
   if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
@@ -122,8 +120,8 @@ async function judgeCaller(
     const refused = await rehearsal(leaving, { user, agent });
     if (refused) return refused;
   }
-  await limits.ready?.(user);
-  const full = hub.count() >= limits.maxSockets || hub.count(user) >= limits.maxSocketsPerUser;
+  await deps.ready?.(user);
+  const full = hub.count() >= deps.maxSockets || hub.count(user) >= deps.maxSocketsPerUser;
   return full ? { status: 503 } : { user, clientId, watches: params.get('watch') === '1' };
 }
 
