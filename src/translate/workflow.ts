@@ -143,13 +143,20 @@ function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] 
     return Object.hasOwn(KNOWN_INPUTS, node.class_type)
       ? (KNOWN_INPUTS[node.class_type] ?? [])
       : [];
-  // Asked of the input before the class: most texts choose no file.
-  const chooses = (input: string) =>
-    typeof node.inputs[input] === 'string' && isChosen(info, input);
-  if (!Object.keys(node.inputs).some(chooses)) return [];
-  return Object.values(info.input)
+  return choosersOf(info);
+}
+
+/** Known for each class once somebody asked: a class never changes, and every node comes by. */
+const choosers = new WeakMap<ObjectInfo[string], readonly string[]>();
+
+function choosersOf(info: ObjectInfo[string]): readonly string[] {
+  const known = choosers.get(info);
+  if (known) return known;
+  const found = Object.values(info.input)
     .flatMap((group) => Object.entries(group))
     .flatMap(([name, spec]) => (isFileChooser(spec) ? [name] : []));
+  choosers.set(info, found);
+  return found;
 }
 
 function classInfo(
@@ -158,12 +165,6 @@ function classInfo(
 ): ObjectInfo[string] | undefined {
   const name = node?.class_type;
   return typeof name === 'string' && Object.hasOwn(objectInfo, name) ? objectInfo[name] : undefined;
-}
-
-function isChosen({ input }: ObjectInfo[string], name: string): boolean {
-  return Object.values(input).some(
-    (group) => Object.hasOwn(group, name) && isFileChooser(group[name] ?? null),
-  );
 }
 
 function isFileChooser(spec: Json): boolean {

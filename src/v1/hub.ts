@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
+import { readyFrame } from './ready.ts';
 import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
 
 /** How long frames that no socket received wait for one that should have. */
@@ -130,7 +131,7 @@ export function createHub(deps: {
     status(user) {
       const theirs = sessions.get(user);
       if (!theirs) return;
-      const text = statusText(user);
+      const text = readyFrame(Buffer.from(statusText(user)), 'text');
       for (const session of theirs) if (session.isOpen()) session.sendText(text);
     },
     tell(user, clientId, message) {

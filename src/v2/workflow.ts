@@ -5,9 +5,7 @@ import type { Facts } from './facts.ts';
 
 /** Whether a workflow names a file by a reference that could also be written as its path. */
 export function hasFileRefs(value: Json): boolean {
-  if (Array.isArray(value)) return (value as readonly Json[]).some(hasFileRefs);
-  if (!isJsonObject(value)) return false;
-  return filePathOf(value) !== undefined || Object.values(value).some(hasFileRefs);
+  return someRef(value, (ref) => filePathOf(ref) !== undefined);
 }
 
 /** The workflow as an upstream of this kind wants its files named. */
@@ -60,12 +58,17 @@ export function isSameWorkflow(sent: Json, kept: Json): boolean {
 
 /** Most workflows name no file; they stay the very objects they are. */
 function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
-  return hasRefs(workflow) ? mapped(workflow, change) : workflow;
+  return someRef(workflow, isFileRef) ? mapped(workflow, change) : workflow;
 }
 
-function hasRefs(value: Json): boolean {
+/** Without lists of members on the way: every prompt is walked through several times. */
+function someRef(value: Json, isIt: (value: Json) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return isFileRef(value) || Object.values(value).some(hasRefs);
+  if (Array.isArray(value)) return (value as readonly Json[]).some((item) => someRef(item, isIt));
+  if (isIt(value)) return true;
+  const members = value as JsonObject;
+  for (const name in members) if (someRef(members[name] ?? null, isIt)) return true;
+  return false;
 }
 
 function mapped(value: Json, change: (ref: Json) => Json): Json {

@@ -70,9 +70,12 @@ const KEPT_AS_OBJECT = /\{"value":"([^"]*)","isLosslessNumber":true\}/g;
 function countKept(value: Json | undefined): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (value instanceof LosslessNumber) return 1;
+  const members = value as JsonObject;
   let count = 0;
-  for (const item of Object.values(value)) {
-    if (typeof item === 'object') count += countKept(item as Json);
+  // Not over a list of its members: every prompt comes by.
+  for (const name in members) {
+    const item = members[name];
+    if (typeof item === 'object') count += countKept(item);
   }
   return count;
 }
