@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { parseConfig } from './config.ts';
-import { createLogger } from './telemetry.ts';
+import { createLogger, logTroubles } from './telemetry.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -25,10 +25,7 @@ if (parsed.kind === 'exit') {
 }
 
 const log = createLogger({ level: parsed.config.logLevel });
-process.on('uncaughtException', (error) => {
-  log.fatal({ err: error }, 'uncaught exception');
-  process.exit(1);
-});
+logTroubles(log);
 
 try {
   // Help and refusals need nothing of it.

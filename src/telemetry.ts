@@ -21,6 +21,20 @@ export function createLogger(options: { readonly level: string }): Logger {
   );
 }
 
+/**
+ * What goes wrong in the process itself has the form of all other lines: warnings (of what Node
+ * deprecates, say), and the error nobody caught, which ends it.
+ */
+export function logTroubles(log: Pick<Logger, 'warn' | 'fatal'>): void {
+  process.removeAllListeners('warning').on('warning', (warning) => {
+    log.warn({ err: warning }, 'node warns');
+  });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'uncaught exception');
+    process.exit(1);
+  });
+}
+
 /** Lines of one turn of the event loop are written together; an exit takes none along. */
 function gatheredAt(fd: number) {
   const out = pino.destination({ dest: fd, sync: true });

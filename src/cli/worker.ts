@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS } from '../engine/limits.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { openQueuedWorker } from '../queued/engine.ts';
 import { openStore } from '../store.ts';
-import { createLogger, type Logger } from '../telemetry.ts';
+import { type Logger, createLogger, logTroubles } from '../telemetry.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const MEBIBYTE = 1024 * 1024;
@@ -18,10 +18,7 @@ export async function workerCommand(argv: readonly string[]): Promise<number> {
     return parsed.code;
   }
   const log = createLogger({ level: parsed.settings.logLevel });
-  process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'uncaught exception');
-    process.exit(1);
-  });
+  logTroubles(log);
   try {
     return await work(parsed.settings, log);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -36,6 +36,9 @@ test('the upstream’s definitions are served, after kill -9 and without the ups
   const before = await look(holdover.url);
   expect([before.status, before.names]).toEqual([200, ['Theirs', 'LoadImage']]);
   expect(before.headers.get('warning')).toBeNull();
+  // Written in the background, and there under its name when it is whole.
+  const kept = () => readdir(join(holdover.dataDir, 'object-info')).catch(() => []);
+  await expect.poll(kept).toEqual([expect.stringMatching(/^[0-9a-f]+\.json$/)]);
   await holdover.kill9();
   await there.close();
   const restarted = await start({ args, dataDir: holdover.dataDir });
