@@ -29,9 +29,9 @@ export const PASSED_ROUTES = {
 } as const satisfies Record<Passing['api'], string>;
 
 /**
- * Lets small calls to the service behind pass, and those whose answer lies ready, without a framework,
- * which costs as much as the call itself. They are guarded, logged and counted as any other; what is unusual about one is for others
- * to deal with.
+ * Lets small calls to the service behind pass without a framework, which costs as much as the call
+ * itself, and answers those whose answer lies ready. They are guarded, logged and counted as any
+ * other; what is unusual about one is for others to deal with.
  */
 export function createFront({ serve, passThrough, quick, guard, ...deps }: Deps): RequestListener {
   const isWatched = deps.tap !== undefined || deps.config.corsOrigin !== undefined;

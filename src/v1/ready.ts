@@ -18,7 +18,7 @@ export type Ready = {
   readonly length: number;
 };
 
-export const OPCODE = { text: 1, binary: 2 } as const;
+const OPCODE = { text: 1, binary: 2 } as const;
 
 /** Up to here a copy costs less than a second piece for every socket. */
 const ONE_PIECE_BYTES = 64 * 1024;
