@@ -14,9 +14,6 @@ export default defineConfig({
     hookTimeout: 30_000,
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
-    // Nothing is put in the place of a module, and what a file starts it ends: what they import is
-    // loaded once for all of a worker's files.
-    isolate: false,
     projects: [
       { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
       {
