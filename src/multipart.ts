@@ -134,7 +134,7 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
     stream.on('error', () => {});
     stream.once('limit', limit);
     const { dir, fate, maxFileBytes: maxBytes } = options;
-    const spooled = await spoolStream(stream, { dir, maxBytes, ...(fate && { fate }) });
+    const spooled = await spoolStream(stream, { dir, maxBytes, fate });
     if (!spooled.ok) stop(new Unstored());
     return { ...spooled, part };
   }

@@ -36,7 +36,7 @@ const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  */
 export async function spoolStream(
   source: Readable,
-  options: { readonly dir: string; readonly maxBytes: number; readonly fate?: Fate },
+  options: { readonly dir: string; readonly maxBytes: number; readonly fate?: Fate | undefined },
 ): Promise<Spooled> {
   const { dir, maxBytes, fate = 'stays' } = options;
   const path = join(dir, randomUUID());

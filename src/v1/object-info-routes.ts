@@ -47,9 +47,9 @@ export function objectInfoRoutes({
       path: '/object_info/:name',
       async handle(request) {
         const { ctx, caller, params } = request;
-        const { definitions, ...known } = await ask(source, request);
+        const known = await ask(source, request);
         ctx.set(headersOf(known));
-        const served = await info.one(definitions, caller.user, params['name'] ?? '');
+        const served = await info.one(known.definitions, caller.user, params['name'] ?? '');
         ctx.set('ETag', served.etag);
         if (isKnown(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
         sendJsonText(ctx, served.body);
@@ -100,9 +100,7 @@ function isDemanding(cacheControl = ''): boolean {
   return /\bno-(cache|store)\b/i.test(cacheControl);
 }
 
-function headersOf({ isStale, isStandIn }: Pick<Told, 'isStale' | 'isStandIn'>): {
-  [name: string]: string;
-} {
+function headersOf({ isStale, isStandIn }: Told): { [name: string]: string } {
   return {
     ...(isStandIn && { 'X-Holdover-Object-Info': 'embedded' }),
     ...(isStale && {

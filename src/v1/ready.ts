@@ -4,16 +4,18 @@ declare module 'ws' {
   /** Exported, and absent from the types. */
   export const Sender: {
     /** The header of a frame, and what it was given. */
-    frame(data: Buffer, options: FrameOptions): readonly Buffer[];
+    frame(data: Buffer, options: FrameOptions): Pieces;
   };
   type FrameOptions = { readonly [name in 'fin' | 'rsv1' | 'mask' | 'readOnly']: boolean } & {
     readonly opcode: number;
   };
 }
 
+type Pieces = readonly [Buffer] | readonly [Buffer, Buffer];
+
 /** A message as it stands on the wire, made once for any number of sockets. */
 export type Ready = {
-  readonly pieces: readonly Buffer[];
+  readonly pieces: Pieces;
   /** Without what frames it. */
   readonly length: number;
 };

@@ -24,8 +24,6 @@ const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
 const UNWATCHED_CHARS = 16 * 1024;
 
-const EMPTY = Buffer.alloc(0);
-
 /** One connected socket: what it negotiated, and what it has not swallowed yet. */
 export type Session = {
   readonly user: string;
@@ -105,7 +103,7 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   function write(frame: string | Ready, done?: () => void): void {
     if (typeof frame === 'string') return ws.send(frame, done);
     if (ws.readyState !== WebSocket.OPEN) return;
-    const [first = EMPTY, second] = frame.pieces;
+    const [first, second] = frame.pieces;
     if (second === undefined) return void socket.write(first, done);
     socket.cork();
     socket.write(first);
