@@ -39,7 +39,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
           outlines.ended(key);
         }),
       ),
-    live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all(user)),
+    live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all({ user })),
     find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
     findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
     hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
@@ -105,6 +105,7 @@ function valuesOf(row: PromptRow) {
 
 function statements(db: Database) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
+  const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
   return {
     insert: db.prepare(`INSERT INTO prompts (key, user, prompt_id, job_id, number, client_id,
       created_at_ms, graph_json, extra_data_json, targets_json, state, intent_json,
@@ -121,10 +122,11 @@ function statements(db: Database) {
       status_word = ?, started_at_ms = ?, ended_at_ms = ?,
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
         WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = ?`),
-    live: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live
-      WHERE state <> 'done' ORDER BY rowid`),
-    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_live
-      WHERE state <> 'done' AND user = ? ORDER BY rowid`),
+    live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
+      INDEXED BY prompts_by_id EXCEPT SELECT rowid ${ended}) ORDER BY rowid`),
+    liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
+      INDEXED BY prompts_by_id WHERE user = :user EXCEPT SELECT rowid ${ended} AND user = :user)
+      ORDER BY rowid`),
     find: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
       ORDER BY rowid DESC LIMIT 1`),
     findByJob: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`),

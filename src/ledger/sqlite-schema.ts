@@ -102,4 +102,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
   `,
+  // Each index costs every prompt a page of the log: live prompts are looked for once, at a start,
+  // and a user's job by its id alone.
+  `
+  DROP INDEX prompts_live;
+  DROP INDEX prompts_by_job;
+  `,
 ];

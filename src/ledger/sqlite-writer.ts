@@ -14,12 +14,13 @@ type Waiting = { readonly settle: () => void; readonly reject: (cause: unknown) 
 
 /** Puts all writes of one open database through shared transactions. */
 export function createWriter(db: Database): Writer {
+  const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: Waiting[] = [];
   let timer: NodeJS.Immediate | undefined;
 
   function begin(): void {
     if (timer !== undefined) return;
-    db.exec('BEGIN IMMEDIATE');
+    sql.begin.run();
     timer = setImmediate(flush);
   }
 
@@ -35,7 +36,7 @@ export function createWriter(db: Database): Writer {
     if (timer === undefined) return;
     const waiting = takeBatch();
     try {
-      db.exec('COMMIT');
+      sql.commit.run();
     } catch (cause) {
       rollBack(db);
       return rejectAll(waiting, cause);

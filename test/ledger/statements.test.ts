@@ -25,15 +25,26 @@ function noting(): Database {
       return db.isTransaction;
     },
     exec(sql: string) {
-      executed.push(sql);
-      if (sql === failOn) throw new Error('database or disk is full');
+      note(sql);
       db.exec(sql);
     },
     prepare(sql: string) {
       prepared.push(sql);
-      return db.prepare(sql);
+      const statement = db.prepare(sql);
+      if (!/^(BEGIN|COMMIT)/.test(sql)) return statement;
+      return {
+        run() {
+          note(sql);
+          return statement.run();
+        },
+      };
     },
   } as unknown as Database;
+}
+
+function note(sql: string): void {
+  executed.push(sql);
+  if (sql === failOn) throw new Error('database or disk is full');
 }
 
 function openPrompts() {
