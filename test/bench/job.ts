@@ -16,6 +16,15 @@ export function jobText(id: string, status: 'queued' | 'succeeded'): string {
   });
 }
 
+/** A v2 service in nginx: takes every job, and says of each that it is in this state. */
+export function jobLocations(status: 'queued' | 'succeeded'): string {
+  return `
+    default_type application/json;
+    location = /api/v2/jobs { return 201 '${jobText('$request_id', status)}'; }
+    location ~ ^/api/v2/jobs/(?<job>[0-9a-f]+)$ { return 200 '${jobText('$job', status)}'; }
+    location / { return 404 '{"error":{"code":"not_found","message":"none","details":null}}'; }`;
+}
+
 /** A graph of embedded node classes, 4 KB of text, with the largest seed there is. */
 export function smallGraph(): string {
   const text = {

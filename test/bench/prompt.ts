@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bench, Context } from './bench.ts';
 import { MEMORY_DIR, NO_FOLLOWING, startHoldover } from './holdover.ts';
-import { jobText, smallGraph } from './job.ts';
+import { jobLocations, smallGraph } from './job.ts';
 import { interleave, ratioRow } from './measure.ts';
 import { startNginx } from './nginx.ts';
 import { type Program, startOurs } from './program.ts';
@@ -57,12 +57,7 @@ export const prompt: Bench = {
 
 /** A v2 service in nginx: takes every job, and says of each that it is in this state. */
 function startV2(workDir: string, status: 'queued' | 'succeeded'): Promise<Program> {
-  const server = `
-    default_type application/json;
-    location = /api/v2/jobs { return 201 '${jobText('$request_id', status)}'; }
-    location ~ ^/api/v2/jobs/(?<job>[0-9a-f]+)$ { return 200 '${jobText('$job', status)}'; }
-    location / { return 404 '{"error":{"code":"not_found","message":"none","details":null}}'; }`;
-  return startNginx({ workDir, side: 'load', server });
+  return startNginx({ workDir, side: 'load', server: jobLocations(status) });
 }
 
 type Kind = { readonly upstream: Program; readonly dataRoot: string };
