@@ -27,7 +27,7 @@ type Deps = {
 /** How long an answer waits for another process to take a prompt out of its outbox. */
 const ELSEWHERE_MS = { every: 10, most: 2000 } as const;
 /** And for the history of what the service says is over: v1 has removed it when it answers. */
-const GONE_MS = { every: 10, most: 1000 } as const;
+const GONE_MS = { every: 10, most: 2000 } as const;
 
 export function createCancel(deps: Deps): Cancel {
   const { ledger, journal, board, outbox, follower, pursuit, now } = deps;
