@@ -23,6 +23,7 @@ import { type Snapshots, createSnapshots } from './snapshots.ts';
 import type { Spelling } from './submit-body.ts';
 import { submitJob } from './submit.ts';
 import { type Watches, createWatches } from './watch.ts';
+import { namesNoFile } from './workflow.ts';
 
 export type RemoteDeps = {
   /** Of the service; `/api/v2` is appended unless it ends so. */
@@ -130,9 +131,9 @@ function createJobHalf(parts: Parts): JobHalf {
   return {
     submit: (caller, asked) =>
       as(caller, async (account) => {
+        if (namesNoFile(asked)) return submit(parts, account, asked);
         const workflow = places.inWorkflow(asked.workflow, caller.user);
-        const request = workflow === asked.workflow ? asked : rewritten(asked, workflow);
-        return submit(parts, account, request);
+        return submit(parts, account, rewritten(asked, workflow));
       }),
     recover: (caller, lost) =>
       as(caller, async (account) => {

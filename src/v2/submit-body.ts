@@ -1,7 +1,7 @@
 import type { SubmitRequest } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Facts } from './facts.ts';
-import { inAssetMode } from './workflow.ts';
+import { inAssetMode, namesNoFile } from './workflow.ts';
 
 /** How one submission is written for one upstream. */
 export type Spelling = {
@@ -18,7 +18,7 @@ export const AUTH_TOKEN = 'auth_token_comfy_org';
 /** The body of `POST /jobs`. */
 export function submitBody(request: SubmitRequest, spelling: Spelling): string {
   const { workflow, extraData, metadata, order, provenance } = request;
-  const named = inAssetMode(workflow, spelling.assetMode);
+  const named = namesNoFile(request) ? workflow : inAssetMode(workflow, spelling.assetMode);
   const body: { [name: string]: Json } = {};
   const secrets = Object.entries(extraData).filter(
     ([name, secret]) =>

@@ -1,7 +1,15 @@
+import type { SubmitRequest } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { AssetRef, Graph } from '../wire/v2.ts';
 import { annotated, engineFileOf } from './engine-file.ts';
 import type { Facts } from './facts.ts';
+
+const REFERENCE = 'core/ASSET';
+
+/** Most submissions name no file, and a text that was written already says so sooner than a walk. */
+export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
+  return workflowJson !== undefined && !workflowJson.includes(REFERENCE);
+}
 
 /** Whether a workflow names a file by a reference that could also be written as its path. */
 export function hasFileRefs(value: Json): boolean {
@@ -86,7 +94,7 @@ function engineNameOf(ref: Json): string | undefined {
 }
 
 function isFileRef(value: Json): boolean {
-  return isJsonObject(value) && value['__type'] === 'core/ASSET';
+  return isJsonObject(value) && value['__type'] === REFERENCE;
 }
 
 function filePathOf(value: Json): string | undefined {
@@ -94,7 +102,7 @@ function filePathOf(value: Json): string | undefined {
 }
 
 function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
-  if (!isJsonObject(value) || value['__type'] !== 'core/ASSET') return undefined;
+  if (!isJsonObject(value) || value['__type'] !== REFERENCE) return undefined;
   const { info } = value;
   const text = isJsonObject(info) ? info[name] : undefined;
   return typeof text === 'string' ? text : undefined;
