@@ -22,10 +22,12 @@ export type Fate = 'stays' | 'goes on';
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-/** One goes to disk while the next one fills; a small file needs no more than the first. */
-const BATCH_BYTES = { first: 64 * 1024, next: 512 * 1024 } as const;
+/** One goes to disk while the next one fills. */
+const BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
 /** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
 const SYNC_BYTES = 32 * 1024 * 1024;
+/** Hashed at a time: a whole file in one chunk must not hold the event loop. */
+const SLICE_BYTES = 1024 * 1024;
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
@@ -123,17 +125,13 @@ type SinkOptions = {
   readonly fate: Fate;
 };
 
-/**
- * Chunks are put together first: the hash takes long stretches twice as fast as the pieces that a
- * form comes in, which makes up for the copy.
- */
+/** Chunks are hashed as they come, while they are still in the processor's cache. */
 function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
   const isToLast = fate === 'stays';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
-  let filling: Buffer = Buffer.allocUnsafeSlow(BATCH_BYTES.first);
-  let filledBytes = 0;
-  let spare: Buffer | undefined;
+  let batch: Buffer[] = [];
+  let batchBytes = 0;
   let writing: Promise<void> = Promise.resolve();
   let syncing: Promise<void> = Promise.resolve();
   let isSyncing = false;
@@ -141,21 +139,14 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
 
   /** Resolves once there is room for another batch, not when this one is on disk. */
   async function flush(): Promise<void> {
-    const full = filling.subarray(0, filledBytes);
-    hasher.update(full);
+    const full = batch;
+    unsyncedBytes += batchBytes;
+    [batch, batchBytes] = [[], 0];
     await writing;
     if (full.length === 0 || !handle) return;
-    unsyncedBytes += full.length;
     writing = writeAll(handle, full);
     writing.catch(fail);
     if (isToLast && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
-  }
-
-  /** What was filled before this one is written by now. */
-  function turn(): void {
-    const isLarge = spare?.length === BATCH_BYTES.next;
-    const next = isLarge && spare ? spare : Buffer.allocUnsafeSlow(BATCH_BYTES.next);
-    [filling, filledBytes, spare] = [next, 0, filling];
   }
 
   function syncAhead(opened: FileHandle): void {
@@ -172,13 +163,11 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
   }
 
   async function take(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length;) {
-      const copied = chunk.copy(filling, filledBytes, at);
-      at += copied;
-      filledBytes += copied;
-      if (filledBytes < filling.length) continue;
-      await flush();
-      turn();
+    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+      const slice = chunk.subarray(at, at + SLICE_BYTES);
+      hasher.update(slice);
+      batchBytes += slice.length;
+      if (batch.push(slice) >= BATCH.chunks || batchBytes >= BATCH.bytes) await flush();
     }
   }
 
@@ -189,7 +178,7 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
   }
 
   const sink: Writable = new Writable({
-    highWaterMark: BATCH_BYTES.next,
+    highWaterMark: BATCH.bytes,
     construct: (done) =>
       settle(
         openNew(path).then((opened) => void (handle = opened)),
@@ -207,11 +196,18 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
 }
 
 /** One write may take less than it was given, on a disk that is almost full. */
-async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let at = 0; at < bytes.length;) {
-    const { bytesWritten } = await handle.write(bytes, at);
-    at += bytesWritten;
+async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<void> {
+  for (let left = chunks; left.length > 0;) {
+    const { bytesWritten } = await handle.writev(left);
+    left = withoutFirst(left, bytesWritten);
   }
+}
+
+function withoutFirst(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
+  let gone = bytes;
+  const at = chunks.findIndex((chunk) => (gone -= chunk.length) < 0);
+  const cut = chunks[at];
+  return cut ? [cut.subarray(cut.length + gone), ...chunks.slice(at + 1)] : [];
 }
 
 function settle(work: Promise<void> | undefined, done: (error?: Error | null) => void): void {

@@ -129,7 +129,7 @@ describe('a spooled stream', () => {
     ['EFBIG', 'There is no room left to keep this file.'],
     ['EIO', 'The file could not be stored (EIO).'],
   ])('on a disk that says %s is 507', async (code, message) => {
-    vi.spyOn(await fileHandles(), 'write').mockRejectedValue(failing(code));
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(failing(code));
     const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
     expect(spooled).toEqual({ ok: false, status: 507, message });
     expect(await left()).toEqual([]);
@@ -151,7 +151,7 @@ describe('a spooled stream', () => {
 
   test('that fails by no fault of the disk is an exception', async () => {
     const mistake = new TypeError('a mistake of ours');
-    vi.spyOn(await fileHandles(), 'write').mockRejectedValue(mistake);
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(mistake);
     const spooling = spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
     await expect(spooling).rejects.toBe(mistake);
     expect(await left()).toEqual([]);
@@ -160,16 +160,15 @@ describe('a spooled stream', () => {
   test('is whole even where a single write takes only a part, as on a disk that is almost full', async () => {
     const handles = await fileHandles();
     let writes = 0;
-    vi.spyOn(handles, 'write').mockImplementation(async function (
+    vi.spyOn(handles, 'writev').mockImplementation(async function (
       this: typeof handles,
-      bytes: Uint8Array,
-      from: number,
+      chunks: readonly Uint8Array[],
     ) {
       writes += 1;
-      const part = bytes.subarray(from, from + 3);
+      const part = Buffer.concat(chunks).subarray(0, 3);
       await this.writeFile(part);
-      return { bytesWritten: part.length, buffer: bytes };
-    } as typeof handles.write);
+      return { bytesWritten: part.length, buffers: chunks };
+    } as typeof handles.writev);
     const source = Readable.from(['01', '', '2345', '6', '789'].map((text) => Buffer.from(text)));
     const spooled = await spoolStream(source, { dir, maxBytes: 10 });
     const { path } = spooled.ok ? spooled.value : { path: '' };
@@ -187,7 +186,7 @@ describe('a spooled stream', () => {
   });
 
   test('is refused while its sender is slow, once the disk has failed', async () => {
-    vi.spyOn(await fileHandles(), 'write').mockRejectedValue(failing('ENOSPC'));
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(failing('ENOSPC'));
     const source = new PassThrough();
     const spooling = spoolStream(source, { dir, maxBytes: 2_000_000 });
     source.write(Buffer.alloc(1_000_000));
@@ -199,12 +198,13 @@ describe('a spooled stream', () => {
     let produced = 0;
     let taken = 0;
     const behind: number[] = [];
-    vi.spyOn(await fileHandles(), 'write').mockImplementation((async (data: Uint8Array) => {
+    vi.spyOn(await fileHandles(), 'writev').mockImplementation(async (data) => {
       behind.push(produced - taken);
       await new Promise((resolve) => setImmediate(resolve));
-      taken += data.length;
-      return { bytesWritten: data.length, buffer: data };
-    }) as Awaited<ReturnType<typeof fileHandles>>['write']);
+      const bytesWritten = data.reduce((sum, { byteLength }) => sum + byteLength, 0);
+      taken += bytesWritten;
+      return { bytesWritten, buffers: data };
+    });
     const source = Readable.from(
       (function* () {
         for (; produced < 32 * 1024 * 1024; produced += 65_536) yield Buffer.alloc(65_536);
