@@ -2,7 +2,7 @@ import type { SubmitRequest, V2Error } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
 import type { Facts } from './facts.ts';
 import { AUTH_TOKEN, type Spelling } from './submit-body.ts';
-import { hasFileRefs, namesNoFile } from './workflow.ts';
+import { hasFileRefs } from './workflow.ts';
 
 type Refused = { readonly request: SubmitRequest; readonly error: V2Error };
 
@@ -32,7 +32,7 @@ export function respell(
     facts.authToken = 'no';
     return { ...spelling, authToken: 'no' };
   }
-  if (looksUpIds(error) && namesFiles(request) && spelling.assetMode !== 'string') {
+  if (looksUpIds(error) && hasFileRefs(request) && spelling.assetMode !== 'string') {
     if (facts.assetMode === 'unknown') facts.assetMode = 'object';
     return undefined;
   }
@@ -41,20 +41,16 @@ export function respell(
     facts.assetMode === 'unknown' &&
     spelling.assetMode !== 'string' &&
     !NOT_ABOUT_FILES.has(error.code) &&
-    namesFiles(request);
+    hasFileRefs(request);
   return mayRename ? { ...spelling, assetMode: 'string' } : undefined;
 }
 
 /** Remembers a spelling the upstream has taken. */
 export function settleSpelling(facts: Facts, spelling: Spelling, request: SubmitRequest): void {
   if (request.metadata) facts.labels = spelling.labels === 'unknown' ? 'map' : spelling.labels;
-  if (facts.assetMode === 'unknown' && namesFiles(request)) {
+  if (facts.assetMode === 'unknown' && hasFileRefs(request)) {
     facts.assetMode = spelling.assetMode === 'string' ? 'string' : 'object';
   }
-}
-
-function namesFiles(request: SubmitRequest): boolean {
-  return !namesNoFile(request) && hasFileRefs(request.workflow);
 }
 
 /** A service that says which ids are missing knows what they are. */

@@ -11,9 +11,10 @@ export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'
   return workflowJson !== undefined && !workflowJson.includes(REFERENCE);
 }
 
-/** Whether a workflow names a file by a reference that could also be written as its path. */
-export function hasFileRefs(value: Json): boolean {
-  return someRef(value, (ref) => filePathOf(ref) !== undefined);
+/** Whether a submission names a file by a reference that could also be written as its path. */
+export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJson'>): boolean {
+  if (namesNoFile(request)) return false;
+  return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
 }
 
 /** The workflow as an upstream of this kind wants its files named. */
@@ -69,7 +70,7 @@ function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
   return someRef(workflow, isFileRef) ? mapped(workflow, change) : workflow;
 }
 
-/** Without lists of members on the way: every prompt is walked through several times. */
+/** Without lists of members on the way: graphs are large. */
 function someRef(value: Json, isIt: (value: Json) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return (value as readonly Json[]).some((item) => someRef(item, isIt));

@@ -55,7 +55,6 @@ export const prompt: Bench = {
   },
 };
 
-/** A v2 service in nginx: takes every job, and says of each that it is in this state. */
 function startV2(workDir: string, status: 'queued' | 'succeeded'): Promise<Program> {
   return startNginx({ workDir, side: 'load', server: jobLocations(status) });
 }

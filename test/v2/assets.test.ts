@@ -302,9 +302,11 @@ describe('downloading', () => {
 
 const LOOK_BYTES = 16 * 1024 * 1024;
 
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
 /** In buffers somebody still has; how long others lie about is the collector's business. */
 function bytesHeld(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+  collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }
