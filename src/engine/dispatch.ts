@@ -4,6 +4,7 @@ import type { LiveJob, StopReason } from './live.ts';
 import { createQueue } from './queue.ts';
 import type { Registry } from './registry.ts';
 import { runOnWorker, type RunnerDeps } from './runner.ts';
+import { hasRoom } from './turns.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 export type DispatchDeps = {
@@ -23,7 +24,7 @@ export type DispatchDeps = {
 export type Dispatcher = {
   add(job: LiveJob): void;
   cancel(job: LiveJob): Promise<void>;
-  readonly reserve: () => { release(): void } | undefined;
+  readonly reserve: (user: string) => { release(): void } | undefined;
   readonly lastPlace: () => number;
   start(): void;
   close(): Promise<void>;
@@ -42,7 +43,7 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
   const desks = deps.slots.map((slot): Desk => ({ slot, job: undefined, lastUser: undefined }));
   const queue = createQueue<LiveJob>(announceMoves);
   const running = new Set<Promise<void>>();
-  let reserved = 0;
+  const reserved: string[] = [];
   let open = false;
 
   const runAt = async (desk: Desk, job: LiveJob): Promise<void> => {
@@ -74,6 +75,7 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
     } finally {
       desk.job = undefined;
       desk.lastUser = job.user;
+      queue.ended(job);
       schedule();
     }
   };
@@ -100,10 +102,12 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
       queue.add(job);
       schedule();
     },
-    reserve() {
-      if (queue.waiting().length + reserved >= deps.maxQueued) return undefined;
-      reserved++;
-      return { release: () => void reserved-- };
+    reserve(user) {
+      const waiting = queue.count() + reserved.length;
+      const ofUser = queue.countOf(user) + reserved.filter((other) => other === user).length;
+      if (!hasRoom({ waiting, ofUser, limit: deps.maxQueued })) return undefined;
+      reserved.push(user);
+      return { release: () => void reserved.splice(reserved.indexOf(user), 1) };
     },
     async cancel(job) {
       job.stop.abort('canceled' satisfies StopReason);

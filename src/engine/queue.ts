@@ -1,41 +1,84 @@
-/** A waiting job's place: lower `order` first, ties by arrival. */
-export type Queued = { readonly id: string; readonly order: number };
+import { nextTurn, turnOrder } from './turns.ts';
+
+/** A waiting job's place among those of its user: lower `order` first, ties by arrival. */
+export type Queued = { readonly id: string; readonly user: string; readonly order: number };
 
 export type Queue<T extends Queued> = {
   add(job: T): void;
-  /** Takes the first job, if there is one. */
+  /** Takes the job whose turn it is, if one waits; `ended` tells when it no longer runs. */
   take(): T | undefined;
+  ended(job: T): void;
   remove(id: string): boolean;
   /** In running order. */
   waiting(): readonly T[];
+  count(): number;
+  countOf(user: string): number;
   /** An order behind everything queued so far. */
   readonly lastPlace: () => number;
 };
 
-/** Starts an empty queue; `onMove` is called after every change, with all that still wait. */
+type User<T> = { readonly jobs: T[]; running: number; since: number };
+
+/**
+ * Starts an empty queue, in which users take turns (turns.ts). `onMove` is called after every change
+ * with all jobs that still wait.
+ */
 export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) => void): Queue<T> {
-  const jobs: T[] = [];
+  const users = new Map<string, User<T>>();
+  let changes = 0;
   let highest = -1;
+  const waiting = (): T[] => turnOrder([...users.values()]);
+  const userOf = (name: string): User<T> => {
+    const user = users.get(name) ?? { jobs: [], running: 0, since: ++changes };
+    users.set(name, user);
+    return user;
+  };
+  const forgetIdle = (name: string): void => {
+    const user = users.get(name);
+    if (user?.jobs.length === 0 && user.running === 0) users.delete(name);
+  };
   return {
     add(job) {
-      const behind = jobs.findIndex((other) => other.order > job.order);
-      jobs.splice(behind < 0 ? jobs.length : behind, 0, job);
+      const { jobs } = userOf(job.user);
+      const before = jobs.findLastIndex((other) => other.order <= job.order);
+      jobs.splice(before + 1, 0, job);
       highest = Math.max(highest, job.order);
-      onMove(jobs);
+      onMove(waiting());
     },
     take() {
-      const job = jobs.shift();
-      if (job) onMove(jobs);
+      const user = nextTurn(users.values());
+      const job = user?.jobs.shift();
+      if (!user || !job) return undefined;
+      user.running++;
+      onMove(waiting());
       return job;
     },
-    remove(id) {
-      const index = jobs.findIndex((job) => job.id === id);
-      if (index < 0) return false;
-      jobs.splice(index, 1);
-      onMove(jobs);
-      return true;
+    ended(job) {
+      const user = userOf(job.user);
+      user.running--;
+      user.since = ++changes;
+      forgetIdle(job.user);
     },
-    waiting: () => jobs,
+    remove(id) {
+      for (const [name, { jobs }] of users) {
+        const index = jobs.findIndex((job) => job.id === id);
+        if (index < 0) continue;
+        jobs.splice(index, 1);
+        forgetIdle(name);
+        onMove(waiting());
+        return true;
+      }
+      return false;
+    },
+    waiting,
+    count: () => sum(users.values(), ({ jobs }) => jobs.length),
+    countOf: (user) => users.get(user)?.jobs.length ?? 0,
     lastPlace: () => Math.floor(highest) + 1,
   };
+}
+
+function sum<T>(items: Iterable<T>, valueOf: (item: T) => number): number {
+  let total = 0;
+  for (const item of items) total += valueOf(item);
+  return total;
 }

@@ -20,7 +20,7 @@ export type SubmitDeps = {
   readonly clock: () => number;
   readonly filesOf: (user: string) => ResolveDeps;
   /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
-  readonly reserve: () => Place | undefined | Promise<Place | undefined>;
+  readonly reserve: (user: string) => Place | undefined | Promise<Place | undefined>;
   readonly lastPlace: () => number | Promise<number>;
 };
 
@@ -36,7 +36,7 @@ export async function acceptJob(
   const resolved = await resolveFiles({ workflow, targets: outputs }, deps.filesOf(user));
   const refusal = refuseFiles(resolved, workflow, outputs);
   if (refusal) return refusal;
-  const place = await deps.reserve();
+  const place = await deps.reserve(user);
   if (!place) {
     return refuse(429, 'queue_full', 'the queue is full', {
       retryAfterSeconds: QUEUE_FULL_RETRY_S,

@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { Caller } from '../../src/wire/jobs.ts';
+import type { Graph } from '../../src/wire/v2.ts';
 import { ANNA, BEN, collect, graph, isStep, runJob, until, value, words } from '../support/jobs.ts';
 import { openEngine, startEngine, tempDir } from './open.ts';
 
@@ -53,7 +55,7 @@ describe('the queue', () => {
     const first = value(await engine.submit(ANNA, { workflow: show('1'), extraData: {} }));
     const second = value(await engine.submit(ANNA, { workflow: show('2'), extraData: {} }));
     const events = collect(engine, second.id);
-    await engine.submit(BEN, { workflow: show('3'), extraData: {}, order: -1 });
+    await engine.submit(ANNA, { workflow: show('3'), extraData: {}, order: -1 });
     await engine.cancel(ANNA, first.id);
     engine.start();
     const moves = (await events).flatMap((event) =>
@@ -72,6 +74,71 @@ describe('the queue', () => {
     });
     await engine.cancel(ANNA, first.id);
     expect((await engine.submit(ANNA, request)).ok).toBe(true);
+  });
+
+  test('users take turns, whatever their numbers are', async () => {
+    const engine = await openEngine();
+    const ids: { [name: string]: string } = {};
+    const submit = async (name: string, caller: Caller, order?: number) => {
+      const request = {
+        workflow: show(name),
+        extraData: {},
+        ...(order !== undefined && { order }),
+      };
+      ids[name] = value(await engine.submit(caller, request)).id;
+    };
+    for (const name of ['a1', 'a2', 'a3']) await submit(name, ANNA, -5);
+    for (const name of ['b1', 'b2']) await submit(name, BEN);
+    await submit('b0', BEN, -1);
+    const finished: string[] = [];
+    const runs = Object.entries(ids).map(async ([name, id]) => {
+      await collect(engine, id, name.startsWith('a') ? ANNA : BEN);
+      finished.push(name);
+    });
+    const positionOf = async (name: string, caller: Caller) =>
+      value(await engine.get(caller, ids[name] ?? '')).queue_position;
+    expect(await positionOf('b0', BEN)).toBe(1);
+    expect(await positionOf('a3', ANNA)).toBe(4);
+    engine.start();
+    await Promise.all(runs);
+    expect(finished).toEqual(['a1', 'b0', 'a2', 'b1', 'a3', 'b2']);
+  });
+
+  test('the next free slot is of the user who has none', async () => {
+    const file = path.join(await tempDir(), 'open');
+    const engine = await startEngine({ limits: { concurrency: 2 } });
+    const begun: string[] = [];
+    const submit = async (caller: Caller, workflow: Graph) => {
+      const { id } = value(await engine.submit(caller, { workflow, extraData: {} }));
+      return { id, begins: until(engine, id, isStep, caller).then(() => begun.push(id)) };
+    };
+    const [one, two, three] = [
+      await submit(ANNA, gate(file)),
+      await submit(ANNA, graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] })),
+      await submit(ANNA, graph({ 1: ['Spin', { seed: 2 }], 2: ['Sink', { value: ['1', 0] }] })),
+    ];
+    await Promise.all([one.begins, two.begins]);
+    const bens = [await submit(BEN, gate(file)), await submit(BEN, gate(`${file}-never`))];
+    expect(begun.toSorted()).toEqual([one.id, two.id].toSorted());
+    await writeFile(file, '');
+    for (const { begins } of bens) await begins;
+    // Anna has a slot, Ben has the other, whatever waits.
+    expect(value(await engine.get(ANNA, three.id)).status).toBe('queued');
+    await engine.cancel(BEN, bens[1]?.id ?? '');
+    await three.begins;
+  });
+
+  test('a queue one user has filled has room for another', async () => {
+    const engine = await openEngine({ limits: { maxQueued: 2 } });
+    const request = { workflow: show('x'), extraData: {} };
+    value(await engine.submit(ANNA, request));
+    value(await engine.submit(ANNA, request));
+    const full = { error: { code: 'queue_full' } };
+    expect(await engine.submit(ANNA, request)).toMatchObject(full);
+    value(await engine.submit(BEN, request));
+    expect(await engine.submit(BEN, request)).toMatchObject(full);
+    // The room beyond the limit has an end, too.
+    expect(await engine.submit({ user: 'carl' }, request)).toMatchObject(full);
   });
 
   test('a queued job is canceled at once', async () => {

@@ -1,0 +1,57 @@
+/** The waiting jobs of one user, and what decides when their turn comes. */
+export type UserTurn<T> = {
+  /** In v1's order: by number, then by arrival. */
+  readonly jobs: readonly T[];
+  /** Jobs of this user that run now. */
+  readonly running: number;
+  /** Grows with time: when the user began to wait, or when the latest job of this user ended. */
+  readonly since: number;
+};
+
+/**
+ * Waiting jobs in the order they will run in. Users take turns: the one with the fewest running
+ * jobs goes first, among these the one who has waited longest. A user alone may use every slot;
+ * nothing that runs is stopped for another user, but the next free slot is that user's.
+ */
+export function turnOrder<T>(users: readonly UserTurn<T>[]): T[] {
+  const order: T[] = [];
+  let waiting = users.toSorted((one, other) => one.since - other.since);
+  for (let round = 0; waiting.length > 0; round++) {
+    for (const { jobs, running } of waiting) {
+      const job = jobs[round - running];
+      if (job !== undefined) order.push(job);
+    }
+    waiting = waiting.filter(({ jobs, running }) => running + jobs.length > round + 1);
+  }
+  return order;
+}
+
+/** The user whose turn it is, of those who have a job waiting. */
+export function nextTurn<U extends UserTurn<unknown>>(users: Iterable<U>): U | undefined {
+  let next: U | undefined;
+  for (const user of users) {
+    if (user.jobs.length > 0 && (next === undefined || isBefore(user, next))) next = user;
+  }
+  return next;
+}
+
+function isBefore(one: UserTurn<unknown>, other: UserTurn<unknown>): boolean {
+  if (one.running !== other.running) return one.running < other.running;
+  return one.since < other.since;
+}
+
+/**
+ * Whether one more job of a user may wait. Beyond the limit there is a tenth more room for users who
+ * have nothing waiting: one user's jobs alone cannot keep the others out.
+ */
+export function hasRoom({
+  waiting,
+  ofUser,
+  limit,
+}: {
+  readonly waiting: number;
+  readonly ofUser: number;
+  readonly limit: number;
+}): boolean {
+  return waiting < (ofUser > 0 ? limit : limit + Math.ceil(limit / 10));
+}
