@@ -39,6 +39,8 @@ export type Config = {
   readonly outboxLimit: number;
   readonly dataDir: string;
   readonly ledger: LedgerSource;
+  /** Files that no ledger knows are moved aside instead of being refused. */
+  readonly startAnew: boolean;
   readonly workerLimits: WorkerLimits;
   readonly maxUploadBytes: number;
   /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
@@ -138,6 +140,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     outboxLimit: flags.outboxLimit,
     dataDir: flags.dataDir,
     ledger,
+    startAnew: flags.startAnew ?? false,
     workerLimits: workerLimits(flags.workerLimits),
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     corsOrigin: cors === true ? '*' : originOf(cors),
@@ -190,7 +193,7 @@ function originOf(text: string | undefined): string | undefined {
 }
 
 /** For commander a switch is on as soon as its variable exists, whatever that says. */
-const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND'];
+const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW'];
 const OFF = /^(|0|false|no|off)$/i;
 
 /** commander reads `process.env` only; tests and embedders bring their own. */

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { lacksDatabase, setAside, setLogAside } from './app/set-aside.ts';
+import { LedgerIsNew, newLedger } from './app/tie-folder.ts';
 import type { Config } from './config.ts';
-import { type DataDir, openDataDir, shareDataDir } from './data-dir.ts';
+import { type DataDir, databaseIn, makeDataDir, openDataDir } from './data-dir.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { SharedRedis } from './ledger/redis-open.ts';
-import { openSqliteLedger } from './ledger/sqlite.ts';
+import { DamagedLedger, lockDatabase, openSqliteLedger } from './ledger/sqlite.ts';
 import type { RedisLinks } from './redis.ts';
 import { openSpool, shareSpool } from './spool-dir.ts';
 import type { Logger } from './telemetry.ts';
@@ -24,31 +26,74 @@ export type Store = {
   close(): Promise<void>;
 };
 
+export type StoreOptions = Pick<Config, 'ledger' | 'dataDir'> & {
+  /** Files that no ledger knows, and a damaged ledger, are moved aside instead of being refused. */
+  readonly startAnew?: boolean;
+  /** A new ledger is tied to the files that are there, which it then knows nothing of. */
+  readonly adoptFiles?: boolean;
+};
+
+type Opening = StoreOptions & { readonly log: Logger };
+
 /** Opens it as configured; throws with a sentence a person can act on. */
-export async function openStore(
-  { ledger: source, dataDir }: Pick<Config, 'ledger' | 'dataDir'>,
-  log: Logger,
-): Promise<Store> {
-  const instance = randomUUID();
-  if (source.kind === 'redis') return openShared(source.url, { instance, dataDir, log });
-  const dir = openDataDir(dataDir);
-  const ledger = openSqliteLedger({ path: dir.database });
+export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
+  const { ledger: source } = options;
+  if (source.kind === 'redis') return openShared(source.url, { ...options, log });
+  const { ledger, dir } = await openOwn({ ...options, log });
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
   const lost = new Promise<never>(() => {});
-  const alone = { links: undefined, writeUnder: () => {}, lost, instance };
+  const alone = { links: undefined, writeUnder: () => {}, lost, instance: randomUUID() };
   return { ledger, dir, ...alone, close: () => ledger.close() };
 }
 
-async function openShared(
-  url: string,
-  { instance, dataDir, log }: { instance: string; dataDir: string; log: Logger },
-): Promise<Store> {
+type Own = { readonly ledger: Ledger; readonly dir: DataDir };
+
+async function openOwn(opening: Opening): Promise<Own> {
+  try {
+    return await openDatabase(opening);
+  } catch (error) {
+    const isHelped = error instanceof LedgerIsNew || error instanceof DamagedLedger;
+    if (opening.startAnew !== true || !isHelped) throw error;
+    const unlock = lockDatabase(databaseIn(opening.dataDir));
+    moveAside(opening);
+    unlock();
+    return await openDatabase(opening);
+  }
+}
+
+async function openDatabase({ dataDir, adoptFiles = false }: Opening): Promise<Own> {
+  makeDataDir(dataDir);
+  // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
+  if (lacksDatabase(dataDir)) {
+    if (!adoptFiles) throw new LedgerIsNew(newLedger(dataDir, 'folder'));
+    setLogAside(dataDir, new Date());
+  }
+  const ledger = openSqliteLedger({ path: databaseIn(dataDir) });
+  try {
+    return { ledger, dir: await openDataDir(dataDir, ledger.identity, { adoptFiles }) };
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+}
+
+function moveAside({ dataDir, log }: Pick<Opening, 'dataDir' | 'log'>): void {
+  const folder = setAside(dataDir, new Date());
+  log.warn(
+    { event: 'data_dir.set_aside', folder },
+    'the ledger is new: the files of the earlier one are set aside',
+  );
+}
+
+async function openShared(url: string, opening: Opening): Promise<Store> {
+  const { log } = opening;
+  const instance = randomUUID();
   // Whoever has the ledger to itself starts sooner without a client of Redis.
   const { openSharedRedis } = await import('./ledger/redis-open.ts');
   const redis = await openSharedRedis({ url, log });
   try {
-    const places = await shareDataDir(dataDir, redis);
+    const places = await openSharedDir(redis, opening);
     const spool = shareSpool(places.spool, instance);
     const close = async (): Promise<void> => {
       spool.close();
@@ -61,4 +106,19 @@ async function openShared(
     await redis.close();
     throw error;
   }
+}
+
+async function openSharedDir({ identity, exclusively }: SharedRedis, opening: Opening) {
+  const open = () => openDataDir(opening.dataDir, identity, opening);
+  if (opening.startAnew !== true) return open();
+  // Of several processes one moves the files; the others then find a folder that is theirs.
+  return exclusively(async () => {
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof LedgerIsNew)) throw error;
+      moveAside(opening);
+      return await open();
+    }
+  });
 }

@@ -43,7 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   front: ['wire', 'metrics', 'passthrough', 'telemetry', 'v1'],
   session: ['wire'],
   tap: ['wire', 'session', 'telemetry', 'trace'],
-  'data-dir': [],
+  'data-dir': ['app', 'ledger'],
   'spool-dir': [],
   redis: ['telemetry'],
   queued: ['wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis', 'within'],
@@ -56,6 +56,7 @@ const INTERFACE_ONLY = ['engine', 'queued', 'v1', 'models', 'folders'];
 
 /** They assemble the rest. */
 const KNOWS_EVERYONE = new Set([
+  'app',
   'replicas',
   'cli',
   'server',

@@ -2,7 +2,9 @@ import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openDataDir, shareDataDir } from '../src/data-dir.ts';
+import { LedgerIsNew } from '../src/app/tie-folder.ts';
+import { openDataDir } from '../src/data-dir.ts';
+import type { LedgerIdentity } from '../src/ledger/identity.ts';
 import { openSpool, shareSpool } from '../src/spool-dir.ts';
 
 let root: string;
@@ -13,34 +15,51 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-/** The same text gives the same ledger in one test. */
-function ledger(id: string) {
+/** The same id is the same ledger throughout one test. */
+function ledger(id: string, storedIn: LedgerIdentity['storedIn']): LedgerIdentity {
   return {
     id,
-    folder: async (proposal: string) => {
-      folders.set(id, folders.get(id) ?? proposal);
+    storedIn,
+    predatesFolders: false,
+    folder: async () => folders.get(id),
+    tie: async (folderId) => {
+      folders.set(id, folders.get(id) ?? folderId);
       return folders.get(id) ?? '';
     },
-    secret: async (proposal: Buffer) => proposal,
+    ...(storedIn === 'service' && { secret: async (proposal: Buffer) => proposal }),
   };
 }
+const inRedis = (id: string) => ledger(id, 'service');
+const inFolder = (id: string) => ledger(id, 'folder');
 
 describe('a data directory', () => {
   test('that one process had keeps its secret when several share it', async () => {
-    const { secret } = openDataDir(root);
-    expect((await shareDataDir(root, ledger('l1'))).secret).toEqual(secret);
+    const { secret } = await openDataDir(root, inFolder('d1'));
+    expect((await openDataDir(root, inRedis('l-1'))).secret).toEqual(secret);
   });
 
   test('that is shared has the secret of the ledger, and no file of its own', async () => {
     const given = Buffer.alloc(32, 7);
-    const dir = await shareDataDir(root, { ...ledger('l1'), secret: async () => given });
+    const dir = await openDataDir(root, { ...inRedis('l-1'), secret: async () => given });
     expect(dir.secret).toEqual(given);
     expect(await readdir(root)).not.toContain('secret.key');
   });
 
   test('may be opened by many at once', async () => {
-    const sharing = Array.from({ length: 5 }, () => shareDataDir(root, ledger('l1')));
+    const sharing = Array.from({ length: 5 }, () => openDataDir(root, inRedis('l-1')));
     await expect(Promise.all(sharing)).resolves.toHaveLength(5);
+  });
+
+  test('in which another process stores a file meanwhile is not taken for one of a lost ledger', async () => {
+    const late = inRedis('l-1');
+    const meanwhile = async () => {
+      await openDataDir(root, inRedis('l-1'));
+      await storeBlob(root);
+      return inRedis('l-1').folder();
+    };
+    await expect(openDataDir(root, { ...late, folder: meanwhile })).resolves.toMatchObject({
+      root,
+    });
   });
 
   describe('of several processes', () => {
@@ -50,62 +69,93 @@ describe('a data directory', () => {
       return () => rm(other, { recursive: true, force: true });
     });
 
-    test('is refused to whoever comes with another one', async () => {
-      await shareDataDir(root, ledger('l1'));
-      await expect(shareDataDir(other, ledger('l1'))).rejects.toThrow(
+    test('is refused to a process with another one', async () => {
+      await openDataDir(root, inRedis('l-1'));
+      await expect(openDataDir(other, inRedis('l-1'))).rejects.toThrow(
         `--data-dir ${other} is not the folder that other processes of this --ledger use`,
       );
       expect(await readdir(other)).not.toContain('ledger.id');
-      await expect(shareDataDir(other, ledger('l2'))).resolves.toMatchObject({ root: other });
+      await expect(openDataDir(other, inRedis('l-2'))).resolves.toMatchObject({ root: other });
     });
 
     test('may be in another place after a while, whole', async () => {
-      await shareDataDir(root, ledger('l1'));
+      await openDataDir(root, inRedis('l-1'));
       await cp(root, other, { recursive: true });
       await rm(root, { recursive: true });
-      await expect(shareDataDir(other, ledger('l1'))).resolves.toMatchObject({ root: other });
+      await expect(openDataDir(other, inRedis('l-1'))).resolves.toMatchObject({ root: other });
     });
 
     test('that an earlier version made becomes the one', async () => {
-      await writeFile(join(root, 'ledger.id'), 'l1');
-      await mkdir(join(root, 'blobs'));
-      await expect(shareDataDir(root, ledger('l1'))).resolves.toMatchObject({ root });
-      await expect(shareDataDir(other, ledger('l1'))).rejects.toThrow('is not the folder');
+      await writeFile(join(root, 'ledger.id'), 'l-1');
+      await storeBlob(root);
+      await expect(openDataDir(root, inRedis('l-1'))).resolves.toMatchObject({ root });
+      await expect(openDataDir(other, inRedis('l-1'))).rejects.toThrow('is not the folder');
     });
 
     test('whose id was cut off is told of', async () => {
       await writeFile(join(root, 'folder.id'), '');
-      await expect(shareDataDir(root, ledger('l1'))).rejects.toThrow('folder.id is damaged');
+      await expect(openDataDir(root, inRedis('l-1'))).rejects.toThrow('folder.id is damaged');
     });
   });
 
-  const alone = async () => openDataDir(root);
-  const shared = (id: string) => async () => shareDataDir(root, ledger(id));
   test.each([
-    ['a shared ledger', 'the database', alone, shared('l1')],
-    ['the database', 'a shared ledger', shared('l1'), alone],
-    ['another shared ledger', 'a shared ledger', shared('l1'), shared('l2')],
-  ])('is refused to %s once %s knows the files in it', async (_other, _one, first, second) => {
-    await first();
-    await mkdir(join(root, 'blobs'));
-    await expect(second()).rejects.toThrow(
-      new RegExp(`^--data-dir ${root} has files that belong to .*: use another folder$`),
+    ['a shared ledger', inFolder('d1'), inRedis('l-1'), 'the database in the folder'],
+    ['a database', inRedis('l-1'), inFolder('d1'), 'a ledger in Redis'],
+    ['another shared ledger', inRedis('l-1'), inRedis('l-2'), 'another ledger in Redis'],
+    ['another database', inFolder('d1'), inFolder('d2'), ''],
+  ])('with files is refused to %s that is new', async (_, first, second, whose) => {
+    await openDataDir(root, first);
+    await storeBlob(root);
+    const refused = openDataDir(root, second);
+    await expect(refused).rejects.toBeInstanceOf(LedgerIsNew);
+    await expect(refused).rejects.toThrow(
+      new RegExp(`^--data-dir ${root} holds files, .*${whose}`),
     );
-    await expect(first()).resolves.toMatchObject({ root });
+    await expect(openDataDir(root, first)).resolves.toMatchObject({ root });
+  });
+
+  test('with files is refused to a ledger that was used with it before those files', async () => {
+    await openDataDir(root, inFolder('d1'));
+    await openDataDir(root, inRedis('l-1'));
+    await storeBlob(root);
+    await expect(openDataDir(root, inFolder('d1'))).rejects.toThrow('belong to another --ledger');
+  });
+
+  test('with files of its own is refused to the database of another one', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'holdover-store-'));
+    await openDataDir(other, inFolder('d1'));
+    await rm(other, { recursive: true });
+    await openDataDir(root, inFolder('d2'));
+    await storeBlob(root);
+    await expect(openDataDir(root, inFolder('d1'))).rejects.toThrow(
+      `the ledger ${root}/holdover.db does not belong to the files in --data-dir ${root}`,
+    );
+  });
+
+  test('with files is taken by a database that was written before ledgers knew their folder', async () => {
+    await storeBlob(root);
+    const old = { ...inFolder('d1'), predatesFolders: true };
+    await expect(openDataDir(root, old)).resolves.toMatchObject({ root });
+    await expect(openDataDir(root, inFolder('d2'))).rejects.toBeInstanceOf(LedgerIsNew);
   });
 
   test.each([
-    [alone, shared('l1')],
-    [shared('l1'), alone],
-    [shared('l1'), shared('l2')],
+    [inFolder('d1'), inRedis('l-1')],
+    [inRedis('l-1'), inFolder('d1')],
+    [inRedis('l-1'), inRedis('l-2')],
   ])('without stored files goes from one ledger to another', async (first, second) => {
-    await first();
-    await second();
-    await mkdir(join(root, 'blobs'));
-    await expect(second()).resolves.toMatchObject({ root });
-    await expect(first()).rejects.toThrow('use another folder');
+    await openDataDir(root, first);
+    await openDataDir(root, second);
+    await storeBlob(root);
+    await expect(openDataDir(root, second)).resolves.toMatchObject({ root });
+    await expect(openDataDir(root, first)).rejects.toThrow('belong to another --ledger');
   });
 });
+
+async function storeBlob(folder: string): Promise<void> {
+  await mkdir(join(folder, 'blobs', 'aa'), { recursive: true });
+  await writeFile(join(folder, 'blobs', 'aa', 'a'.repeat(64)), 'x');
+}
 
 describe('the spool', () => {
   test('of a process that is alone is emptied', async () => {

@@ -24,6 +24,7 @@ export type Flags = {
   objectInfo: string;
   dataDir: string;
   ledger: string;
+  startAnew?: boolean;
   workerLimits: string;
   maxUploadSize: number;
   enableCorsHeader?: string | true;
@@ -100,6 +101,10 @@ export const OPTIONS: readonly Option[] = [
     '--ledger <URL>',
     '"sqlite" in the data directory, or redis://… shared by several processes',
   ).default('sqlite'),
+  setting(
+    '--start-anew',
+    'start although the ledger is new or damaged: move all files aside first (nothing is removed)',
+  ),
   setting('--worker-limits <JSON>', 'times after which jobs of dead workers are taken up')
     .default('{}')
     .hideHelp(),

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type RedisLinks, openRedis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import { within } from '../within.ts';
+import type { LedgerIdentity } from './identity.ts';
 import type { Ledger } from './ledger.ts';
 import { type Lead, NOBODY } from './redis-lead.ts';
 import { type Watch, watchIdentity } from './redis-watch.ts';
@@ -11,12 +13,9 @@ import { openRedisLedger } from './redis.ts';
 export type SharedRedis = {
   readonly ledger: Ledger;
   readonly links: RedisLinks;
-  /** Tells this ledger from others, for as long as its data live. */
-  readonly id: string;
-  /** The folder of all processes, by its id; `proposal` becomes it when there is none yet. */
-  folder(proposal: string): Promise<string>;
-  /** The secret of all processes; `proposal` becomes it when there is none yet. */
-  secret(proposal: Buffer): Promise<Buffer>;
+  readonly identity: LedgerIdentity;
+  /** Runs work that only one of the processes of this ledger may do at a time. */
+  exclusively<T>(this: void, work: () => Promise<T>): Promise<T>;
   /** Redis has no longer what was told to clients; nothing this process knows is true any more. */
   readonly lost: Watch['lost'];
   /** From now on prompts are written under the tokens of this one. */
@@ -25,6 +24,9 @@ export type SharedRedis = {
 };
 
 const REACH_WITHIN_MS = 5000;
+/** Longer than it takes to rename a dozen folders; a process that dies leaves the lock behind. */
+const START_LOCK_MS = 30_000;
+const START_LOCK_CHECK_MS = 100;
 /** Of the keys and what is in them. */
 const SCHEMA = 1;
 
@@ -65,9 +67,8 @@ function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
   return {
     ledger,
     links,
-    id: id.toString(),
-    folder: async (proposal) => String(await once(links, 'folder', Buffer.from(proposal))),
-    secret: (proposal) => once(links, 'secret', proposal),
+    identity: redisIdentity(links, id.toString()),
+    exclusively: (work) => exclusively(links, work),
     lost: watch.lost,
     writeUnder: (given) => void (lead = given),
     async close() {
@@ -76,6 +77,32 @@ function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
       await links.close();
     },
   };
+}
+
+function redisIdentity(links: RedisLinks, id: string): LedgerIdentity {
+  return {
+    id,
+    storedIn: 'service',
+    predatesFolders: false,
+    folder: async () => (await links.commands.get(`${links.prefix}folder`)) ?? undefined,
+    tie: async (folderId) => String(await once(links, 'folder', Buffer.from(folderId))),
+    secret: (proposal) => once(links, 'secret', proposal),
+  };
+}
+
+async function exclusively<T>(
+  { commands, prefix }: RedisLinks,
+  work: () => Promise<T>,
+): Promise<T> {
+  const key = `${prefix}starting`;
+  const isMine = async (): Promise<boolean> =>
+    (await commands.set(key, '1', 'PX', START_LOCK_MS, 'NX')) === 'OK';
+  while (!(await isMine())) await delay(START_LOCK_CHECK_MS);
+  try {
+    return await work();
+  } finally {
+    await commands.del(key);
+  }
 }
 
 /** Of many processes that propose a value, all get the same. */

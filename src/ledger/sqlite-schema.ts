@@ -108,4 +108,11 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX prompts_live;
   DROP INDEX prompts_by_job;
   `,
+  // The version is still the one before this transaction: 0 in a database that is new.
+  `
+  CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  INSERT INTO identity VALUES ('id', lower(hex(randomblob(16))));
+  INSERT INTO identity SELECT 'predates_folders', user_version FROM pragma_user_version
+    WHERE user_version > 0;
+  `,
 ];

@@ -2,10 +2,12 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { LedgerIdentity } from './identity.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './sqlite-assets.ts';
 import { callStore } from './sqlite-calls.ts';
 import { fileStore, settingStore } from './sqlite-files.ts';
+import { sqliteIdentity } from './sqlite-identity.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
 import { createFileLists } from './sqlite-lists.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
@@ -15,6 +17,9 @@ import { createWriter } from './sqlite-writer.ts';
 
 /** An open SQLite database, whichever package it comes from. */
 export type Database = DatabaseSyncInstance;
+
+/** A ledger and the identity that is stored in it. */
+export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
 
 const IN_MEMORY = ':memory:';
 /** How long a write waits for a person's backup or shell that holds the file. */
@@ -27,7 +32,7 @@ const DAMAGED: readonly unknown[] = [11, 26];
  * Opens the ledger in one SQLite file, one process at a time. Throws with a sentence a person can
  * act on when the file is in use, damaged, or from a newer version; it is never recreated silently.
  */
-export function openSqliteLedger(options: { readonly path: string }): Ledger {
+export function openSqliteLedger(options: { readonly path: string }): SqliteLedger {
   const { path } = options;
   const opened: Database[] = [];
   const closeAll = (): void => opened.splice(0).forEach((db) => db.close());
@@ -47,14 +52,23 @@ export function openSqliteLedger(options: { readonly path: string }): Ledger {
     return ledgerOver(db, closeAll);
   } catch (cause) {
     closeAll();
-    throw new Error(`the ledger ${path} ${complaint(cause)}`, { cause });
+    const Failure = isDamage(cause) ? DamagedLedger : Error;
+    throw new Failure(`the ledger ${path} ${complaint(cause)}`, { cause });
   }
 }
 
-function ledgerOver(db: Database, closeAll: () => void): Ledger {
+/** The file is there, and cannot be read as a database. */
+export class DamagedLedger extends Error {}
+
+function isDamage(cause: unknown): boolean {
+  return DAMAGED.includes((cause as { errcode?: unknown }).errcode);
+}
+
+function ledgerOver(db: Database, closeAll: () => void): SqliteLedger {
   const writer = createWriter(db);
   const lists = createFileLists();
   return {
+    identity: sqliteIdentity(db, writer),
     prompts: promptStore(db, writer),
     files: fileStore(db, writer, lists),
     jobs: jobStore(db, writer),
@@ -86,6 +100,16 @@ function checkpoint(db: Database): void {
 }
 
 class InUse extends Error {}
+
+/** Keeps every other process from the database until the function it gives is called. */
+export function lockDatabase(path: string): () => void {
+  try {
+    const guard = lock(path);
+    return () => guard.close();
+  } catch (cause) {
+    throw new Error(`the ledger ${path} ${complaint(cause)}`, { cause });
+  }
+}
 
 /** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
 function lock(path: string): Database {
@@ -146,7 +170,9 @@ function complaint(cause: unknown): string {
   }
   // A check reports every fault on a line of its own.
   const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
-  const { errcode } = cause as { errcode?: unknown };
-  if (!DAMAGED.includes(errcode)) return `cannot be opened: ${reason}`;
-  return `is damaged (${reason}): put a copy back, or move it away to start without history`;
+  if (!isDamage(cause)) return `cannot be opened: ${reason}`;
+  return (
+    `is damaged (${reason}): put a backup back with "holdover restore", or start once with ` +
+    '--start-anew, which moves it and all files aside and removes nothing'
+  );
 }

@@ -28,10 +28,10 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
     const url = server.url.replace('//', `//${login}`) + database;
     const redis = await openSharedRedis({ url, log, reachWithinMs: 1000 });
-    const secret = await redis.secret(Buffer.from([0, 255, lines.length]));
+    const secret = await redis.identity.secret?.(Buffer.from([0, 255, lines.length]));
     await redis.ledger.prompts.insert(prompt(`k${Math.random()}`));
     await redis.close();
-    return { id: redis.id, secret };
+    return { id: redis.identity.id, secret };
   }
 
   test('that is durable is not complained of', async () => {

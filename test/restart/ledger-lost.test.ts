@@ -1,0 +1,254 @@
+// A ledger that is damaged or gone, in every way: no file of a user is ever removed for it.
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+import { uploadInput } from '../support/client-help.ts';
+import { postPrompt } from '../support/v1-client.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 60_000 });
+
+let dataDir: string;
+let plain: string;
+let server: Holdover | undefined;
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'holdover-lost-test-'));
+  plain = await mkdtemp(join(tmpdir(), 'holdover-lost-plain-'));
+});
+afterEach(async () => {
+  await server?.dispose();
+  server = undefined;
+  for (const folder of [dataDir, plain]) await rm(folder, { recursive: true, force: true });
+});
+
+const database = (): string => join(dataDir, 'holdover.db');
+const start = (args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
+  startHoldover({ dataDir, upstream: 'embedded', args: [...shared(), ...args], env });
+const shared = () => [
+  '--input-directory',
+  join(plain, 'in'),
+  '--output-directory',
+  join(plain, 'out'),
+];
+const refused = (args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
+  runHoldover(['--port', '0', '--data-dir', dataDir, ...shared(), ...args], env);
+
+/** Uploads, a saved workflow and files in the shared folders, as a server leaves them. */
+async function fill(env: NodeJS.ProcessEnv = {}): Promise<void> {
+  server = await start([], env);
+  for (const name of ['a', 'b', 'c']) {
+    const stored = await uploadInput(server.url, {
+      bytes: Buffer.from(`picture ${name}`),
+      name: `${name}.png`,
+    });
+    expect(stored.name).toBe(`${name}.png`);
+  }
+  const saved = await fetch(`${server.url}/userdata/workflows%2Fone.json`, {
+    method: 'POST',
+    body: '{"nodes":[]}',
+  });
+  expect(saved.status).toBe(200);
+  await server.terminate();
+  server = undefined;
+}
+
+/** Every file of users, by its path: blobs, userdata and the mirrored folders. */
+async function filesIn(root: string): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const name = path.slice(root.length + 1);
+    if (/^(blobs|userdata|in|out)\//.test(name)) found.set(name, await readFile(path, 'utf8'));
+  }
+  return found;
+}
+
+const LOSSES: readonly [string, () => Promise<void>][] = [
+  ['absent', () => rm(database())],
+  ['moved away', () => rename(database(), join(dataDir, 'holdover.db.bad'))],
+  ['empty', () => truncate(database(), 0)],
+  ['cut to nothing but its first page', () => truncate(database(), 4096)],
+  ['garbage', () => writeFile(database(), 'no database '.repeat(1000))],
+  [
+    'the new one of another data directory',
+    async () => {
+      const other = await startHoldover({ upstream: 'embedded' });
+      await other.terminate();
+      await copyFile(join(other.dataDir, 'holdover.db'), database());
+      await other.dispose();
+    },
+  ],
+];
+
+describe('a database that is', () => {
+  test.each(LOSSES)('%s ends the start with one line, and no file goes', async (_, lose) => {
+    await fill();
+    const before = await filesIn(dataDir);
+    const mirrored = await filesIn(plain);
+    expect([before.size, mirrored.size]).toEqual([4, 3]);
+    await lose();
+    const database = await readFile(join(dataDir, 'holdover.db')).catch(() => undefined);
+    for (let times = 0; times < 2; times += 1) {
+      const { code, stderr } = await refused();
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^error: [^\n]+\n$/);
+      expect(stderr).toMatch(
+        /--start-anew, which moves|put ledger and files of one data directory/,
+      );
+    }
+    expect(await filesIn(dataDir)).toEqual(before);
+    expect(await filesIn(plain)).toEqual(mirrored);
+    expect(await readFile(join(dataDir, 'holdover.db')).catch(() => undefined)).toEqual(database);
+  });
+
+  const helped = LOSSES.filter(([how]) => !how.startsWith('the new one'));
+  test.each(helped)('%s starts anew when told to, with everything set aside', async (_, lose) => {
+    await fill();
+    const backup = `${database()}.backup`;
+    await copyFile(database(), backup);
+    const before = await filesIn(dataDir);
+    const mirrored = await filesIn(plain);
+    await lose();
+    server = await start(['--start-anew']);
+    expect(server.log()).toContain('"event":"data_dir.set_aside"');
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+    await server.terminate();
+    const [aside = ''] = await readdir(join(dataDir, 'set-aside'));
+    expect(aside).toMatch(/^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$/);
+    const folder = join(dataDir, 'set-aside', aside);
+    expect(await filesIn(folder)).toEqual(before);
+    expect(await filesIn(plain)).toEqual(mirrored);
+
+    // Told so once more, with nothing amiss, it moves nothing.
+    server = await start(['--start-anew']);
+    await server.terminate();
+    expect(await readdir(join(dataDir, 'set-aside'))).toEqual([aside]);
+
+    // The set-aside folder and the backup of the database are a whole data directory.
+    await copyFile(backup, join(folder, 'holdover.db'));
+    server = await startHoldover({ dataDir: folder, upstream: 'embedded' });
+    const answer = await fetch(`${server.url}/view?filename=b.png&type=input`);
+    expect([answer.status, await answer.text()]).toEqual([200, 'picture b']);
+    await server.terminate();
+    server = undefined;
+  });
+
+  test('gone while its last transactions are still in the log keeps that log', async () => {
+    server = await start();
+    await postPrompt(server.url, { prompt: { '1': { class_type: 'EmptyImage', inputs: {} } } });
+    await server.kill9();
+    await rm(database());
+    const log = await readFile(`${database()}-wal`);
+    expect(log.length).toBeGreaterThan(0);
+    expect((await refused()).stderr).toContain('--start-anew');
+    expect((await readFile(`${database()}-wal`)).equals(log)).toBe(true);
+  });
+
+  test('put back after a new start says where its files are', async () => {
+    await fill();
+    await copyFile(database(), `${database()}.backup`);
+    await rm(database());
+    server = await start(['--start-anew']);
+    await uploadInput(server.url, { bytes: Buffer.from('a later picture'), name: 'later.png' });
+    await server.terminate();
+    await rename(`${database()}.backup`, database());
+    const [aside = ''] = await readdir(join(dataDir, 'set-aside'));
+    const { code, stderr } = await refused();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`its own are in ${join(dataDir, 'set-aside', aside)}`);
+  });
+
+  test('of a version that knew no folders is taken with the files beside it', async () => {
+    await fill();
+    const { DatabaseSync } = await import('@photostructure/sqlite');
+    const db = new DatabaseSync(database());
+    const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
+      user_version: number;
+    };
+    db.exec('DROP TABLE identity; PRAGMA user_version = 9');
+    db.close();
+    expect(version).toBeGreaterThan(9);
+    for (const name of ['folder.id', 'ledger.id']) await rm(join(dataDir, name));
+    const before = await filesIn(dataDir);
+    server = await start();
+    expect((await fetch(`${server.url}/view?filename=b.png&type=input`)).status).toBe(200);
+    expect(await filesIn(dataDir)).toEqual(before);
+  });
+});
+
+test('a plain start in an empty folder, and one with mirrored folders full of files, are no loss', async () => {
+  await mkdir(join(plain, 'in'));
+  await writeFile(join(plain, 'in', 'mine.png'), 'mine');
+  server = await start();
+  await server.terminate();
+  expect([...(await filesIn(plain)).keys()]).toEqual(['in/mine.png']);
+});
+
+const missing = redisMissing();
+
+describe.skipIf(missing !== '')(`with ledgers in Redis${missing}`, () => {
+  let redis: RedisServer;
+  let other: RedisServer;
+  beforeEach(async () => {
+    [redis, other] = await Promise.all([startRedis(), startRedis()]);
+  });
+  afterEach(async () => {
+    await Promise.all([redis.dispose(), other.dispose()]);
+  });
+
+  test.each([
+    ['another one', () => ({ HOLDOVER_LEDGER: other.url }), 'another ledger in Redis'],
+    ['a new database', () => ({}), 'a ledger in Redis recorded them, see --ledger'],
+  ])('files of one are refused to %s, and stay', async (_, env, whose) => {
+    await fill({ HOLDOVER_LEDGER: redis.url });
+    const before = await filesIn(dataDir);
+    expect(before.size).toBe(4);
+    const { code, stderr } = await refused([], env());
+    expect(code).toBe(1);
+    expect(stderr).toContain(whose);
+    expect(await filesIn(dataDir)).toEqual(before);
+    expect(await readdir(dataDir)).not.toContain('holdover.db');
+    server = await start([], { HOLDOVER_LEDGER: redis.url });
+    expect((await fetch(`${server.url}/view?filename=a.png&type=input`)).status).toBe(200);
+  });
+
+  test('two data directories that are swapped by mistake are refused, and keep their files', async () => {
+    await fill({ HOLDOVER_LEDGER: redis.url });
+    const [mine, theirs] = [dataDir, `${dataDir}-other`];
+    dataDir = theirs;
+    await fill({ HOLDOVER_LEDGER: other.url });
+    const swapped = { HOLDOVER_LEDGER: redis.url };
+    const before = await filesIn(theirs);
+    expect((await refused(['--start-anew'], swapped)).stderr).toContain('is not the folder');
+    expect(await filesIn(theirs)).toEqual(before);
+    await rm(theirs, { recursive: true });
+    dataDir = mine;
+  });
+
+  test('several processes that start anew at once set the files aside once', async () => {
+    await fill();
+    const before = await filesIn(dataDir);
+    const env = { HOLDOVER_LEDGER: redis.url };
+    const all = await Promise.all([1, 2, 3].map(() => start(['--start-anew'], env)));
+    const [aside = '', ...more] = await readdir(join(dataDir, 'set-aside'));
+    expect(more).toEqual([]);
+    expect(await filesIn(join(dataDir, 'set-aside', aside))).toEqual(before);
+    for (const one of all) expect((await fetch(`${one.url}/readyz`)).status).toBe(200);
+    await Promise.all(all.map((one) => one.terminate()));
+  });
+});
