@@ -1,9 +1,46 @@
 /**
- * Makes this process die, as by kill -9, when it reaches the moment of that name: only so can a
- * test hit the one instruction between two steps.
+ * Every moment between two durable steps at which tests let a process die: what the first step
+ * stored must be enough for the next process to go on.
  */
-export function createCrashPoint(wanted: string | undefined): (moment: string) => void {
-  return (moment) => {
-    if (wanted === moment) process.kill(process.pid, 'SIGKILL');
-  };
+export const CRASH_POINTS = [
+  // The way of a prompt to its job.
+  'after-intent',
+  'after-submit',
+  'after-attach',
+  'after-outbox',
+  'after-detach',
+  // A job from its submission to its end, in the embedded engine and over Redis.
+  'after-job-insert',
+  'after-queue-entry',
+  'after-claim',
+  'after-run-begin',
+  'after-job-end-decided',
+  'after-job-end',
+  // Files that jobs make and clients upload.
+  'after-bytes-stored',
+  'after-asset-recorded',
+  'after-output-named',
+  'folder-owed',
+  // What is left of a prompt.
+  'after-cancel-asked',
+  'after-history',
+  // `holdover import`.
+  'import-bytes',
+  'import-recorded',
+] as const;
+
+export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+let arrivals = 0;
+
+/**
+ * Makes this process die, as by kill -9, where `HOLDOVER_CRASH_AT` names this point: only so can a
+ * test hit the one instruction between two steps. `NAME:3` dies when the point is reached for the
+ * third time.
+ */
+export function reached(point: CrashPoint): void {
+  const wanted = process.env['HOLDOVER_CRASH_AT'];
+  if (wanted === undefined) return;
+  const [name, arrival = '1'] = wanted.split(':');
+  if (name === point && ++arrivals === Number(arrival)) process.kill(process.pid, 'SIGKILL');
 }

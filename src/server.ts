@@ -2,7 +2,6 @@ import type { RequestListener } from 'node:http';
 import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
-import { createCrashPoint } from './crash-point.ts';
 import { PASSED_ROUTES, createFront } from './front.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
@@ -233,7 +232,6 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
     historyLimit: config.historyLimit,
     outboxLimit: config.outboxLimit,
     pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
-    reached: createCrashPoint(process.env['HOLDOVER_CRASH_AT']),
   });
 }
 

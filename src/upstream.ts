@@ -1,5 +1,4 @@
 import type { Config, Upstream } from './config.ts';
-import { createCrashPoint } from './crash-point.ts';
 import type { DataDir } from './data-dir.ts';
 import { type Engine, type EngineDeps, createEngine } from './engine/engine.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
@@ -51,9 +50,8 @@ export async function openUpstream(deps: Deps): Promise<OpenUpstream> {
     upstream.kind === 'embedded'
       ? await openEmbedded({ ...deps, alsoUsed })
       : await openRemote(deps, upstream);
-  const reached = createCrashPoint(process.env['HOLDOVER_CRASH_AT']);
   const { jobs } = runner;
-  const folders = await openSharedFolders({ ...deps, disks, jobs, spoolDir: dir.spool, reached });
+  const folders = await openSharedFolders({ ...deps, disks, jobs, spoolDir: dir.spool });
   return {
     ...runner,
     folders,

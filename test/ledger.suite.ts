@@ -66,7 +66,7 @@ export function file(filename: string, more: Partial<FileRow> = {}): FileRow {
   };
 }
 
-function job(id: string, more: Partial<JobRow> = {}): JobRow {
+export function job(id: string, more: Partial<JobRow> = {}): JobRow {
   return {
     id,
     user: 'ann',
@@ -525,26 +525,27 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
     });
 
     describe('keys and settings', () => {
-      test('an idempotency key is claimed once by each user, until it is released', async () => {
-        const claim = (user: string) => ledger.keys.claim({ user, key: 'k', claimedAtMs: 1000 });
-        expect(await Promise.all([claim('ann'), claim('ann'), claim('bob')])).toEqual([
-          true,
-          false,
-          true,
-        ]);
-        await ledger.keys.attach('ann', 'k', 'j1');
-        expect(await claim('ann')).toBe(false);
-        await ledger.keys.release('ann', 'k');
-        expect(await claim('ann')).toBe(true);
-        expect(await claim('bob')).toBe(false);
+      test('an idempotency key makes one job of each user, and a refused one makes none', async () => {
+        const insert = (id: string, user: string) => ledger.jobs.insert(job(id, { user }), 'k');
+        const inserted = [insert('a1', 'ann'), insert('a2', 'ann'), insert('b1', 'bob')];
+        expect(await Promise.all(inserted)).toEqual([true, false, true]);
+        expect(idsOf(await ledger.jobs.unfinished())).toEqual(['a1', 'b1']);
+        expect(await ledger.jobs.get('a2')).toBeUndefined();
+        expect(await ledger.jobs.insert(job('a3'))).toBe(true);
+      });
+
+      test('a job that cannot be inserted claims no key', async () => {
+        await ledger.jobs.insert(job('taken'));
+        await expect(ledger.jobs.insert(job('taken'), 'k')).rejects.toThrow();
+        expect(await ledger.jobs.insert(job('free'), 'k')).toBe(true);
       });
 
       test('keys older than the given time are forgotten', async () => {
-        await ledger.keys.claim({ user: 'ann', key: 'old', claimedAtMs: 999 });
-        await ledger.keys.claim({ user: 'ann', key: 'new', claimedAtMs: 1000 });
+        await ledger.jobs.insert(job('1', { createdAtMs: 999 }), 'old');
+        await ledger.jobs.insert(job('2', { createdAtMs: 1000 }), 'new');
         await ledger.keys.expire(1000);
-        expect(await ledger.keys.claim({ user: 'ann', key: 'old', claimedAtMs: 2000 })).toBe(true);
-        expect(await ledger.keys.claim({ user: 'ann', key: 'new', claimedAtMs: 2000 })).toBe(false);
+        expect(await ledger.jobs.insert(job('3'), 'old')).toBe(true);
+        expect(await ledger.jobs.insert(job('4'), 'new')).toBe(false);
       });
 
       test('settings merge one by one, for each user', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { posix } from 'node:path';
+import { reached } from '../crash-point.ts';
 import type { Blobs } from '../engine/blobs.ts';
 import { importedAsset } from '../engine/imported.ts';
 import type { FileRow, Ledger } from '../ledger/ledger.ts';
@@ -29,8 +30,6 @@ type Deps = {
   readonly user: string;
   readonly now: () => number;
   readonly onFile: (file: Found) => void;
-  /** Tests let the process die there. */
-  readonly reached: (moment: string) => void;
 };
 
 /** The disk is told to keep each of them: while it does, others are read. */
@@ -51,7 +50,7 @@ export async function importFiles(deps: Deps, files: readonly FileToImport[]): P
     await record(deps, copies);
     tally.files += copies.length;
     tally.bytes += bytesOf(copies.map(({ file }) => file));
-    deps.reached(`import-recorded-${tally.files}`);
+    reached('import-recorded');
   }
   return tally;
 }
@@ -94,7 +93,7 @@ type Copy = { readonly file: FileToImport; readonly copy: SpooledFile };
 
 /** The bytes of a file that is new here. */
 async function importBytes(
-  { ledger, blobs, copy, user, reached }: Deps,
+  { ledger, blobs, copy, user }: Deps,
   file: FileToImport,
   tally: Tally,
 ): Promise<Copy | undefined> {

@@ -4,7 +4,6 @@ import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from '../config/flags.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { Refused } from '../config/refused.ts';
-import { createCrashPoint } from '../crash-point.ts';
 import type { DataDir } from '../data-dir.ts';
 import { createBlobs } from '../engine/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -115,13 +114,11 @@ async function importAll(task: Import): Promise<Outcome> {
     user: LOCAL_USER,
     onFile: (file: { readonly sizeBytes: number }) => progress.add(file.sizeBytes),
   };
-  const reached = createCrashPoint(process.env['HOLDOVER_CRASH_AT']);
   const blobs = createBlobs(join(dir.root, 'blobs'));
   const home = createUserData({ root: dir.userData, quotaBytes: Infinity }).home(LOCAL_USER);
   try {
     const tally =
-      files &&
-      (await importFiles({ ...common, ledger, blobs, now: Date.now, reached }, files.found));
+      files && (await importFiles({ ...common, ledger, blobs, now: Date.now }, files.found));
     const user = await importUser(
       { ...common, settings: ledger.settings, home, label },
       userFolder,

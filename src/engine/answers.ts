@@ -1,3 +1,4 @@
+import { reached } from '../crash-point.ts';
 import type { Holds } from './holds.ts';
 import type { LiveJob } from './live.ts';
 import type { Outputs } from './outputs.ts';
@@ -20,11 +21,19 @@ type Answers = {
 export function createAnswer({
   outputs,
   holds,
+  begin,
 }: {
   readonly outputs: Outputs;
   readonly holds: Holds;
+  /** Puts on record that a node of this job begins. */
+  readonly begin: (job: LiveJob) => Promise<void>;
 }): Answer {
   const answers: Answers = {
+    begin: async (job) => {
+      await begin(job);
+      reached('after-run-begin');
+      return null;
+    },
     save: (job, { nodeId, file }) =>
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
     counter: (job, question) => outputs.nextCounter(job.user, question),

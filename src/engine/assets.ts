@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import { reached } from '../crash-point.ts';
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
 import {
   type AssetUpload,
@@ -78,8 +79,10 @@ export function createAssets(deps: AssetDeps): Assets {
       return await locks(upload.file.hash, async () => {
         const known = await owned(user, upload.file.hash);
         await blobs.adopt(upload.file);
+        reached('after-bytes-stored');
         const row = newRow(user, { ...upload, ...upload.file }, clock());
         await ledger.assets.insert(row);
+        reached('after-asset-recorded');
         return ok({ ...showAsset(row, clock()), created_new: !known });
       });
     },

@@ -50,8 +50,6 @@ export function createDispatcher(deps: DispatchDeps): Dispatcher {
     job.status = 'running';
     job.position = null;
     job.startedAtMs = clock();
-    job.attempts++;
-    await registry.save(job);
     const end = await runOnWorker(job, desk.slot, deps.runner);
     if (end.status === 'interrupted') return await registry.suspend(job);
     await registry.finish(job, end);

@@ -87,12 +87,14 @@ function storesOf(deps: Opened): Stores {
 function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatcher {
   const { ledger, limits, log, clock, live, nodesModule = libraryUrl() } = deps;
   const { locks } = stores;
+  const { retentionMs } = limits;
+  const registry = createRegistry({ ledger, clock, log, live, locks, retentionMs });
   const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
   return createDispatcher({
     log,
     clock,
     live,
-    registry: createRegistry({ ledger, clock, log, live, locks, retentionMs: limits.retentionMs }),
+    registry,
     maxQueued: limits.maxQueued,
     slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
     onEnd: (job) => stores.holds.extend(job),
@@ -103,7 +105,7 @@ function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatc
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
       resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
-      answer: createAnswer(stores),
+      answer: createAnswer({ ...stores, begin: (job) => registry.begin(job) }),
     },
   });
 }

@@ -23,6 +23,8 @@ export type Execution = {
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
   readonly post: (message: FromWorker) => void;
+  /** Called once, before the first node that is not cached. */
+  begin(): Promise<unknown>;
   contextFor(node: PlannedNode): CallContext;
 };
 
@@ -56,7 +58,12 @@ export async function execute(execution: Execution): Promise<void> {
     waiting,
     (node) => targets.has(node.id) || node.def.outputNode === true,
   );
+  let hasBegun = false;
   for (let node = schedule.next(); node; node = schedule.next()) {
+    if (!hasBegun && !records.has(node.signature)) {
+      await execution.begin();
+      hasBegun = true;
+    }
     await visit(node, execution);
     schedule.done(node.id);
   }

@@ -38,8 +38,10 @@ export type LiveJob = JobFacts & {
   readonly feed: Feed;
   /** Aborted with a `StopReason`. */
   readonly stop: AbortController;
-  /** How often it was started; a job that takes the process down is not tried for ever. */
+  /** Runs in which a node began; a job that takes the process down is not tried for ever. */
   attempts: number;
+  /** A node of this run has begun, and that is on record. */
+  hasBegun: boolean;
   position: number | null;
 };
 
@@ -64,6 +66,7 @@ type NewJob = Pick<
 export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
   return {
     attempts: 0,
+    hasBegun: false,
     ...job,
     status: 'queued',
     startedAtMs: null,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { OutputType } from '../wire/v2.ts';
 import type { Blobs } from './blobs.ts';
@@ -85,6 +86,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
         const id = randomUUID();
         await locks(file.hash, async () => {
           await blobs.adopt(file);
+          reached('after-bytes-stored');
           await ledger.assets.insert({
             id,
             user,
@@ -98,6 +100,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
             jobId,
           });
         });
+        reached('after-asset-recorded');
         return toOutput({ id, name, nodeId, jobId, file });
       }),
   };

@@ -56,6 +56,8 @@ export type CounterQuestion = {
 
 /** What a worker asks the main thread, and what it is answered. */
 export type Questions = {
+  /** Its first node is about to begin; the answer comes once that is durable. */
+  readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };
     readonly answer: StoredOutput;

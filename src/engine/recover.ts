@@ -5,7 +5,10 @@ import type { Assets } from './assets.ts';
 import { jobError } from './failure.ts';
 import { type LiveJob, requeue, toPatch } from './live.ts';
 
-/** Starts after which a job that never reached its end is given up. */
+/**
+ * Deaths of processes after which a job is given up, counting those only while a node of the job
+ * was running; not a stop in good order, and not a job that waits.
+ */
 export const MAX_ATTEMPTS = 3;
 
 export type RecoverDeps = {

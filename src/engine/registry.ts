@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type LiveJob, toPatch } from './live.ts';
 import type { Logger } from '../telemetry.ts';
@@ -13,6 +14,8 @@ export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
 export type Registry = {
   /** Writes a job's present state down, unless it is over. */
   save(job: LiveJob): Promise<void>;
+  /** Counts a run whose first node begins: a process that dies from now on dies of it, perhaps. */
+  begin(job: LiveJob): Promise<void>;
   /** Ends a job: first durably, then for all who listen. */
   finish(job: LiveJob, end: FinalEnd): Promise<void>;
   /** Leaves a job to the next process; a stop in good order is no failed attempt. */
@@ -54,12 +57,18 @@ export function createRegistry(deps: RegistryDeps): Registry {
   }
   return {
     save,
+    async begin(job) {
+      job.attempts++;
+      job.hasBegun = true;
+      await save(job);
+    },
     isEnding: (job) => ending.has(job.id),
     finish: (job, end) =>
       locks(jobLock(job.id), async () => {
         ending.add(job.id);
         const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
         await persist(() => ledger.jobs.update(job.id, toPatch(final)));
+        reached('after-job-end');
         Object.assign(job, final, { position: null });
         live.delete(job.id);
         ending.delete(job.id);
@@ -74,7 +83,8 @@ export function createRegistry(deps: RegistryDeps): Registry {
         cachedNodes: null,
       });
       Object.assign(job, { outputs: [], ui: {} });
-      job.attempts--;
+      if (job.hasBegun) job.attempts--;
+      job.hasBegun = false;
       await save(job);
       job.feed.end();
     },

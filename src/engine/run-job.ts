@@ -68,6 +68,7 @@ async function executePlan(
     meter,
     targets: new Set(order.targets),
     post: deps.post,
+    begin: () => deps.ask({ kind: 'begin', ask: null }),
     contextFor: (node) =>
       createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
   });

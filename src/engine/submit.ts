@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { type Caller, ok, refuse, type Result, type SubmitRequest } from '../wire/jobs.ts';
@@ -60,9 +61,6 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
   const { user, request } = accepted;
   const key = request.idempotencyKey;
   const nowMs = deps.clock();
-  if (key !== undefined && !(await deps.ledger.keys.claim({ user, key, claimedAtMs: nowMs }))) {
-    return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
-  }
   const job = newJob({
     id: randomUUID(),
     user,
@@ -75,13 +73,10 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });
-  try {
-    await deps.ledger.jobs.insert(toRow(job));
-  } catch (error) {
-    if (key !== undefined) await deps.ledger.keys.release(user, key);
-    throw error;
+  if (!(await deps.ledger.jobs.insert(toRow(job), key))) {
+    return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
   }
-  if (key !== undefined) await deps.ledger.keys.attach(user, key, job.id);
+  reached('after-job-insert');
   return ok(job);
 }
 

@@ -1,3 +1,4 @@
+import { reached } from '../crash-point.ts';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { within } from '../within.ts';
 import type { Folder } from './folder.ts';
@@ -22,11 +23,7 @@ export type Mirror = {
   close(): Promise<void>;
 };
 
-type Deps = WriteDeps & {
-  readonly files: FileStore;
-  /** Tests let the process die there. */
-  readonly reached: (moment: string) => void;
-};
+type Deps = WriteDeps & { readonly files: FileStore };
 
 type Record = (isOurs: Promise<boolean>) => Promise<boolean>;
 
@@ -114,7 +111,7 @@ export async function openMirror(deps: Deps): Promise<Mirror> {
     const owing = debt.rule === 'newer' ? note(debt).then(() => true) : noteFirst(debt);
     // Both writes may begin in the same turn of the event loop: one transaction.
     const [isOurs, isRecorded] = await Promise.all([owing, record(owing)]);
-    deps.reached('folder-owed');
+    reached('folder-owed');
     // Whoever owes a file whose name was refused owes nothing.
     if (isRecorded && !isOurs) await note(debt);
     else if (!isRecorded && isOurs) await forget(debt);

@@ -40,7 +40,6 @@ type Deps = {
   readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
   readonly spoolDir: string;
   readonly log: Logger;
-  readonly reached: (moment: string) => void;
 };
 
 export async function openDisks(

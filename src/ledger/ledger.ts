@@ -152,7 +152,11 @@ export type JobRow = {
 };
 
 export interface JobStore {
-  insert(row: JobRow): Promise<void>;
+  /**
+   * Inserts a job and, in the same transaction, claims the single-use idempotency key it came with.
+   * `false`: this user has used the key before, and nothing is inserted.
+   */
+  insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
   update(id: string, patch: Partial<Omit<JobRow, 'id' | 'user'>>): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
   /** Newest first, `before` is the id of the last row of the page before. */
@@ -196,11 +200,8 @@ export interface AssetStore {
   totalBytes(): Promise<number>;
 }
 
+/** The idempotency keys that jobs were inserted with. */
 export interface KeyStore {
-  /** Claims a single-use idempotency key; false when it was claimed before. */
-  claim(row: { user: string; key: string; claimedAtMs: number }): Promise<boolean>;
-  attach(user: string, key: string, jobId: string): Promise<void>;
-  release(user: string, key: string): Promise<void>;
   expire(claimedBeforeMs: number): Promise<void>;
 }
 

@@ -23,9 +23,13 @@ const COLUMNS: Columns<JobRow> = {
 export function jobStore(link: Link): JobStore {
   const table = createTable<JobRow>(link, 'job', COLUMNS);
   const lua = link.scripts('jobs', { insert, update, list, remove });
-  const { read, write, redis, prefix } = link;
+  const { read, write, ask, redis, prefix } = link;
   return {
-    insert: (row) => write(() => lua.insert(row.id, token(), ...table.fields(row))),
+    async insert(row, key) {
+      const claim = key === undefined ? '' : own(row.user, key);
+      const args = [row.id, token(), claim, row.createdAtMs, ...table.fields(row)];
+      return (await ask(() => lua.insert(...args))) === 1;
+    },
     update: (id, patch) => write(() => lua.update(id, ...table.fields(patch))),
     get: table.get,
     async list(user, { limit, before }) {
@@ -45,15 +49,9 @@ export function jobStore(link: Link): JobStore {
 }
 
 /** Single-use idempotency keys. */
-export function keyStore({ scripts, ask, write }: Link): KeyStore {
-  const lua = scripts('keys', KEYS);
-  return {
-    claim: async ({ user, key, claimedAtMs }) =>
-      (await ask(() => lua.claim(own(user, key), token(), claimedAtMs))) === 1,
-    attach: (user, key, jobId) => write(() => lua.attach(own(user, key), jobId)),
-    release: (user, key) => write(() => lua.release(own(user, key), token())),
-    expire: (beforeMs) => write(() => lua.expire(beforeMs)),
-  };
+export function keyStore({ scripts, write }: Link): KeyStore {
+  const lua = scripts('keys', { expire });
+  return { expire: (beforeMs) => write(() => lua.expire(beforeMs)) };
 }
 
 const COMMON = `
@@ -71,17 +69,28 @@ local function index(id)
 end
 `;
 
+/** An older version claims a key and inserts its job so much later, unless it dies in between. */
+const OLD_CLAIM_MS = 60_000;
+
 const insert = `${COMMON}
-local id, token = ARGV[1], ARGV[2]
+local id, token, claim, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 if call('EXISTS', at(id)) == 1 then
-  if call('HGET', at(id), 'token') == token then return end
+  if call('HGET', at(id), 'token') == token then return 1 end
   return redis.error_reply('TAKEN jobs.id must be unique')
 end
+if claim ~= '' then
+  local key = P .. 'key:' .. claim
+  local held = call('HMGET', key, 'claimedAtMs', 'jobId')
+  if held[1] and (held[2] or tonumber(held[1]) > now - ${OLD_CLAIM_MS}) then return 0 end
+  call('HSET', key, 'claimedAtMs', now, 'jobId', id)
+  call('ZADD', P .. 'keys:age', now, claim)
+end
 local seq = next()
-set(at(id), 3)
+set(at(id), 5)
 call('HSET', at(id), 'seq', seq, 'token', token)
 call('ZADD', P .. 'jobs:of:' .. call('HGET', at(id), 'user'), seq, id)
-index(id)`;
+index(id)
+return 1`;
 
 const update = `${COMMON}
 if call('EXISTS', at(ARGV[1])) == 0 then return end
@@ -106,24 +115,8 @@ call('ZREM', P .. 'jobs:expiry', id)
 call('ZREM', P .. 'jobs:unfinished', member(r[2], id))
 call('UNLINK', at(id))`;
 
-const KEYS = {
-  claim: `
-local key = P .. 'key:' .. ARGV[1]
-if call('HSETNX', key, 'token', ARGV[2]) == 1 then
-  call('HSET', key, 'claimedAtMs', ARGV[3])
-  call('ZADD', P .. 'keys:age', ARGV[3], ARGV[1])
-end
-return call('HGET', key, 'token') == ARGV[2] and 1 or 0`,
-  attach: `
-local key = P .. 'key:' .. ARGV[1]
-if call('EXISTS', key) == 1 then call('HSET', key, 'jobId', ARGV[2]) end`,
-  release: `
-if not once(ARGV[2]) then return end
-call('UNLINK', P .. 'key:' .. ARGV[1])
-call('ZREM', P .. 'keys:age', ARGV[1])`,
-  expire: `
+const expire = `
 for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'keys:age', '-inf', '(' .. ARGV[1])) do
   call('UNLINK', P .. 'key:' .. id)
   call('ZREM', P .. 'keys:age', id)
-end`,
-};
+end`;

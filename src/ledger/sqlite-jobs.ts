@@ -29,7 +29,14 @@ export function jobStore(db: Database, writer: Writer): JobStore {
   const update = createUpdate(db);
   const rows = (found: unknown[]) => found as JobRow[];
   return {
-    insert: (row) => writer.write(() => void sql.insert.run({ ...row })),
+    insert: (row, key) =>
+      writer.write(() => {
+        const { id: jobId, user, createdAtMs } = row;
+        const isFree =
+          key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
+        if (isFree) sql.insert.run({ ...row });
+        return isFree;
+      }),
     update: (id, patch) => writer.write(() => update(id, patch)),
     get: async (id) => sql.get.get(id) as JobRow | undefined,
     list: async (user, { limit, before }) =>
@@ -44,16 +51,8 @@ export function jobStore(db: Database, writer: Writer): JobStore {
 
 /** Single-use idempotency keys. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
-  const claim = db.prepare(
-    'INSERT OR IGNORE INTO keys (user, key, claimed_at_ms) VALUES (:user, :key, :claimedAtMs)',
-  );
-  const attach = db.prepare('UPDATE keys SET job_id = ? WHERE user = ? AND key = ?');
-  const release = db.prepare('DELETE FROM keys WHERE user = ? AND key = ?');
   const expire = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
   return {
-    claim: (row) => writer.write(() => claim.run(row).changes === 1),
-    attach: (user, key, jobId) => writer.write(() => void attach.run(jobId, user, key)),
-    release: (user, key) => writer.write(() => void release.run(user, key)),
     expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
   };
 }
@@ -76,6 +75,10 @@ function statements(db: Database) {
   const values = NAMES.map((name) => `:${name}`).join(', ');
   return {
     insert: db.prepare(`INSERT INTO jobs (${Object.values(COLUMN).join(', ')}) VALUES (${values})`),
+    // Versions that claimed a key first and inserted its job later left keys without a job behind.
+    claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
+      VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE
+      SET job_id = excluded.job_id, claimed_at_ms = excluded.claimed_at_ms WHERE job_id IS NULL`),
     get: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`),
     list: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ? ORDER BY rowid DESC LIMIT ?`),
     listBefore: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ?

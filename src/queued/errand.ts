@@ -8,6 +8,7 @@ import { type LiveJob, type StopReason, requeue, toPatch } from '../engine/live.
 import { type FinalEnd, ended } from '../engine/registry.ts';
 import { type JobEnd, type RunnerDeps, runOnWorker } from '../engine/runner.ts';
 import type { WorkerSlot } from '../engine/worker-slot.ts';
+import { reached } from '../crash-point.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
@@ -121,12 +122,13 @@ export function createErrands(deps: ErrandDeps): Errands {
 
   /** A worker that has lost its job takes back what it made of it since. */
   async function withdraw(errand: Errand): Promise<void> {
-    const { job } = errand;
+    const { job, held } = errand;
     lose(errand);
     for (const { id, job_id: maker } of job.outputs) {
       const row = maker === job.id ? await ledger.assets.get(id) : undefined;
       if (row) await deps.assets.discard(row);
     }
+    await runs.stillAlive(held);
   }
 
   async function record(id: string, patch: EndPatch): Promise<void> {
@@ -141,7 +143,9 @@ export function createErrands(deps: ErrandDeps): Errands {
     const heard = await runs.end(held, patch);
     if (heard === 'cancel') return await finish(held, job, { status: 'canceled' });
     if (heard === 'stale') return heard;
+    reached('after-job-end-decided');
     await record(job.id, patch);
+    reached('after-job-end');
     await deps.holds.extend(final);
     await discard(job.id, new Set(job.outputs.map((output) => output.id)));
     return heard;
@@ -198,6 +202,7 @@ export function createErrands(deps: ErrandDeps): Errands {
   async function start(row: JobRow): Promise<Outcome> {
     const { id } = row;
     const claim = await runs.claim(id, clock());
+    reached('after-claim');
     if (claim.kind === 'ended') {
       await record(id, claim.patch);
       return 'over';

@@ -34,4 +34,4 @@ export function fenced(answer: Answer, { ledger, runs, assets, held }: Fence): A
   return (job, question) => (question.kind === 'save' ? save : answer)(job, question);
 }
 
-const TAKEN_OVER = 'this job was taken over by another worker';
+export const TAKEN_OVER = 'this job was taken over by another worker';

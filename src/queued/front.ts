@@ -1,3 +1,4 @@
+import { reached } from '../crash-point.ts';
 import { ok, type JobApi } from '../wire/jobs.ts';
 import type { JobStatus } from '../wire/v2.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
@@ -34,6 +35,7 @@ export function createFront(deps: FrontDeps): JobHalf {
   async function enqueue(job: LiveJob): Promise<void> {
     await mirrors.prepare(job.user, job.id);
     await runs.enter(job);
+    reached('after-queue-entry');
     await tickets.add([job]);
   }
 

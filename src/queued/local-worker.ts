@@ -7,7 +7,7 @@ import { libraryUrl } from '../engine/stores.ts';
 import { createWorkerSlot } from '../engine/worker-slot.ts';
 import type { QueuedDeps, Shared } from './engine.ts';
 import { type Errands, createErrands } from './errand.ts';
-import { fenced } from './fence.ts';
+import { TAKEN_OVER, fenced } from './fence.ts';
 import { type QueueWorker, TAKEOVER, createQueueWorker } from './worker.ts';
 
 /** Runs jobs of the queue in threads of this process, as many as `concurrency` says. */
@@ -19,6 +19,10 @@ export function createLocalWorker(deps: QueuedDeps, shared: Shared): QueueWorker
   const setup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
   const slots = Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup));
   const fence = { ledger, runs, assets: stores.assets, held: (job: LiveJob) => errands.held(job) };
+  const begin = async (job: LiveJob): Promise<void> => {
+    const held = errands.held(job);
+    if (held === undefined || (await runs.begin(held)) === 'stale') throw new Error(TAKEN_OVER);
+  };
   const errands: Errands = createErrands({
     ...stores,
     ledger,
@@ -32,7 +36,7 @@ export function createLocalWorker(deps: QueuedDeps, shared: Shared): QueueWorker
       clock,
       log,
       resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
-      answer: fenced(createAnswer(stores), fence),
+      answer: fenced(createAnswer({ ...stores, begin }), fence),
     },
   });
   const { concurrency } = limits;

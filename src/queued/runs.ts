@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { LiveJob } from '../engine/live.ts';
 import { MAX_ATTEMPTS } from '../engine/recover.ts';
 import type { JobRow } from '../ledger/ledger.ts';
@@ -8,7 +7,17 @@ import type { JobStatus } from '../wire/v2.ts';
 import { encodeEvent } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { priorityOf, scoreOf } from './priority.ts';
-import { APPEND, ASK_CANCEL, CLAIM, END, ENTER, HAND_BACK, runScript } from './scripts.ts';
+import {
+  APPEND,
+  ASK_CANCEL,
+  BEGIN,
+  CLAIM,
+  END,
+  ENTER,
+  HAND_BACK,
+  STILL_ALIVE,
+  runScript,
+} from './scripts.ts';
 
 /** Entries a job's stream keeps: far more than a listener can be behind. */
 const MAX_ENTRIES = 10_000;
@@ -67,13 +76,20 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
       return highest === null ? 0 : Math.floor(Number(highest)) + 1;
     },
     async claim(id: string, nowMs: number): Promise<Claim> {
-      const args = [id, nowMs, MAX_ATTEMPTS, keys.bus, randomUUID()];
+      const args = [id, nowMs, MAX_ATTEMPTS, keys.bus];
       return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
     },
     /** Takes a job from whoever may have it, only to end it. */
     async seize(id: string): Promise<Claim> {
-      const args = [id, 0, '', keys.bus, randomUUID()];
+      const args = [id, 0, '', keys.bus];
       return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
+    },
+    /** Its first node begins; durable once this resolves. */
+    begin: async ({ id, fence }: Held): Promise<Heard> =>
+      (await ask(BEGIN, id, [], [fence])) as Heard,
+    /** Whoever had this job under an earlier fence was slow, and did not die. */
+    async stillAlive({ id, fence }: Held): Promise<void> {
+      await ask(STILL_ALIVE, id, [], [fence]);
     },
     async append(
       { id, fence }: Held,

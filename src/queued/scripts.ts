@@ -34,17 +34,11 @@ return 1`;
 
 /**
  * A worker takes a job: whatever an earlier one still says has a fence that is over.
- * A command whose answer was lost with the connection is sent again: a claim counts once.
- * KEYS run, waiting. ARGV id, now, most attempts (none: only to end it), bus,
- * name of this claim.
+ * KEYS run, waiting. ARGV id, now, most attempts (none: only to end it), bus.
  */
 export const CLAIM = `
 local finish = redis.call('HGET', KEYS[1], 'end')
 if finish then return {'ended', finish} end
-if redis.call('HGET', KEYS[1], 'claim') == ARGV[5] then
-  redis.call('HINCRBY', KEYS[1], 'attempts', -1)
-end
-redis.call('HSET', KEYS[1], 'claim', ARGV[5])
 local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'told', 0)
@@ -52,10 +46,33 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('PUBLISH', ARGV[4], 'moved')
 if ARGV[3] == '' then return {'run', fence} end
 if redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then return {'cancel', fence} end
-local attempts = redis.call('HINCRBY', KEYS[1], 'attempts', 1)
-if attempts > tonumber(ARGV[3]) then return {'lost', fence, attempts - 1} end
+local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or 0)
+if attempts >= tonumber(ARGV[3]) then return {'lost', fence, attempts} end
 redis.call('HSET', KEYS[1], 'status', 'running', 'startedAtMs', ARGV[2])
 return {'run', fence, attempts}`;
+
+/**
+ * The first node of a job begins: from now on the death of its worker counts. Counted once for each
+ * fence, however often the command is sent. KEYS run. ARGV fence.
+ */
+export const BEGIN = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+if redis.call('HSETNX', KEYS[1], 'begun:' .. ARGV[1], 1) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+end
+return 'ok'`;
+
+const UNDO_BEGIN = `
+if redis.call('HDEL', KEYS[1], 'begun:' .. ARGV[1]) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'attempts', -1)
+end`;
+
+/** A worker that was taken for dead lives: its run does not count. KEYS run. ARGV its fence. */
+export const STILL_ALIVE = `
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
+${UNDO_BEGIN}
+return 'ok'`;
 
 /**
  * What a running job tells, once and in order. KEYS run, events, preview. ARGV fence, channel,
@@ -115,7 +132,9 @@ local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
 redis.call('XADD', KEYS[2], id, 'e', ARGV[5])
 redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[5])
 redis.call('HINCRBY', KEYS[1], 'fence', 1)
-redis.call('HINCRBY', KEYS[1], 'attempts', 0 - ARGV[7])
+if ARGV[7] == '1' then
+  ${UNDO_BEGIN}
+end
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'status', 'queued')
 redis.call('ZADD', KEYS[3], ARGV[4], ARGV[3])

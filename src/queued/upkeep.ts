@@ -68,7 +68,16 @@ export function createUpkeep(deps: UpkeepDeps): Keeper {
     }
   }
 
-  return createKeeper(chore, { log: deps.log, everyMs: deps.sweepIntervalMs });
+  const keeper = createKeeper(chore, { log: deps.log, everyMs: deps.sweepIntervalMs });
+  return {
+    // Whoever starts may be the one that died; the lock of one that died in a sweep holds for long.
+    start: (first) =>
+      keeper.start(async () => {
+        await first();
+        await reissue(await ledger.jobs.unfinished());
+      }),
+    close: () => keeper.close(),
+  };
 }
 
 /** Files the jobs that are not over are still to read. */

@@ -1,3 +1,4 @@
+import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import {
   type V1Refusal,
@@ -37,9 +38,6 @@ export type Accepted = {
 
 export type Acceptor = { accept(caller: Caller, submission: Submission): Promise<Accepted> };
 
-/** A moment of a submission at which a process may die; tests make it die there. */
-export type Moment = 'after-intent' | 'after-submit' | 'after-attach' | 'after-outbox';
-
 type Deps = {
   readonly ledger: Ledger;
   readonly journal: Pick<PromptJournal, 'claim' | 'drop' | 'leads'>;
@@ -54,7 +52,6 @@ type Deps = {
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   readonly log: Logger;
   readonly now: () => number;
-  readonly reached: (moment: Moment) => void;
 };
 
 /**
@@ -62,7 +59,7 @@ type Deps = {
  * before the first byte leaves, and what the client is told before it hears of it.
  */
 export function createAcceptor(deps: Deps): Acceptor {
-  const { ledger, journal, twins, follower, outbox, reconciler, sender, now, reached } = deps;
+  const { ledger, journal, twins, follower, outbox, reconciler, sender, now } = deps;
   const newKey = createPromptKeys();
 
   async function accept(caller: Caller, submission: Submission): Promise<Accepted> {

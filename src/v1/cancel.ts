@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Board, type LivePrompt, isOver } from './board.ts';
@@ -35,6 +36,7 @@ export function createCancel(deps: Deps): Cancel {
   async function one(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelAsked = true;
     await ledger.prompts.askCancel(prompt.key, now());
+    reached('after-cancel-asked');
     if (!journal.leads(prompt.key)) return elsewhere(prompt, caller);
     if (outbox.withdraw(prompt)) return follower.settle(prompt, { kind: 'canceled' });
     // Without a job it is on its way, or looked for: whoever finds the job sees what was asked.

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { reached } from '../crash-point.ts';
 import { historyEntry } from '../translate/history.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
 import { endWord } from '../translate/status.ts';
@@ -72,6 +73,7 @@ export function createListener(
     const state = teller.state();
     const outcome = outcomeOf(prompt, state);
     await persist(() => ledger.prompts.finish(prompt.key, outcome));
+    reached('after-history');
     await journal.append(prompt.key, { kind: 'recorded' });
     endings.done(user, prompt.key);
     deps.onEnded?.(outcome.statusWord);
@@ -99,6 +101,7 @@ export function createListener(
     const atMs = now();
     if (event.event === 'output') {
       const file = await nameOutput(ledger.files, user, event.data, atMs);
+      reached('after-output-named');
       return take({ kind: 'output', output: event.data, file, atMs });
     }
     return take({ kind: 'event', event, atMs });

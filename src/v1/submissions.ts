@@ -1,5 +1,5 @@
 import { type Adopter, createAdopter } from './adopt.ts';
-import { type Acceptor, type Moment, createAcceptor } from './accept.ts';
+import { type Acceptor, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
 import { type FollowerDeps, createFollower } from './follower.ts';
@@ -38,7 +38,6 @@ type Deps = FollowerDeps &
     readonly counter: SharedCounter;
     readonly outboxLimit: number;
     readonly pace: Partial<Pace>;
-    readonly reached: (moment: Moment) => void;
   };
 
 export function openSubmissions(given: Deps): Submissions {

@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
-import type { JobRow } from '../../src/ledger/ledger.ts';
+import type { JobRow, JobStore } from '../../src/ledger/ledger.ts';
 import {
   ANNA,
   collect,
@@ -98,6 +98,58 @@ describe('after a restart', () => {
       status: 'failed',
       error: { code: 'worker_lost' },
     });
+  });
+
+  test('a run is on record before its first node begins, and one that begins none never is', async () => {
+    const { ledger, dataDir } = await world();
+    const written: unknown[] = [];
+    let letGo = (): void => {};
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    const jobs: JobStore = {
+      ...ledger.jobs,
+      async update(id, patch) {
+        written.push(patch.status);
+        if (patch.status === 'running') await held;
+        await ledger.jobs.update(id, patch);
+      },
+    };
+    const engine = await startEngine({ ledger: { ...ledger, jobs }, dataDir });
+    const { id } = value(await engine.submit(ANNA, { workflow: show, extraData: {} }));
+    const events = collect(engine, id);
+    await expect.poll(() => written).toEqual(['running']);
+    expect(value(await engine.get(ANNA, id)).progress?.nodes_done).toBe(0);
+    expect(value(await engine.get(ANNA, id)).x_ui).toEqual({});
+    letGo();
+    expect(words(await events).at(-1)).toBe('status succeeded');
+    const { job } = await runJob(engine, show);
+    expect(job.x_cached_nodes).toEqual(['1']);
+    expect(written).toEqual(['running', 'succeeded', 'succeeded']);
+  });
+
+  test('a job that was taken, and had begun no node, may see any number of processes die', async () => {
+    const { id, ledger, dataDir } = await killedWhileRunning({ status: 'queued' });
+    for (let death = 0; death < 4; death++) await openEngine({ ledger, dataDir });
+    const after = await startEngine({ ledger, dataDir });
+    expect(words(await collect(after, id)).at(-1)).toBe('status succeeded');
+  });
+
+  test('a stop in good order is no death', async () => {
+    const { ledger, dataDir } = await world();
+    const file = path.join(dataDir, 'open');
+    const before = await openEngine({ ledger, dataDir });
+    const { id } = value(await before.submit(ANNA, { workflow: gate(file), extraData: {} }));
+    const stored = async () => {
+      const row = await ledger.jobs.get(id);
+      return [row?.status, (JSON.parse(row?.extrasJson ?? '{}') as { attempts: number }).attempts];
+    };
+    await before.close();
+    for (let stop = 0; stop < 4; stop++) {
+      const engine = await startEngine({ ledger, dataDir });
+      await until(engine, id, isStep);
+      expect(await stored()).toEqual(['running', 1]);
+      await engine.close();
+      expect(await stored()).toEqual(['queued', 0]);
+    }
   });
 
   test('finished jobs and their files are still there', async () => {

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { connect as dial } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
-import type { Moment } from '../../src/v1/accept.ts';
+import type { CrashPoint } from '../../src/crash-point.ts';
 import { runHoldover } from '../support/holdover.ts';
 import { fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
@@ -22,7 +22,7 @@ const MODES = [
   ['with keys passed through', {}],
 ] as const;
 
-const dieAt = (moment: Moment) => ({ HOLDOVER_CRASH_AT: moment });
+const dieAt = (moment: CrashPoint) => ({ HOLDOVER_CRASH_AT: moment });
 
 const keysOf = ({ upstream }: Scene) => new Set(upstream.requests('submit').map(keyOf));
 

@@ -4,7 +4,7 @@ import type { FileRow, Ledger } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { type RedisLinks, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
-import { file, finished, ledgerSuite, prompt } from '../ledger.suite.ts';
+import { file, finished, job, ledgerSuite, prompt } from '../ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
 import { type Lossy, startLossy } from '../support/lossy-tcp.ts';
 
@@ -69,9 +69,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       const of = <T>(act: (ledger: Ledger, id: string) => Promise<T>) =>
         Promise.all(ledgers.map((ledger, i) => act(ledger, String(i))));
       const names = await of(({ files }, assetId) => files.claim({ ...NAME, assetId }));
-      const keys = await of(({ keys: store }) =>
-        store.claim({ user: 'ann', key: 'k', claimedAtMs: 1 }),
-      );
+      const keys = await of(({ jobs }, id) => jobs.insert(job(id), 'k'));
       const replays = await of((l, requestId) => l.replays.reserve({ ...replay, requestId }, 0));
       expect(names.filter(Boolean)).toHaveLength(1);
       expect(keys.filter(Boolean)).toHaveLength(1);
@@ -232,7 +230,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     };
     const acts: [string, unknown, (stores: Ledger) => Promise<unknown>][] = [
       ['a claim of a name', true, ({ files }) => files.claim(NAME)],
-      ['a claim of a key', true, (l) => l.keys.claim({ user: 'ann', key: 'k', claimedAtMs: 1 })],
+      ['a job and the claim of its key', true, ({ jobs }) => jobs.insert(job('j1'), 'k')],
       ['a reservation', undefined, ({ replays }) => replays.reserve(replay, 0)],
       ['an acceptance', undefined, ({ prompts }) => prompts.insert(prompt('a'))],
       ['an asset', undefined, ({ assets }) => assets.insert(asset)],
@@ -270,12 +268,11 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       expect(await ledger.prompts.get('a')).toMatchObject({ state: 'done', jobId: 'j' });
     });
 
-    test('does not release a key that another claimed in between', async () => {
-      const row = { user: 'ann', key: 'k', claimedAtMs: 1 };
-      await ledger.keys.claim(row);
-      lossy.loseNextAnswer(() => using((other) => other.keys.claim(row)));
-      await ledger.keys.release('ann', 'k');
-      expect(await ledger.keys.claim(row)).toBe(false);
+    test('takes a key over that an older version claimed and made no job with', async () => {
+      const key = { claimedAtMs: 1000, token: 'its' };
+      await links.commands.hset(`${links.prefix}key:3:ann:k`, key);
+      expect(await ledger.jobs.insert(job('soon', { createdAtMs: 2000 }), 'k')).toBe(false);
+      expect(await ledger.jobs.insert(job('late', { createdAtMs: 100_000 }), 'k')).toBe(true);
     });
   });
 });

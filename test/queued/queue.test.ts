@@ -139,13 +139,49 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const front = await startQueued(world, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
     const { runs } = handsOn(world);
-    for (const attempt of [1, 2, 3]) {
-      expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: attempt });
+    for (const deaths of [0, 1, 2]) {
+      const claim = await runs.claim(id, 0);
+      expect(claim).toMatchObject({ kind: 'run', attempts: deaths });
+      if (claim.kind === 'run') expect(await runs.begin({ id, fence: claim.fence })).toBe('ok');
     }
     const events = collect(front, id);
     await startQueued(world);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
     expect(value(await front.get(ANNA, id)).error).toMatchObject({ code: 'worker_lost' });
+  });
+
+  test('workers that die before its first node begins cost a job nothing', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { runs } = handsOn(world);
+    for (let death = 0; death < 5; death++) {
+      expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: 0 });
+    }
+    const events = collect(front, id);
+    await startQueued(world);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  });
+
+  test('a run counts once however often its begin is told, and not when its worker lives', async () => {
+    const world = await openWorld(redis());
+    const { runs, redis: raw, keys } = handsOn(world);
+    const tries = () => raw.hget(keys.run('a'), 'attempts');
+    await runs.enter({ id: 'a', order: 0 });
+    await runs.claim('a', 0);
+    const slow = { id: 'a', fence: 1 };
+    expect([await runs.begin(slow), await runs.begin(slow), await tries()]).toEqual([
+      'ok',
+      'ok',
+      '1',
+    ]);
+    await runs.claim('a', 0);
+    expect(await runs.begin(slow)).toBe('stale');
+    await runs.begin({ id: 'a', fence: 2 });
+    expect(await tries()).toBe('2');
+    await runs.stillAlive(slow);
+    await runs.stillAlive(slow);
+    expect(await tries()).toBe('1');
   });
 
   test('a Redis that is away for some seconds costs no job a try', async () => {
@@ -186,23 +222,26 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await writeFile(gate, '');
     await delay(2000);
     await raw.config('SET', 'maxmemory', '0');
+    // The second run finds the first one's results: no node begins.
     const run = () => raw.hmget(keys.run(id), 'status', 'attempts');
-    await expect.poll(run, { timeout: 15_000 }).toEqual(['succeeded', '2']);
+    await expect.poll(run, { timeout: 15_000 }).toEqual(['succeeded', '1']);
+    expect(Number(await raw.hget(keys.run(id), 'fence'))).toBeGreaterThan(1);
     expect((await rest).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   }, 40_000);
 
   test('what is given back has its try back, unless it was not heard', async () => {
     const world = await openWorld(redis());
-    const { runs } = handsOn(world);
+    const { runs, redis: raw, keys } = handsOn(world);
     await runs.enter({ id: 'a', order: 0 });
     for (const [triesBack, attempts] of [
-      [0, 1],
-      [1, 2],
-      [1, 2],
+      [0, 0],
+      [1, 1],
+      [1, 1],
     ] as const) {
-      const claim = (await runs.claim('a', 0)) as { readonly fence: number };
-      expect(claim).toMatchObject({ kind: 'run', attempts });
-      await runs.handBack({ id: 'a', fence: claim.fence }, { order: 0, triesBack });
+      const { fence } = (await runs.claim('a', 0)) as { readonly fence: number };
+      expect(await runs.begin({ id: 'a', fence })).toBe('ok');
+      await runs.handBack({ id: 'a', fence }, { order: 0, triesBack });
+      expect(await raw.hget(keys.run('a'), 'attempts')).toBe(String(attempts + 1 - triesBack));
     }
   });
 
