@@ -7,7 +7,7 @@ import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Pace, spread, waitMsOf } from './pace.ts';
 import { type Plan, intentOf } from './plan.ts';
-import { LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
+import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Reconciler, ReconcilerDeps } from './reconciler.ts';
 import type { Again, Repeated } from './again.ts';
 import type { Sender, Sent } from './send.ts';
@@ -83,7 +83,7 @@ export function createOutbox(deps: Deps): Outbox {
       const sent = await attempt(letter);
       queue.sending = undefined;
       unsent = sent?.kind === 'unsent' ? unsent + 1 : 0;
-      waitMs = await outcome(letter, sent, unsent).catch(ifLost(0));
+      waitMs = await outcome(letter, sent, unsent).catch((cause) => broken(letter, cause));
       if (waitMs === 0) remove(queue, letter);
     }
     queues.delete(user);
@@ -144,6 +144,15 @@ export function createOutbox(deps: Deps): Outbox {
     if (sent?.kind === 'refused') return refused(letter, sent);
     const isKeyUsed = sent?.isKeyUsed ?? false;
     reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed });
+    return 0;
+  }
+
+  /** What became of it could not be written down: it is looked for, and those behind it go on. */
+  function broken(letter: Letter, cause: unknown): number {
+    if (cause instanceof LeadLost) return 0;
+    const { prompt, plan, told } = letter;
+    log.error({ err: cause, promptId: prompt.promptId }, 'a submission could not be written down');
+    reconciler.take({ prompt, plan, told, isKeyUsed: false });
     return 0;
   }
 

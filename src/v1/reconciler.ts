@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { rejectionOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
+import type { Job } from '../wire/v2.ts';
 import type { Birth } from './birth.ts';
 import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
@@ -8,7 +9,7 @@ import type { Forget } from './forget.ts';
 import { type Pace, spread } from './pace.ts';
 import type { Plan } from './plan.ts';
 import { LeadLost, type PromptJournal } from './prompt-journal.ts';
-import type { Again } from './again.ts';
+import type { Again, Sight } from './again.ts';
 
 /** A prompt whose submission may or may not have made a job. */
 export type Doubt = {
@@ -43,7 +44,11 @@ export type ReconcilerDeps = {
   readonly now: () => number;
 };
 
+/** `hopelessSinceMs`: since when it is only looked for, and not sent again. */
+type Search = { readonly doubt: Doubt; hopelessSinceMs: number | undefined };
+
 type Next = 'again' | 'over' | 'key used';
+type Unseen = Exclude<Sight, Job>;
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const { again, follower, journal, birth, pace, log, now } = deps;
@@ -51,7 +56,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const tasks = new Set<Promise<void>>();
 
   /** Nothing can come of a key that was used up; any other may be sent again, and only it. */
-  async function resendOnce({ prompt, plan }: Doubt, seen: 'not seen' | 'blind'): Promise<Next> {
+  async function resendOnce({ prompt, plan }: Doubt, seen: Unseen): Promise<Next> {
     const sent = await again.send(prompt, plan, seen);
     if (sent.kind === 'unknown') return sent.isKeyUsed ? 'key used' : 'again';
     if (sent.kind === 'accepted') await birth(prompt, sent.plan, sent.job);
@@ -72,19 +77,47 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     await follower.settle(prompt, { kind: 'lost', reason });
   }
 
+  /** One look and what follows from it; true when the prompt's fate is certain. */
+  async function lookOnce(search: Search): Promise<boolean> {
+    const { doubt, hopelessSinceMs } = search;
+    const found = await again.look(doubt.prompt, doubt.plan);
+    if (typeof found === 'object') {
+      await birth(doubt.prompt, doubt.plan, found);
+      return true;
+    }
+    const isAccepted = doubt.told === 'accepted' && hopelessSinceMs === undefined;
+    if (found === 'none' && !isAccepted) {
+      await giveUp(doubt, NEVER_MADE);
+      return true;
+    }
+    if (hopelessSinceMs === undefined) {
+      const resent = await resendOnce(doubt, found);
+      if (resent === 'key used') search.hopelessSinceMs = now();
+      return resent === 'over';
+    }
+    if (now() - hopelessSinceMs <= pace.searchWindowMs) return false;
+    await giveUp(doubt, UNKNOWN);
+    return true;
+  }
+
+  /** A ledger that is away now may be back later. */
+  async function tryOnce(search: Search): Promise<boolean> {
+    try {
+      return await lookOnce(search);
+    } catch (error) {
+      if (stop.signal.aborted || error instanceof LeadLost) throw error;
+      const { promptId } = search.doubt.prompt;
+      log.error({ err: error, promptId }, 'looking for a lost submission failed, trying again');
+      return false;
+    }
+  }
+
   async function search(doubt: Doubt): Promise<void> {
     const { first, last } = pace.searchMs;
-    let hopelessSinceMs = doubt.isKeyUsed || doubt.told === 'unknown' ? now() : undefined;
+    const isHopeless = doubt.isKeyUsed || doubt.told === 'unknown';
+    const state: Search = { doubt, hopelessSinceMs: isHopeless ? now() : undefined };
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
-      if (!journal.leads(doubt.prompt.key)) return;
-      const found = await again.look(doubt.prompt, doubt.plan);
-      if (typeof found === 'object') return birth(doubt.prompt, doubt.plan, found);
-      if (found === 'none') return giveUp(doubt, NEVER_MADE);
-      if (hopelessSinceMs === undefined) {
-        const resent = await resendOnce(doubt, found);
-        if (resent === 'over') return;
-        if (resent === 'key used') hopelessSinceMs = now();
-      } else if (now() - hopelessSinceMs > pace.searchWindowMs) return giveUp(doubt, UNKNOWN);
+      if (!journal.leads(doubt.prompt.key) || (await tryOnce(state))) return;
       await delay(spread(waitMs), undefined, { signal: stop.signal, ref: false });
     }
   }
