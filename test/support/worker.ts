@@ -6,6 +6,7 @@ const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** A real `holdover worker`. */
 export type WorkerProcess = {
+  readonly pid: number;
   /** Everything it logged so far. */
   log(): string;
   kill9(): Promise<void>;
@@ -22,12 +23,16 @@ export async function startWorker(options: {
   readonly ledger: string;
   readonly dataDir: string;
   readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
 }): Promise<WorkerProcess> {
-  const { ledger, dataDir, args = [] } = options;
+  const { ledger, dataDir, args = [], env = {} } = options;
   const child = spawn(
     process.execPath,
     [MAIN, 'worker', '--ledger', ledger, '--data-dir', dataDir, ...args],
-    { env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info' }, stdio: ['ignore', 'pipe', 'pipe'] },
+    {
+      env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
   );
   const log: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => log.push(chunk.toString()));
@@ -38,6 +43,7 @@ export async function startWorker(options: {
     return (await exited)[0];
   };
   return {
+    pid: child.pid ?? 0,
     log: () => log.join(''),
     kill9: async () => void (await stop('SIGKILL')),
     terminate: () => stop('SIGTERM'),

@@ -1,0 +1,197 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import sharp from 'sharp';
+import { type Told, type ToldJob, type ToldPrompt, sha256 } from './acts.ts';
+import { type Client, insist } from './client.ts';
+
+/** What became of all that was accepted; the last four are failures of the servers. */
+export type Account = {
+  prompts: number;
+  jobs: number;
+  files: number;
+  /** Ended by the rule of three deaths, which is not a loss. */
+  threeDeaths: number;
+  cancelled: number;
+  lost: number;
+  doubled: number;
+  neverTaken: number;
+  stalled: number;
+  /** One line for each failure. */
+  readonly troubles: string[];
+};
+
+type Fate = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
+
+/** All prompts of a load have ended within this time after the last kill, or they never will. */
+const PATIENCE_MS = 180_000;
+const POLL_MS = 300;
+const OUTPUT_NAME = /^(.*)_\d{5}_\.png/;
+
+export function newAccount(): Account {
+  return {
+    prompts: 0,
+    jobs: 0,
+    files: 0,
+    threeDeaths: 0,
+    cancelled: 0,
+    lost: 0,
+    doubled: 0,
+    neverTaken: 0,
+    stalled: 0,
+    troubles: [],
+  };
+}
+
+/** Waits until everything is over, and adds up what became of it. */
+export async function settle(account: Account, told: Told): Promise<void> {
+  if (!(await isIdle(account, told))) return;
+  for (const prompt of told.prompts) {
+    account.prompts += 1;
+    count(account, `prompt ${prompt.marker}`, await fateOf(told, prompt));
+  }
+  for (const job of told.jobs) {
+    account.jobs += 1;
+    count(account, `job ${job.marker}`, await fateOfJob(told.client, job));
+  }
+  await countDoubled(account, told);
+  await countFiles(account, told);
+}
+
+async function isIdle(account: Account, { client }: Told): Promise<boolean> {
+  const deadlineMs = Date.now() + PATIENCE_MS;
+  let left: unknown[] = [];
+  do {
+    const queue = (await insist(client, '/queue')).json();
+    left = [...queue.queue_running, ...queue.queue_pending].map(([, id]) => id);
+    if (left.length === 0) return true;
+    await delay(POLL_MS);
+  } while (Date.now() < deadlineMs);
+  account.stalled += left.length;
+  account.troubles.push(`stalled: ${client.key}: ${left.join(' ')}`);
+  return false;
+}
+
+function count(account: Account, what: string, { fate, why }: { fate: Fate; why: string }): void {
+  if (fate === 'done') return;
+  if (fate === 'three deaths') account.threeDeaths += 1;
+  else if (fate === 'cancelled') account.cancelled += 1;
+  else {
+    if (fate === 'never taken') account.neverTaken += 1;
+    else account.lost += 1;
+    account.troubles.push(`${fate}: ${what}: ${why}`);
+  }
+}
+
+async function fateOf(
+  { client, mayBeCancelled }: Told,
+  { promptId, marker }: ToldPrompt,
+): Promise<{ fate: Fate; why: string }> {
+  const entry = (await insist(client, `/history/${promptId}`)).json()[promptId];
+  if (entry === undefined) {
+    if (mayBeCancelled) return { fate: 'cancelled', why: '' };
+    return { fate: 'lost', why: `${promptId} is not in the history` };
+  }
+  if (entry.status.status_str !== 'success') return fateIn(entry.status.messages, mayBeCancelled);
+  const images = entry.outputs['9']?.images ?? [];
+  if (images.length !== 1 || !String(images[0].filename).startsWith(`${marker}_`)) {
+    return { fate: 'lost', why: `its outputs are ${JSON.stringify(images)}` };
+  }
+  const picture = await insist(client, `/view?${new URLSearchParams(images[0])}`);
+  if (picture.status === 200) return { fate: 'done', why: '' };
+  return { fate: 'lost', why: `its picture is answered ${picture.status}` };
+}
+
+function fateIn(messages: unknown, mayBeCancelled: boolean): { fate: Fate; why: string } {
+  const why = JSON.stringify(messages);
+  if (/died 3 times while running/.test(why)) return { fate: 'three deaths', why };
+  if (/never took it/.test(why)) return { fate: 'never taken', why };
+  if (mayBeCancelled && /interrupted/.test(why)) return { fate: 'cancelled', why };
+  return { fate: 'lost', why };
+}
+
+/** The answer to a key that was used before names no job: its label does. */
+async function fateOfJob(
+  client: Client,
+  { jobId, marker }: ToldJob,
+): Promise<{ fate: Fate; why: string }> {
+  const jobs = await jobsOf(client, marker);
+  const [job] = jobs;
+  if (!job) return { fate: 'never taken', why: `no job of ${jobId ?? 'its key'} is there` };
+  if (jobs.length > 1) return { fate: 'lost', why: `it has ${jobs.length} jobs` };
+  for (const deadlineMs = Date.now() + PATIENCE_MS; Date.now() < deadlineMs;) {
+    const { status, error } = (await insist(client, `/api/v2/jobs/${job.id}`)).json();
+    if (status === 'succeeded') return { fate: 'done', why: '' };
+    if (/died 3 times/.test(error?.message ?? '')) return { fate: 'three deaths', why: '' };
+    if (status === 'canceled') return { fate: 'cancelled', why: '' };
+    if (status === 'failed' || status === 'expired') {
+      return { fate: 'lost', why: JSON.stringify(error) };
+    }
+    await delay(POLL_MS);
+  }
+  return { fate: 'lost', why: `${job.id} does not end` };
+}
+
+async function jobsOf(client: Client, marker: string): Promise<readonly { id: string }[]> {
+  const query = new URLSearchParams({ 'metadata[crash]': marker });
+  return (await insist(client, `/api/v2/jobs?${query}`)).json().jobs;
+}
+
+/** Each of them has a name of its own for its one output: a second run would be numbered on. */
+async function countDoubled(account: Account, { client }: Told): Promise<void> {
+  const history = (await insist(client, '/history')).json() as Record<string, any>;
+  const runs = Object.values(history).map(({ prompt }) => prefixIn(prompt[2]));
+  const files: string[] = (await insist(client, '/internal/files/output')).json();
+  const made = files.map((name) => OUTPUT_NAME.exec(name)?.[1] ?? name);
+  for (const [kind, names] of [
+    ['history entries', runs],
+    ['outputs', made],
+  ] as const) {
+    for (const name of new Set(names.filter((one, at) => names.indexOf(one) !== at))) {
+      account.doubled += 1;
+      account.troubles.push(`doubled: ${client.key}: ${kind} of ${name}`);
+    }
+  }
+}
+
+function prefixIn(graph: Record<string, { inputs: Record<string, unknown> }>): string {
+  return String(graph['9']?.inputs['filename_prefix']);
+}
+
+async function countFiles(account: Account, told: Told): Promise<void> {
+  const { client } = told;
+  const lose = (what: string): void => {
+    account.lost += 1;
+    account.troubles.push(`lost: ${client.key}: ${what}`);
+  };
+  for (const { name, sha256: expected } of told.inputs) {
+    account.files += 1;
+    const { status, bytes } = await insist(client, viewOf(name));
+    if (status !== 200 || sha256(bytes) !== expected) lose(`upload ${name} (${status})`);
+  }
+  for (const name of told.masks) {
+    account.files += 1;
+    const { status, bytes } = await insist(client, viewOf(name));
+    const isWhole = status === 200 && (await isPicture(bytes));
+    if (!isWhole) lose(`mask ${name} (${status})`);
+  }
+  for (const [name, { told: last, sent }] of told.userdata) {
+    if (last === undefined) continue;
+    account.files += 1;
+    const { status, bytes } = await insist(client, `/userdata/${name}`);
+    const text = status === 200 ? JSON.parse(bytes.toString()) : undefined;
+    if (text !== last && !sent.includes(text)) lose(`userdata ${name}: ${text} for ${last}`);
+  }
+}
+
+function viewOf(name: string): string {
+  return `/view?${new URLSearchParams({ filename: name, type: 'input' })}`;
+}
+
+async function isPicture(bytes: Buffer): Promise<boolean> {
+  return sharp(bytes)
+    .raw()
+    .toBuffer()
+    .then(
+      () => true,
+      () => false,
+    );
+}

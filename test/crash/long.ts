@@ -1,0 +1,35 @@
+// `npm run crash -- --kills N --seed S --topology NAME`: kills -9 at random moments and at every
+// named crash point, under a mixed load. Not in CI: `crash.test.ts` is the short one.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { readFlags } from './options.ts';
+import { tableOf } from './report.ts';
+import { type CrashReport, crash } from './run.ts';
+
+const HOURS_MS = 6 * 60 * 60_000;
+const OUTPUT = new URL('../../test-output/crash/', import.meta.url).pathname;
+/** How the kills are shared out when all are asked for. */
+const SHARE = { embedded: 0.5, redis: 0.25, remote: 0.25 } as const;
+
+const { kills, seed, topologies } = readFlags(JSON.parse(process.env['CRASH_FLAGS'] ?? '[]'));
+
+test(
+  `${kills} kills with the seed ${seed}`,
+  async () => {
+    console.log(`seed ${seed}`);
+    const reports: CrashReport[] = [];
+    for (const topology of topologies) {
+      const share = topologies.length === 1 ? 1 : SHARE[topology];
+      const onBatch = (done: number) => console.log(`${topology}: ${done} kills`);
+      reports.push(await crash({ topology, seed, kills: Math.ceil(kills * share), onBatch }));
+    }
+    const troubles = reports.flatMap(({ topology, account }) =>
+      account.troubles.map((trouble) => `${topology}: ${trouble}`),
+    );
+    mkdirSync(OUTPUT, { recursive: true });
+    writeFileSync(`${OUTPUT}report.json`, JSON.stringify({ seed, reports }, undefined, 1));
+    console.log(`\n${tableOf(reports)}\n\nseed ${seed}\n${troubles.join('\n')}`);
+    expect(troubles).toEqual([]);
+  },
+  HOURS_MS,
+);

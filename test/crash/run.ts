@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { seeded } from '../support/seeded.ts';
+import { type Account, newAccount, settle } from './account.ts';
+import { type Load, startLoad } from './load.ts';
+import { type Place, type Topology, type Victim, openPlace } from './processes.ts';
+
+export type CrashOptions = {
+  readonly topology: Topology;
+  readonly kills: number;
+  readonly seed: number;
+  /** Told after each batch of kills. */
+  readonly onBatch?: (kills: number) => void;
+};
+
+export type CrashReport = {
+  readonly topology: Topology;
+  /** By named point; `random` at any moment. */
+  readonly kills: Readonly<Record<string, number>>;
+  readonly account: Account;
+};
+
+type Tally = Record<string, number>;
+
+/** After so many kills all that was accepted is looked at. */
+const BATCH = 20;
+/** A named point that is not reached by then gets a kill at this moment instead. */
+const ARRIVE_WITHIN_MS = 4000;
+const LIVES_MS = { least: 100, most: 1500 } as const;
+/** A point is passed up to so often before the process dies there. */
+const ARRIVALS = 5;
+const LOOK_MS = 20;
+
+/** Kills processes under a mixed load, half of them at named points, and says what became of it. */
+export async function crash(options: CrashOptions): Promise<CrashReport> {
+  const { topology, seed } = options;
+  const { random } = seeded(seed);
+  let made = 0;
+  const scene = { random, next: () => ++made };
+  const place = await openPlace(topology);
+  const account = newAccount();
+  const tally: Tally = {};
+  try {
+    for (let left = options.kills; left > 0; left -= BATCH) {
+      const load = startLoad(place.urls, scene);
+      await killSome(place, { random, tally, kills: Math.min(BATCH, left) });
+      await load.stop();
+      await restAll(place, tally);
+      await settleAll(account, place, load);
+      options.onBatch?.(options.kills - left + Math.min(BATCH, left));
+    }
+  } finally {
+    await place.dispose();
+  }
+  return { topology, kills: tally, account };
+}
+
+type Killing = { readonly random: () => number; readonly tally: Tally; readonly kills: number };
+
+async function killSome(place: Place, { random, tally, kills }: Killing): Promise<void> {
+  const armed = new Map<Victim, string>();
+  for (let kill = 0; kill < kills; kill++) {
+    const victim = place.victims[Math.floor(random() * place.victims.length)];
+    if (!victim) throw new Error('there is nothing to kill');
+    const died = await dieAt(victim, armed.get(victim), random);
+    tally[died] = (tally[died] ?? 0) + 1;
+    const point = victim.points[Math.floor(random() * victim.points.length)];
+    const next =
+      random() < 0.4 || point === undefined
+        ? undefined
+        : `${point}:${1 + Math.floor(random() * ARRIVALS)}`;
+    if (next === undefined) armed.delete(victim);
+    else armed.set(victim, next);
+    await victim.start(next);
+  }
+}
+
+/** Where it died: at the point it was started for, or at any moment. */
+async function dieAt(
+  victim: Victim,
+  point: string | undefined,
+  random: () => number,
+): Promise<string> {
+  const most = LIVES_MS.least + random() * (LIVES_MS.most - LIVES_MS.least);
+  const deadlineMs = performance.now() + (point === undefined ? most : ARRIVE_WITHIN_MS);
+  while (performance.now() < deadlineMs) {
+    if (point !== undefined && victim.isGone()) return point.split(':')[0] ?? point;
+    await delay(LOOK_MS);
+  }
+  await victim.kill9();
+  return 'random';
+}
+
+/** Nothing dies any more: what was accepted is to end now. */
+async function restAll({ victims }: Place, tally: Tally): Promise<void> {
+  for (const victim of victims) {
+    await victim.kill9();
+    tally['random'] = (tally['random'] ?? 0) + 1;
+    await victim.start(undefined);
+  }
+}
+
+async function settleAll(account: Account, place: Place, load: Load): Promise<void> {
+  for (const told of load.told) await settle(account, told);
+  for (const problem of load.problems) account.troubles.push(problem);
+  for (const victim of place.victims) {
+    const fatal = /^.*"level":60.*$/m.exec(victim.log());
+    if (fatal) account.troubles.push(`${victim.name}: ${fatal[0]}`);
+  }
+}
