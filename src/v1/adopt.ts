@@ -11,6 +11,7 @@ import type { Board, LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
 import { type Foundling, graphOf } from './foundling.ts';
 import type { PromptJournal } from './prompt-journal.ts';
+import type { Pursuit } from './pursuit.ts';
 import type { SharedCounter } from './submission.ts';
 
 /** Makes jobs that were submitted through v2 prompts of v1: in the queue, on sockets, in history. */
@@ -29,6 +30,7 @@ type Deps = {
   readonly journal: Pick<PromptJournal, 'claim' | 'askCancel'>;
   readonly board: Board;
   readonly follower: Follower;
+  readonly pursuit: Pick<Pursuit, 'pursue'>;
   readonly counter: SharedCounter;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   readonly log: Logger;
@@ -36,7 +38,7 @@ type Deps = {
 };
 
 export function createAdopter(deps: Deps): Adopter {
-  const { ledger, journal, board, follower, counter, log, now } = deps;
+  const { ledger, journal, board, follower, pursuit, counter, log, now } = deps;
   const tasks = new Set<Promise<void>>();
   const underWay = new Set<string>();
 
@@ -103,7 +105,8 @@ export function createAdopter(deps: Deps): Adopter {
       tasks.add(task);
       return task;
     },
-    async noteCancel({ user }, jobId) {
+    async noteCancel(caller, jobId) {
+      const { user } = caller;
       const prompt = board.find(user, jobId);
       if (!prompt || prompt.cancelAsked) return;
       prompt.cancelAsked = true;
@@ -111,6 +114,8 @@ export function createAdopter(deps: Deps): Adopter {
       await ledger.prompts.askCancel(prompt.key, now()).catch((error: unknown) => {
         log.error({ err: error, user, jobId }, 'a cancel is not on record');
       });
+      // The service's answer went to the caller unread; asked again, it tells what became of the job.
+      await pursuit.pursue(prompt, caller);
     },
     async close() {
       await Promise.all(tasks);

@@ -68,8 +68,10 @@ export function createCancel(deps: Deps): Cancel {
       const prompt = follower.find(key);
       if (!prompt) return;
       prompt.cancelAsked = true;
-      if (!journal.leads(key) || !outbox.withdraw(prompt)) return;
-      void follower.settle(prompt, { kind: 'canceled' });
+      if (!journal.leads(key)) return;
+      if (outbox.withdraw(prompt)) void follower.settle(prompt, { kind: 'canceled' });
+      // A service may answer that the job is over and say so on no stream: whoever follows it asks.
+      else void pursuit.pursue(prompt);
     },
   };
 }

@@ -36,8 +36,6 @@ export type ListenerDeps = Pick<
   'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
 > & { readonly endings: Endings };
 
-/** One upstream says `expired` of a job it is just moving between two lists. */
-const SECOND_LOOK_MS = 500;
 /** What runs in another order than v1's is told so much later. */
 const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
@@ -50,7 +48,6 @@ export function createListener(
 ): Listener {
   const { board, jobs, ledger, journal, endings, log, now } = deps;
   const { user } = prompt.caller;
-  let missing = 0;
 
   async function take(input: Input): Promise<void> {
     if (isEnd(input)) endings.begin(user, prompt.key);
@@ -143,11 +140,6 @@ export function createListener(
     async look(jobId) {
       const read = await jobs.get(prompt.caller, jobId);
       const gone = read.ok ? read.value.status === 'expired' : isGone(read.error);
-      if (gone && missing++ === 0) {
-        await delay(SECOND_LOOK_MS);
-        return this.look(jobId);
-      }
-      if (!gone) missing = 0;
       // One upstream forgets what is taken out of its queue: a job we cancelled is not lost.
       if (gone && prompt.cancelAsked) return takeJob(cancelled(prompt, read));
       if (read.ok) return takeJob(read.value);

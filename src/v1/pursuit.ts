@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
-import type { Caller, JobApi } from '../wire/jobs.ts';
+import { type Caller, type JobApi, isGone } from '../wire/jobs.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
 import type { Board, LivePrompt } from './board.ts';
 
@@ -36,6 +36,8 @@ export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
       return true;
     }
     const { status, code } = result.error;
+    // Some services forget at once what is taken out of their queue.
+    if (isGone(result.error)) prompt.status = 'expired';
     log.warn({ user: caller.user, jobId: prompt.jobId, code }, 'cancel was refused');
     return status < 500 && status !== 429 && status !== 401;
   }

@@ -1,6 +1,13 @@
 import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
-import { type Caller, type JobApi, type Result, type SubmitRequest, ok } from '../wire/jobs.ts';
+import {
+  type Caller,
+  type JobApi,
+  type Result,
+  type SubmitRequest,
+  isGone,
+  ok,
+} from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
 import type { Graph, Job } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
@@ -19,6 +26,7 @@ import { type Recovery, createRecovery } from './recover.ts';
 import { redactError } from './redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { createSeats } from './seats.ts';
+import { createAskRate } from './silence.ts';
 import { type Snapshots, createSnapshots } from './snapshots.ts';
 import type { Spelling } from './submit-body.ts';
 import { submitJob } from './submit.ts';
@@ -105,7 +113,8 @@ function assemble(deps: RemoteDeps): Parts {
   const calls = createCalls({ connections, limits, clock, log, facts });
   const snapshots = createSnapshots({ calls, links, limits, clock });
   const seats = createSeats({ max: Math.min(limits.maxStreams, MOST_STREAMS), clock });
-  const common = { calls, links, snapshots, facts, limits, clock, log, seats };
+  const askRate = createAskRate({ ...limits.streamChecks, clock: () => performance.now() });
+  const common = { calls, links, snapshots, facts, limits, clock, log, seats, askRate };
   return {
     ...common,
     deps,
@@ -167,9 +176,14 @@ function createJobHalf(parts: Parts): JobHalf {
         }
         const path = snapshots.target(account, jobId, 'cancel');
         const answer = await calls.read(account, { method: 'POST', path });
-        if (!answer.ok) return answer;
+        if (!answer.ok) {
+          if (isGone(answer.error)) await snapshots.confirm(account, jobId);
+          return answer;
+        }
         const job = readJob(answer.value.json);
         if (!job) return snapshots.look(account, jobId);
+        // Taken out of the queue, or just moving between two lists: the next answer tells.
+        if (job.status === 'expired') return snapshots.confirm(account, jobId);
         return ok(snapshots.learn(account, job));
       }),
   };

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
 import { type JobEvent, type Result, isGone } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
@@ -8,6 +7,7 @@ import type { Calls } from './call.ts';
 import type { Facts } from './facts.ts';
 import { type RemoteLimits, jittered, pollPaceMs } from './limits.ts';
 import { type Candidate, RANK, type Seats } from './seats.ts';
+import { type AskRate, watchSilence } from './silence.ts';
 import type { Snapshots } from './snapshots.ts';
 import { streamOnce } from './stream.ts';
 
@@ -19,6 +19,8 @@ export type FollowDeps = {
   readonly limits: RemoteLimits;
   readonly clock: () => number;
   readonly log: Logger;
+  /** Of the questions that silent streams give rise to. */
+  readonly askRate: AskRate;
 };
 
 export type Followed = {
@@ -29,20 +31,30 @@ export type Followed = {
   readonly signal: AbortSignal;
 };
 
+export type Following = {
+  /** Resolves when the job is over, or `signal` aborts. */
+  readonly done: Promise<void>;
+  /** Some other call was told that the job is over: it is looked at now. */
+  readonly endTold: () => void;
+};
+
 /**
  * Tells a job's audience all there is to tell until the job is over: from a stream while one can be
  * had, from polls while not. What a stream says of the end is not believed until the job says it.
  */
-export async function follow(deps: FollowDeps, followed: Followed): Promise<void> {
+export function follow(deps: FollowDeps, followed: Followed): Following {
   const run = createRun(deps, followed);
-  try {
-    while (!followed.signal.aborted && !(await run.turn()));
-  } catch (error) {
-    if (!followed.signal.aborted) throw error;
-  } finally {
-    run.close();
-    followed.audience.end();
+  async function toTheEnd(): Promise<void> {
+    try {
+      while (!followed.signal.aborted && !(await run.turn()));
+    } catch (error) {
+      if (!followed.signal.aborted) throw error;
+    } finally {
+      run.close();
+      followed.audience.end();
+    }
   }
+  return { done: toTheEnd(), endTold: () => run.endTold() };
 }
 
 function createRun(deps: FollowDeps, followed: Followed) {
@@ -54,7 +66,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
   let reconnectMs = limits.reconnectMs.first;
   let turns = 0;
   let polls = 0;
-  let missing = 0;
+  let isEndTold = false;
   const candidate: Candidate = {
     rank: () =>
       (isWatched() ? 0 : RANK.unwatched) + (audience.status() === 'running' ? 0 : RANK.queued),
@@ -87,7 +99,9 @@ function createRun(deps: FollowDeps, followed: Followed) {
 
   /** What was told of the job just now needs no question; whoever has rested asks. */
   async function lookUnlessTold(): Promise<boolean> {
-    const told = turns++ === 0 ? snapshots.fresh(account, jobId) : undefined;
+    const isFresh = turns++ === 0 || isEndTold;
+    isEndTold = false;
+    const told = isFresh ? snapshots.fresh(account, jobId) : undefined;
     if (told === undefined) return look();
     audience.show(told);
     return IS_TERMINAL[told.status];
@@ -110,17 +124,11 @@ function createRun(deps: FollowDeps, followed: Followed) {
   async function look(): Promise<boolean> {
     const read = await ask();
     if (read === undefined) return false;
-    if (read.ok) {
-      missing = 0;
-      const before = audience.status();
-      audience.show(read.value);
-      if (audience.status() !== before) polls = 0;
-      return IS_TERMINAL[read.value.status];
-    }
-    if (!isGone(read.error)) return false;
-    if (missing++ > 0) return true;
-    await delay(limits.secondLookMs, undefined, { signal });
-    return look();
+    if (!read.ok) return isGone(read.error);
+    const before = audience.status();
+    audience.show(read.value);
+    if (audience.status() !== before) polls = 0;
+    return IS_TERMINAL[read.value.status];
   }
 
   /** The end is the job's to tell, once all its outputs are told. */
@@ -130,27 +138,31 @@ function createRun(deps: FollowDeps, followed: Followed) {
     else audience.tell(event);
   }
 
-  /** Watches over a stream: even one that seems well may have missed the end. */
-  function checkNowAndThen(current: AbortController): NodeJS.Timeout {
-    return setInterval(() => {
-      look().then(
-        (isOver) => isOver && current.abort(),
-        (error: unknown) => deps.log.debug({ err: error }, 'a look beside the stream failed'),
-      );
-    }, limits.streamCheckMs);
+  /** Even a stream that seems well may have missed the end. */
+  function lookBeside(current: AbortController): void {
+    look().then(
+      (isOver) => isOver && current.abort(),
+      (error: unknown) => deps.log.debug({ err: error }, 'a look beside the stream failed'),
+    );
   }
 
   async function listen(): Promise<number> {
     const current = new AbortController();
     stream = current;
     const startedAtMs = clock();
-    const check = checkNowAndThen(current);
+    const silence = watchSilence(
+      { ...limits.streamCheckMs, rate: deps.askRate, jitter: jittered },
+      () => lookBeside(current),
+    );
     try {
       const streamed = await streamOnce(deps, {
         account,
         path: snapshots.target(account, jobId, 'events'),
         signal: AbortSignal.any([signal, current.signal]),
-        onEvent: hear,
+        onEvent(event) {
+          silence.heard();
+          hear(event);
+        },
         secrets: snapshots.secretsOf(account, jobId),
       });
       seats.leave(candidate);
@@ -158,7 +170,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
       if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
       return streamed.kind === 'crowded' ? pace() : nextReconnect();
     } finally {
-      clearInterval(check);
+      silence.close();
       seats.leave(candidate);
       stream = undefined;
     }
@@ -199,6 +211,11 @@ function createRun(deps: FollowDeps, followed: Followed) {
     close() {
       signal.removeEventListener('abort', wake);
       seats.forget(candidate);
+    },
+    endTold() {
+      isEndTold = true;
+      wake();
+      stream?.abort();
     },
   };
 }

@@ -47,8 +47,10 @@ export type RemoteLimits = {
   readonly afterTerminalMs: number;
   /** Largest single event. */
   readonly maxEventChars: number;
-  /** Even a healthy stream is checked against the job. */
-  readonly streamCheckMs: number;
+  /** How long a stream may be silent before the job itself is asked; then more and more seldom. */
+  readonly streamCheckMs: { readonly first: number; readonly last: number };
+  /** All these questions together, of one upstream. */
+  readonly streamChecks: { readonly perSecond: number; readonly burst: number };
   readonly reconnectMs: { readonly first: number; readonly last: number };
   /** A stream that lived so long was a good one: the next wait is short again. */
   readonly healthyStreamMs: number;
@@ -98,7 +100,8 @@ export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
   streamIdleTimeoutMs: 45_000,
   afterTerminalMs: 2_000,
   maxEventChars: 8 * 1024 * 1024,
-  streamCheckMs: 30_000,
+  streamCheckMs: { first: 1_500, last: 15_000 },
+  streamChecks: { perSecond: 2, burst: 6 },
   reconnectMs: { first: 250, last: 5_000 },
   healthyStreamMs: 10_000,
   pollOnlyMs: 10 * MINUTE_MS,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { type JobListQuery, type LostSubmission, type Result, ok } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
-import type { Job } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Calls } from './call.ts';
 import { badAnswer } from './errors.ts';
@@ -56,9 +56,11 @@ export function createRecovery(deps: Deps): Recovery {
     if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return badAnswer();
     facts.listing = 'yes';
     const next = json['next_cursor'];
-    const jobs = json['jobs']
-      .flatMap((item) => readJob(item) ?? [])
-      .map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
+    const listed = json['jobs'].flatMap((item) => readJob(item) ?? []);
+    for (const { id, status } of listed) {
+      if (IS_TERMINAL[status]) snapshots.endListed(account, id);
+    }
+    const jobs = listed.map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
     return ok({ jobs, ...(typeof next === 'string' && next !== '' && { next_cursor: next }) });
   }
 

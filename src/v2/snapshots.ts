@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { type Result, type V2Error, ok } from '../wire/jobs.ts';
-import type { Job } from '../wire/v2.ts';
+import { type Result, type V2Error, isGone, ok } from '../wire/jobs.ts';
+import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account, Refused } from './accounts.ts';
 import type { Calls } from './call.ts';
 import { badAnswer } from './errors.ts';
@@ -16,12 +16,18 @@ export type Snapshots = {
   get(account: Account, jobId: string): Promise<Result<Job>>;
   /** A new request, whatever is known. */
   look(account: Account, jobId: string): Promise<Result<Job>>;
+  /** The same after an answer that said the job is over or gone: it is not doubted a second time. */
+  confirm(account: Account, jobId: string): Promise<Result<Job>>;
+  /** Called whenever an answer, of whatever call, says that a job is over or gone. */
+  onEnd(listener: (account: Account, jobId: string) => void): void;
   /** Takes in a job another call answered with; the job as it may be shown. */
   learn(account: Account, job: Job): Job;
   /** The same, of a prompt that was sent with keys of its own. */
   guard(account: Account, job: Job, own: Secrets): Job;
   /** What is to be read nowhere in what the service says of a job. */
   secretsOf(account: Account, jobId: string): Secrets;
+  /** A list says that the job is over; how it ended is to be read. */
+  endListed(account: Account, jobId: string): void;
   /** Something has happened since: the next who asks gets a new snapshot. */
   outdate(account: Account, jobId: string): void;
   /** Where an operation of a job is: its own link where one is known. */
@@ -44,6 +50,8 @@ type Deps = {
 type Entry = {
   job?: { readonly value: Job; readAtMs: number };
   reading?: Promise<Result<Job>>;
+  /** The upstream does not have it, and has said so twice. */
+  gone?: { readonly error: V2Error; readonly readAtMs: number };
   /** The keys its prompt was sent with. */
   own?: Secrets;
   refused?: Pick<Refused, 'error' | 'untilMs'>;
@@ -55,6 +63,7 @@ const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 export function createSnapshots(deps: Deps): Snapshots {
   const { calls, links, limits, clock } = deps;
   const entries = new LRUCache<string, Entry>({ max: MAX_JOBS });
+  let tellEnd = (_account: Account, _jobId: string): void => {};
 
   function entryOf(account: Account, jobId: string): Entry {
     const key = `${account.id} ${jobId}`;
@@ -70,7 +79,10 @@ export function createSnapshots(deps: Deps): Snapshots {
 
   function learn(account: Account, job: Job): Job {
     const value = redactJob(job, secretsOf(account, job.id));
-    entryOf(account, job.id).job = { value, readAtMs: clock() };
+    const entry = entryOf(account, job.id);
+    entry.job = { value, readAtMs: clock() };
+    delete entry.gone;
+    if (IS_TERMINAL[value.status]) tellEnd(account, job.id);
     return value;
   }
 
@@ -111,16 +123,28 @@ export function createSnapshots(deps: Deps): Snapshots {
     if (!answer.ok) return noted(entry, answer.error);
     delete entry.refused;
     const job = readJob(answer.value.json);
-    if (job === undefined) return badAnswer();
-    return ok(learn(account, job));
+    return job === undefined ? badAnswer() : ok(job);
   }
+
+  function believe(account: Account, jobId: string, read: Result<Job>): Result<Job> {
+    if (read.ok) return ok(learn(account, read.value));
+    if (isGone(read.error)) {
+      entryOf(account, jobId).gone = { error: read.error, readAtMs: clock() };
+      tellEnd(account, jobId);
+    }
+    return read;
+  }
+
+  const confirm = async (account: Account, jobId: string): Promise<Result<Job>> =>
+    believe(account, jobId, await ask(account, jobId));
 
   /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
   async function askTwice(account: Account, jobId: string): Promise<Result<Job>> {
     const first = await ask(account, jobId);
-    if (!first.ok || first.value.status !== 'expired') return first;
+    const isDoubtful = first.ok ? first.value.status === 'expired' : isGone(first.error);
+    if (!isDoubtful) return believe(account, jobId, first);
     await delay(limits.secondLookMs);
-    return ask(account, jobId);
+    return confirm(account, jobId);
   }
 
   function look(account: Account, jobId: string): Promise<Result<Job>> {
@@ -134,12 +158,20 @@ export function createSnapshots(deps: Deps): Snapshots {
 
   return {
     look,
+    confirm,
+    onEnd: (listener) => void (tellEnd = listener),
     learn,
     guard,
     secretsOf,
     outdate(account, jobId) {
       const { job } = entryOf(account, jobId);
       if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
+    },
+    endListed(account, jobId) {
+      const { job } = entries.get(`${account.id} ${jobId}`) ?? {};
+      if (!job || IS_TERMINAL[job.value.status]) return;
+      job.readAtMs = Number.NEGATIVE_INFINITY;
+      tellEnd(account, jobId);
     },
     target,
     refusedUntilMs: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.refused?.untilMs,
@@ -148,7 +180,10 @@ export function createSnapshots(deps: Deps): Snapshots {
     async get(account, jobId) {
       const known = fresh(account, jobId);
       if (known) return ok(known);
-      const { job, reading } = entryOf(account, jobId);
+      const { job, gone, reading } = entryOf(account, jobId);
+      if (gone && clock() - gone.readAtMs < limits.snapshotMs) {
+        return { ok: false, error: gone.error };
+      }
       const { refused } = account;
       if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
       // Older news is better than none while the account has to pause.

@@ -22,6 +22,7 @@ type Watch = {
   readonly audience: Audience;
   readonly stop: AbortController;
   readonly done: Promise<void>;
+  readonly endTold: () => void;
 };
 
 export function createWatches(deps: Deps): Watches {
@@ -38,19 +39,22 @@ export function createWatches(deps: Deps): Watches {
       forget();
     };
     const audience = createAudience({ onEmpty });
-    const done = follow(deps, {
+    const following = follow(deps, {
       account,
       jobId,
       audience,
       isWatched: () => deps.isWatched(caller.user, jobId),
       signal: stop.signal,
-    })
+    });
+    const done = following.done
       .catch((error: unknown) => deps.log.error({ err: error, jobId }, 'following a job failed'))
       .finally(forget);
-    const watch: Watch = { audience, stop, done };
+    const watch: Watch = { audience, stop, done, endTold: following.endTold };
     watches.set(key, watch);
     return watch;
   }
+
+  deps.snapshots.onEnd((account, jobId) => watches.get(`${account.id} ${jobId}`)?.endTold());
 
   return {
     async events(account, { caller, jobId, signal }) {

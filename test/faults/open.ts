@@ -45,7 +45,7 @@ export const FAST: Partial<RemoteLimits> = {
   secondLookMs: 60,
   streamIdleTimeoutMs: 400,
   afterTerminalMs: 200,
-  streamCheckMs: 5_000,
+  streamCheckMs: { first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 100 },
   pollOnlyMs: 60_000,
   oddStreamMs: 5_000,

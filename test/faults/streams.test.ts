@@ -139,7 +139,7 @@ describe('an end that is none', () => {
   });
 
   test('F30 keep-alives alone do not hide that the job is over', async () => {
-    const own = await ownScene({ limits: { streamCheckMs: 200 } });
+    const own = await ownScene({ limits: { streamCheckMs: { first: 200, last: 200 } } });
     own.upstream.play(staysRunning);
     own.upstream.always('events', async ({ res }) => {
       startSse(res);

@@ -32,7 +32,7 @@ export const FAST: Partial<RemoteLimits> = {
   secondLookMs: 40,
   streamIdleTimeoutMs: 250,
   afterTerminalMs: 150,
-  streamCheckMs: 5_000,
+  streamCheckMs: { first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 60 },
   healthyStreamMs: 5_000,
   pollOnlyMs: 5_000,

@@ -132,7 +132,9 @@ describe('the end of a job', () => {
   });
 
   test('keep-alives alone do not hide that the job is over', async () => {
-    const opened = await openRemote({ limits: { streamCheckMs: 60, streamIdleTimeoutMs: 60_000 } });
+    const opened = await openRemote({
+      limits: { streamCheckMs: { first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
+    });
     const { upstream, remote } = opened;
     upstream.always('events', async ({ res, server, id }) => {
       startSse(res);

@@ -1,0 +1,72 @@
+/** How many questions one upstream is asked because its streams are silent. */
+export type AskRate = {
+  /** Counts one question in; how many ms to wait before it is asked. */
+  reserve(): number;
+};
+
+/** `clock` must not be one that people set: a slot far in the future would never come. */
+export function createAskRate(options: {
+  readonly perSecond: number;
+  /** Questions that may be asked at once after a quiet time. */
+  readonly burst: number;
+  readonly clock: () => number;
+}): AskRate {
+  const slotMs = 1000 / options.perSecond;
+  let nextMs = Number.NEGATIVE_INFINITY;
+  return {
+    reserve() {
+      const nowMs = options.clock();
+      const atMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
+      nextMs = atMs + slotMs;
+      return Math.max(0, atMs - nowMs);
+    },
+  };
+}
+
+/** Watches one open stream. */
+export type SilenceWatch = {
+  /** The stream said something: the next silence begins. */
+  heard(): void;
+  close(): void;
+};
+
+/**
+ * Calls `ask` when a stream has said nothing for `first` ms, and again after twice the time, up to
+ * every `last` ms. One server opens its own connection to the engine only after it has read the
+ * job's state: what happens in between is on no stream.
+ */
+export function watchSilence(
+  options: {
+    readonly first: number;
+    readonly last: number;
+    readonly rate: AskRate;
+    /** Spreads a wait: streams that were opened together must not ask together. */
+    readonly jitter: (ms: number) => number;
+  },
+  ask: () => void,
+): SilenceWatch {
+  const { first, last, rate, jitter } = options;
+  let waitMs = first;
+  let timer = setTimeout(due, jitter(waitMs));
+
+  function due(): void {
+    const lateMs = rate.reserve();
+    if (lateMs > 0) timer = setTimeout(now, lateMs);
+    else now();
+  }
+
+  function now(): void {
+    waitMs = Math.min(last, waitMs * 2);
+    timer = setTimeout(due, jitter(waitMs));
+    ask();
+  }
+
+  return {
+    heard() {
+      clearTimeout(timer);
+      waitMs = first;
+      timer = setTimeout(due, jitter(waitMs));
+    },
+    close: () => clearTimeout(timer),
+  };
+}
