@@ -22,9 +22,10 @@ export async function startComfyApiProxy(options: {
   readonly packages: string;
   readonly engineUrl: string;
   readonly args?: readonly string[];
+  readonly port?: number;
 }): Promise<ComfyApiProxy> {
   const { packages, engineUrl, args = [] } = options;
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const flags = ['run', '--comfyui', engineUrl, '--port', String(port), ...args];
   const child = spawn('python3', ['-m', 'comfy_api_proxy.cli', ...flags], {
     env: { ...process.env, PYTHONPATH: packages, PYTHONUNBUFFERED: '1' },

@@ -1,0 +1,79 @@
+import { expect } from 'vitest';
+import {
+  type ComfyApiProxy,
+  installComfyApiProxy,
+  startComfyApiProxy,
+} from '../support/comfy-api-proxy.ts';
+import { type EngineFront, openEngineFront } from '../support/engine-front.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { getJson, postPrompt } from '../support/v1-client.ts';
+
+const installed = await installComfyApiProxy();
+/** Why the real server's tests do not run; '' when they do. */
+export const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
+if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do not run${notRun}`);
+
+/** Holdover → comfy-api-proxy → a front that can misbehave → a v1 engine, another Holdover's. */
+export type Stack = {
+  readonly house: Holdover;
+  readonly proxy: () => ComfyApiProxy;
+  readonly front: EngineFront;
+  readonly engine: Holdover;
+  /** Kills the proxy, which forgets all it knows, and starts it again on its port. */
+  restartProxy(): Promise<void>;
+  /** The prompt id of an accepted prompt. */
+  post(graph: object): Promise<string>;
+  /** `queue_remaining`. */
+  remaining(): Promise<number>;
+  queue(): Promise<{ readonly running: readonly string[]; readonly pending: readonly string[] }>;
+  close(): Promise<void>;
+};
+
+export async function openStack(
+  options: { readonly args?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Stack> {
+  const packages = installed.ok ? installed.packages : '';
+  const engine = await startHoldover({ upstream: 'embedded' });
+  const front = await openEngineFront(engine.url);
+  const start = (port?: number) =>
+    startComfyApiProxy({ packages, engineUrl: front.url, ...(port !== undefined && { port }) });
+  let proxy = await start();
+  const args = ['--upstream', proxy.url, '--object-info', `${engine.url}/object_info`];
+  const house = await startHoldover({
+    upstream: 'embedded',
+    args: [...args, ...(options.args ?? [])],
+    ...(options.env && { env: options.env }),
+  });
+  return {
+    house,
+    proxy: () => proxy,
+    front,
+    engine,
+    async restartProxy() {
+      await proxy.dispose();
+      proxy = await start(Number(new URL(proxy.url).port));
+    },
+    async post(graph) {
+      const { status, body } = await postPrompt(house.url, { prompt: graph, client_id: 'stacked' });
+      expect([status, body.error]).toEqual([200, undefined]);
+      return body.prompt_id;
+    },
+    remaining: async () => (await getJson(`${house.url}/prompt`)).exec_info.queue_remaining,
+    async queue() {
+      const { queue_running, queue_pending } = await getJson(`${house.url}/queue`);
+      const ids = (items: [number, string][]) => items.map(([, id]) => id);
+      return { running: ids(queue_running), pending: ids(queue_pending) };
+    },
+    async close() {
+      await house.dispose();
+      await proxy.dispose();
+      await front.close();
+      await engine.dispose();
+    },
+  };
+}
+
+/** `POST /queue` */
+export function editQueue(house: Holdover, body: object): Promise<Response> {
+  return fetch(`${house.url}/queue`, { method: 'POST', body: JSON.stringify(body) });
+}

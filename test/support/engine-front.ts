@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import {
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  createServer,
+  request,
+} from 'node:http';
+import { type AddressInfo, type Socket, connect } from 'node:net';
+
+/** Answers a request in place of the engine. */
+export type Answering = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** Stands in front of a v1 engine and can make it another one, or none. */
+export type EngineFront = {
+  readonly url: string;
+  /** Requests of this method and path are answered so, instead of by the engine. */
+  answer(method: string, path: RegExp, answering: Answering): void;
+  /** Until it resolves no WebSocket gets through to the engine. */
+  holdSockets(until: Promise<unknown>): void;
+  /** Nobody listens any more, and what was open is reset. */
+  down(): Promise<void>;
+  /** On the same port as before. */
+  up(): Promise<void>;
+  readonly requests: readonly string[];
+  close(): Promise<void>;
+};
+
+export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
+  const target = Number(new URL(engineUrl).port);
+  const answers: { method: string; path: RegExp; answering: Answering }[] = [];
+  const sockets = new Set<Socket>();
+  const requests: string[] = [];
+  let held: Promise<unknown> = Promise.resolve();
+  let server: Server;
+
+  function serve(req: IncomingMessage, res: ServerResponse): void {
+    const { method = '', url = '' } = req;
+    requests.push(`${method} ${url}`);
+    const found = answers.findLast((one) => one.method === method && one.path.test(url));
+    if (found) return found.answering(req, res);
+    const headers = { ...req.headers, host: `127.0.0.1:${target}` };
+    const passed = request({ port: target, host: '127.0.0.1', method, path: url, headers });
+    passed.on('response', (answer) => {
+      res.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(res);
+    });
+    passed.on('error', () => res.destroy());
+    req.pipe(passed);
+  }
+
+  async function join(req: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+    client.on('error', () => {});
+    await held;
+    const engine = connect(target, '127.0.0.1');
+    engine.on('error', () => client.destroy());
+    engine.once('close', () => client.destroy());
+    client.once('close', () => engine.destroy());
+    const lines = Object.entries(req.headers).map(([name, value]) =>
+      name === 'host' ? `host: 127.0.0.1:${target}` : `${name}: ${String(value)}`,
+    );
+    engine.write(`GET ${req.url} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+    engine.write(head);
+    client.pipe(engine).pipe(client);
+  }
+
+  async function listen(port: number): Promise<number> {
+    server = createServer(serve);
+    server.on('upgrade', (req, socket: Socket, head) => void join(req, socket, head));
+    server.on('connection', (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    });
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    return (server.address() as AddressInfo).port;
+  }
+
+  async function down(): Promise<void> {
+    if (!server.listening) return;
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  }
+
+  const port = await listen(0);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    answer: (method, path, answering) => void answers.push({ method, path, answering }),
+    holdSockets: (until) => void (held = until),
+    down,
+    up: async () => void (server.listening || (await listen(port))),
+    requests,
+    close: down,
+  };
+}
