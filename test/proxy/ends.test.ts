@@ -32,6 +32,7 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
     const head = await stack.post(endless({ seed: 11 }));
     expect(await untilRunning(house.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 1 })), await stack.post(flat({ color: 2 }))];
+    waiting.forEach((id) => stack.front.forgetSilently(id));
     expect((await editQueue(house, { delete: [waiting[0]] })).status).toBe(200);
     expect(await wordsOf(waiting[0] ?? '')).toEqual(['execution_interrupted']);
     expect(await stack.remaining()).toBe(2);

@@ -18,6 +18,11 @@ export type EngineFront = {
   answer(method: string, path: RegExp, answering: Answering): void;
   /** Until it resolves no WebSocket gets through to the engine. */
   holdSockets(until: Promise<unknown>): void;
+  /**
+   * What the original does when a waiting prompt is taken out of its queue: no history is written,
+   * and no socket is told.
+   */
+  forgetSilently(promptId: string): void;
   /** Nobody listens any more, and what was open is reset. */
   down(): Promise<void>;
   /** On the same port as before. */
@@ -31,6 +36,7 @@ export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
   const answers: { method: string; path: RegExp; answering: Answering }[] = [];
   const sockets = new Set<Socket>();
   const requests: string[] = [];
+  const forgotten = new Set<string>();
   let held: Promise<unknown> = Promise.resolve();
   let server: Server;
 
@@ -61,7 +67,14 @@ export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
     );
     engine.write(`GET ${req.url} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
     engine.write(head);
-    client.pipe(engine).pipe(client);
+    client.pipe(engine);
+    let isOpen = false;
+    engine.on('data', (bytes: Buffer) => {
+      // The server connects as the job it asks about.
+      if (!isOpen || ![...forgotten].some((id) => req.url?.includes(id))) client.write(bytes);
+      isOpen = true;
+    });
+    engine.once('end', () => client.end());
   }
 
   async function listen(port: number): Promise<number> {
@@ -84,13 +97,20 @@ export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
   }
 
   const port = await listen(0);
-  return {
+  const self: EngineFront = {
     url: `http://127.0.0.1:${port}`,
     answer: (method, path, answering) => void answers.push({ method, path, answering }),
+    forgetSilently(promptId) {
+      forgotten.add(promptId);
+      self.answer('GET', new RegExp(`/history/${promptId}`), (_, res) => {
+        res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+      });
+    },
     holdSockets: (until) => void (held = until),
     down,
     up: async () => void (server.listening || (await listen(port))),
     requests,
     close: down,
   };
+  return self;
 }
