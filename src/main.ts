@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { parseConfig } from './config.ts';
 import { createLogger, logTroubles } from './telemetry.ts';
+import { withoutCredentialsIn } from './wire/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -47,7 +48,8 @@ try {
   // Launch scripts wait for this line of the v1 server.
   process.stdout.write(`To see the GUI go to: ${server.url}\n`);
 } catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  const said = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`error: ${withoutCredentialsIn(said)}\n`);
   log.debug({ err: error }, 'start failed');
   process.exit(1);
 }

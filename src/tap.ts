@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { posix } from 'node:path';
 import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session/session.ts';
-import { withoutToken } from './telemetry.ts';
 import { V2_CALLS } from './trace.ts';
 import { type Json, isJsonObject } from './wire/json.ts';
+import { withoutCredentials } from './wire/url-credentials.ts';
 import type { Graph } from './wire/v2.ts';
 import type { Caller, Content, JobApi, Result } from './wire/jobs.ts';
 
@@ -49,7 +49,7 @@ export function createTap(): Tap {
   let port: JobApi | undefined;
   return {
     async serve(ctx, next) {
-      const target = withoutToken(ctx.url);
+      const target = withoutCredentials(ctx.url);
       const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
       let status = 500;
       try {

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Logger, pino } from 'pino';
+import { withoutCredentials, withoutCredentialsIn } from './wire/url-credentials.ts';
 
 export type { Logger } from 'pino';
 
 /** Headers and fields that may hold a credential; their values never reach the log. */
 const SECRET_PATHS = [
   'headers.authorization',
+  'headers["proxy-authorization"]',
   'headers.cookie',
+  'headers["set-cookie"]',
   'headers["x-api-key"]',
   '*.api_key_comfy_org',
   '*.auth_token_comfy_org',
@@ -16,10 +19,24 @@ const SECRET_PATHS = [
 /** Structured log to standard error, one JSON object a line, secrets removed. */
 export function createLogger(options: { readonly level: string }): Logger {
   return pino(
-    { level: options.level, base: null, redact: { paths: SECRET_PATHS, censor: '[removed]' } },
+    {
+      level: options.level,
+      base: null,
+      redact: { paths: SECRET_PATHS, censor: '[removed]' },
+      hooks: { streamWrite: cleanLine },
+    },
     gatheredAt(2),
   );
 }
+
+/** Messages of libraries name addresses and headers; what lets anybody in leaves every line. */
+function cleanLine(line: string): string {
+  return line.endsWith(ANSWERED_END) ? line : withoutCredentialsIn(line);
+}
+
+const ANSWERED = 'request answered';
+/** These lines, by far the most, have been cleaned already. */
+const ANSWERED_END = `"msg":"${ANSWERED}"}\n`;
 
 /**
  * What goes wrong in the process itself has the form of all other lines: warnings (of what Node
@@ -88,11 +105,6 @@ export function logAnswer(
 ): void {
   const { id, user, method, status, v2 } = answer;
   const ms = Math.round(performance.now() - answer.startedAt);
-  const url = withoutToken(answer.url);
-  log.info({ id, user, method, url, status, ms, v2 }, 'request answered');
-}
-
-/** A request target fit for the log: without the token a WebSocket client carries in its query. */
-export function withoutToken(target: string): string {
-  return target.includes('?') ? target.replace(/([?&]token=)[^&]*/gi, '$1[removed]') : target;
+  const url = withoutCredentials(answer.url);
+  log.info({ id, user, method, url, status, ms, v2 }, ANSWERED);
 }

@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'within',
   ],
   config: [],
-  telemetry: [],
+  telemetry: ['wire'],
   hash: [],
   spool: ['wire', 'hash', 'new-name'],
   'new-name': [],

@@ -106,7 +106,8 @@ async function write(
 ): Promise<void> {
   const { upstream } = config;
   const upstreamKey = upstream.kind === 'remote' ? (upstream.key ?? '') : '';
-  const session = withoutSecrets(await tap.session(), [...tap.secrets(), upstreamKey]);
+  const ours = [upstreamKey, config.localToken ?? ''];
+  const session = withoutSecrets(await tap.session(), [...tap.secrets(), ...ours]);
   process.stderr.write(callTable(session.calls));
   const code = {
     plan: planOf(session),

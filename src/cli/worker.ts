@@ -5,6 +5,7 @@ import { ALL_NODES } from '../nodes/library.ts';
 import { openQueuedWorker } from '../queued/engine.ts';
 import { openStore } from '../store.ts';
 import { type Logger, createLogger, logTroubles } from '../telemetry.ts';
+import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const MEBIBYTE = 1024 * 1024;
@@ -22,7 +23,8 @@ export async function workerCommand(argv: readonly string[]): Promise<number> {
   try {
     return await work(parsed.settings, log);
   } catch (error) {
-    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    const said = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`error: ${withoutCredentialsIn(said)}\n`);
     log.debug({ err: error }, 'start failed');
     return 1;
   }

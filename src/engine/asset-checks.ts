@@ -1,3 +1,4 @@
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type AssetUpload, refuse, type Result } from '../wire/jobs.ts';
 
 const MIN_EXPIRES_IN_S = 60;
@@ -39,6 +40,7 @@ export function checkPlacement(asset: {
 
 /** A back-slash is a separator to some systems, so it is refused like the special segments. */
 function isRelativePath(filePath: string): boolean {
-  if (filePath.length > MAX_FILE_PATH_CHARS || /[\\\p{Cc}]/u.test(filePath)) return false;
+  if (filePath.length > MAX_FILE_PATH_CHARS || filePath.includes('\\')) return false;
+  if (hasControlCharacter(filePath)) return false;
   return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
 }

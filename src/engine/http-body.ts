@@ -1,5 +1,6 @@
 import type Koa from 'koa';
 import { readBodyText } from '../body.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
 import { type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
 import { badRequest } from './http-reply.ts';
@@ -37,10 +38,16 @@ export function refuseBody<T>({
   return refuse(status, BODY_CODES[status], message);
 }
 
+/** Refuses a field for a control character in its value. */
+export function unprintable<T>(field: string): Result<T> {
+  return badRequest(`"${field}" has a control character.`);
+}
+
 /** The `Idempotency-Key` header, when there is one. */
 export function readIdempotencyKey(ctx: Koa.Context): Result<string | undefined> {
   const key = ctx.req.headers['idempotency-key'];
   if (key === undefined) return ok(undefined);
+  if (typeof key === 'string' && hasControlCharacter(key)) return unprintable('Idempotency-Key');
   if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) return ok(key);
   return badRequest(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
 }

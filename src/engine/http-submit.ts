@@ -1,3 +1,4 @@
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Result, type SubmitRequest, ok, refuse } from '../wire/jobs.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
@@ -16,8 +17,8 @@ const RESERVED = ['webhook_url', 'inputs'];
 const MAX_LABELS = 16;
 const MAX_LABEL_CHARS = 1024;
 const LABEL_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
-/** Control characters, and those that turn the direction of the text around them. */
-const UNFIT_IN_LABEL = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+/** They turn the direction of the text around them. */
+const UNFIT_IN_LABEL = /[\u202a-\u202e\u2066-\u2069]/u;
 
 /** Reads the body of `POST /jobs`. */
 export function readSubmission(
@@ -54,7 +55,12 @@ export function readSubmission(
 
 /** Whether this may label a job, or be searched for as a label. */
 export function isLabel(name: string, value: string): boolean {
-  return LABEL_NAME.test(name) && value.length <= MAX_LABEL_CHARS && !UNFIT_IN_LABEL.test(value);
+  return (
+    LABEL_NAME.test(name) &&
+    value.length <= MAX_LABEL_CHARS &&
+    !UNFIT_IN_LABEL.test(value) &&
+    !hasControlCharacter(value)
+  );
 }
 
 function readExtraData(value: Json | undefined): Result<SubmitRequest['extraData']> {

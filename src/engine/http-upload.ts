@@ -1,7 +1,9 @@
 import { rm } from 'node:fs/promises';
 import type { Form } from '../multipart.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type AssetUpload, type JobApi, type Result, ok } from '../wire/jobs.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
+import { unprintable } from './http-body.ts';
 import { badField } from './http-reply.ts';
 
 const HASH = /^blake3:[0-9a-f]{64}$/;
@@ -19,6 +21,8 @@ export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
 /** Reads the body of `POST /assets/from-hash`. */
 export function readFromHash(body: JsonObject): Result<FromHash> {
   const { hash } = body;
+  const odd = ['hash', 'file_path', 'tags'].find((name) => isOdd(body[name]));
+  if (odd !== undefined) return unprintable(odd);
   // Clients send null for a field they leave out.
   const { file_path: filePath, tags, expires_in: expiresIn } = withoutNulls(body);
   if (typeof hash !== 'string' || !HASH.test(hash)) {
@@ -39,6 +43,8 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
 
 function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   const [file] = files;
+  const odd = [...fields].find(([name, values]) => isOdd([name, ...values]));
+  if (odd) return unprintable(odd[0]);
   if (!file || files.length > 1 || file.field !== 'file')
     return badField('Send exactly one file, in the field "file".');
   const contentType = soleField(fields, 'content_type');
@@ -79,6 +85,11 @@ function isOptional<T extends Json>(
   is: (value: Json) => value is T,
 ): value is T | undefined {
   return value === undefined || is(value);
+}
+
+function isOdd(value: Json | readonly string[] | undefined): boolean {
+  if (Array.isArray(value)) return value.some((item) => isOdd(item as Json));
+  return typeof value === 'string' && hasControlCharacter(value);
 }
 
 function isText(value: Json): value is string {

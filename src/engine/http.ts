@@ -1,20 +1,13 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
 import { type V2Error, ok } from '../wire/jobs.ts';
+import { isV2Path } from '../wire/v2-paths.ts';
 import { createAssetHandlers } from './http-assets.ts';
 import { createJobHandlers } from './http-jobs.ts';
 import { createLinks, reachedAt } from './http-links.ts';
 import { type Handler, type Reply, type V2Deps, sendError, sendReply } from './http-reply.ts';
 
 const PREFIX = '/api/v2';
-
-/** v1 has routes under `/v2` too; their `/api` twins are not ours. */
-const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
-
-/** Whether v2 answers for a path: everything below its prefix but what is v1's, if only with a 404. */
-export function isV2Path(path: string): boolean {
-  return (path === PREFIX || path.startsWith(`${PREFIX}/`)) && !V1_TWINS.test(path);
-}
 
 /** Serves the v2 contract over any `JobApi`; paths that are not v2's go on to the next middleware. */
 export function createV2Routes(deps: V2Deps): Koa.Middleware {
@@ -33,9 +26,10 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
   }
 }
 
-type Route = { readonly method: string; readonly path: string; readonly handle: Handler };
+export type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
 
-function routesOf(deps: V2Deps): readonly Route[] {
+/** Every route below the prefix but health, which takes nothing. */
+export function routesOf(deps: V2Deps): readonly V2Route[] {
   const jobs = createJobHandlers(deps);
   const assets = createAssetHandlers(deps);
   return [

@@ -1,3 +1,4 @@
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { AssetRow } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
@@ -85,7 +86,7 @@ async function resolveReference(
 ): Promise<Json> {
   const info = reference['info'];
   const id = isJsonObject(info) && typeof info['id'] === 'string' ? info['id'] : '';
-  const asset = id === '' ? undefined : await deps.byId(id);
+  const asset = id === '' || hasControlCharacter(id) ? undefined : await deps.byId(id);
   if (!asset) {
     draft.missing.push(id);
     return reference;
@@ -118,6 +119,7 @@ async function resolveNames(
 }
 
 async function findByName(value: string, deps: ResolveDeps): Promise<AssetRow | undefined> {
+  if (hasControlCharacter(value)) return undefined;
   const [, name = value, folder = 'input'] = ANNOTATED.exec(value) ?? [];
   const placed = await deps.byPath(`${folder}/${name}`);
   return placed ?? (folder === 'input' ? await deps.byPath(name) : undefined);

@@ -11,6 +11,7 @@ import { sqliteIdentity } from './sqlite-identity.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
 import { createFileLists } from './sqlite-lists.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
+import { refusingNul } from './sqlite-nul.ts';
 import { promptStore } from './sqlite-prompts.ts';
 import { MIGRATIONS } from './sqlite-schema.ts';
 import { createWriter } from './sqlite-writer.ts';
@@ -42,10 +43,9 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
       opened.push(lock(path));
       createPrivate(path);
     }
-    const db = new DatabaseSync(path, {
-      timeout: BUSY_TIMEOUT_MS,
-      enableForeignKeyConstraints: false,
-    });
+    const db = refusingNul(
+      new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
+    );
     // The lock goes last: until then nobody else may touch the file.
     opened.unshift(db);
     prepare(db);

@@ -1,6 +1,7 @@
 import type Koa from 'koa';
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
 import { isGone } from './connection.ts';
 import { createReadInput } from './input.ts';
@@ -101,6 +102,10 @@ export function createInvoke(deps: Deps): Invoke {
     const key = keyOf(ctx);
     if (key !== undefined && (key === '' || key.length > MAX_KEY_CHARS)) {
       const detail = `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
+      return await refuse(begun, replyError('invalid_input', detail));
+    }
+    if (key !== undefined && hasControlCharacter(key)) {
+      const detail = 'Idempotency-Key has a control character.';
       return await refuse(begun, replyError('invalid_input', detail));
     }
     const input = await readInput(ctx.req);

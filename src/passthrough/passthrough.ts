@@ -3,6 +3,7 @@ import type Koa from 'koa';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { readTarget } from '../wire/target.ts';
+import { withoutLogin } from '../wire/url-credentials.ts';
 import { aliases } from './aliases.ts';
 import type { Exchange, Order } from './call.ts';
 import { type RawHeaders, isOddlyCoded, requestHeaders } from './headers.ts';
@@ -17,7 +18,6 @@ import {
   mountOf,
   routerTargetOf,
   v2TargetOf,
-  withoutKey,
 } from './target.ts';
 
 /** What passing through needs of the house. */
@@ -123,13 +123,13 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
   /** To a partner a `token` may be anything, a signature for instance. */
   function withoutKeysOf({ credential }: Caller, target: string): string {
     const { path, query } = readTarget(target);
-    return path + withoutKey(query, [credential, deps.key, deps.localToken]);
+    return path + withoutLogin(query, [credential, deps.key, deps.localToken]);
   }
 
   function targetIn({ targetOf, api }: Dialect, { url = '' }: IncomingMessage): string | undefined {
     const { path, query } = readTarget(url);
     const target = targetOf(path);
-    return target === undefined ? undefined : target + (api === 'v2' ? withoutKey(query) : query);
+    return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
   }
 
   const serve =

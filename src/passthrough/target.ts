@@ -61,18 +61,3 @@ const UP = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
 export function climbs(path: string): boolean {
   return UP.test(path) || path.includes('#');
 }
-
-/**
- * The query without the key that v1 clients may carry in it as `token`; all else stays byte for
- * byte. Where a `token` may be something else as well, only one of these keys is taken out.
- */
-export function withoutKey(query: string, keys?: readonly (string | undefined)[]): string {
-  if (query === '') return '';
-  const parts = query.slice(1).split('&');
-  const kept = parts.filter((part) => {
-    const token = new URLSearchParams(part).get('token');
-    return token === null || (keys && !keys.includes(token.trim()));
-  });
-  if (kept.length === parts.length) return query;
-  return kept.length === 0 ? '' : `?${kept.join('&')}`;
-}

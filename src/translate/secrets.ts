@@ -1,7 +1,5 @@
 import type { JsonObject } from '../wire/json.ts';
-
-/** Keys of `extra_data` that hold a credential: the real names, the neutral one, and their like. */
-const SECRET_KEY = /^(api_?key|auth_?token)(_|$)/i;
+import { isCredentialMember } from '../wire/url-credentials.ts';
 
 /** What v2's closed `extra_data` may carry. */
 export type Secrets = {
@@ -21,5 +19,5 @@ export function secretsOf(extraData: JsonObject): Secrets {
 
 /** `extra_data` as it may be stored and shown in `/queue` and `/history`. */
 export function withoutSecrets(extraData: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(extraData).filter(([key]) => !SECRET_KEY.test(key)));
+  return Object.fromEntries(Object.entries(extraData).filter(([key]) => !isCredentialMember(key)));
 }

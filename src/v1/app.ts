@@ -10,6 +10,7 @@ import { LEAVING_HEADERS } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import { createPlainRoutes } from './plain-routes.ts';
+import { logRefusal, refusalAnswer } from './refused.ts';
 import { type V1Route, twinsOf } from './routes.ts';
 import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
 
@@ -36,7 +37,7 @@ export function createApp(deps: Deps): Koa {
   app.use(linger);
   app.use(observe(deps));
   app.use(renderErrors(deps.log));
-  app.use(refuseStrangers(deps.guard));
+  app.use(refuseStrangers(deps));
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions(deps.corsOrigin));
   for (const middleware of deps.first ?? []) app.use(middleware);
@@ -124,11 +125,15 @@ function refuseInRouter(ctx: Koa.Context, status: number): boolean {
   return true;
 }
 
-function refuseStrangers(guard: Guard): Koa.Middleware {
+function refuseStrangers({ guard, log }: Deps): Koa.Middleware {
   return (ctx, next) => {
     const refusal = guard(ctx.req);
-    if (refusal) throw new V1Error(refusal.status);
-    return next();
+    if (refusal === undefined) return next();
+    logRefusal(log, ctx.req, refusal);
+    const { headers, body } = refusalAnswer(ctx.url, refusal);
+    ctx.status = refusal.status;
+    ctx.set(headers);
+    ctx.body = body;
   };
 }
 

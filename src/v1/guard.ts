@@ -1,7 +1,46 @@
 import type { IncomingMessage } from 'node:http';
+import { targetHasControlCharacter } from '../wire/control-characters.ts';
 
 /** Why a request is refused before anybody looks at what it asks. */
-export type Refusal = { readonly status: 400 | 403 | 431; readonly reason: string };
+export type Refusal = {
+  readonly status: Status;
+  /** Stable: clients and operators go by it. */
+  readonly rule: RuleName;
+  readonly message: string;
+};
+
+/** Each rule, with the status it refuses with and what it tells the caller. */
+const RULES = {
+  too_many_headers: [431, 'There are too many headers.'],
+  invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
+  foreign_target: [400, 'The address asked for is not the one in the Host header.'],
+  control_character: [400, 'There is a control character in the path or in a parameter.'],
+  foreign_host: [
+    403,
+    'Host check: this server listens on loopback and answers to localhost and 127.0.0.1 only. Call it by one of these names, or start it with --listen.',
+  ],
+  foreign_origin: [
+    403,
+    'Origin check: the page that calls is not of this server. Start it with --enable-cors-header ORIGIN to allow another one.',
+  ],
+  opaque_origin: [
+    403,
+    'Origin check: the page that calls hides its origin (Origin: null), so it may only read.',
+  ],
+  cross_site_request: [
+    403,
+    'Origin check: the browser says that another site makes this call (Sec-Fetch-Site: cross-site).',
+  ],
+} as const satisfies { readonly [rule: string]: readonly [Status, string] };
+
+type RuleName = keyof typeof RULES;
+type Status = 400 | 403 | 431;
+
+/** The refusal of a rule. */
+export function refused(rule: RuleName): Refusal {
+  const [status, message] = RULES[rule];
+  return { status, rule, message };
+}
 
 export type Guard = (request: IncomingMessage) => Refusal | undefined;
 
@@ -27,17 +66,14 @@ const MAX_HEADERS = 100;
 export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
   const soleHost = createHostReader();
   return (request) => {
-    if (request.rawHeaders.length / 2 > MAX_HEADERS) {
-      return { status: 431, reason: 'too many headers' };
-    }
+    if (request.rawHeaders.length / 2 > MAX_HEADERS) return refused('too_many_headers');
     const host = soleHost(request);
-    if (host === undefined) return { status: 400, reason: 'bad host' };
+    if (host === undefined) return refused('invalid_host');
     if (!request.url?.startsWith('/') && request.url !== '*') {
-      if (!targetsHost(request.url ?? '', host)) return { status: 400, reason: 'foreign target' };
+      if (!targetsHost(request.url ?? '', host)) return refused('foreign_target');
     }
-    if (loopbackOnly && !isLoopbackName(host.hostname)) {
-      return { status: 403, reason: 'foreign host' };
-    }
+    if (targetHasControlCharacter(request.url ?? '')) return refused('control_character');
+    if (loopbackOnly && !isLoopbackName(host.hostname)) return refused('foreign_host');
     if (corsOrigin !== undefined) return corsRefusal(request, host, corsOrigin);
     return originRefusal(request, host) ?? fetchMetadataRefusal(request);
   };
@@ -50,7 +86,7 @@ function corsRefusal(request: IncomingMessage, host: URL, corsOrigin: string): R
   const given = URL.canParse(origin) ? new URL(origin) : undefined;
   const named = given?.origin === new URL(corsOrigin).origin;
   if (given && (named || isSameHost(given, host))) return undefined;
-  return { status: 403, reason: 'foreign origin' };
+  return refused('foreign_origin');
 }
 
 function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined {
@@ -59,11 +95,11 @@ function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined
   if (origin === 'null') {
     const reads = request.method === 'GET' || request.method === 'HEAD';
     const harmless = reads && request.headers.upgrade === undefined;
-    return harmless ? undefined : { status: 403, reason: 'opaque origin' };
+    return harmless ? undefined : refused('opaque_origin');
   }
   const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
   const same = parsed !== undefined && isSameHost(parsed, host);
-  return same ? undefined : { status: 403, reason: 'foreign origin' };
+  return same ? undefined : refused('foreign_origin');
 }
 
 /** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
@@ -80,7 +116,7 @@ function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusa
     headers['sec-fetch-mode'] === 'navigate' &&
     headers['sec-fetch-dest'] === 'document' &&
     PAGES.has(url?.split('?', 1)[0] ?? '');
-  return navigation ? undefined : { status: 403, reason: 'cross-site request' };
+  return navigation ? undefined : refused('cross_site_request');
 }
 
 function createHostReader(): (request: IncomingMessage) => URL | undefined {

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../wire/jobs.ts';
+import { loginIn } from '../wire/url-credentials.ts';
 
 /** Everyone who presents no key. */
 export const LOCAL_USER = 'local';
@@ -61,7 +62,7 @@ function presentedKeys({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'
     Array.isArray(header) ? header[0] : header,
     bearer,
     ...basicKeys(authorization),
-    queryToken(url),
+    loginIn(url ?? ''),
   ];
   return candidates.filter((key): key is string => key !== undefined && key !== '');
 }
@@ -77,11 +78,6 @@ function basicKeys(authorization: string): (string | undefined)[] {
   if (name === '' && password === '') return [];
   if (name === '' || password === '') return [name || password, pair];
   return [pair, password, name];
-}
-
-function queryToken(url: string | undefined): string | undefined {
-  const query = url?.split('?', 2)[1];
-  return query === undefined ? undefined : (new URLSearchParams(query).get('token') ?? undefined);
 }
 
 function userOf(secret: Buffer, key: string): string {

@@ -4,6 +4,7 @@ import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import { type Journal, type LogEntry, ENTRIES_KEPT } from './journal.ts';
 import { type LogFeed, TERMINAL_SIZE } from './log-feed.ts';
 import type { LogShare } from './log-share.ts';
+import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** What the log routes need of the house. */
@@ -53,6 +54,7 @@ async function subscribe(deps: LogDeps, { ctx, caller }: V1Request): Promise<voi
   if (typeof clientId !== 'string' || clientId.length > MAX_CLIENT_ID_CHARS) {
     throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
   }
+  printable(clientId, 'clientId');
   if (enabled) await deps.logFeed.subscribe(caller.user, clientId);
   else await deps.logFeed.unsubscribe(caller.user, clientId);
   sendEmpty(ctx);

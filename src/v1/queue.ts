@@ -6,6 +6,7 @@ import type { Cancel } from './cancel.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
 import { jsonOf } from './kept.ts';
+import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
@@ -36,7 +37,7 @@ export function idList(value: Json | undefined, name: string): readonly string[]
       plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
     );
   }
-  return value.map(String);
+  return value.map((id) => printable(String(id), name));
 }
 
 function showQueue({ board }: Deps, { ctx, caller }: V1Request): void {
@@ -87,6 +88,7 @@ async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
   const mayEnd = deps.board
     .of(caller.user)
     .filter((prompt) => prompt.jobId === null || running.includes(prompt));
+  if (typeof body.prompt_id === 'string') printable(body.prompt_id, 'prompt_id');
   const named = new Set([body.prompt_id]);
   const chosen = pythonTruth(body.prompt_id)
     ? mayEnd.filter((prompt) => isNamed(named, prompt))

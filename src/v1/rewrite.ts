@@ -7,6 +7,7 @@ import {
   foundMentions,
   withAssets,
 } from '../translate/workflow.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { ObjectInfo } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
@@ -31,7 +32,8 @@ export function createRewriter(deps: {
       const mentions = fileMentions(graph, await deps.objectInfo(caller));
       const found = new Map<string, FoundAsset>();
       for (const mention of mentions) {
-        const row = await deps.files.get(caller.user, mention);
+        const isName = !hasControlCharacter(mention.value);
+        const row = isName ? await deps.files.get(caller.user, mention) : undefined;
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
         else if (deps.mayBeAnothers && isGuessable(mention)) {
           found.set(fileKey(mention), { id: NOBODYS_FILE });

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import type { FileType } from '../ledger/ledger.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 
 const MAX_NAME_BYTES = 255;
 const MAX_FOLDER_BYTES = 1024;
@@ -7,8 +8,8 @@ const MAX_FOLDER_BYTES = 1024;
 /** Names Windows gives to devices, whatever the extension. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
-/** Controls, line ends, direction overrides, half characters, and what broken UTF-8 decodes to. */
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]/u;
+/** Line ends, direction overrides, half characters, and what broken UTF-8 decodes to. */
+const UNPRINTABLE = /[\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffd]/u;
 
 /** Separators of either kind, and the mark of a Windows file stream. */
 const PATH_LIKE = /[\\/]|::/;
@@ -31,7 +32,8 @@ export function safeName(name: string): string | undefined {
     /[. ]$/.test(name) ||
     DEVICE.test(name) ||
     PATH_LIKE.test(name) ||
-    UNPRINTABLE.test(name);
+    UNPRINTABLE.test(name) ||
+    hasControlCharacter(name);
   return refused ? undefined : name;
 }
 

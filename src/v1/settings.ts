@@ -3,6 +3,7 @@ import { isJsonObject, stringifyJson } from '../wire/json.ts';
 import { readJson } from './body.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
+import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** What the settings need of the house. */
@@ -39,7 +40,9 @@ async function merge(deps: SettingDeps, { ctx, caller }: V1Request): Promise<voi
   if (!isJsonObject(given)) {
     throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
   }
-  const texts = Object.entries(given).map(([id, value]) => [id, stringifyJson(value)] as const);
+  const texts = Object.entries(given).map(
+    ([id, value]) => [printable(id, 'id'), stringifyJson(value)] as const,
+  );
   await keep(deps, caller.user, Object.fromEntries(texts));
   sendEmpty(ctx);
 }

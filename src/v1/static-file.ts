@@ -4,6 +4,7 @@ import { join, relative, sep } from 'node:path';
 import type Koa from 'koa';
 import send from 'send';
 import { sendEmpty } from './errors.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 
 /** A regular file below a root, by its real path. */
 export type StaticFile = {
@@ -16,7 +17,7 @@ export type StaticFile = {
 };
 
 /** What a decoded segment of an address must not hold: separators, controls, a leading dot. */
-const UNSERVED = /[/\\\p{Cc}]|^\./u;
+const UNSERVED = /[/\\]|^\./;
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
 
 /**
@@ -25,7 +26,8 @@ const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES
  */
 export async function findBelow(root: string, urlPath: string): Promise<StaticFile | undefined> {
   const segments = urlPath.split('/').slice(1).map(decoded);
-  if (!segments.every((part) => part !== '' && !UNSERVED.test(part))) return undefined;
+  if (!segments.every((part) => part !== '' && !UNSERVED.test(part) && !hasControlCharacter(part)))
+    return undefined;
   try {
     const top = await realpath(root);
     const path = await realpath(join(top, ...segments));

@@ -1,4 +1,5 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Graph } from '../wire/v2.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import { pythonTruth } from '../wire/python-text.ts';
@@ -75,7 +76,7 @@ function numberOf(value: Json | undefined): number {
 /** v1 turns whatever it gets into a string, `null` into `None`. */
 function promptIdOf(value: Json | undefined): string {
   const id = pythonText(value);
-  if (id === undefined || id.length > MAX_ID_CHARS || /[\p{Cc}/\\]/u.test(id)) {
+  if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || hasControlCharacter(id)) {
     throw refused(
       'invalid_prompt_id',
       `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`,
@@ -88,7 +89,7 @@ function promptIdOf(value: Json | undefined): string {
 function clientIdOf(value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
   const id = pythonText(value);
-  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || /\p{Cc}/u.test(id)) {
+  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || hasControlCharacter(id)) {
     throw refused(
       'invalid_client_id',
       `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`,
@@ -122,7 +123,12 @@ function targetsOf(value: Json | undefined): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value))
     throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
-  return value.map(String);
+  return value.map((id) => targetOf(String(id)));
+}
+
+function targetOf(id: string): string {
+  if (!hasControlCharacter(id)) return id;
+  throw refused('invalid_prompt', '"partial_execution_targets" has a control character.');
 }
 
 function pythonText(value: Json | undefined): string | undefined {

@@ -9,6 +9,7 @@ import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
+import { logRefusal } from './refused.ts';
 import type { V1Route } from './routes.ts';
 import { agentOf, isOwnPage, isUsableId } from './visitor.ts';
 
@@ -97,7 +98,10 @@ type Newcomer = {
 async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
   const [path] = (request.url ?? '').split('?', 1);
   const refusal = deps.guard(request);
-  if (refusal) return { status: refusal.status };
+  if (refusal) {
+    logRefusal(deps.log, request, refusal);
+    return { status: refusal.status, body: plainError(refusal.rule, refusal.message) };
+  }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
   const verdict = await judgeCaller(deps, request);
@@ -137,7 +141,7 @@ async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | un
 
 function answer(socket: Duplex, { status, body: given, headers = {} }: Refusal): void {
   const reason = STATUS_CODES[status] ?? '';
-  const body = status === 403 ? '' : stringifyJson(given ?? plainError(`${status}`, reason));
+  const body = stringifyJson(given ?? plainError(`${status}`, reason));
   const type = body === '' ? {} : { 'Content-Type': 'application/json; charset=utf-8' };
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
   const lines = linesOf({ Connection: 'close', ...headers, ...type, ...length });

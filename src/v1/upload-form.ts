@@ -5,6 +5,7 @@ import { type Form, receiveMultipart } from '../multipart.ts';
 import type { Fate } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import { V1Error } from './errors.ts';
+import { printable } from './printable.ts';
 import type { V1Request } from './routes.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
 import type { UploadQuota } from './upload-quota.ts';
@@ -76,11 +77,11 @@ export async function readWish(files: FileStore, user: string, form: Form): Prom
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined)
     throw new V1Error(400, form.fields.has('image') ? 'image must be a file.' : undefined);
-  const given = image.filename.replace(WINDOWS_FOLDER, '');
+  const given = printable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
   if (given === '') throw new V1Error(400);
-  const type = (await textOf(form, 'type')) ?? 'input';
+  const type = await nameOf(form, 'type', 'input');
   if (!isFileType(type)) throw new V1Error(400, 'type must be input, temp or output.');
-  const shown = { subfolder: (await textOf(form, 'subfolder')) ?? '', folder: folderOf(given) };
+  const shown = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
   const filename = safeName(given.slice(shown.folder.length));
   const subfolder = safeFolder(
     [shown.subfolder, shown.folder].filter((part) => part !== '').join('/'),
@@ -101,6 +102,10 @@ export async function textOf({ fields, files }: Form, field: string): Promise<st
   const part = files.find((candidate) => candidate.field === field);
   if (part === undefined || part.file.sizeBytes > MAX_TEXT_BYTES) return undefined;
   return readFile(part.file.path, 'utf8');
+}
+
+async function nameOf(form: Form, field: string, absent: string): Promise<string> {
+  return printable((await textOf(form, field)) ?? absent, field);
 }
 
 /** The directory part of a file name, its slash included. */

@@ -8,6 +8,7 @@ import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
 import { V1Error, sendJson } from './errors.ts';
 import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
+import { printable } from './printable.ts';
 import { relayRefusal } from './relay.ts';
 import type { Slots } from './render.ts';
 import type { V1Request } from './routes.ts';
@@ -89,6 +90,7 @@ async function findOriginal(
   { user }: Caller,
   ref: OriginalRef,
 ): Promise<FileRow | undefined> {
+  for (const text of [ref.filename, ref.subfolder, ref.type]) printable(text, 'original_ref');
   const { name, type = ref.type } = annotated(ref.filename);
   if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
   const path = splitPath(name);

@@ -1,5 +1,6 @@
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error } from './errors.ts';
@@ -92,7 +93,8 @@ function possible(filename: string): boolean {
 
 /** Clients that forget to encode still find `100%.png`; only a name nobody has is blamed on the `%`. */
 function wellEncoded(querystring: string): boolean {
-  return !/%(?![0-9a-f]{2})/i.test(querystring);
+  const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
+  return !isHalf && !hasControlCharacter(querystring, 'encoded again');
 }
 
 async function byHash(files: FileStore, user: string, hash: string): Promise<FileRow> {

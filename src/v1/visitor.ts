@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 
 /** Longer ones say nothing more. */
 const MOST_AGENT_CHARS = 200;
@@ -13,7 +14,7 @@ const MAX_CLIENT_ID_CHARS = 128;
 
 /** Whether a client may call itself so. */
 export function isUsableId(clientId: string): boolean {
-  return clientId.length <= MAX_CLIENT_ID_CHARS && !/\p{Cc}/u.test(clientId);
+  return clientId.length <= MAX_CLIENT_ID_CHARS && !hasControlCharacter(clientId);
 }
 
 /** The client id a query names; empty: none, or none that a client may have. */

@@ -18,6 +18,7 @@ import {
   type OutputType,
   type Progress,
 } from '../wire/v2.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { engineFileOf } from './engine-file.ts';
 import { withoutFolders } from './places.ts';
 
@@ -30,7 +31,16 @@ const number = z.preprocess(
   z.number(),
 );
 const count = number.pipe(z.number().nonnegative()).catch(0);
-const id = z.string().min(1);
+/** Names a record here as well: control characters would make it another one. */
+const id = z
+  .string()
+  .min(1)
+  .refine((text) => !hasControlCharacter(text));
+const mediaType = z
+  .string()
+  .refine((text) => !hasControlCharacter(text))
+  .catch('application/octet-stream');
+const maybeHash = id.nullable().catch(null);
 const maybeText = z.string().nullable().catch(null);
 const maybeNumber = number.nullable().catch(null);
 const time = z.string().refine((text) => !Number.isNaN(Date.parse(text)));
@@ -56,11 +66,11 @@ const output = z.looseObject({
   node_id: z.string().catch(''),
   name: z.string().catch(''),
   type: z.enum(OUTPUT_TYPES).optional().catch(undefined),
-  content_type: z.string().catch('application/octet-stream'),
+  content_type: mediaType,
   // One server says 0 of every file.
   size_bytes: count,
   id,
-  hash: maybeText,
+  hash: maybeHash,
   url: z.string().catch(''),
   url_expires_at: time.catch(LONG_AGO),
   job_id: maybeText.optional(),
@@ -99,9 +109,9 @@ const job = z.looseObject({
 
 const asset = z.looseObject({
   id,
-  hash: maybeText,
+  hash: maybeHash,
   size_bytes: count,
-  content_type: z.string().catch('application/octet-stream'),
+  content_type: mediaType,
   created_at: time.catch(() => new Date().toISOString()),
   url: z.string().catch(''),
   url_expires_at: time.catch(LONG_AGO),

@@ -17,13 +17,15 @@ const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] }
   500: ['internal_error', 'The server could not serve this call.'],
 };
 
-/** What a refused call of the router's paths is told; `undefined`: it is not one, or not refused so. */
+/** What a refused call of the router's paths is told, in the usual words unless others are given; `undefined`: it is not one, or not refused so. */
 export function routerRefusal(
   url: string | undefined,
   status: number,
   newId: () => string,
+  said?: string,
 ): RouterRefusal | undefined {
-  const [bucket, detail] = REFUSALS[status] ?? [];
+  const [bucket, usual] = REFUSALS[status] ?? [];
+  const detail = said ?? usual;
   if (bucket === undefined || !isOfRouter(url)) return undefined;
   const headers = {
     'Content-Type': 'application/json',

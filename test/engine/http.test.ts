@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { isV2Path } from '../../src/engine/http.ts';
+import { isV2Path } from '../../src/wire/v2-paths.ts';
 import { LosslessNumber, parseJson } from '../../src/wire/json.ts';
 import { refuse } from '../../src/wire/jobs.ts';
 import { ASSET_ID, type FakeJobs, HASH, JOB, JOB_ID, OUTPUT } from '../support/fake-jobs.ts';

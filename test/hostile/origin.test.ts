@@ -81,7 +81,9 @@ describe('a page of another site', () => {
   ])('POST /prompt from %s is 403 without CORS headers', async (origin) => {
     const headers = ['Host: 127.0.0.1:8188', `Origin: ${origin}`];
     const answer = await ask('/prompt', { ...EMPTY_PROMPT, headers });
-    expect(answer).toMatchObject({ status: 403, body: '' });
+    expect(answer).toMatchObject({ status: 403 });
+    const rule = origin === 'null' ? 'opaque_origin' : 'foreign_origin';
+    expect(JSON.parse(answer.body)).toMatchObject({ code: rule, error: { type: rule } });
     expect(answer.raw).not.toMatch(/access-control/i);
   });
 
@@ -143,6 +145,52 @@ describe('a page of another site', () => {
   });
 });
 
+describe('a refusal says which rule it was, in the form of the API and in the log', () => {
+  const CASES = [
+    ['foreign_host', ['Host: evil.example']],
+    ['foreign_origin', ['Host: 127.0.0.1:8188', 'Origin: https://evil']],
+    ['opaque_origin', ['Host: 127.0.0.1:8188', 'Origin: null']],
+    ['cross_site_request', ['Sec-Fetch-Site: cross-site']],
+  ] as const;
+
+  test.each(CASES)('%s', async (rule, headers) => {
+    const options = { method: 'POST', body: '{}', headers };
+    const [v1, v2, router] = [
+      await ask('/prompt', options),
+      await ask('/api/v2/jobs', options),
+      await ask('/v1/models/local/digest', options),
+    ];
+    expect([v1.status, v2.status, router.status]).toEqual([403, 403, 403]);
+    const { message } = JSON.parse(v1.body);
+    expect(JSON.parse(v1.body)).toMatchObject({ code: rule, error: { type: rule, message } });
+    const error = { code: 'forbidden', message, details: { rule } };
+    expect(JSON.parse(v2.body)).toEqual({ error });
+    expect(JSON.parse(router.body)).toEqual({ detail: message, error_type: 'forbidden' });
+    expect(message).toMatch(/^(Host|Origin) check: /);
+    const lines = server
+      .log()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines).toContainEqual(
+      expect.objectContaining({ event: 'request.refused', rule, status: 403 }),
+    );
+  });
+
+  test('before an upgrade too', async () => {
+    const answer = await say(
+      server.port,
+      upgradeText('/ws', { headers: { Origin: 'https://evil' } }),
+    );
+    expect(JSON.parse(answer.body)).toMatchObject({ code: 'foreign_origin' });
+  });
+
+  test('in CORS mode too', async () => {
+    const answer = await ask('/queue', { headers: ['Origin: https://evil'] }, named);
+    expect(JSON.parse(answer.body)).toMatchObject({ code: 'foreign_origin' });
+  });
+});
+
 describe('a script, or a page of ours', () => {
   test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])(
     'may label its JSON %s',
@@ -192,7 +240,7 @@ describe('a target', () => {
     ['/internal/logs/../../etc/passwd', 404],
     ['/QUEUE', 404],
     ['/queue/', 404],
-    ['/%00', 404],
+    ['/%00', 400],
     ['/%ff%fe', 404],
     ['/%zz', 404],
     ['/history/%zz', 200],

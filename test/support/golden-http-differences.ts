@@ -1,3 +1,5 @@
+import { refused } from '../../src/v1/guard.ts';
+import { refusalAnswer } from '../../src/v1/refused.ts';
 import {
   type Case,
   type Meant,
@@ -69,13 +71,33 @@ const PATH_FOLDERS: readonly string[] = [
   'audio_encoders',
 ];
 
-const closed = (where: string, hasBody: 'json' | 'empty'): Meant =>
+type Rule = Parameters<typeof refused>[0];
+
+/** The original refuses too, without a word. */
+const explained = (where: string, rule: Rule): Meant =>
+  meant('origin', where, ...explanationOf(rule));
+
+/** The original lets an empty answer through. */
+const closed = (where: string, rule: Rule): Meant =>
+  meant('origin', where, 'status 403', ...explanationOf(rule));
+
+/** The original answers JSON, of which nothing is left. */
+const closedJson = (where: string, rule: Rule): Meant =>
   meant(
     'origin',
     where,
     'status 403',
-    ...(hasBody === 'json' ? ['content-type: none', 'body ""'] : []),
+    `code "${rule}"`,
+    'error {…}',
+    'exec_info absent',
+    `message "${refused(rule).message}"`,
+    'node_errors {}',
   );
+
+function explanationOf(rule: Rule): readonly string[] {
+  const { body } = refusalAnswer('/prompt', refused(rule));
+  return [`body error ${rule}`, `content-length ${Buffer.byteLength(body)}`, JSON_TYPE];
+}
 
 const empty = (where: string): Meant =>
   meant('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
@@ -107,11 +129,19 @@ export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'origin-check',
     meant: [
-      closed('9 POST /interrupt', 'empty'),
-      closed('14 GET /prompt', 'json'),
-      closed('15 POST /interrupt', 'empty'),
-      closed('18 GET /prompt', 'json'),
-      closed('19 POST /interrupt', 'empty'),
+      explained('2 GET /prompt', 'foreign_origin'),
+      explained('3 POST /interrupt', 'foreign_origin'),
+      explained('4 GET /prompt', 'foreign_origin'),
+      explained('5 POST /interrupt', 'foreign_origin'),
+      explained('6 GET /prompt', 'foreign_origin'),
+      explained('7 POST /interrupt', 'foreign_origin'),
+      closed('9 POST /interrupt', 'opaque_origin'),
+      closedJson('14 GET /prompt', 'foreign_host'),
+      closed('15 POST /interrupt', 'foreign_host'),
+      closedJson('18 GET /prompt', 'cross_site_request'),
+      closed('19 POST /interrupt', 'cross_site_request'),
+      explained('20 OPTIONS /prompt', 'foreign_origin'),
+      explained('21 GET /ws?clientId=x', 'foreign_origin'),
     ],
   },
   {

@@ -1,0 +1,334 @@
+// A control character in a name, an id, a key or a path is a 400 on every route there is, in the form
+// of the API it is for, and nothing is changed by it. The routes come from the tables that serve them.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { routesOf } from '../../src/engine/http.ts';
+import type { V2Deps } from '../../src/engine/http-reply.ts';
+import { SUCCESSORS, type V1RouteName } from '../../src/translate/successors.ts';
+import { pngOf, uploadInput } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RawAnswer, requestText, say, upgradeText } from '../support/raw-socket.ts';
+import { expectUnharmed } from '../support/unharmed.ts';
+import { type Part, multipart } from '../support/v1-routes.ts';
+
+const CONTROLS = ['\0', '\x01', '\n', '\r', '\r\n', '\x1f', '\x7f', '\u0085'];
+const KEY = 'X-API-Key: someone';
+const HEADERS = { 'X-API-Key': 'someone' };
+
+/** Each is there before, and a shortened name would hit it. */
+const NAME = 'a';
+
+const once = encodeURIComponent;
+const twice = (text: string) => once(once(text));
+const SPELLINGS = CONTROLS.flatMap((control) => [
+  `${NAME}${once(control)}b`,
+  `${NAME}${twice(control)}b`,
+]);
+
+const V1 = (Object.keys(SUCCESSORS) as V1RouteName[]).map((name) => {
+  const [method = '', path = ''] = name.split(' ');
+  return { method, path };
+});
+const V2 = routesOf({ jobs: {} } as unknown as V2Deps).map(({ method, path }) => ({
+  method,
+  path: `/api/v2${path}`,
+}));
+const ROUTER = ['/v1/models', '/v2/models'].flatMap((models) => [
+  { method: 'GET', path: models },
+  { method: 'GET', path: `${models}/:provider/:model` },
+  { method: 'POST', path: `${models}/:provider/:model` },
+  { method: 'GET', path: `${models}/:provider/:model/openapi.json` },
+]);
+
+/** What any route reads of a query, and one name that none does. */
+const PARAMETERS =
+  'filename subfolder type clientId token dir path max_items offset status sort_by preview channel overwrite cursor limit user signature nobody_reads_this'.split(
+    ' ',
+  );
+
+let server: Holdover;
+let before: string;
+
+beforeAll(async () => {
+  server = await startHoldover();
+  await uploadInput(server.url, { name: `${NAME}.png`, bytes: await pngOf() }, HEADERS);
+  await uploadInput(
+    server.url,
+    { name: NAME, bytes: await pngOf(), fields: { subfolder: NAME } },
+    HEADERS,
+  );
+  await post('/settings/a', '1');
+  await post('/userdata/a', 'mine');
+  before = await state();
+});
+afterAll(() => server.dispose());
+afterEach(async () => {
+  expect(await state()).toBe(before);
+  await expectUnharmed(server);
+});
+
+async function post(path: string, body: string): Promise<void> {
+  const answer = await fetch(server.url + path, { method: 'POST', body, headers: HEADERS });
+  expect(answer.status).toBe(200);
+}
+
+/** All that this user has. */
+async function state(): Promise<string> {
+  const paths = ['/settings', '/v2/userdata?path=', '/internal/files/input', '/history', '/queue'];
+  const texts = paths.map(async (path) => {
+    const answer = await fetch(server.url + path, { headers: HEADERS });
+    return `${path} ${answer.status} ${await answer.text()}`;
+  });
+  return (await Promise.all(texts)).join('\n');
+}
+
+type Form = 'v1' | 'v2' | 'router';
+
+/** A 400 as the API writes it. */
+function expectRefused(form: Form, { status, body, headers }: RawAnswer, what: string): void {
+  expect({ what, status, body }).toMatchObject({ status: 400 });
+  const json = JSON.parse(body);
+  if (form === 'v1') expect(json).toMatchObject({ message: expect.any(String), error: {} });
+  if (form === 'v2')
+    expect(json).toEqual({ error: expect.objectContaining({ code: expect.any(String) }) });
+  if (form === 'router') expect(json).toMatchObject({ error_type: 'invalid_input' });
+  if (form === 'router') expect(headers['x-comfy-error-type']).toBe('invalid_input');
+}
+
+function ask(method: string, target: string): Promise<RawAnswer> {
+  const body = method === 'GET' || method === 'HEAD' ? '' : '{}';
+  return say(server.port, requestText(target, { method, headers: [KEY], body }));
+}
+
+/** The route with its parameters filled in, one of them oddly. */
+function* oddPaths(path: string, odd: string): Generator<string> {
+  const names = path.match(/:\w+/g) ?? [];
+  for (const name of names) yield path.replace(name, odd).replaceAll(/:\w+/g, NAME);
+  if (names.length === 0) yield `${path}/${odd}`;
+}
+
+const ROUTES: readonly (readonly [Form, { readonly method: string; readonly path: string }])[] = [
+  ...V1.flatMap(({ method, path }) => {
+    const isOne = path.startsWith('/api/') || path.startsWith('/internal/');
+    const paths = isOne ? [path] : [path, `/api${path}`];
+    return paths.map((each) => ['v1', { method, path: each }] as const);
+  }),
+  ...V2.map((route) => ['v2', route] as const),
+  ...ROUTER.map((route) => ['router', route] as const),
+];
+
+test('the tables have routes', () => {
+  expect([V1.length > 40, V2.length, ROUTER.length]).toEqual([true, 13, 8]);
+});
+
+describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
+  test('refuses them in its path', async () => {
+    for (const odd of SPELLINGS) {
+      for (const target of oddPaths(path, odd)) {
+        const answer = await ask(method, target);
+        if (method === 'HEAD') expect(answer.status).toBe(400);
+        else expectRefused(form, answer, target);
+      }
+    }
+  });
+
+  test('refuses them in its query', async () => {
+    const plain = path.replaceAll(/:\w+/g, NAME);
+    for (const [at, parameter] of PARAMETERS.entries()) {
+      const odd = SPELLINGS[at % SPELLINGS.length] ?? '';
+      const isName = parameter === 'filename' || parameter === 'subfolder';
+      // Decoded once this is a name like others, and only a name that nobody has is refused for it.
+      const spelling = isName ? `a${once(CONTROLS[at % CONTROLS.length] ?? '')}b` : odd;
+      for (const query of [`${parameter}=${spelling}`, `${odd}=1`]) {
+        const target = `${plain}?${query}`;
+        const answer = await ask(method, target);
+        if (method === 'HEAD') expect(answer.status).toBe(400);
+        else expectRefused(form, answer, target);
+      }
+    }
+  });
+});
+
+test('a name that is encoded twice is a 400 where files are looked for by name', async () => {
+  for (const odd of SPELLINGS) {
+    for (const path of ['/view', '/api/view']) {
+      const answer = await ask('GET', `${path}?filename=${odd}.png`);
+      expect([odd, answer.status]).toEqual([odd, 400]);
+    }
+  }
+});
+
+test('a file whose own name looks encoded is kept and found', async () => {
+  const bytes = await pngOf({ r: 1, g: 2, b: 3 });
+  const key = { 'X-API-Key': 'another' };
+  expect(await uploadInput(server.url, { name: 'frame_%05d.png', bytes }, key)).toMatchObject({
+    name: 'frame_%05d.png',
+  });
+  const target = `/view?type=input&filename=${once('frame_%05d.png')}`;
+  const answer = await fetch(server.url + target, { headers: key });
+  expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).toBe(true);
+});
+
+test.each(['/ws', '/api/ws'])('a socket at %s with an odd clientId is refused', async (path) => {
+  for (const odd of SPELLINGS) {
+    const answer = await say(server.port, upgradeText(`${path}?clientId=${odd}`));
+    expectRefused('v1', answer, odd);
+  }
+});
+
+/** What each route that changes something reads of its body; an empty list: nothing that names anything. */
+const BODIES = {
+  'POST /prompt': (odd) => [
+    { prompt: {}, prompt_id: odd },
+    { prompt: {}, client_id: odd },
+    { prompt: {}, extra_data: { client_id: odd } },
+    { prompt: {}, partial_execution_targets: [odd] },
+  ],
+  'POST /queue': (odd) => [{ delete: [odd] }, { cancel: [odd] }],
+  'POST /interrupt': (odd) => [{ prompt_id: odd }],
+  'POST /free': () => [],
+  'POST /history': (odd) => [{ delete: [odd] }],
+  'POST /api/jobs/cancel': (odd) => [{ job_ids: [odd] }],
+  'POST /api/jobs/:id/cancel': () => [],
+  // Forms: below.
+  'POST /upload/image': () => [],
+  'POST /upload/mask': () => [],
+  'POST /users': (odd) => [{ username: odd }],
+  'POST /settings': (odd) => [{ [odd]: 1 }],
+  'POST /settings/:id': () => [],
+  'POST /userdata/:file': () => [],
+  'DELETE /userdata/:file': () => [],
+  'POST /userdata/:file/move/:dest': () => [],
+  'PATCH /internal/logs/subscribe': (odd) => [{ clientId: odd, enabled: true }],
+} as const satisfies {
+  readonly [route in Exclude<V1RouteName, `GET ${string}`>]: (odd: string) => readonly object[];
+};
+
+const BODY_ROUTES: readonly (readonly [string, (odd: string) => readonly object[]])[] =
+  Object.entries(BODIES);
+
+test.each(BODY_ROUTES)('%s refuses them in its body', async (route, bodiesWith) => {
+  const [method = '', path = ''] = route.split(' ');
+  for (const control of CONTROLS) {
+    for (const body of bodiesWith(`${NAME}${control}b`)) {
+      const options = { method, headers: [KEY], body: JSON.stringify(body) };
+      const answer = await say(server.port, requestText(path, options));
+      expect({ body, status: answer.status }).toMatchObject({ status: 400 });
+      expect(JSON.parse(answer.body)).toMatchObject({ error: { message: expect.any(String) } });
+    }
+  }
+});
+
+describe.each(['/upload/image', '/upload/mask'])('the form of %s', (path) => {
+  const file = { name: 'image', filename: 'z.png', data: 'x' };
+  const send = async (...parts: Part[]) => {
+    const { method, headers, body } = multipart(...parts);
+    const answer = await fetch(server.url + path, {
+      method,
+      headers: { ...headers, ...HEADERS },
+      body: new Uint8Array(body),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+
+  test.each(['subfolder', 'type'])('refuses them in %s', async (name) => {
+    for (const control of CONTROLS) {
+      expect(await send(file, { name, value: `${control}a` })).toBe(400);
+      expect(await send(file, { name, value: `a${control}b` })).toBe(400);
+    }
+  });
+
+  test('refuses them in the file name, in either spelling', async () => {
+    for (const control of CONTROLS) {
+      expect(await send({ ...file, filename: `a${control}.png` })).toBe(400);
+      const extended = `z"; filename*="UTF-8''a${once(control)}.png`;
+      expect(await send({ ...file, filename: extended.replaceAll('"UTF', 'UTF') })).toBe(400);
+      expect(await send({ ...file, filename: `C:\\a${control}\\z.png` })).toBe(400);
+    }
+  });
+
+  test('refuses them in original_ref', async () => {
+    if (path !== '/upload/mask') return;
+    for (const field of ['filename', 'subfolder', 'type']) {
+      for (const control of CONTROLS) {
+        const ref = { filename: 'a.png', subfolder: '', type: 'input', [field]: `a${control}b` };
+        const value = JSON.stringify(ref);
+        expect(await send(file, { name: 'original_ref', value })).toBe(400);
+      }
+    }
+  });
+});
+
+test('a graph that names a file so is refused, whatever a shorter name would find', async () => {
+  for (const control of CONTROLS) {
+    for (const image of [`a.png${control}`, `a.png${control} [input]`, `a${control}/a`]) {
+      const prompt = {
+        '1': { class_type: 'LoadImage', inputs: { image } },
+        '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+      };
+      const body = JSON.stringify({ prompt });
+      const answer = await fetch(`${server.url}/prompt`, {
+        method: 'POST',
+        body,
+        headers: HEADERS,
+      });
+      expect([image, answer.status]).toEqual([image, 400]);
+      await answer.arrayBuffer();
+    }
+  }
+});
+
+describe('v2', () => {
+  const v2 = (path: string, init: RequestInit) =>
+    fetch(`${server.url}/api/v2${path}`, {
+      method: 'POST',
+      ...init,
+      headers: { ...HEADERS, ...(init.headers as object) },
+    });
+
+  test('refuses them in what is named in a body', async () => {
+    const hash = `blake3:${'0'.repeat(64)}`;
+    for (const control of CONTROLS) {
+      const odd = `a${control}b`;
+      for (const body of [{ hash: odd }, { hash, file_path: odd }, { hash, tags: [odd] }]) {
+        const answer = await v2('/assets/from-hash', { body: JSON.stringify(body) });
+        expect([body, answer.status]).toEqual([body, 400]);
+        expect((await answer.json()).error.code).toBe('invalid_request');
+      }
+    }
+  });
+
+  test('refuses them in the fields of an upload', async () => {
+    for (const control of CONTROLS) {
+      for (const name of ['file_path', 'tags', 'expected_hash', 'content_type']) {
+        const form = new FormData();
+        const fields = { content_type: 'text/plain', file_path: 'p', [name]: `a${control}b` };
+        for (const [field, value] of Object.entries(fields)) form.append(field, value);
+        form.append('file', new Blob(['x']), 'x');
+        const answer = await v2('/assets', { body: form });
+        expect([name, answer.status, (await answer.json()).error.code]).toEqual([
+          name,
+          400,
+          'invalid_request',
+        ]);
+      }
+    }
+  });
+
+  test.each(['\t', '\u0085'])('refuses %j in an Idempotency-Key', async (control) => {
+    const headers = { 'Idempotency-Key': `a${control}b` };
+    const submitted = await v2('/jobs', { headers, body: '{"workflow":{}}' });
+    expect(submitted.status).toBe(400);
+    expect((await submitted.json()).error.code).toBe('invalid_request');
+  });
+});
+
+test.each(['\t', '\u0085'])('the router refuses %j in an Idempotency-Key', async (control) => {
+  const answer = await fetch(`${server.url}/v1/models/local/digest`, {
+    method: 'POST',
+    headers: { ...HEADERS, 'Idempotency-Key': `a${control}b` },
+    body: '{"text":"x"}',
+  });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ error_type: 'invalid_input' });
+});

@@ -1,0 +1,114 @@
+// What lets somebody in is read and removed by one parser: however a login is written in an address,
+// it is in no line of the log, in no file, and in no answer.
+import { readFileSync, readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { pngOf, uploadInput } from '../support/client-help.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { requestText, say, upgradeText, dial } from '../support/raw-socket.ts';
+import { CANARY, filesWith } from '../support/unharmed.ts';
+import { getJson } from '../support/v1-client.ts';
+
+let server: Holdover;
+beforeAll(async () => {
+  server = await startHoldover({ env: { HOLDOVER_LOG_LEVEL: 'debug' } });
+});
+afterAll(() => server.dispose());
+
+const expectNoTrace = (): void => {
+  expect(server.log()).not.toContain(CANARY);
+  expect(server.log()).not.toContain(encodeURIComponent(CANARY));
+  expect(filesWith(server.dataDir, CANARY)).toEqual([]);
+};
+
+test.each(['token', '%74oken', 't%6fken', '%74%6F%6b%65%6E'])(
+  '?%s= logs in, and is seen no more',
+  async (name) => {
+    await uploadInput(
+      server.url,
+      { name: 'mine.png', bytes: await pngOf() },
+      { 'X-API-Key': CANARY },
+    );
+    const target = `/internal/files/input?${name}=${CANARY}`;
+    const own = await say(server.port, requestText(target));
+    expect(own.body).toContain('mine.png');
+    expect((await say(server.port, requestText(`/nowhere?${name}=${CANARY}`))).status).toBe(404);
+    expect(own.raw).not.toContain(CANARY);
+    const wire = await dial(server.port);
+    wire.send(upgradeText(`/ws?${name}=${CANARY}`));
+    expect((await wire.received(12)).toString()).toContain('101');
+    wire.reset();
+    expectNoTrace();
+    expect(server.log()).toContain('[removed]');
+  },
+);
+
+test('the signature of a link that opens a file for anybody is not logged', async () => {
+  await uploadInput(server.url, { name: 'mine.png', bytes: await pngOf() });
+  const answer = await fetch(`${server.url}/api/view?filename=mine.png&type=input`, {
+    redirect: 'manual',
+    headers: { 'User-Agent': 'script' },
+  });
+  const location = answer.headers.get('location');
+  if (location === null) return expect(answer.status).toBe(200);
+  const signature = new URL(location).searchParams.get('signature') ?? '';
+  expect(signature).toMatch(/.{20}/);
+  expect((await fetch(location)).status).toBe(200);
+  await expect.poll(() => server.log()).toContain('/signed/view');
+  expect(server.log()).not.toContain(signature);
+});
+
+test.each([
+  [`http://user:${CANARY}@127.0.0.1/queue`, []],
+  [`/queue?api_key=${CANARY}`, []],
+  [`/queue?X-Amz-Signature=${CANARY}&sig=${CANARY}`, []],
+  ['/queue', [`Referer: http://127.0.0.1/?token=${CANARY}`]],
+  ['/queue', [`Cookie: session=${CANARY}`]],
+  ['/queue', [`Proxy-Authorization: Basic ${CANARY}`]],
+  ['/queue', [`Origin: http://user:${CANARY}@evil`]],
+  ['/api/v2/jobs', [`Authorization: Bearer ${CANARY}`]],
+  ['/v1/models', [`X-API-Key: ${CANARY}`]],
+] as const)('%s with %j leaves nothing in the log', async (target, headers) => {
+  await say(server.port, requestText(target, { headers }));
+  expectNoTrace();
+});
+
+test('keys in a body are neither logged, nor stored, nor shown', async () => {
+  const extra_data = {
+    api_key_comfy_org: CANARY,
+    api_key_service_org: CANARY,
+    auth_token_comfy_org: CANARY,
+    authorization: `Bearer ${CANARY}`,
+    apiKey: CANARY,
+  };
+  const prompt = {
+    '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
+    '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+  };
+  const body = JSON.stringify({ prompt, extra_data });
+  const answer = await fetch(`${server.url}/prompt`, { method: 'POST', body });
+  expect(answer.status).toBe(200);
+  const { prompt_id: id } = await answer.json();
+  await expect
+    .poll(async () => Object.keys(await getJson(`${server.url}/history/${id}`)))
+    .toEqual([id]);
+  expect(JSON.stringify(await getJson(`${server.url}/history`))).not.toContain(CANARY);
+  expectNoTrace();
+});
+
+test('a trace of a session has no login in it, however it was written', async () => {
+  const out = await mkdtemp(join(tmpdir(), 'holdover-traced-'));
+  onTestFinished(() => rm(out, { recursive: true, force: true }));
+  const script = `await fetch(process.env.COMFYUI_URL + '/queue?%74oken=${CANARY}&s%69g=${CANARY}')`;
+  const { code, stderr, stdout } = await runHoldover(
+    ['trace', '--port', '0', '--out', out, '--', process.execPath, '-e', script],
+    { HOLDOVER_LOCAL_TOKEN: CANARY },
+  );
+  expect(code).toBe(0);
+  expect(stderr + stdout).not.toContain(CANARY);
+  const files = readdirSync(out);
+  expect(files).toContain('calls.json');
+  for (const file of files) expect(readFileSync(join(out, file), 'utf8')).not.toContain(CANARY);
+});
