@@ -14,8 +14,9 @@ const SET_ASIDE = 'set-aside';
 const LOG = 'holdover.db-wal';
 /** Folders of a data directory that hold files of users. */
 const FILES = ['blobs', 'blobs-leaving', 'userdata'];
+const NOTES = 'blobs-unrecorded';
 /** Everything of one ledger. A moved `folder.id` tells running processes that their files are gone. */
-const MOVED = ['folder.id', 'ledger.id', 'holdover.db', LOG, 'holdover.db-shm', ...FILES];
+const MOVED = ['folder.id', 'ledger.id', 'holdover.db', LOG, 'holdover.db-shm', NOTES, ...FILES];
 /** Users keep their identity, and the folder that is set aside is a whole data directory. */
 const COPIED = ['secret.key'];
 

@@ -25,7 +25,7 @@ export type Tally = {
 
 type Deps = {
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
-  readonly blobs: Pick<Blobs, 'adopt'>;
+  readonly blobs: Pick<Blobs, 'adopt' | 'recorded'>;
   readonly copy: Copier;
   readonly user: string;
   readonly now: () => number;
@@ -131,7 +131,7 @@ async function compare({ held, name, file }: Twin, tally: Tally): Promise<void> 
  * All writes begin in the same turn of the event loop: one transaction in a database. In a shared
  * ledger a kill may leave a record without a name, which the next sweep may take.
  */
-async function record({ ledger, user, now }: Deps, copies: readonly Copy[]): Promise<void> {
+async function record({ ledger, blobs, user, now }: Deps, copies: readonly Copy[]): Promise<void> {
   const writes = copies.flatMap(({ file, copy }) => {
     const { type, subfolder, filename, modifiedAtMs } = file;
     const { hash, sizeBytes } = copy;
@@ -145,4 +145,5 @@ async function record({ ledger, user, now }: Deps, copies: readonly Copy[]): Pro
     ];
   });
   await Promise.all(writes);
+  await Promise.all(copies.map(({ copy }) => blobs.recorded(copy.hash)));
 }

@@ -60,8 +60,9 @@ export function createAssets(deps: AssetDeps): Assets {
   };
   const discard = (row: AssetRow): Promise<void> =>
     locks(row.hash, async () => {
+      await blobs.release(row.hash);
       await ledger.assets.remove(row.id);
-      if ((await ledger.assets.countByHash(row.hash)) === 0) await blobs.remove(row.hash);
+      await settleBlob(row.hash, deps);
     });
   return {
     find,
@@ -83,6 +84,7 @@ export function createAssets(deps: AssetDeps): Assets {
         const row = newRow(user, { ...upload, ...upload.file }, clock());
         await ledger.assets.insert(row);
         reached('after-asset-recorded');
+        await blobs.recorded(row.hash);
         return ok({ ...showAsset(row, clock()), created_new: !known });
       });
     },
@@ -118,6 +120,15 @@ export function createAssets(deps: AssetDeps): Assets {
       return row ? await readContent(row, blobs, range) : notFound();
     },
   };
+}
+
+/** Removes bytes without a record; they are among those that this ledger has had a hand in. */
+export async function settleBlob(
+  hash: string,
+  { ledger, blobs }: Pick<AssetDeps, 'ledger' | 'blobs'>,
+): Promise<void> {
+  const isFree = (await ledger.assets.countByHash(hash)) === 0;
+  await (isFree ? blobs.remove(hash) : blobs.recorded(hash));
 }
 
 async function readContent(

@@ -1,18 +1,25 @@
 import { constants } from 'node:fs';
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import type { SpooledFile } from '../wire/jobs.ts';
 
 /** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
 export type Blobs = {
-  /** Takes a spooled file over; it is durable once this resolves. */
+  /**
+   * Takes a spooled file over; it is durable once this resolves. From here to `recorded` a note
+   * says that these bytes may have no record, and a crash leaves that note.
+   */
   adopt(file: SpooledFile): Promise<void>;
+  /** The ledger has a record of these bytes. */
+  recorded(hash: string): Promise<void>;
+  /** The last record of these bytes may go now; then comes `remove`, or `recorded`. */
+  release(hash: string): Promise<void>;
   open(hash: string): Promise<FileHandle | undefined>;
   readonly pathOf: (hash: string) => string;
   remove(hash: string): Promise<void>;
-  /** Hashes of all files present. */
-  hashes(): AsyncIterable<string>;
+  /** Bytes that are noted as perhaps without a record, and since when. */
+  unrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
 };
 
 const HASH = /^blake3:([0-9a-f]{64})$/;
@@ -24,10 +31,17 @@ export function createBlobs(dir: string): Blobs {
     if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
     return path.join(dir, hex.slice(0, 2), hex);
   };
+  const notesDir = `${dir}-unrecorded`;
+  const noteOf = (hash: string): string => path.join(notesDir, path.basename(pathOf(hash)));
+  const recorded = (hash: string): Promise<void> => rm(noteOf(hash), { force: true });
   return {
     pathOf,
+    recorded,
+    release: (hash) => note(noteOf(hash)),
     async adopt(file) {
       const target = pathOf(file.hash);
+      // Bytes that are there without a record may be another ledger's: they are never this one's to remove.
+      if (!(await isThere(target))) await note(noteOf(file.hash));
       await mkdir(path.dirname(target), { recursive: true });
       await sync(file.path);
       await rename(file.path, target);
@@ -44,15 +58,33 @@ export function createBlobs(dir: string): Blobs {
     },
     async remove(hash) {
       await rm(pathOf(hash), { force: true });
+      await recorded(hash);
     },
-    async *hashes() {
-      for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }).catch(
-        () => [],
-      )) {
-        if (entry.isFile() && HASH.test(`blake3:${entry.name}`)) yield `blake3:${entry.name}`;
+    async *unrecorded() {
+      for (const name of await readdir(notesDir).catch(() => [])) {
+        const stats = await stat(path.join(notesDir, name)).catch(() => undefined);
+        const hash = `blake3:${name}`;
+        if (stats && HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
       }
     },
   };
+}
+
+async function note(target: string): Promise<void> {
+  try {
+    await writeFile(target, '');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+    await writeFile(target, '');
+  }
+}
+
+function isThere(target: string): Promise<boolean> {
+  return access(target).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function sync(target: string): Promise<void> {

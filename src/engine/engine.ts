@@ -16,7 +16,7 @@ import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
 import { createRegistry } from './registry.ts';
 import { resolveFiles } from './resolve.ts';
-import { importedBytes, removeOrphanBlobs, sweep } from './retention.ts';
+import { importedBytes, sweepAlone } from './retention.ts';
 import { type Stores, createAssetApi, libraryUrl, openStores } from './stores.ts';
 import { acceptJob } from './submit.ts';
 import { createWorkerSlot } from './worker-slot.ts';
@@ -120,9 +120,8 @@ function createUpkeep(
   const { assetBudgetBytes } = limits;
   const retention = { ...stores, ledger, clock, isLive, isRead, assetBudgetBytes };
   return {
-    chore: () => sweep(retention),
+    chore: () => sweepAlone(retention),
     async first() {
-      await removeOrphanBlobs(retention);
       const bytes = await importedBytes(retention);
       if (bytes >= assetBudgetBytes) log.warn({ bytes }, CROWDED);
     },

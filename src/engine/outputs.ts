@@ -99,6 +99,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
             expiresAtMs: null,
             jobId,
           });
+          await blobs.recorded(file.hash);
         });
         reached('after-asset-recorded');
         return toOutput({ id, name, nodeId, jobId, file });

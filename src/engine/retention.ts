@@ -1,5 +1,5 @@
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
-import type { Assets } from './assets.ts';
+import { type Assets, settleBlob } from './assets.ts';
 import type { Blobs } from './blobs.ts';
 import { IMPORTED, isImported } from './imported.ts';
 import type { Locks } from './locks.ts';
@@ -21,6 +21,12 @@ export type RetentionDeps = {
 };
 
 /** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
+export async function sweepAlone(deps: RetentionDeps): Promise<void> {
+  await sweep(deps);
+  await removeUnrecorded(deps);
+}
+
+/** The same without bytes that another process may be recording. */
 export async function sweep(deps: RetentionDeps): Promise<void> {
   const nowMs = deps.clock();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
@@ -31,12 +37,13 @@ export async function sweep(deps: RetentionDeps): Promise<void> {
   await keepBudget(deps);
 }
 
-/** Bytes that reached the disk but never the ledger, left by a process that died in between. */
-export async function removeOrphanBlobs({ ledger, blobs, locks }: RetentionDeps): Promise<void> {
-  for await (const hash of blobs.hashes()) {
-    await locks(hash, async () => {
-      if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
-    });
+/**
+ * Bytes between the disk and the ledger as a process died, or could not write: only those it noted.
+ * Other files without a record stay, as their ledger may have been lost.
+ */
+async function removeUnrecorded(deps: RetentionDeps): Promise<void> {
+  for await (const { hash } of deps.blobs.unrecorded()) {
+    await deps.locks(hash, () => settleBlob(hash, deps));
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { settleBlob } from '../engine/assets.ts';
 import type { Blobs } from '../engine/blobs.ts';
 import type { Names } from '../engine/outputs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -13,8 +14,8 @@ const COUNTER_LIFE_MS = 24 * 60 * 60_000;
 const CLAIM_LIFE_MS = 60_000;
 /** Longer than a removal takes. */
 const LEAVING_MS = 60_000;
-/** Bytes so old without a record never get one. */
-const ORPHAN_AGE_MS = 60 * 60_000;
+/** Bytes that waited so long for a record never get one. */
+const UNRECORDED_AGE_MS = 60 * 60_000;
 
 /** Names of files where several processes make them at a time. */
 export function createSharedNames(redis: Redis, keys: Keys): Names {
@@ -32,8 +33,8 @@ export function createSharedNames(redis: Redis, keys: Keys): Names {
 export type SharedBlobs = Blobs & {
   /** Ends removals that a dead process began. */
   settle(): Promise<void>;
-  /** Removes bytes nobody ever recorded. */
-  removeOrphans(): Promise<void>;
+  /** Removes bytes whose record a dead process owed, or had removed. */
+  removeUnrecorded(): Promise<void>;
 };
 
 type Deps = {
@@ -67,6 +68,7 @@ export function createSharedBlobs(deps: Deps): SharedBlobs {
     await mkdir(asideDir, { recursive: true, mode: 0o700 });
     const name = `${hash.replace('blake3:', '')}.${randomUUID()}`;
     if (await moveIfThere(blobs.pathOf(hash), path.join(asideDir, name))) await decide(name);
+    await blobs.recorded(hash);
   }
 
   return {
@@ -81,10 +83,10 @@ export function createSharedBlobs(deps: Deps): SharedBlobs {
         if ((await ageMs(path.join(asideDir, name), clock())) > LEAVING_MS) await decide(name);
       }
     },
-    async removeOrphans() {
-      for await (const hash of blobs.hashes()) {
-        const isOld = (await ageMs(blobs.pathOf(hash), clock())) > ORPHAN_AGE_MS;
-        if (isOld && (await ledger.assets.countByHash(hash)) === 0) await remove(hash);
+    async removeUnrecorded() {
+      for await (const { hash, sinceMs } of blobs.unrecorded()) {
+        if (clock() - sinceMs <= UNRECORDED_AGE_MS) continue;
+        await settleBlob(hash, { ledger, blobs: { ...blobs, remove } });
       }
     },
   };

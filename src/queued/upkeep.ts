@@ -12,7 +12,7 @@ import { UNLOCK, runScript } from './scripts.ts';
 import type { Tickets } from './tickets.ts';
 
 const LOCK_MS = 5 * 60_000;
-const ORPHANS_EVERY_MS = 60 * 60_000;
+const UNRECORDED_EVERY_MS = 60 * 60_000;
 /** Whoever uses a job's files that are about to go has that long to extend their life. */
 const MERCY_MS = 60_000;
 
@@ -52,8 +52,8 @@ export function createUpkeep(deps: UpkeepDeps): Keeper {
       isLive: (id) => ids.has(id),
     });
     await blobs.settle();
-    const isTime = await redis.set(keys.orphans, '1', 'PX', ORPHANS_EVERY_MS, 'NX');
-    if (isTime === 'OK') await blobs.removeOrphans();
+    const isTime = await redis.set(keys.orphans, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
+    if (isTime === 'OK') await blobs.removeUnrecorded();
   }
 
   async function chore(): Promise<void> {

@@ -171,16 +171,24 @@ describe('after a restart', () => {
     expect(await contentText(after, again.outputs[0]?.id ?? '')).toBe('1');
   });
 
-  test('half-written uploads and bytes nobody recorded are gone', async () => {
+  test('half-written uploads, and bytes noted as not yet recorded, are gone; other bytes stay', async () => {
     const stored = await world();
-    const orphan = 'a'.repeat(64);
-    await mkdir(path.join(stored.dataDir, 'spool'), { recursive: true });
-    await mkdir(path.join(stored.dataDir, 'blobs', 'aa'), { recursive: true });
-    await writeFile(path.join(stored.dataDir, 'spool', 'half'), 'x');
-    await writeFile(path.join(stored.dataDir, 'blobs', 'aa', orphan), 'x');
+    const [owed, lost] = ['a'.repeat(64), `aa${'b'.repeat(62)}`];
+    const folders = ['spool', 'blobs/aa', 'blobs-unrecorded'];
+    const files = [
+      'spool/half',
+      `blobs/aa/${owed}`,
+      `blobs/aa/${lost}`,
+      `blobs-unrecorded/${owed}`,
+    ];
+    for (const folder of folders) {
+      await mkdir(path.join(stored.dataDir, folder), { recursive: true });
+    }
+    for (const file of files) await writeFile(path.join(stored.dataDir, file), 'x');
     const engine = await startEngine(stored);
     await engine.close();
     expect(await readdir(path.join(stored.dataDir, 'spool'))).toEqual([]);
-    expect(await readdir(path.join(stored.dataDir, 'blobs', 'aa'))).toEqual([]);
+    expect(await readdir(path.join(stored.dataDir, 'blobs', 'aa'))).toEqual([lost]);
+    expect(await readdir(path.join(stored.dataDir, 'blobs-unrecorded'))).toEqual([]);
   });
 });

@@ -13,12 +13,18 @@ import { redisMissing } from '../support/redis.ts';
 import { useRedis } from './open.ts';
 
 const HEX = 'ab'.repeat(32);
+/** Bytes this ledger knows nothing of. */
+const STRANGE = `ab${'cd'.repeat(31)}`;
 
 const redis = redisMissing() === '' ? useRedis() : undefined;
 
 test.skipIf(!redis).each([
-  ['that was emptied removes no file', undefined, [HEX]],
-  ['that is whole removes what has no record', 'an id', []],
+  ['that was emptied removes no file', undefined, [HEX, STRANGE]],
+  [
+    'that is whole removes what it owed a record for too long, and nothing else',
+    'an id',
+    [STRANGE],
+  ],
 ])(`the upkeep of a ledger %s${redisMissing()}`, async (_, id, left) => {
   const log = silentLogger();
   const links = openRedis(redis?.().url ?? '', { log });
@@ -32,7 +38,9 @@ test.skipIf(!redis).each([
   const dataDir = await tempDir();
   const folder = join(dataDir, 'blobs', HEX.slice(0, 2));
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, HEX), 'x');
+  for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
+  await mkdir(join(dataDir, 'blobs-unrecorded'));
+  await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
   const shared = { redis: links.commands, keys: createKeys(links), ledger };
   const clock = (): number => Date.now() + 2 * 60 * 60_000;
   const blobs = createSharedBlobs({
