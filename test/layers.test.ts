@@ -7,12 +7,14 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** What each room may import besides itself; root files by their name. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
   wire: [],
   nodes: ['wire', 'compiled'],
   translate: ['wire'],
   ledger: ['wire', 'redis', 'telemetry', 'within'],
   engine: [
     'crash-point',
+    'lib',
     'wire',
     'nodes',
     'ledger',
@@ -25,6 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   v1: [
     'crash-point',
+    'lib',
     'wire',
     'translate',
     'ledger',
@@ -34,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'body',
     'within',
   ],
-  v2: ['wire', 'telemetry', 'hash'],
+  v2: ['lib', 'wire', 'telemetry', 'hash'],
   'object-info': ['wire', 'telemetry', 'config', 'within'],
   models: ['wire', 'ledger', 'telemetry', 'hash', 'spool', 'body', 'compiled'],
   passthrough: ['wire', 'telemetry'],
@@ -68,9 +71,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'data-dir': ['app', 'ledger'],
   'spool-dir': [],
   redis: ['telemetry'],
-  queued: ['crash-point', 'wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis', 'within'],
+  queued: ['crash-point', 'lib', 'wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis', 'within'],
   'warm-up': ['telemetry', 'models'],
-  cluster: ['wire', 'translate', 'telemetry', 'redis', 'v1', 'within'],
+  cluster: ['lib', 'wire', 'translate', 'telemetry', 'redis', 'v1', 'within'],
 };
 
 /** Beyond their room these rooms see the ledger's interface only, never a store. */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
 import type { Holds } from './holds.ts';
 import type { LiveJob } from './live.ts';
@@ -38,6 +39,7 @@ export function createAnswer({
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
     counter: (job, question) => outputs.nextCounter(job.user, question),
     alive: (job, wanted) => holds.take(wanted, job.user),
+    handled: () => nextTurn(null),
   };
   return (job, question) => answers[question.kind](job, question.ask as never) as never;
 }

@@ -1,5 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
-import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
+import { createUnreadEvents } from '../wire/unread-events.ts';
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
@@ -54,9 +54,9 @@ export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void
 
 type Mailbox = AsyncIterableIterator<JobEvent> & { push(event: JobEvent): void; end(): void };
 
-/** Holds what a slow listener has not read: the latest previews, everything else in full. */
+/** Holds what a slow listener has not read: of previews and progress the latest, everything else in full. */
 function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
-  const waiting: JobEvent[] = [];
+  const waiting = createUnreadEvents();
   let wake: (() => void) | undefined;
   let ended = false;
   const end = (): void => {
@@ -66,19 +66,18 @@ function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
     wake?.();
   };
   const abort = (): void => {
-    waiting.length = 0;
+    waiting.clear();
     end();
   };
   signal.addEventListener('abort', abort);
   return {
     push(event) {
-      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
       wake?.();
     },
     end,
     async next() {
-      while (waiting.length === 0 && !ended) await new Promise<void>((resolve) => (wake = resolve));
+      while (waiting.size() === 0 && !ended) await new Promise<void>((resolve) => (wake = resolve));
       const value = waiting.shift();
       return value ? { value, done: false } : { value: undefined, done: true };
     },

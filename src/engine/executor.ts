@@ -25,8 +25,13 @@ export type Execution = {
   readonly post: (message: FromWorker) => void;
   /** Called once, before the first node that is not cached. */
   begin(): Promise<unknown>;
+  /** Resolves when all that was posted has been handled. */
+  readonly handled: () => Promise<null>;
   contextFor(node: PlannedNode): CallContext;
 };
+
+/** Small nodes take microseconds: the main thread takes in what is told of so many, then serves others. */
+const NODES_AHEAD = 32;
 
 /** A node threw; `node` and its evaluated inputs say where. */
 export class NodeCallError extends Error {
@@ -59,6 +64,7 @@ export async function execute(execution: Execution): Promise<void> {
     (node) => targets.has(node.id) || node.def.outputNode === true,
   );
   let hasBegun = false;
+  let ahead = 0;
   for (let node = schedule.next(); node; node = schedule.next()) {
     if (!hasBegun && !records.has(node.signature)) {
       await execution.begin();
@@ -66,6 +72,7 @@ export async function execute(execution: Execution): Promise<void> {
     }
     await visit(node, execution);
     schedule.done(node.id);
+    if (++ahead % NODES_AHEAD === 0) await execution.handled();
   }
 }
 

@@ -65,6 +65,8 @@ export type Questions = {
   readonly counter: { readonly ask: CounterQuestion; readonly answer: number };
   /** Which of these outputs still exist; the job holds them from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
+  /** Answered when all that was told before has been handled: a worker must not run far ahead. */
+  readonly handled: { readonly ask: null; readonly answer: null };
 };
 
 export type Question = {

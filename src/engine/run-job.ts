@@ -69,6 +69,7 @@ async function executePlan(
     targets: new Set(order.targets),
     post: deps.post,
     begin: () => deps.ask({ kind: 'begin', ask: null }),
+    handled: () => deps.ask({ kind: 'handled', ask: null }),
     contextFor: (node) =>
       createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
   });

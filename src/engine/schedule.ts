@@ -1,3 +1,4 @@
+import TinyQueue from 'tinyqueue';
 import type { PlannedNode } from './plan.ts';
 
 /** Hands out nodes whose links are all computed. */
@@ -11,47 +12,36 @@ export function createSchedule(
   nodes: ReadonlyMap<string, PlannedNode>,
   isOutput: (node: PlannedNode) => boolean,
 ): Schedule {
-  const rank = new Map([...nodes.keys()].map((id, index) => [id, index]));
-  const blockers = new Map<string, Set<string>>();
-  const dependents = new Map<string, string[]>();
-  const ready: { readonly outputs: Set<string>; readonly others: Set<string> } = {
-    outputs: new Set(),
-    others: new Set(),
+  const dependents = new Map<string, Waiting[]>();
+  const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
+  const release = (waiting: Waiting): void => {
+    (isOutput(waiting.node) ? ready.outputs : ready.others).push(waiting);
   };
-  const release = (node: PlannedNode): void => {
-    (isOutput(node) ? ready.outputs : ready.others).add(node.id);
-  };
+  let rank = 0;
   for (const node of nodes.values()) {
-    const needs = new Set(
-      [...node.links.values()].map((link) => link.from).filter((id) => nodes.has(id)),
-    );
-    blockers.set(node.id, needs);
-    for (const id of needs) dependents.set(id, [...(dependents.get(id) ?? []), node.id]);
-    if (needs.size === 0) release(node);
+    const needs = new Set<string>();
+    for (const { from } of node.links.values()) if (nodes.has(from)) needs.add(from);
+    const waiting: Waiting = { node, rank: rank++, blockers: needs.size };
+    for (const id of needs) {
+      const theirs = dependents.get(id);
+      if (theirs) theirs.push(waiting);
+      else dependents.set(id, [waiting]);
+    }
+    if (needs.size === 0) release(waiting);
   }
   return {
-    next() {
-      const pool = ready.outputs.size > 0 ? ready.outputs : ready.others;
-      const id = earliest(pool, rank);
-      if (id === undefined) return undefined;
-      pool.delete(id);
-      return nodes.get(id);
-    },
+    next: () => (ready.outputs.pop() ?? ready.others.pop())?.node,
     done(id) {
-      for (const dependent of dependents.get(id) ?? []) {
-        const open = blockers.get(dependent);
-        open?.delete(id);
-        const node = nodes.get(dependent);
-        if (node && open?.size === 0) release(node);
-      }
+      for (const waiting of dependents.get(id) ?? [])
+        if (--waiting.blockers === 0) release(waiting);
+      dependents.delete(id);
     },
   };
 }
 
-function earliest(ids: ReadonlySet<string>, rank: ReadonlyMap<string, number>): string | undefined {
-  let best: string | undefined;
-  for (const id of ids) {
-    if (best === undefined || (rank.get(id) ?? 0) < (rank.get(best) ?? 0)) best = id;
-  }
-  return best;
+/** `blockers`: how many of the nodes it is linked to are not computed yet. */
+type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
+
+function byRank(one: Waiting, other: Waiting): number {
+  return one.rank - other.rank;
 }

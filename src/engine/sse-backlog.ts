@@ -1,8 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
-import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
-
-/** More unread events than any reader catches up with. */
-const MAX_WAITING = 10_000;
+import { createUnreadEvents } from '../wire/unread-events.ts';
 
 /** What a reader has not taken yet. */
 export type Backlog = AsyncIterable<JobEvent> & {
@@ -12,17 +9,16 @@ export type Backlog = AsyncIterable<JobEvent> & {
   end(): void;
 };
 
-/** Keeps every event in order, but of the previews only the latest. */
+/** Keeps every event in order, but of previews and progress only the latest. */
 export function createBacklog(): Backlog {
-  const waiting: JobEvent[] = [];
+  const waiting = createUnreadEvents();
   let ended = false;
   let wake: () => void = () => {};
   return {
     push(event) {
-      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
       wake();
-      return waiting.length <= MAX_WAITING;
+      return !waiting.isTooMuch();
     },
     end() {
       ended = true;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { yieldEvery } from '../lib/yield-every.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
@@ -7,6 +8,9 @@ import { type Backlog, createBacklog } from './sse-backlog.ts';
 
 /** A comment: tells proxies and readers that the stream lives. */
 const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** So many events are written before others have their turn. */
+const EVENTS_A_TURN = 32;
 
 /** A reader that takes nothing for so many heartbeats is gone. */
 const STALLED_HEARTBEATS = 4;
@@ -51,9 +55,11 @@ async function fill(
   events: AsyncIterable<JobEvent>,
   response: ServerResponse,
 ): Promise<void> {
+  const pause = yieldEvery(EVENTS_A_TURN);
   try {
     for await (const event of events) {
       if (!backlog.push(event)) return void response.destroy();
+      await pause();
       if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
     }
   } finally {
@@ -66,9 +72,11 @@ async function write(
   backlog: Backlog,
   options: StreamOptions,
 ): Promise<void> {
+  const pause = yieldEvery(EVENTS_A_TURN);
   for await (const event of backlog) {
     if (options.signal.aborted) return;
     if (!response.write(eventText(event))) await drained(response, options);
+    else await pause();
   }
 }
 

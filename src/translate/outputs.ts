@@ -35,7 +35,7 @@ export function showFiles(outputs: readonly Output[], files: KnownFiles): NodeOu
     const file = files.get(output.id);
     if (!file) continue;
     const [key, item] = listed(output, file);
-    lists.set(key, [...(lists.get(key) ?? []), item]);
+    addTo(lists, key, item);
   }
   return Object.fromEntries(lists);
 }
@@ -66,12 +66,16 @@ export function byOwner(
   const owners = new Map<string, Output[]>();
   for (const output of outputs) {
     if (!isListed(output)) continue;
-    const owner = ownerOf(output, graph);
-    const others = owners.get(owner);
-    if (others) others.push(output);
-    else owners.set(owner, [output]);
+    addTo(owners, ownerOf(output, graph), output);
   }
   return owners;
+}
+
+/** Adds to the list of a key. */
+export function addTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
 }
 
 /** Images delivered over the socket only are in no list. */

@@ -14,6 +14,7 @@ import {
   releasePicture,
   sayCached,
   sayForHistory,
+  sayNodesLeft,
   show,
   shownId,
 } from './progress-turn.ts';
@@ -22,7 +23,7 @@ import type { Outcome } from './status.ts';
 /** Says everything that is still unsaid of an ended job, then its end. */
 export function settle(turn: Turn, { job, files }: Extract<Input, { kind: 'settled' }>): void {
   const { state } = turn;
-  state.files = new Map([...state.files, ...files]);
+  for (const [id, file] of files) state.files.set(id, file);
   if (job.x_cached_nodes && !state.cachedNodes) state.cachedNodes = job.x_cached_nodes;
   const neverRan = job.status === 'canceled' && job.started_at === null && job.outputs.length === 0;
   if (neverRan) return endCanceled(turn);
@@ -54,6 +55,7 @@ export function endCanceled(turn: Turn): void {
   const { state, atMs } = turn;
   if (state.phase === 'started') sayCached(turn);
   releasePicture(turn);
+  sayNodesLeft(turn);
   const nodeId = state.current ?? '';
   const data = {
     prompt_id: state.promptId,
@@ -71,6 +73,7 @@ const UNEXPLAINED: JobError = { code: 'job_failed', message: 'execution failed' 
 function endSucceeded(turn: Turn): void {
   const { state, atMs } = turn;
   for (const [nodeId, run] of state.runs) if (run.state === 'running') finish(turn, nodeId);
+  sayNodesLeft(turn);
   sayForHistory(turn, {
     type: 'execution_success',
     data: { prompt_id: state.promptId, timestamp: atMs },
@@ -85,6 +88,7 @@ function endFailed(turn: Turn, error: JobError): void {
 function end(turn: Turn, outcome: 'failed' | 'lost', error: JobError): void {
   sayCached(turn);
   releasePicture(turn);
+  sayNodesLeft(turn);
   turn.state.error = error;
   sayForHistory(turn, errorMessage(turn, error));
   close(turn, outcome);
@@ -139,7 +143,7 @@ function tellMissedPictures(
 ): void {
   const { state } = turn;
   for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
-    state.outputs = new Map(state.outputs).set(output.id, output);
+    state.outputs.set(output.id, output);
     enter(turn, output.node_id);
     show(turn, missedPicture(turn, output), 'now');
   }

@@ -1,13 +1,16 @@
 import type { NodeUi, Output } from '../wire/v2.ts';
-import { isListed, ownerOf, showFiles, showUi } from './outputs.ts';
+import { addTo, isListed, ownerOf, showFiles, showUi } from './outputs.ts';
 import { type Turn, announce, finish, releasePicture, sayCached } from './progress-turn.ts';
 
 /** Remembers an output; a node with files nobody was told of becomes dirty. */
 export function noteOutput(turn: Turn, output: Output): 'new' | 'known' {
   const { state, atMs } = turn;
   if (state.outputs.has(output.id)) return 'known';
-  state.outputs = new Map(state.outputs).set(output.id, output);
-  if (isListed(output)) state.dirty = new Map(state.dirty).set(ownerOf(output, state.graph), atMs);
+  state.outputs.set(output.id, output);
+  if (!isListed(output)) return 'new';
+  const owner = ownerOf(output, state.graph);
+  addTo(state.outputsOf, owner, output);
+  state.dirty.set(owner, atMs);
   return 'new';
 }
 
@@ -34,10 +37,7 @@ export function tellWaiting(turn: Turn): void {
 export function tellDirty(turn: Turn, nodeId: string): void {
   const { state } = turn;
   if (!state.dirty.has(nodeId)) return;
-  const own = [...state.outputs.values()].filter(
-    (output) => isListed(output) && ownerOf(output, state.graph) === nodeId,
-  );
-  announce(turn, nodeId, showFiles(own, state.files));
+  announce(turn, nodeId, showFiles(state.outputsOf.get(nodeId) ?? [], state.files));
 }
 
 /** Derived: another node is at work, so the one before is done. */
@@ -52,5 +52,5 @@ export function leaveCurrent(turn: Turn): void {
 function tellUi(turn: Turn, nodeId: string, ui: NodeUi): void {
   const output = showUi(ui, turn.state.files);
   if (output) return announce(turn, nodeId, output);
-  turn.state.waiting = new Map(turn.state.waiting).set(nodeId, ui);
+  turn.state.waiting.set(nodeId, ui);
 }

@@ -2,7 +2,7 @@ import type { PreviewMime } from '../wire/frames.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import type { FileRef, HistoryMessage, NodeOutput, V1Message } from '../wire/v1.ts';
 import type { Graph, Job, JobError, NodeUi, Output } from '../wire/v2.ts';
-import type { KnownFiles } from './outputs.ts';
+import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 
 /** What the follower of a job tells the reducer, in the order it learns it. */
@@ -59,7 +59,8 @@ export type Effect =
   /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
   | {
       readonly kind: 'step';
-      readonly state: MessageOf<'progress_state'>;
+      /** Absent while that of a large graph is held back. */
+      readonly state?: MessageOf<'progress_state'>;
       readonly progress: MessageOf<'progress'>;
       readonly picture?: PictureEffect;
     }
@@ -78,7 +79,11 @@ export type NodeRun = {
   readonly hasReported: boolean;
 };
 
-/** One prompt on its way from `execution_start` to its end. */
+/**
+ * One prompt on its way from `execution_start` to its end. The members of a state never change; its
+ * collections are handed on to the next state and grow, so that an input costs the same however many
+ * nodes have begun. Only the newest state may be stepped on.
+ */
 export type ProgressState = {
   readonly phase: 'new' | 'started' | 'ended';
   readonly promptId: string;
@@ -89,17 +94,22 @@ export type ProgressState = {
   readonly cachedSent: boolean;
   /** The node `executing` named last. */
   readonly current: string | null;
-  readonly runs: ReadonlyMap<string, NodeRun>;
+  readonly runs: Map<string, NodeRun>;
+  /** When `progress_state` was said last, and whether it has changed since: see `sayNodes`. */
+  readonly nodesSaidAtMs: number;
+  readonly nodesChanged: boolean;
   /** Finished by computing; nodes taken from the cache are not among them. */
-  readonly executed: readonly string[];
-  readonly files: KnownFiles;
-  readonly outputs: ReadonlyMap<string, Output>;
+  readonly executed: string[];
+  readonly files: Map<string, KnownFile>;
+  readonly outputs: Map<string, Output>;
+  /** The listed ones by the node that shows them. */
+  readonly outputsOf: Map<string, Output[]>;
   /** Nodes that say what they show in files that have no name yet. */
-  readonly waiting: ReadonlyMap<string, NodeUi>;
+  readonly waiting: Map<string, NodeUi>;
   /** Nodes with files nobody was told of, and since when. */
-  readonly dirty: ReadonlyMap<string, number>;
+  readonly dirty: Map<string, number>;
   /** What `executed` said last of each node. */
-  readonly announced: ReadonlyMap<string, NodeOutput | null>;
+  readonly announced: Map<string, NodeOutput | null>;
   /** A picture that belongs to the next step of its node. */
   readonly held: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
   /** What history keeps: start, cached, one end. */
@@ -108,12 +118,6 @@ export type ProgressState = {
   readonly error: JobError | null;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
-};
-
-/** Everybody's until something is to be kept: states are never changed, and thousands wait. */
-const NOTHING: { readonly map: ReadonlyMap<string, never>; readonly list: readonly never[] } = {
-  map: new Map<string, never>(),
-  list: [],
 };
 
 /** The state of a prompt of which nothing has been said yet. */
@@ -129,15 +133,18 @@ export function initialProgress({
     cachedNodes: null,
     cachedSent: false,
     current: null,
-    runs: NOTHING.map,
-    executed: NOTHING.list,
-    files: NOTHING.map,
-    outputs: NOTHING.map,
-    waiting: NOTHING.map,
-    dirty: NOTHING.map,
-    announced: NOTHING.map,
+    runs: new Map(),
+    nodesSaidAtMs: Number.NEGATIVE_INFINITY,
+    nodesChanged: false,
+    executed: [],
+    files: new Map(),
+    outputs: new Map(),
+    outputsOf: new Map(),
+    waiting: new Map(),
+    dirty: new Map(),
+    announced: new Map(),
     held: null,
-    messages: NOTHING.list,
+    messages: [],
     outcome: null,
     error: null,
     startedAtMs: null,

@@ -1,6 +1,7 @@
-import type { NodeOutput, NodeState, V1Message } from '../wire/v1.ts';
+import type { NodeOutput, V1Message } from '../wire/v1.ts';
 import { displayNode } from './graph.ts';
-import { frameOutput, newestThatFit, shortIds } from './limits.ts';
+import { frameOutput, shortIds } from './limits.ts';
+import { nodesAreDue, nodesMessage } from './progress-nodes.ts';
 import type { Effect, NodeRun, PictureEffect, ProgressState } from './progress-state.ts';
 
 /** One input being worked off: the state as it becomes, and what is to be sent. */
@@ -44,8 +45,8 @@ export function enter(turn: Turn, nodeId: string): void {
   const display = displayNode(state.graph, nodeId);
   if (display === undefined || state.runs.has(nodeId)) return;
   sayCached(turn);
-  setRun(turn, nodeId, FIRST);
-  say(turn, nodesMessage(turn));
+  state.runs.set(nodeId, FIRST);
+  sayNodes(turn);
   sayExecuting(turn, nodeId);
 }
 
@@ -71,12 +72,13 @@ export function report(
   const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
   const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
   if (isOlder || (isRepeated && !picture)) return;
-  setRun(turn, nodeId, { ...step, state: 'running', hasReported: true });
+  state.runs.set(nodeId, { ...step, state: 'running', hasReported: true });
   if (picture) state.held = null;
   const data = { ...step, prompt_id: state.promptId, node: nodeId };
+  state.nodesChanged = true;
   turn.effects.push({
     kind: 'step',
-    state: nodesMessage(turn),
+    ...(nodesAreDue(state, turn.atMs) && { state: takeNodes(turn) }),
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
@@ -87,24 +89,49 @@ export function finish(turn: Turn, nodeId: string): void {
   const { state } = turn;
   const run = state.runs.get(nodeId);
   if (run?.state === 'finished') return;
-  if (run && !state.executed.includes(nodeId)) state.executed = [...state.executed, nodeId];
+  if (run) state.executed.push(nodeId);
   const max = run?.max ?? 1;
-  setRun(turn, nodeId, {
+  state.runs.set(nodeId, {
     value: max,
     max,
     state: 'finished',
     hasReported: run?.hasReported ?? false,
   });
-  say(turn, nodesMessage(turn));
+  sayNodes(turn);
+}
+
+/**
+ * `progress_state` names every node that has begun: said at every change, a graph would cost the
+ * square of its nodes. Of a large one the latest is said at a pace, and before the prompt's end.
+ */
+function sayNodes(turn: Turn): void {
+  turn.state.nodesChanged = true;
+  sayNodesIfDue(turn);
+}
+
+/** Says the `progress_state` that was held back, once its time has come. */
+export function sayNodesIfDue(turn: Turn): void {
+  if (nodesAreDue(turn.state, turn.atMs)) sayNodesLeft(turn);
+}
+
+/** The same whatever the time: the end comes next. */
+export function sayNodesLeft(turn: Turn): void {
+  if (turn.state.nodesChanged) say(turn, takeNodes(turn));
+}
+
+function takeNodes({ state, atMs }: Turn): ReturnType<typeof nodesMessage> {
+  state.nodesChanged = false;
+  state.nodesSaidAtMs = atMs;
+  return nodesMessage(state);
 }
 
 /** `executed` with everything the node shows so far; `null` for a reused node that shows nothing. */
 export function announce(turn: Turn, nodeId: string, output: NodeOutput | null): void {
   const { state } = turn;
   sayCached(turn);
-  state.dirty = without(state.dirty, nodeId);
-  state.waiting = without(state.waiting, nodeId);
-  state.announced = new Map(state.announced).set(nodeId, output);
+  state.dirty.delete(nodeId);
+  state.waiting.delete(nodeId);
+  state.announced.set(nodeId, output);
   const data = {
     node: nodeId,
     display_node: shownId(turn, nodeId),
@@ -146,37 +173,4 @@ export function sayForHistory(turn: Turn, message: V1Message): void {
 /** The id v1 clients find in the graph they sent. */
 export function shownId(turn: Turn, nodeId: string): string {
   return displayNode(turn.state.graph, nodeId) ?? nodeId;
-}
-
-export function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
-  if (!map.has(key)) return map;
-  const copy = new Map(map);
-  copy.delete(key);
-  return copy;
-}
-
-function setRun(turn: Turn, nodeId: string, run: NodeRun): void {
-  turn.state.runs = new Map(turn.state.runs).set(nodeId, run);
-}
-
-/** `progress_state` lists all nodes that have begun; of a huge graph, the newest. */
-function nodesMessage(turn: Turn): Extract<V1Message, { type: 'progress_state' }> {
-  const { promptId, runs } = turn.state;
-  const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);
-  const nodes = Object.fromEntries(shown.map(([id, run]) => [id, nodeState(turn, id, run)]));
-  return { type: 'progress_state', data: { prompt_id: promptId, nodes } };
-}
-
-function nodeState(turn: Turn, nodeId: string, { value, max, state }: NodeRun): NodeState {
-  const display = shownId(turn, nodeId);
-  return {
-    value,
-    max,
-    state,
-    node_id: nodeId,
-    prompt_id: turn.state.promptId,
-    display_node_id: display,
-    parent_node_id: display === nodeId ? null : display,
-    real_node_id: display,
-  };
 }

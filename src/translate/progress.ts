@@ -10,6 +10,7 @@ import {
   tellWaiting,
 } from './progress-outputs.ts';
 import { endCanceled, endLost, settle } from './progress-end.ts';
+import { nodesPaceMs } from './progress-nodes.ts';
 import type { Effect, Input, PictureEffect, ProgressState } from './progress-state.ts';
 import {
   type Turn,
@@ -17,6 +18,7 @@ import {
   releasePicture,
   report,
   sayCached,
+  sayNodesIfDue,
   shownId,
   show,
   start,
@@ -50,7 +52,8 @@ export function idleDueMs(state: ProgressState): number | null {
   const files = state.isExact
     ? []
     : [...state.dirty].map(([id, sinceMs]) => sinceMs + patienceFor(state, id));
-  const due = Math.min(...held, ...files);
+  const nodes = state.nodesChanged ? [state.nodesSaidAtMs + nodesPaceMs(state.runs.size)] : [];
+  const due = Math.min(...held, ...files, ...nodes);
   return Number.isFinite(due) ? due : null;
 }
 
@@ -59,7 +62,7 @@ function apply(turn: Turn, input: Input): void {
     case 'event':
       return applyEvent(turn, input.event);
     case 'output':
-      turn.state.files = new Map(turn.state.files).set(input.output.id, input.file);
+      turn.state.files.set(input.output.id, input.file);
       return applyOutput(turn, input.output);
     case 'snapshot':
       return applySnapshot(turn, input);
@@ -187,7 +190,7 @@ function applySnapshot(
   turn: Turn,
   { job, files }: Extract<Input, { kind: 'snapshot' | 'settled' }>,
 ): void {
-  if (files.size > 0) turn.state.files = new Map([...turn.state.files, ...files]);
+  for (const [id, file] of files) turn.state.files.set(id, file);
   applyStatus(turn, job.status, job.x_cached_nodes);
   for (const output of job.outputs) if (output.x_websocket !== true) noteOutput(turn, output);
   if (job.outputs.length > 0) start(turn);
@@ -200,6 +203,7 @@ function applySnapshot(
 
 function applyIdle(turn: Turn): void {
   const { state, atMs } = turn;
+  sayNodesIfDue(turn);
   if (state.held && atMs - state.held.sinceMs >= PATIENCE_MS.heldPicture) releasePicture(turn);
   if (state.isExact) return;
   for (const [nodeId, sinceMs] of state.dirty) {

@@ -35,7 +35,8 @@ export function createBacklog(): Backlog {
     bytes += picture.bytes.length;
     if (picture.essential && bytes <= REPLAY_PICTURE_BYTES) return frame;
     if (frame.kind !== 'step') return undefined;
-    return { kind: 'step', state: frame.state, progress: frame.progress };
+    const { picture: _, ...step } = frame;
+    return step;
   }
 
   return {

@@ -23,7 +23,8 @@ export type Frame =
   | { readonly kind: 'json'; readonly message: V1Message }
   | {
       readonly kind: 'step';
-      readonly state: V1Message;
+      /** Absent while that of a large graph is held back. */
+      readonly state?: V1Message;
       readonly progress: V1Message;
       readonly picture?: Picture;
     }
@@ -37,7 +38,7 @@ type Encoded =
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
-      readonly state: () => Ready;
+      readonly state: (() => Ready) | undefined;
       readonly progress: () => Ready;
       readonly picture: EncodedPicture | undefined;
     };
@@ -159,11 +160,15 @@ export function createChannel(
       case 'step':
         return {
           kind: 'step',
-          state: once(() => textOf(frame.state)),
+          state: frame.state && stateOf(frame.state),
           progress: once(() => textOf(frame.progress)),
           picture: frame.picture && encodePicture(frame.picture),
         };
     }
+  }
+
+  function stateOf(message: V1Message): () => Ready {
+    return once(() => textOf(message));
   }
 
   function encodePicture(picture: Picture): EncodedPicture {
@@ -193,7 +198,7 @@ export function createChannel(
     session: Session,
     { state, progress, picture }: Encoded & { kind: 'step' },
   ): void {
-    session.sendText(state());
+    if (state) session.sendText(state());
     if (picture && session.wantsMetadata()) writePicture(session, picture);
     session.sendText(progress());
     if (picture && !session.wantsMetadata()) writePicture(session, picture);

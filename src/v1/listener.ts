@@ -3,6 +3,7 @@ import { reached } from '../crash-point.ts';
 import { historyEntry } from '../translate/history.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
 import { endWord } from '../translate/status.ts';
+import { yieldEvery } from '../lib/yield-every.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
@@ -36,6 +37,8 @@ export type ListenerDeps = Pick<
   'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
 > & { readonly endings: Endings };
 
+/** So many events of a prompt are taken in before others have their turn. */
+const EVENTS_A_TURN = 32;
 /** What runs in another order than v1's is told so much later. */
 const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
@@ -106,8 +109,10 @@ export function createListener(
 
   async function nameAll(job: Job): Promise<Map<string, FileRef>> {
     const files = new Map<string, FileRef>();
+    const pause = yieldEvery(EVENTS_A_TURN);
     for (const output of job.outputs) {
       files.set(output.id, await nameOutput(ledger.files, user, output, now()));
+      await pause();
     }
     return files;
   }
@@ -121,11 +126,11 @@ export function createListener(
   return {
     async hear(stream) {
       const events = stream[Symbol.asyncIterator]();
+      const pause = yieldEvery(EVENTS_A_TURN);
       let next = events.next();
       for (;;) {
         const dueMs = teller.dueMs();
-        const winner =
-          dueMs === null ? await next : await Promise.race([next, idle(dueMs - now())]);
+        const winner = dueMs === null ? await next : await orIdle(next, dueMs - now());
         if (winner === undefined) {
           // Should this throw, nobody waits for it any more.
           next.catch(ignore);
@@ -133,6 +138,7 @@ export function createListener(
         } else if (winner.done) return;
         else {
           await takeEvent(winner.value);
+          await pause();
           next = events.next();
         }
       }
@@ -202,8 +208,13 @@ function unbornJob({ key, createdAtMs }: LivePrompt): Job {
   };
 }
 
-async function idle(ms: number): Promise<undefined> {
-  await delay(Math.max(1, ms), undefined, { ref: false });
+/** What comes, or `undefined` after so long; no timer is left behind by an event that was faster. */
+function orIdle<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(undefined), Math.max(1, ms));
+    timer.unref();
+    next.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 function outcomeOf(prompt: LivePrompt, state: ProgressState) {

@@ -36,7 +36,7 @@ export function createSpeaker(deps: TellerDeps, prompt: LivePrompt): Speaker {
     const picture = effect.picture && (await pictureOf(effect.picture));
     if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
     const { state, progress } = effect;
-    return { kind: 'step', state, progress, ...(picture && { picture }) };
+    return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
   }
 
   /** A result nobody here waits for, of a prompt another process looks after. */

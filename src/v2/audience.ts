@@ -1,5 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
-import { isPreview, makeRoomForPreview } from '../wire/previews.ts';
+import { createUnreadEvents } from '../wire/unread-events.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../wire/v2.ts';
 
 /** The listeners of one job: all hear the same, who comes late first hears how things stand. */
@@ -17,9 +17,6 @@ export type Audience = {
   readonly size: () => number;
   readonly status: () => JobStatus | undefined;
 };
-
-/** More than any listener catches up with: it is let go, and may join again. */
-const MAX_WAITING = 10_000;
 
 type Seat = { readonly push: (event: JobEvent) => void; readonly end: () => void };
 
@@ -105,27 +102,27 @@ export function createAudience(options: { readonly onEmpty: () => void }): Audie
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 
-/** What one listener has not taken yet: everything in order, but of the previews the latest only. */
+/** What one listener has not taken yet: everything in order, but of previews and progress the latest only. */
 function createLine(first: readonly JobEvent[]) {
-  let waiting: JobEvent[] = [...first];
+  const waiting = createUnreadEvents();
   let isOver = false;
   let wake: () => void = () => {};
   const end = (): void => {
     isOver = true;
     wake();
   };
+  for (const event of first) waiting.push(event);
   return {
     end,
-    /** False when the listener is hopelessly behind; its line ends with what it holds. */
+    /** False when the listener is hopelessly behind: it is let go with what is held, and may join again. */
     push(event: JobEvent): boolean {
-      if (isPreview(event)) makeRoomForPreview(waiting, isPreview);
       waiting.push(event);
-      if (waiting.length > MAX_WAITING) end();
+      if (waiting.isTooMuch()) end();
       wake();
       return !isOver;
     },
     drop(): void {
-      waiting = [];
+      waiting.clear();
       end();
     },
     async *read(onDone: () => void): AsyncGenerator<JobEvent> {

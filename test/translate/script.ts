@@ -37,7 +37,10 @@ export function framesOf(
       case 'step': {
         const { state, progress, picture } = effect;
         const shown = picture ? [{ type: pictures, node: picture.nodeId }] : [];
-        return pictures === 'binary 4' ? [state, ...shown, progress] : [state, progress, ...shown];
+        const states = state ? [state] : [];
+        return pictures === 'binary 4'
+          ? [...states, ...shown, progress]
+          : [...states, progress, ...shown];
       }
       case 'picture':
         return [{ type: pictures, node: effect.picture.nodeId }];
