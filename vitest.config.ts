@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** What v1 clients rely on, whoever runs the jobs. */
 const CLIENT_SET = [
   'test/clients/*.test.ts',
+  'test/graphs/*.test.ts',
   'test/v1/acceptance.test.ts',
   'test/v1/golden-{http,order,ws}.test.ts',
   'test/v1/requirements*.test.ts',

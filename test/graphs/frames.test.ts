@@ -1,0 +1,87 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Heard, listen, longChain, wideGraph } from '../support/large-graphs.ts';
+import { getJson, postPrompt } from '../support/v1-client.ts';
+import type { Graph } from '../../src/wire/v2.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const NODES = 3000;
+const HOOK = new URL('../support/count-turns.mjs', import.meta.url).href;
+const SHAPES: readonly (readonly [string, (nodes: number) => Graph, number])[] = [
+  ['independent outputs', wideGraph, NODES],
+  ['a chain', longChain, 1],
+];
+
+const TURNS_FILE = join(tmpdir(), `holdover-turns-${process.pid}`);
+
+let server: Holdover;
+
+beforeAll(async () => {
+  const env = { NODE_OPTIONS: `--import ${HOOK}`, COUNT_TURNS_FILE: TURNS_FILE };
+  server = await startHoldover({ env });
+});
+afterAll(async () => {
+  await server.dispose();
+  rmSync(TURNS_FILE, { force: true });
+});
+
+async function run(heard: Heard, graph: Graph, clientId: string): Promise<string> {
+  const answer = await postPrompt(server.url, { client_id: clientId, prompt: graph });
+  expect(answer.status).toBe(200);
+  await heard.ended;
+  return answer.body.prompt_id;
+}
+
+describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
+  let heard: Heard;
+  let promptId: string;
+
+  beforeAll(async () => {
+    const clientId = name.replaceAll(' ', '-');
+    heard = await listen(server.wsUrl, clientId);
+    promptId = await run(heard, graphOf(NODES), clientId);
+  });
+  afterAll(() => heard.close());
+
+  const nodesOf = (type: string) =>
+    heard.messages.flatMap(({ type: its, data }) =>
+      its === type && data.node !== null ? [data.node as string] : [],
+    );
+
+  test('every node is announced once, every output told once', async () => {
+    expect(new Set(nodesOf('executing')).size).toBe(NODES);
+    expect(nodesOf('executing')).toHaveLength(NODES);
+    expect(new Set(nodesOf('executed')).size).toBe(outputs);
+    expect(nodesOf('executed')).toHaveLength(outputs);
+    const history = await getJson(`${server.url}/history/${promptId}`);
+    expect(Object.keys(history[promptId].outputs)).toHaveLength(outputs);
+  });
+
+  test('its frames cost as much as its nodes, not as the square of them', () => {
+    // 190 bytes a node for the last `progress_state` alone; one at every change were 1.6 GB.
+    expect(heard.bytes()).toBeLessThan(NODES * 4000);
+  });
+
+  test('progress_state comes a last time before the end, with the newest nodes finished', () => {
+    const types = heard.messages.map(({ type }) => type);
+    const states = heard.messages.filter(({ type }) => type === 'progress_state');
+    expect(types.lastIndexOf('progress_state')).toBeLessThan(types.indexOf('execution_success'));
+    const { nodes } = states.at(-1)?.data ?? {};
+    const last = nodesOf('executing').at(-1) ?? '';
+    expect(nodes[last]).toMatchObject({ state: 'finished', value: 1, max: 1 });
+    expect(new Set(Object.values(nodes).map((node: any) => node.state))).toEqual(
+      new Set(['finished']),
+    );
+  });
+});
+
+test('others have their turn all the time: little is written between two turns of the event loop', () => {
+  const { writes, bytes } = JSON.parse(readFileSync(TURNS_FILE, 'utf8'));
+  expect(writes).toBeGreaterThan(0);
+  expect(writes).toBeLessThan(200);
+  expect(bytes).toBeLessThan(2 * 1024 * 1024);
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { type ProgressState, initialProgress } from '../../src/translate/progress-state.ts';
+import type { Effect, Input } from '../../src/translate/progress-state.ts';
+import { idleDueMs, step } from '../../src/translate/progress.ts';
+import type { Graph } from '../../src/wire/v2.ts';
+import { framesOf, messages, settled, typesOf } from './script.ts';
+
+const SMALL = 100;
+
+function graphOf(nodes: number): Graph {
+  const ids = Array.from({ length: nodes }, (_, i) => String(i + 1));
+  return Object.fromEntries(ids.map((id) => [id, { class_type: 'X', inputs: {} }]));
+}
+
+const at = (
+  atMs: number,
+  nodeId: string,
+  phase: 'started' | 'finished',
+): Extract<Input, { kind: 'event' }> => ({
+  kind: 'event',
+  event: { event: 'x_node', data: { node_id: nodeId, phase } },
+  atMs,
+});
+
+/** A run whose nodes begin and end at equal distances. */
+function runOf(nodes: number, everyMs: number): readonly Input[] {
+  return Array.from({ length: nodes }, (_, i) => [
+    at(1000 + 2 * i * everyMs, String(i + 1), 'started'),
+    at(1000 + (2 * i + 1) * everyMs, String(i + 1), 'finished'),
+  ]).flat();
+}
+
+function playAll(nodes: number, inputs: readonly Input[]) {
+  let state: ProgressState = initialProgress({ promptId: 'p', graph: graphOf(nodes) });
+  const told: { readonly effect: Effect; readonly atMs: number }[] = [];
+  for (const input of inputs) {
+    const turn = step(state, input);
+    state = turn.state;
+    told.push(...turn.effects.map((effect) => ({ effect, atMs: input.atMs })));
+  }
+  return { state, told, effects: told.map(({ effect }) => effect) };
+}
+
+const statesIn = (effects: readonly Effect[]) =>
+  messages(effects).flatMap((message) => (message.type === 'progress_state' ? [message.data] : []));
+
+describe('progress_state', () => {
+  test('of a small graph comes at every change, as recorded', () => {
+    const { effects } = playAll(SMALL, runOf(SMALL, 0));
+    expect(statesIn(effects)).toHaveLength(2 * SMALL);
+  });
+
+  test('of a large graph costs as much as its nodes', () => {
+    const [one, four] = [1000, 4000].map((nodes) => {
+      const { effects } = playAll(nodes, runOf(nodes, 1));
+      return JSON.stringify(framesOf(effects)).length;
+    });
+    expect((four ?? 0) / (one ?? 1)).toBeLessThan(6);
+  });
+
+  test('of a large graph comes at most twenty times a second', () => {
+    const { told } = playAll(1000, runOf(1000, 1));
+    const times = told.flatMap(({ effect, atMs }) =>
+      statesIn([effect]).length > 0 && atMs > 1000 + 2 * SMALL ? [atMs] : [],
+    );
+    const gaps = times.slice(1).map((ms, i) => ms - (times[i] ?? 0));
+    expect(times.length).toBeGreaterThan(10);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(50);
+  });
+
+  test('of a large graph is said before the end as things stand then', () => {
+    for (const job of [
+      { status: 'succeeded' },
+      { status: 'failed', error: { code: 'x', message: 'on purpose' } },
+      { status: 'canceled' },
+    ] as const) {
+      const { effects } = playAll(500, [...runOf(500, 0), settled(job)]);
+      expect(typesOf(effects).slice(-3, -2)).toEqual(['progress_state']);
+      expect(statesIn(effects).at(-1)?.nodes['500']).toMatchObject({ state: 'finished' });
+    }
+  });
+
+  test('that was held back is due by itself when nothing else happens', () => {
+    const { state } = playAll(500, runOf(500, 0));
+    const dueMs = idleDueMs(state) ?? 0;
+    expect(dueMs).toBeGreaterThan(1000);
+    expect(statesIn(step(state, { kind: 'idle', atMs: dueMs - 1 }).effects)).toEqual([]);
+    const { state: later, effects } = step(state, { kind: 'idle', atMs: dueMs });
+    expect(statesIn(effects)[0]?.nodes['500']).toMatchObject({ state: 'finished' });
+    expect(idleDueMs(later)).toBeNull();
+  });
+
+  test('does not wait for a clock that was set back', () => {
+    const { state } = playAll(500, runOf(500, 0));
+    expect(statesIn(step(state, { kind: 'idle', atMs: 10 }).effects)).toHaveLength(1);
+  });
+
+  test('steps of a large graph are told without it in between', () => {
+    const begun = [...runOf(500, 0), at(1000, '501', 'started')];
+    const steps = Array.from({ length: 40 }, (_, i): Input => {
+      const data = {
+        ...{ value: 0.5, nodes_done: 500, nodes_total: 501 },
+        ...{ current_node: '501', step: i + 1, steps: 40 },
+      };
+      return { kind: 'event', event: { event: 'progress', data }, atMs: 1001 + 10 * i };
+    });
+    const { effects } = playAll(501, [...begun, ...steps]);
+    const told = effects.filter(({ kind }) => kind === 'step');
+    expect(told).toHaveLength(40);
+    expect(statesIn(told).length).toBeGreaterThanOrEqual(6);
+    expect(statesIn(told).length).toBeLessThanOrEqual(8);
+  });
+});
+
+test('one more input of a long run costs no copy of what has been', () => {
+  const nodes = 2000;
+  const { state } = playAll(nodes, runOf(nodes - 1, 0));
+  const { state: next } = step(state, at(1000, String(nodes), 'started'));
+  for (const name of ['runs', 'executed', 'announced', 'outputs', 'files', 'waiting'] as const) {
+    expect(next[name]).toBe(state[name]);
+  }
+});
