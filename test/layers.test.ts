@@ -71,7 +71,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'data-dir': ['app', 'ledger'],
   'spool-dir': [],
   redis: ['telemetry'],
-  queued: ['crash-point', 'lib', 'wire', 'nodes', 'ledger', 'engine', 'telemetry', 'redis', 'within'],
+  queued: [
+    'crash-point',
+    'lib',
+    'wire',
+    'nodes',
+    'ledger',
+    'engine',
+    'telemetry',
+    'redis',
+    'within',
+  ],
   'warm-up': ['telemetry', 'models'],
   cluster: ['lib', 'wire', 'translate', 'telemetry', 'redis', 'v1', 'within'],
 };

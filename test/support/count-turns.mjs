@@ -7,7 +7,7 @@ const { COUNT_TURNS_FILE: file } = process.env;
 if (isMainThread && file) {
   const most = { writes: 0, bytes: 0 };
   let turn;
-  const { write } = Socket.prototype;
+  const write = Reflect.get(Socket.prototype, 'write');
   Socket.prototype.write = function counted(chunk, ...rest) {
     turn ??= begin();
     turn.writes++;

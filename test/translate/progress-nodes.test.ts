@@ -99,8 +99,12 @@ describe('progress_state', () => {
     const begun = [...runOf(500, 0), at(1000, '501', 'started')];
     const steps = Array.from({ length: 40 }, (_, i): Input => {
       const data = {
-        ...{ value: 0.5, nodes_done: 500, nodes_total: 501 },
-        ...{ current_node: '501', step: i + 1, steps: 40 },
+        value: 0.5,
+        nodes_done: 500,
+        nodes_total: 501,
+        current_node: '501',
+        step: i + 1,
+        steps: 40,
       };
       return { kind: 'event', event: { event: 'progress', data }, atMs: 1001 + 10 * i };
     });
