@@ -139,7 +139,7 @@ export const OPTIONS: readonly Option[] = [
   setting('--job-timeout <SECONDS>', 'longest run of one job')
     .default(1800)
     .argParser(integer({ min: 1, max: 604_800 })),
-  setting('--job-memory <MB>', 'most memory the pictures of one job may take')
+  setting('--job-memory <MB>', 'most memory the pictures and texts of one job may take')
     .default(4096)
     .argParser(integer({ min: 16, max: 1_000_000 })),
   setting('--history-limit <N>', 'history entries kept for each user')

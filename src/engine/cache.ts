@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Value } from '../nodes/node.ts';
-import { buffersOf } from './memory.ts';
+import { buffersOf, textBytes } from './memory.ts';
 import type { StoredOutput } from './protocol.ts';
 
 /** What one node left behind: a list of values per output slot, what it shows, the files it made. */
@@ -19,7 +19,7 @@ export type NodeCache = {
   put(user: string, records: NodeRecords): void;
 };
 
-/** Room for a value that is not pixels; only has to be more than nothing. */
+/** Room for a value that is neither pixels nor text; only has to be more than nothing. */
 const RECORD_OVERHEAD_BYTES = 1024;
 
 /** Users beyond `maxBytes` are forgotten, the longest idle first. */
@@ -41,7 +41,17 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): No
 }
 
 function sizeOf(records: NodeRecords): number {
-  const values = [...records.values()].flatMap((record) => record.slots.flat());
-  const pixelBytes = [...buffersOf(values).values()].reduce((sum, bytes) => sum + bytes, 0);
-  return pixelBytes + RECORD_OVERHEAD_BYTES * (1 + values.length);
+  const all = [...records.values()];
+  const values = all.flatMap((record) => record.slots.flat());
+  const pixelBytes = sum(buffersOf(values).values());
+  // A text that several nodes handed on is held once, but counts for each.
+  const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));
+  const shownBytes = sum(all.map(({ uiJson }) => textBytes(uiJson ?? '')));
+  return pixelBytes + textsBytes + shownBytes + RECORD_OVERHEAD_BYTES * (1 + values.length);
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
 }

@@ -25,6 +25,8 @@ export type ContextDeps = {
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly stop: Int32Array;
   readonly meter: MemoryMeter;
+  /** Characters of text that the job's nodes may still show. */
+  readonly shown: { left: number };
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
   /** Declared types of what is linked to the node's inputs. */
@@ -78,6 +80,12 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
     reserve(bytes) {
       check();
       deps.meter.reserve(bytes);
+    },
+    reserveShown(chars) {
+      check();
+      const room = Math.min(chars, deps.shown.left);
+      deps.shown.left -= room;
+      return room;
     },
     async readFile(value) {
       check();

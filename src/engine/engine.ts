@@ -104,6 +104,7 @@ function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatc
       timeLimitMs: limits.jobTimeMs,
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
+      nodes: deps.nodes,
       resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
       answer: createAnswer({ ...stores, begin: (job) => registry.begin(job) }),
     },

@@ -1,16 +1,23 @@
 import { byteImageSize } from '../nodes/tensor.ts';
+import { BYTES_PER_CHAR } from '../nodes/text-pieces.ts';
 import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../nodes/node.ts';
 
-/** Keeps a job's pixels below its limit: what a running call reserves, and what finished calls left behind. */
+/** Keeps a job's pixels and texts below its limit: what a running call reserves, and what finished calls left behind. */
 export type MemoryMeter = {
   reserve(bytes: number): void;
-  /** The call is over: its reservations become the buffers it handed out. */
-  settle(values: Iterable<Value>): void;
+  /** The call is over: its reservations become the buffers and texts it handed out. */
+  settle(values: readonly Value[]): void;
 };
+
+/** Shorter texts are not worth counting: a job has only so many nodes. */
+const COUNTED_CHARS = 1024;
+/** Texts of one length that are told apart; a text that is handed on counts once. */
+const SAME_LENGTH = 4;
 
 /** Starts an empty meter. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
   const kept = new Set<object>();
+  const isNewText = createNewTexts();
   let keptBytes = 0;
   let openBytes = 0;
   return {
@@ -26,7 +33,26 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
         kept.add(buffer);
         keptBytes += bytes;
       }
+      for (const text of values)
+        if (typeof text === 'string' && isNewText(text)) keptBytes += textBytes(text);
     },
+  };
+}
+
+/** The bytes a text counts. */
+export function textBytes(text: string): number {
+  return text.length * BYTES_PER_CHAR;
+}
+
+/** Answers whether a text was not seen lately. Texts have no identity: those of one length are compared. */
+function createNewTexts(): (text: string) => boolean {
+  const seen = new Map<number, string[]>();
+  return (text) => {
+    if (text.length < COUNTED_CHARS) return false;
+    const alike = seen.get(text.length) ?? [];
+    if (alike.includes(text)) return false;
+    seen.set(text.length, [...alike, text].slice(-SAME_LENGTH));
+    return true;
   };
 }
 

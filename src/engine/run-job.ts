@@ -14,6 +14,9 @@ import { type Plan, type PlannedNode, planRun } from './plan.ts';
 import type { FromWorker, ReadableFile, RunEnd, RunOrder } from './protocol.ts';
 import { describeInputs } from './values.ts';
 
+/** The server holds what a job's nodes show, and hands it to everybody who looks at the job. */
+const MAX_SHOWN_CHARS = 4 * 2 ** 20;
+
 export type RunDeps = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
@@ -55,6 +58,7 @@ async function executePlan(
   const context: Omit<ContextDeps, 'inputTypes'> = {
     ...deps,
     meter,
+    shown: { left: Math.max(0, MAX_SHOWN_CHARS - shownBy(records)) },
     files: order.files,
     stop: new Int32Array(order.stop),
     promptText: await promptText(plan, order),
@@ -73,6 +77,12 @@ async function executePlan(
     contextFor: (node) =>
       createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
   });
+}
+
+function shownBy(records: NodeRecords): number {
+  let chars = 0;
+  for (const { uiJson } of records.values()) chars += uiJson?.length ?? 0;
+  return chars;
 }
 
 function inputTypes(node: PlannedNode, plan: Plan): { readonly [input: string]: string } {

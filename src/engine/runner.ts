@@ -1,3 +1,4 @@
+import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
 import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
 import type { JobError, JobStatus } from '../wire/v2.ts';
@@ -23,6 +24,8 @@ export type RunnerDeps = {
   readonly memoryLimitBytes: number;
   /** How long a job may take to notice that it is to stop. */
   readonly stopGraceMs: number;
+  /** Some classes of nodes are given less time than that. */
+  readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: () => number;
   resolve(job: LiveJob): Promise<Resolved>;
   readonly answer: Answer;
@@ -39,8 +42,8 @@ export async function runOnWorker(
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
-  const disarm = armStop(job, { stop, slot, ...deps });
   const reporter = createReporter(job, deps.clock);
+  const disarm = armStop(job, { stop, slot, reporter, ...deps });
   try {
     const order = toOrder(job, resolved, { stop, ...deps });
     const end = await talk({ job, slot, reporter, order }, deps);
@@ -82,19 +85,18 @@ async function talk({ job, slot, reporter, order }: Talk, deps: RunnerDeps): Pro
   return end;
 }
 
-type StopDeps = Pick<RunnerDeps, 'timeLimitMs' | 'stopGraceMs'> & {
+type StopDeps = Pick<RunnerDeps, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> & {
   readonly stop: SharedArrayBuffer;
   readonly slot: WorkerSlot;
+  readonly reporter: Reporter;
 };
 
 /** A stop is first a flag the node looks at, then, after the grace, the end of its thread. */
-function armStop(job: LiveJob, { stop, slot, timeLimitMs, stopGraceMs }: StopDeps): () => void {
+function armStop(job: LiveJob, { stop, slot, timeLimitMs, ...deps }: StopDeps): () => void {
   const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
   const onStop = (): void => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
-    const graceMs = isClosing ? Math.min(stopGraceMs, SHUTDOWN_GRACE_MS) : stopGraceMs;
-    timers.push(setTimeout(() => void slot.kill(), graceMs));
+    timers.push(setTimeout(() => void slot.kill(), graceMsOf(job, deps)));
   };
   if (job.stop.signal.aborted) onStop();
   job.stop.signal.addEventListener('abort', onStop);
@@ -102,6 +104,20 @@ function armStop(job: LiveJob, { stop, slot, timeLimitMs, stopGraceMs }: StopDep
     job.stop.signal.removeEventListener('abort', onStop);
     for (const timer of timers) clearTimeout(timer);
   };
+}
+
+/** A stop that comes while no node runs is noticed before the next one. */
+function graceMsOf(
+  job: LiveJob,
+  { stopGraceMs, nodes, reporter }: Pick<StopDeps, 'stopGraceMs' | 'nodes' | 'reporter'>,
+): number {
+  const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
+  const node = nodes.get(reporter.current().classType ?? '');
+  return Math.min(
+    stopGraceMs,
+    node?.stopGraceMs ?? Infinity,
+    isClosing ? SHUTDOWN_GRACE_MS : Infinity,
+  );
 }
 
 function toOrder(

@@ -67,8 +67,10 @@ export type NodeContext = {
   preview(bytes: Uint8Array, contentType: string): void;
   /** v1's binary TEXT frame. */
   text(text: string): void;
-  /** Reserves pixels against the job's memory limit; throws `OutOfMemory`. Tensors made through `tensor.ts` do it themselves. */
+  /** Reserves pixels or text against the job's memory limit; throws `OutOfMemory`. Tensors made through `tensor.ts` do it themselves. */
   reserve(bytes: number): void;
+  /** Takes room from the text that all nodes of a job may show; answers how many of these characters have room. */
+  reserveShown(chars: number): number;
   /** Bytes of an input file. `value` is what the workflow's input holds after asset resolution. */
   readFile(value: string): Promise<Uint8Array>;
   /** Commits a file as an output of this node, in call order; answers the item for `ui`: `{x_asset: id}`. */
@@ -110,6 +112,8 @@ export type NodeDef = {
   readonly inputIsList?: boolean;
   /** Never cached (v1's IS_CHANGED giving NaN). */
   readonly alwaysRuns?: boolean;
+  /** How long it may take to notice that its job is to stop, where that is less than the engine allows: then its thread is ended. */
+  readonly stopGraceMs?: number;
   /** Inputs that name a file; value true when the file's bytes take part in the cache key and in `is_changed`. */
   readonly fileInputs?: readonly string[];
   /** Refuses literal inputs before the job is accepted: a reason, or `true` for v1's reasonless refusal. */

@@ -1,8 +1,11 @@
 import { NodeFailure } from './node.ts';
-import type { Inputs, NodeDef, Value } from './node.ts';
+import type { Inputs, NodeContext, NodeDef, Value } from './node.ts';
 import { boolInput, intInput, optionalInput, stringInput } from './tensor.ts';
 import { MULTILINE, stringNode } from './text-node.ts';
-import { fillTemplate, pythonRegex, type RegexFlags } from './text-regex.ts';
+import { createTextPieces } from './text-pieces.ts';
+import type { RegexFlags, TextMatch } from './text-regex.ts';
+import { type Search, searchText } from './text-search.ts';
+import { type Template, parseTemplate, templateTexts } from './text-template.ts';
 
 const SWITCHES = {
   case_insensitive: ['BOOLEAN', { default: true }],
@@ -12,19 +15,29 @@ const SWITCHES = {
 
 const DEFAULT_FLAGS: RegexFlags = { caseInsensitive: true, multiline: false, dotall: false };
 
-type Matches = readonly RegExpExecArray[];
+/** The text a mode of RegexExtract takes from a match; `undefined`: none. */
+type Pick = (match: TextMatch, group: number) => Value | undefined;
 
-/** What each mode of RegexExtract takes from the matches, several joined by newlines. */
-const EXTRACT: { readonly [mode: string]: (matches: Matches, group: number) => Value } = {
-  'First Match': (matches) => matches[0]?.[0] ?? '',
-  'All Matches': (matches) =>
-    matches.map((match) => (match.length > 1 ? match[1] : match[0]) ?? '').join('\n'),
-  'First Group': ([match], group) => (match && match.length > group ? (match[group] ?? null) : ''),
-  'All Groups': (matches, group) =>
-    matches
-      .filter((match) => match.length > Math.max(1, group))
-      .map((match) => match[group] ?? '')
-      .join('\n'),
+type Mode = {
+  readonly most: number;
+  readonly pick: Pick;
+};
+
+const EXTRACT: { readonly [mode: string]: Mode } = {
+  'First Match': { most: 1, pick: ({ groups }) => groups[0] ?? '' },
+  'All Matches': {
+    most: Infinity,
+    pick: ({ groups }) => (groups.length > 1 ? groups[1] : groups[0]) ?? '',
+  },
+  'First Group': {
+    most: 1,
+    pick: ({ groups }, group) => (groups.length > group ? (groups[group] ?? null) : ''),
+  },
+  'All Groups': {
+    most: Infinity,
+    pick: ({ groups }, group) =>
+      groups.length > Math.max(1, group) ? (groups[group] ?? '') : undefined,
+  },
 };
 
 /** The text nodes that take a Python regular expression. */
@@ -34,7 +47,7 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
     displayName: 'Regex Match',
     required: { string: MULTILINE, regex_pattern: MULTILINE, ...SWITCHES },
     output: { type: 'BOOLEAN', name: 'matches' },
-    evaluate: (inputs) => (tryMatches(inputs) ?? []).length > 0,
+    evaluate: matches,
   }),
   stringNode({
     name: 'RegexExtract',
@@ -47,10 +60,7 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
       group_index: ['INT', { default: 1, min: 0, max: 100 }],
     },
     output: { type: 'STRING' },
-    evaluate: (inputs) => {
-      const extract = EXTRACT[stringInput(inputs, 'mode')];
-      return extract ? extract(tryMatches(inputs) ?? [], intInput(inputs, 'group_index')) : '';
-    },
+    evaluate: extract,
   }),
   stringNode({
     name: 'RegexReplace',
@@ -63,42 +73,78 @@ export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
   }),
 ];
 
+async function matches(inputs: Inputs, context: NodeContext): Promise<boolean> {
+  const search = searchOf(inputs, { most: 1, wanted: 'whether' });
+  for await (const found of findNothingIfWrong(searchText(search, context))) {
+    if (found.length > 0) return true;
+  }
+  return false;
+}
+
+/** Several matches are joined by newlines. */
+async function extract(inputs: Inputs, context: NodeContext): Promise<Value> {
+  const mode = EXTRACT[stringInput(inputs, 'mode')];
+  const group = intInput(inputs, 'group_index');
+  if (!mode) return '';
+  const search = searchOf(inputs, { most: mode.most, wanted: 'matches' });
+  const pieces = createTextPieces(context);
+  let isFirst = true;
+  for await (const found of findNothingIfWrong(searchText(search, context))) {
+    for (const match of found) {
+      const picked = mode.pick(match, group);
+      if (mode.most === 1) return picked === undefined ? '' : picked;
+      if (typeof picked !== 'string') continue;
+      if (!isFirst) pieces.add('\n');
+      pieces.add(picked);
+      isFirst = false;
+    }
+  }
+  return pieces.text();
+}
+
 /** v1 counts a pattern that does not compile as one that finds nothing. */
-function tryMatches(inputs: Inputs): Matches | undefined {
+async function* findNothingIfWrong<T>(found: AsyncGenerator<T>): AsyncGenerator<T> {
   try {
-    return findMatches(inputs);
+    yield* found;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+    if (!(error instanceof SyntaxError)) throw error;
   }
 }
 
-function findMatches(inputs: Inputs): Matches {
-  const regex = pythonRegex(stringInput(inputs, 'regex_pattern'), flagsOf(inputs));
-  return [...stringInput(inputs, 'string').matchAll(regex)];
-}
-
-function replaceMatches(inputs: Inputs): string {
+async function replaceMatches(inputs: Inputs, context: NodeContext): Promise<string> {
   try {
-    return replaced(inputs);
+    return await replaced(inputs, context);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new NodeFailure('re.error', error.message, { cause: error });
   }
 }
 
-function replaced(inputs: Inputs): string {
-  const text = stringInput(inputs, 'string');
-  const template = stringInput(inputs, 'replace');
+async function replaced(inputs: Inputs, context: NodeContext): Promise<string> {
   const count = optionalInput(inputs, 'count', intInput) ?? 0;
-  const matches = findMatches(inputs).slice(0, count > 0 ? count : undefined);
-  const pieces: string[] = [];
+  const search = searchOf(inputs, { most: count > 0 ? count : Infinity, wanted: 'matches' });
+  const source = stringInput(inputs, 'replace');
+  const pieces = createTextPieces(context);
+  let template: Template | undefined;
   let at = 0;
-  for (const match of matches) {
-    pieces.push(text.slice(at, match.index), fillTemplate(template, match));
-    at = match.index + match[0].length;
+  for await (const found of searchText(search, context)) {
+    for (const match of found) {
+      template ??= parseTemplate(source);
+      pieces.add(search.text.slice(at, match.index));
+      for (const text of templateTexts(template, match)) pieces.add(text);
+      at = match.index + (match.groups[0]?.length ?? 0);
+    }
   }
-  return [...pieces, text.slice(at)].join('');
+  pieces.add(search.text.slice(at));
+  return pieces.text();
+}
+
+function searchOf(
+  inputs: Inputs,
+  { most, wanted }: { readonly most: number; readonly wanted: Search['wanted'] },
+): Search {
+  const pattern = stringInput(inputs, 'regex_pattern');
+  return { pattern, flags: flagsOf(inputs), text: stringInput(inputs, 'string'), most, wanted };
 }
 
 function flagsOf(inputs: Inputs): RegexFlags {

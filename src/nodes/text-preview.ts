@@ -1,5 +1,7 @@
 import { isJsonObject, type Json } from '../wire/json.ts';
 import { pythonFloat, pythonJson } from '../wire/python-json.ts';
+import { TEXT_STOP_GRACE_MS } from './text-node.ts';
+import { isInsidePair } from './text-pieces.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef, Value } from './node.ts';
 
 /** The node that shows whatever it is given as text. */
@@ -13,11 +15,19 @@ export const PREVIEW_ANY: NodeDef = {
   required: { source: ['*', {}] },
   outputs: [],
   outputNode: true,
+  stopGraceMs: TEXT_STOP_GRACE_MS,
   run: (inputs, context) => ({
     outputs: [],
-    ui: { text: [shown(inputs['source'] ?? null, context)] },
+    ui: { text: [withinRoom(shown(inputs['source'] ?? null, context), context)] },
   }),
 };
+
+/** Everybody who looks at the job has to hold it: what has no room is left out. */
+function withinRoom(text: string, context: NodeContext): string {
+  const room = context.reserveShown(text.length);
+  if (room >= text.length) return text;
+  return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
+}
 
 /** As Python's `str()` shows plain values; other values as JSON. */
 function shown(value: Value | Json, context: NodeContext): string {

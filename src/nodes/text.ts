@@ -1,22 +1,32 @@
-import type { Inputs, NodeDef } from './node.ts';
+import type { Inputs, NodeContext, NodeDef } from './node.ts';
 import { boolInput, intInput, stringInput } from './tensor.ts';
+import { capitalCase, lowerCase, titleCase, upperCase } from './text-case.ts';
+import { createFinder } from './text-find.ts';
 import { MULTILINE, stringNode } from './text-node.ts';
 import { TEXT_PATTERN_NODES } from './text-pattern.ts';
+import {
+  CHUNK_CHARS,
+  chunksOf,
+  countChars,
+  createTextPieces,
+  offsetOf,
+  reserveText,
+} from './text-pieces.ts';
 import { PREVIEW_ANY } from './text-preview.ts';
 
-type Change = (text: string) => string;
+type Change = (text: string, context: NodeContext) => string;
 
 const TRIM: { readonly [mode: string]: Change } = {
-  Both: (text) => trimEnd(trimStart(text)),
+  Both: (text, context) => trimEnd(trimStart(text, context), context),
   Left: trimStart,
   Right: trimEnd,
 };
 
 const CASE: { readonly [mode: string]: Change } = {
-  UPPERCASE: (text) => text.toUpperCase(),
-  lowercase: (text) => text.toLowerCase(),
-  Capitalize: capitalised,
-  'Title Case': (text) => text.replaceAll(/\p{Cased}+/gu, capitalised),
+  UPPERCASE: upperCase,
+  lowercase: lowerCase,
+  Capitalize: capitalCase,
+  'Title Case': titleCase,
 };
 
 const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = {
@@ -36,46 +46,42 @@ export const TEXT_NODES: readonly NodeDef[] = [
       delimiter: ['STRING', { default: '', multiline: false }],
     },
     output: { type: 'STRING' },
-    evaluate: (inputs) =>
-      [text(inputs, 'string_a'), text(inputs, 'string_b')].join(text(inputs, 'delimiter')),
+    evaluate: concatenated,
   }),
   stringNode({
     name: 'StringSubstring',
     displayName: 'Substring',
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
     output: { type: 'STRING' },
-    evaluate: (inputs) =>
-      Array.from(text(inputs, 'string'))
-        .slice(intInput(inputs, 'start'), intInput(inputs, 'end'))
-        .join(''),
+    evaluate: substring,
   }),
   stringNode({
     name: 'StringLength',
     displayName: 'Length',
     required: { string: MULTILINE },
     output: { type: 'INT', name: 'length' },
-    evaluate: (inputs) => Array.from(text(inputs, 'string')).length,
+    evaluate: (inputs, context) => countChars(text(inputs, 'string'), context),
   }),
   stringNode({
     name: 'CaseConverter',
     displayName: 'Case Converter',
     required: { string: MULTILINE, mode: options(CASE) },
     output: { type: 'STRING' },
-    evaluate: (inputs) => changed(inputs, CASE),
+    evaluate: (inputs, context) => changed(inputs, CASE, context),
   }),
   stringNode({
     name: 'StringTrim',
     displayName: 'Trim',
     required: { string: MULTILINE, mode: options(TRIM) },
     output: { type: 'STRING' },
-    evaluate: (inputs) => changed(inputs, TRIM),
+    evaluate: (inputs, context) => changed(inputs, TRIM, context),
   }),
   stringNode({
     name: 'StringReplace',
     displayName: 'Replace',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
     output: { type: 'STRING' },
-    evaluate: (inputs) => replaced(inputs),
+    evaluate: replaced,
   }),
   stringNode({
     name: 'StringContains',
@@ -86,7 +92,10 @@ export const TEXT_NODES: readonly NodeDef[] = [
       case_sensitive: ['BOOLEAN', { default: true }],
     },
     output: { type: 'BOOLEAN', name: 'contains' },
-    evaluate: (inputs) => cased(inputs, 'string').includes(cased(inputs, 'substring')),
+    evaluate: (inputs, context) => {
+      const [value, find] = [cased(inputs, 'string', context), cased(inputs, 'substring', context)];
+      return createFinder(value, find, context)(0) >= 0;
+    },
   }),
   stringNode({
     name: 'StringCompare',
@@ -98,9 +107,10 @@ export const TEXT_NODES: readonly NodeDef[] = [
       case_sensitive: ['BOOLEAN', { default: true }],
     },
     output: { type: 'BOOLEAN' },
-    evaluate: (inputs) =>
-      COMPARE[text(inputs, 'mode')]?.(cased(inputs, 'string_a'), cased(inputs, 'string_b')) ??
-      false,
+    evaluate: (inputs, context) => {
+      const [a, b] = [cased(inputs, 'string_a', context), cased(inputs, 'string_b', context)];
+      return COMPARE[text(inputs, 'mode')]?.(a, b) ?? false;
+    },
   }),
   ...TEXT_PATTERN_NODES,
   PREVIEW_ANY,
@@ -115,43 +125,107 @@ function text(inputs: Inputs, name: string): string {
 }
 
 /** The text of that name, lower-cased unless case matters. */
-function cased(inputs: Inputs, name: string): string {
+function cased(inputs: Inputs, name: string, context: NodeContext): string {
   const value = text(inputs, name);
-  return boolInput(inputs, 'case_sensitive') ? value : value.toLowerCase();
+  return boolInput(inputs, 'case_sensitive') ? value : lowerCase(value, context);
 }
 
-function changed(inputs: Inputs, table: { readonly [mode: string]: Change }): string {
+function changed(
+  inputs: Inputs,
+  table: { readonly [mode: string]: Change },
+  context: NodeContext,
+): string {
   const value = text(inputs, 'string');
-  return table[text(inputs, 'mode')]?.(value) ?? value;
+  return table[text(inputs, 'mode')]?.(value, context) ?? value;
 }
 
-/** Nothing is found before, between and after all characters. */
-function replaced(inputs: Inputs): string {
+function concatenated(inputs: Inputs, context: NodeContext): string {
+  const [a, b] = [text(inputs, 'string_a'), text(inputs, 'string_b')];
+  const delimiter = text(inputs, 'delimiter');
+  reserveText(context, a.length + delimiter.length + b.length);
+  return [a, b].join(delimiter);
+}
+
+/** `start` and `end` count as in a Python slice. */
+function substring(inputs: Inputs, context: NodeContext): string {
+  const value = text(inputs, 'string');
+  const chars = countChars(value, context);
+  const [start, end] = ['start', 'end'].map((name) => {
+    const index = intInput(inputs, name);
+    return Math.min(chars, index < 0 ? Math.max(0, chars + index) : index);
+  }) as [number, number];
+  if (start >= end) return '';
+  const from = offsetOf(value, start, context);
+  const to = offsetOf(value, end, context);
+  reserveText(context, to - from);
+  return value.slice(from, to);
+}
+
+function replaced(inputs: Inputs, context: NodeContext): string {
   const [value, find, replace] = [
     text(inputs, 'string'),
     text(inputs, 'find'),
     text(inputs, 'replace'),
   ];
   return find === ''
-    ? ['', ...Array.from(value), ''].join(replace)
-    : value.replaceAll(find, () => replace);
+    ? spread(value, replace, context)
+    : replaceAll(value, { find, replace }, context);
 }
 
-function capitalised(value: string): string {
-  const [first = '', ...rest] = value;
-  return first.toUpperCase() + rest.join('').toLowerCase();
+/** Nothing is found before, between and after all characters. */
+function spread(value: string, between: string, context: NodeContext): string {
+  const places = countChars(value, context) + 1;
+  reserveText(context, value.length + places * between.length);
+  const pieces: string[] = [];
+  for (const chunk of chunksOf(value, context))
+    pieces.push(['', ...Array.from(chunk)].join(between));
+  return [...pieces, between].join('');
 }
 
-function trimStart(value: string): string {
+function replaceAll(
+  value: string,
+  { find, replace }: { readonly find: string; readonly replace: string },
+  context: NodeContext,
+): string {
+  const next = createFinder(value, find, context);
+  let count = 0;
+  for (let at = next(0); at >= 0; at = next(at + find.length)) count++;
+  if (count === 0) return value;
+  reserveText(context, value.length + count * (replace.length - find.length));
+  const pieces = createTextPieces(UNCOUNTED);
   let from = 0;
-  while (from < value.length && isWhite(value.charAt(from))) from++;
-  return value.slice(from);
+  for (let at = next(0); at >= 0; at = next(from)) {
+    pieces.add(value.slice(from, at));
+    pieces.add(replace);
+    from = at + find.length;
+  }
+  pieces.add(value.slice(from));
+  return pieces.text();
 }
 
-function trimEnd(value: string): string {
+/** For a text that is paid for already. */
+const UNCOUNTED = { reserve: (): void => {} };
+
+function trimStart(value: string, context: NodeContext): string {
+  let from = 0;
+  while (from < value.length && isWhite(value.charAt(from))) {
+    if (++from % CHUNK_CHARS === 0) context.check();
+  }
+  return trimmed(value, from, value.length, context);
+}
+
+function trimEnd(value: string, context: NodeContext): string {
   let to = value.length;
-  while (to > 0 && isWhite(value.charAt(to - 1))) to--;
-  return value.slice(0, to);
+  while (to > 0 && isWhite(value.charAt(to - 1))) {
+    if (--to % CHUNK_CHARS === 0) context.check();
+  }
+  return trimmed(value, 0, to, context);
+}
+
+function trimmed(value: string, from: number, to: number, context: NodeContext): string {
+  if (to - from === value.length) return value;
+  reserveText(context, to - from);
+  return value.slice(from, to);
 }
 
 /** Python also counts the four separators of ASCII as white space. */

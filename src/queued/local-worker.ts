@@ -33,6 +33,7 @@ export function createLocalWorker(deps: QueuedDeps, shared: Shared): QueueWorker
     retentionMs: limits.retentionMs,
     runner: {
       ...runnerLimits(limits),
+      nodes: deps.nodes,
       clock,
       log,
       resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),

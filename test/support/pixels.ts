@@ -72,6 +72,7 @@ export const fakeContext = (options: {
   preview: () => {},
   text: (text) => options.onText?.(text),
   reserve: () => {},
+  reserveShown: (chars) => chars,
   readFile: (value) =>
     readFile(new URL(`${options.case}/inputs/${value.replace(/ \[\w+\]$/, '')}`, ROOT)),
   save: async (file) => {

@@ -1,0 +1,153 @@
+// A text is paid for before it exists; what is slow in V8 is done in pieces.
+import { describe, expect, test } from 'vitest';
+import { createMemoryMeter } from '../../src/engine/memory.ts';
+import { Cancelled, type Inputs, type NodeContext, OutOfMemory } from '../../src/nodes/node.ts';
+import { lowerCase, titleCase, upperCase } from '../../src/nodes/text-case.ts';
+import { createFinder } from '../../src/nodes/text-find.ts';
+import { TEXT_NODES } from '../../src/nodes/text.ts';
+import { fakeContext } from '../support/pixels.ts';
+
+const MIB = 2 ** 20;
+const REGEX = { case_insensitive: false, multiline: false, dotall: false };
+
+async function run(name: string, inputs: Inputs, context: NodeContext = fakeContext({})) {
+  const def = TEXT_NODES.find((one) => one.name === name)!;
+  return (await def.run(inputs, context)).outputs[0];
+}
+
+/** A job that has so much memory. */
+function jobOf(limitBytes: number) {
+  const meter = createMemoryMeter(limitBytes);
+  return {
+    meter,
+    context: { ...fakeContext({}), reserve: (bytes: number) => meter.reserve(bytes) },
+  };
+}
+
+describe('a text the job has no memory for is refused before it is built', () => {
+  const long = 'x'.repeat(MIB);
+  // Each would be longer than any text can be, or take minutes.
+  test.each<[string, Inputs]>([
+    ['StringConcatenate', { string_a: long, string_b: long, delimiter: long }],
+    ['StringReplace', { string: long, find: '', replace: long }],
+    ['StringReplace', { string: long, find: 'x', replace: long }],
+    ['StringReplace', { string: long, find: 'x', replace: 'yyyy' }],
+    ['CaseConverter', { string: 'ﬃ'.repeat(MIB), mode: 'UPPERCASE' }],
+    [
+      'RegexReplace',
+      { string: long, regex_pattern: '.+', replace: '\\g<0>'.repeat(1e5), ...REGEX },
+    ],
+    ['RegexReplace', { string: long, regex_pattern: 'x', replace: long, ...REGEX }],
+    [
+      'RegexExtract',
+      { string: long.repeat(5), regex_pattern: '.', mode: 'All Matches', group_index: 1, ...REGEX },
+    ],
+  ])('%s', async (name, inputs) => {
+    const { context } = jobOf(5 * MIB);
+    await expect(run(name, inputs, context)).rejects.toThrow(OutOfMemory);
+    await expect(run(name, inputs, context)).rejects.toThrow(/^Allocation of .* failed/);
+  });
+
+  test('also when the job had memory for more than any text can hold', async () => {
+    const inputs = { string: long, find: '', replace: long };
+    await expect(run('StringReplace', inputs)).rejects.toThrow(OutOfMemory);
+  });
+});
+
+describe('the memory of a job', () => {
+  const text = 'x'.repeat(MIB);
+
+  test('holds the texts of nodes that are done', () => {
+    const { meter } = jobOf(7 * MIB);
+    for (const end of ['a', 'b', 'c']) {
+      meter.reserve(2 * MIB);
+      meter.settle([`${text}${end}`.slice(1)]);
+    }
+    expect(() => meter.reserve(2 * MIB)).toThrow(OutOfMemory);
+    expect(() => meter.reserve(MIB / 2)).not.toThrow();
+  });
+
+  test('counts a text that is handed on once', () => {
+    const { meter } = jobOf(5 * MIB);
+    for (let node = 0; node < 100; node++) meter.settle([text]);
+    expect(() => meter.reserve(2 * MIB)).not.toThrow();
+  });
+});
+
+describe('a long text', () => {
+  test('is looked for in time that grows with the texts, not with their product', () => {
+    const text = `${'a'.repeat(4e6)}b`;
+    for (const find of [
+      `${'a'.repeat(4e5)}b${'a'.repeat(4e5)}`,
+      `ab${'a'.repeat(4e5)}`,
+      `b${'a'.repeat(200)}`,
+    ]) {
+      expect(createFinder(text, find, fakeContext({}))(0)).toBe(-1);
+    }
+    expect(createFinder(text, `${'a'.repeat(4e5)}b`, fakeContext({}))(0)).toBe(4e6 - 4e5);
+  });
+
+  test.each([3, 255, 256, 257, 1000])('of %i characters is found where it is', (length) => {
+    const find = 'ab'.repeat(length).slice(0, length);
+    const text = `${'x'.repeat(65_530)}${find}${find}y${find}`;
+    const next = createFinder(text, find, fakeContext({}));
+    expect(next(0)).toBe(text.indexOf(find));
+    expect(next(65_531)).toBe(text.indexOf(find, 65_531));
+    expect(next(65_530 + 2 * length)).toBe(text.lastIndexOf(find));
+    expect(next(text.length)).toBe(-1);
+  });
+
+  const parts = ['ΟΔΥΣΣΕΥΣ ', 'Σ', "'", 'ß', '🐈', 'É', 'ΑΣ.', 'İ', '\u0345', '𐐀𐐨', '- '];
+  const long = Array.from({ length: 60_000 }, (_, i) => parts[(i * i + (i >> 3)) % parts.length]);
+  const text = `${long.join('')}${'Σ'.repeat(100_000)} ${'Ab'.repeat(100_000)}`;
+
+  test('changes its case as a whole does', () => {
+    const context = fakeContext({});
+    const same = (changed: string, whole: string) => expect(changed === whole).toBe(true);
+    same(lowerCase(text, context), text.toLowerCase());
+    same(upperCase(text, context), text.toUpperCase());
+    const capital = (word: string) => {
+      const [first = '', ...rest] = word;
+      return first.toUpperCase() + rest.join('').toLowerCase();
+    };
+    same(titleCase(text, context), text.replaceAll(/\p{Cased}+/gu, capital));
+  });
+
+  test('is cut and counted by characters', async () => {
+    const chars = Array.from(text);
+    expect(await run('StringLength', { string: text })).toBe(chars.length);
+    const cut = await run('StringSubstring', { string: text, start: 70_000, end: -70_000 });
+    expect(cut === chars.slice(70_000, -70_000).join('')).toBe(true);
+    const spread = await run('StringReplace', { string: text, find: '', replace: '|' });
+    expect(spread === `|${chars.join('|')}|`).toBe(true);
+  });
+
+  test.each<[string, Inputs]>([
+    ['StringLength', {}],
+    ['StringSubstring', { start: 0, end: 5 }],
+    ['StringReplace', { find: '', replace: '-' }],
+    ['StringReplace', { find: 'y', replace: '-' }],
+    ['StringReplace', { find: 'y'.repeat(500), replace: '-' }],
+    ['StringContains', { substring: 'y', case_sensitive: false }],
+    ['StringTrim', { mode: 'Both', string: ' '.repeat(300_000) }],
+    ['CaseConverter', { mode: 'UPPERCASE' }],
+    ['CaseConverter', { mode: 'lowercase' }],
+    ['CaseConverter', { mode: 'Title Case' }],
+    ['CaseConverter', { mode: 'Capitalize' }],
+    ['RegexMatch', { regex_pattern: 'y', ...REGEX }],
+    ['RegexReplace', { regex_pattern: 'x', replace: '', ...REGEX }],
+  ])('is let go of by %s with %j when the job is to stop', async (name, more) => {
+    const check = () => {
+      throw new Cancelled('stop');
+    };
+    const inputs = { string: 'x'.repeat(300_000), ...more };
+    await expect(run(name, inputs, { ...fakeContext({}), check })).rejects.toThrow(Cancelled);
+  });
+
+  test('is shown as far as there is room for it', async () => {
+    const preview = TEXT_NODES.find(({ name }) => name === 'PreviewAny')!;
+    const context = { ...fakeContext({}), reserveShown: () => 4 };
+    const { ui } = await preview.run({ source: 'abc🐈def' }, context);
+    expect(ui?.['text']).toEqual(['abc… (shortened from 8 characters)']);
+  });
+});
