@@ -97,7 +97,7 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
   // A third of all modules; who runs jobs here starts sooner without them.
   const { createRemoteJobs } = await import('./v2/client.ts');
   const { log, dir, isWatched, keylessUser } = deps;
-  const { url, key, assetMode, labels, streams } = upstream;
+  const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
@@ -105,6 +105,7 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
     log,
     assetMode,
     labels,
+    redirectHosts,
     isWatched,
     // Submissions that find no room wait in the outbox, where everybody can see them.
     limits: {

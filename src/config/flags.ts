@@ -19,6 +19,7 @@ export type Flags = {
   upstreamLabels: (typeof LABEL_MODES)[number];
   upstreamStreams: number;
   upstreamLimits: string;
+  upstreamRedirects?: readonly string[];
   routerPrefix: string;
   outboxLimit: number;
   objectInfo: string;
@@ -83,6 +84,10 @@ export const OPTIONS: readonly Option[] = [
   setting('--upstream-streams <N>', 'event streams open at a time; 0: poll instead')
     .default(MOST_STREAMS)
     .argParser(integer({ min: 0, max: MOST_STREAMS })),
+  setting(
+    '--upstream-redirects <HOST...>',
+    'private hosts (HOST or HOST:PORT) where the upstream may keep its files',
+  ).argParser((text, before: readonly string[] | undefined) => [...(before ?? []), text]),
   setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
     .default('{}')
     .hideHelp(),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
+import { type RedirectHost, redirectHosts } from './redirects.ts';
 import { Refused } from './refused.ts';
 
 /** What runs the jobs. */
@@ -16,6 +17,8 @@ export type Upstream =
       readonly labels: (typeof LABEL_MODES)[number];
       /** Event streams open at a time; 0: jobs are polled. */
       readonly streams: number;
+      /** Private hosts it may redirect to, beside itself. */
+      readonly redirectHosts: readonly RedirectHost[];
       /** Overrides of single times and bounds, for tests. */
       readonly limits: { readonly [name: string]: unknown };
     };
@@ -34,8 +37,12 @@ export function shownUpstream(upstream: Upstream): string {
 export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
   const { upstream } = flags;
   const key = upstreamKey(flags.upstreamKey, env);
+  const hosts = redirectHosts(flags.upstreamRedirects);
   if (upstream === 'embedded') {
     if (key !== undefined) throw new Refused("option '--upstream-key' needs an --upstream URL");
+    if (hosts.length > 0) {
+      throw new Refused("option '--upstream-redirects' needs an --upstream URL");
+    }
     return { kind: 'embedded' };
   }
   return {
@@ -46,6 +53,7 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
     assetMode: flags.upstreamAssets,
     labels: flags.upstreamLabels,
     streams: flags.upstreamStreams,
+    redirectHosts: hosts,
     limits: limitsOf(flags.upstreamLimits),
   };
 }

@@ -3,6 +3,7 @@ import { type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { Outcome, Validators } from './outcome.ts';
+import { readRetryAfter } from '../wire/retry-after.ts';
 
 export type FetchLimits = {
   readonly connectTimeoutMs: number;
@@ -113,7 +114,7 @@ async function outcomeOf(
   return {
     kind: 'failed',
     reason,
-    ...retryAfter(headers['retry-after']),
+    ...retryAfter(headers),
     ...(!OUT_OF_REACH.has(status) && status !== 429 && { isReached: true }),
   };
 }
@@ -137,7 +138,7 @@ async function readBounded(stream: Readable, maxBytes: number): Promise<Buffer |
   return Buffer.concat(chunks);
 }
 
-function retryAfter(value: string | string[] | undefined): { retryAfterMs?: number } {
-  const seconds = typeof value === 'string' && /^\d{1,6}$/.test(value) ? Number(value) : undefined;
+function retryAfter(headers: Dispatcher.ResponseData['headers']): { retryAfterMs?: number } {
+  const seconds = readRetryAfter(headers, Date.now());
   return seconds === undefined ? {} : { retryAfterMs: seconds * 1000 };
 }

@@ -1,84 +1,83 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { BlockList, type LookupFunction, isIP } from 'node:net';
-import { promisify } from 'node:util';
 
 /**
- * How near a place is to this process: from everywhere, from our network, from this machine only.
- * A link may lead as near as its giver is itself, no nearer. Nothing may lead to `OUT_OF_BOUNDS`.
+ * Who can reach an address: the whole internet, or only machines of some network (this machine
+ * included). `forbidden`: no link may lead there, whoever names it.
  */
-export type Nearness = number;
-
-export const PUBLIC: Nearness = 0;
-const PRIVATE: Nearness = 1;
-const LOOPBACK: Nearness = 2;
-const OUT_OF_BOUNDS: Nearness = 3;
+export type Reach = 'public' | 'private' | 'forbidden';
 
 /** Single addresses are hosts that tell cloud machines their secrets. */
-const SUBNETS: readonly (readonly [Nearness, string, number])[] = [
-  [OUT_OF_BOUNDS, '169.254.0.0', 16],
-  [OUT_OF_BOUNDS, 'fe80::', 10],
-  [OUT_OF_BOUNDS, 'fd00:ec2::254', 128],
-  [OUT_OF_BOUNDS, '100.100.100.200', 32],
-  [OUT_OF_BOUNDS, '168.63.129.16', 32],
-  [OUT_OF_BOUNDS, '0.0.0.0', 8],
-  [OUT_OF_BOUNDS, '192.0.0.0', 24],
-  [OUT_OF_BOUNDS, '198.18.0.0', 15],
-  [OUT_OF_BOUNDS, '224.0.0.0', 3],
-  [OUT_OF_BOUNDS, '::', 128],
-  [OUT_OF_BOUNDS, 'ff00::', 8],
+const SUBNETS: readonly (readonly [Reach, string, number])[] = [
+  ['forbidden', '169.254.0.0', 16],
+  ['forbidden', 'fe80::', 10],
+  ['forbidden', 'fd00:ec2::254', 128],
+  ['forbidden', '100.100.100.200', 32],
+  ['forbidden', '168.63.129.16', 32],
+  ['forbidden', '0.0.0.0', 8],
+  ['forbidden', '192.0.0.0', 24],
+  ['forbidden', '198.18.0.0', 15],
+  ['forbidden', '224.0.0.0', 3],
+  ['forbidden', '::', 128],
+  ['forbidden', 'ff00::', 8],
   // Forms of IPv6 that carry an IPv4 address to somebody who unpacks it.
-  [OUT_OF_BOUNDS, '64:ff9b::', 96],
-  [OUT_OF_BOUNDS, '64:ff9b:1::', 48],
-  [OUT_OF_BOUNDS, '2001::', 32],
-  [OUT_OF_BOUNDS, '2002::', 16],
-  [LOOPBACK, '127.0.0.0', 8],
-  [LOOPBACK, '::1', 128],
-  [PRIVATE, '10.0.0.0', 8],
-  [PRIVATE, '172.16.0.0', 12],
-  [PRIVATE, '192.168.0.0', 16],
-  [PRIVATE, '100.64.0.0', 10],
-  [PRIVATE, 'fc00::', 7],
-  [PRIVATE, 'fec0::', 10],
+  ['forbidden', '64:ff9b::', 96],
+  ['forbidden', '64:ff9b:1::', 48],
+  ['forbidden', '2001::', 32],
+  ['forbidden', '2002::', 16],
+  ['forbidden', '::ffff:0:0:0', 96],
+  ['private', '127.0.0.0', 8],
+  ['private', '::1', 128],
+  ['forbidden', '::', 96],
+  ['private', '10.0.0.0', 8],
+  ['private', '172.16.0.0', 12],
+  ['private', '192.168.0.0', 16],
+  ['private', '100.64.0.0', 10],
+  ['private', 'fc00::', 7],
+  ['private', 'fec0::', 10],
+  // For documentation, and for packets that are thrown away.
+  ['forbidden', '192.0.2.0', 24],
+  ['forbidden', '198.51.100.0', 24],
+  ['forbidden', '203.0.113.0', 24],
+  ['forbidden', '192.88.99.0', 24],
+  ['forbidden', '2001:db8::', 32],
+  ['forbidden', '100::', 64],
 ];
 
-const LISTS = SUBNETS.map(([nearness, address, bits]) => {
+const LISTS = SUBNETS.map(([reach, address, bits]) => {
   const list = new BlockList();
   list.addSubnet(address, bits, familyOf(address));
-  return { nearness, list };
+  return { reach, list };
 });
 
-/** IPv4 addresses in IPv6 clothes are known as well. */
-export function nearnessOf(address: string): Nearness {
+/** IPv4 addresses written as IPv6 (`::ffff:10.0.0.1`) count as what they are. */
+export function reachOf(address: string): Reach {
   const family = familyOf(address);
-  return LISTS.find(({ list }) => list.check(address, family))?.nearness ?? PUBLIC;
+  return LISTS.find(({ list }) => list.check(address, family))?.reach ?? 'public';
 }
 
-/** Of a host as URLs write it; one with several addresses is as near as its nearest. */
-export async function nearnessOfHost(hostname: string): Promise<Nearness> {
-  const host = hostname.replaceAll(/[[\]]/g, '');
-  if (isIP(host) !== 0) return nearnessOf(host);
-  try {
-    const found = await promisify(lookup)(host, { all: true });
-    return Math.max(PUBLIC, ...found.map(({ address }) => nearnessOf(address)));
-  } catch {
-    return PUBLIC;
-  }
+/** A name or an address that is refused for where it leads. */
+export class PlaceRefused extends Error {
+  override readonly name = 'PlaceRefused';
 }
 
-/** Whether a link of somebody so near may lead to such a place. */
-export function mayLead(from: Nearness, to: Nearness): boolean {
-  return to <= from && to < OUT_OF_BOUNDS;
-}
-
-/** Resolves names to allowed addresses only, so that the one that was checked is the one connected to. */
-export function guardedLookup(from: () => Nearness): LookupFunction {
+/**
+ * Resolves names to addresses of allowed reach only. It is the lookup of the connection itself, so
+ * that a name cannot lead elsewhere between a check and the connection (DNS rebinding).
+ */
+export function guardedLookup(
+  allowed: ReadonlySet<Reach>,
+  resolve: typeof lookup = lookup,
+): LookupFunction {
   return (hostname, options, done) => {
-    lookup(hostname, { ...options, all: true }, (error, found: LookupAddress[]) => {
+    resolve(hostname, { ...options, all: true }, (error, found: LookupAddress[]) => {
       if (error) return done(error, '', 0);
-      const allowed = found.filter(({ address }) => mayLead(from(), nearnessOf(address)));
-      const [first] = allowed;
-      if (!first) return done(new Error(`${hostname} is no place for a link`), '', 0);
-      if (options.all === true) return done(null, allowed);
+      const usable = found.filter(({ address }) => allowed.has(reachOf(address)));
+      const [first] = usable;
+      if (!first) {
+        return done(new PlaceRefused(`${hostname} is in a private network`), '', 0);
+      }
+      if (options.all === true) return done(null, usable);
       done(null, first.address, first.family);
     });
   };

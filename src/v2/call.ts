@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Result, type V2Error, ok } from '../wire/jobs.ts';
 import { type Json, parseJson } from '../wire/json.ts';
+import { readRetryAfter } from '../wire/retry-after.ts';
 import type { Account } from './accounts.ts';
-import { type Reply, retryAfter, retryAfterMs, toError, unreachable } from './errors.ts';
+import { type Reply, retryAfterMs, toError, unreachable } from './errors.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { Connections, WireAnswer, WireRequest } from './pool.ts';
@@ -64,7 +65,7 @@ export function createCalls(deps: Deps): Calls {
   function refusal(account: Account, reply: Reply): V2Error {
     const error = toError(reply, account.key);
     if (isAccountWide(error)) {
-      account.gate.shut(retryAfterMs(retryAfter(reply.headers), limits));
+      account.gate.shut(retryAfterMs(readRetryAfter(reply.headers, clock()), limits));
     }
     if (error.status === 401 || error.code === 'sso_required') {
       account.refused = {

@@ -15,7 +15,7 @@ import { type Admission, createAdmission } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
 import { type Calls, createCalls } from './call.ts';
 import { openContent } from './content.ts';
-import { type Elsewhere, createElsewhere } from './elsewhere.ts';
+import { type Elsewhere, type RedirectHost, createElsewhere } from './elsewhere.ts';
 import { badAnswer, toError, unreachable } from './errors.ts';
 import { type Facts, noFacts } from './facts.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
@@ -44,6 +44,8 @@ export type RemoteDeps = {
   readonly assetMode?: 'auto' | 'object' | 'string';
   /** How labels are written, when that is known in advance. */
   readonly labels?: 'auto' | 'map' | 'string' | 'none';
+  /** Private hosts its redirects may lead to, beside the service itself. */
+  readonly redirectHosts?: readonly RedirectHost[];
   /** Whether somebody looks at a job right now: those are streamed first and polled more often. */
   readonly isWatched?: (user: string, jobId: string) => boolean;
   readonly clock?: () => number;
@@ -119,7 +121,7 @@ function assemble(deps: RemoteDeps): Parts {
     ...common,
     deps,
     connections,
-    elsewhere: createElsewhere(links.origin, limits),
+    elsewhere: createElsewhere(links.origin, limits, { hosts: deps.redirectHosts ?? [] }),
     accounts: createAccounts(deps.credential, { clock, submitsAtOnce: limits.submitsAtOnce }),
     admission: createAdmission({ ...common, timeoutMs: limits.discoverTimeoutMs }),
     recovery: createRecovery(common),

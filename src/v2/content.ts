@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../telemetry.ts';
 import {
   type ByteRange,
   type Content,
@@ -11,6 +12,7 @@ import {
 import type { Account } from './accounts.ts';
 import { type Calls, paused } from './call.ts';
 import { type BytesDeps, type Head, bytesOf, rangeHeader } from './content-bytes.ts';
+import { PlaceRefused } from './addresses.ts';
 import type { Elsewhere } from './elsewhere.ts';
 import { badAnswer, unreachable } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
@@ -22,6 +24,7 @@ type Deps = BytesDeps & {
   readonly links: UpstreamLinks;
   readonly elsewhere: Elsewhere;
   readonly limits: Pick<RemoteLimits, 'readBudgetMs' | 'readRetryMs'>;
+  readonly log: Pick<Logger, 'warn'>;
 };
 
 type Wanted = { readonly account: Account; readonly assetId: string; readonly range?: ByteRange };
@@ -88,6 +91,8 @@ function linkOf(deps: Deps, wanted: Wanted, { headers, body }: Head): Result<Con
   const location = redirectTarget(headers.location, asked);
   if (location === undefined) return badAnswer();
   if (key !== undefined && decoded(location).includes(key)) return badAnswer();
+  const objection = deps.elsewhere.objection(location);
+  if (objection !== undefined) return refusedPlace(deps, objection);
   return ok({
     kind: 'redirect',
     location,
@@ -126,6 +131,7 @@ async function openLink(deps: Deps, wanted: Linked): Promise<Result<ContentBytes
     const head = await deps.elsewhere.open(location, headers);
     if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
     if (head.ok) head.body.destroy();
+    else if (head.cause instanceof PlaceRefused) return refusedPlace(deps, head.cause.message);
     return refusedThere(head.ok ? head.status : 0);
   }
 
@@ -144,6 +150,14 @@ async function openLink(deps: Deps, wanted: Linked): Promise<Result<ContentBytes
   const bytes = bytesOf(deps, head.value, { range, again });
   if (bytes) return bytes;
   return range ? openLink(deps, { ...wanted, location, range: undefined }) : badAnswer();
+}
+
+/** The client is not told where that is: it is a place of the operator's network. */
+function refusedPlace({ log }: Pick<Deps, 'log'>, reason: string): Result<never> {
+  log.warn({ event: 'upstream.redirect_refused', reason }, 'a redirect of a file is not followed');
+  const message =
+    'The job service keeps this file on a host that Holdover may not read. The operator of Holdover can allow it with --upstream-redirects.';
+  return refuse(502, 'bad_upstream_response', message);
 }
 
 /** Whoever keeps the files has its own words, which say nothing to a client of ours. */

@@ -1,54 +1,80 @@
+import type { lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import { Agent } from 'undici';
-import {
-  type Nearness,
-  PUBLIC,
-  guardedLookup,
-  mayLead,
-  nearnessOf,
-  nearnessOfHost,
-} from './addresses.ts';
+import { PlaceRefused, type Reach, guardedLookup, reachOf } from './addresses.ts';
 import type { RemoteLimits } from './limits.ts';
 import { redirectTarget } from './links.ts';
 import type { WireAnswer } from './pool.ts';
 
+/** A host the operator lets an upstream redirect to; without a port: all of its ports. */
+export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };
+
 /** Reads what the links of an upstream lead to, as a stranger: no credential, no header of a caller's. */
 export type Elsewhere = {
-  /** The head of the answer at the end of the link; a link that leads nowhere good is a lost call. */
+  /** Why a link may not be followed, as far as its text tells; `undefined`: it may. */
+  objection(link: string): string | undefined;
+  /**
+   * The head of the answer at the end of the link. A link that leads where it must not is a lost call
+   * with the cause `PlaceRefused`.
+   */
   open(link: string, headers: Readonly<Record<string, string>>): Promise<WireAnswer>;
   close(): Promise<void>;
 };
 
+type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>;
+
+/**
+ * Where a link leads: `own` is the upstream's origin, `named` a host of the operator's list, `other`
+ * anything else, which has to be public.
+ */
+type Kind = 'own' | 'named' | 'other';
+
+const REACH: { readonly [kind in Kind]: ReadonlySet<Reach> } = {
+  // The operator has given its address: it may be anywhere.
+  own: new Set<Reach>(['public', 'private', 'forbidden']),
+  named: new Set<Reach>(['public', 'private']),
+  other: new Set<Reach>(['public']),
+};
+
 const MAX_HOPS = 3;
 
-/** `origin` is the upstream's: what it may lead to depends on where it is itself. */
+/** `origin` is the upstream's; `hosts` are those it may redirect to beside itself and the internet. */
 export function createElsewhere(
   origin: string,
-  limits: Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>,
+  limits: Limits,
+  {
+    hosts = [],
+    resolve,
+  }: { readonly hosts?: readonly RedirectHost[]; readonly resolve?: typeof lookup } = {},
 ): Elsewhere {
   const upstream = new URL(origin);
-  let nearness: Nearness = PUBLIC;
-  const connect = { timeout: limits.connectTimeoutMs, lookup: guardedLookup(() => nearness) };
-  const agent = new Agent({ connect, pipelining: 1 });
+  const agentFor = (kind: Kind): Agent => {
+    const guarded = { lookup: guardedLookup(REACH[kind], resolve) };
+    const connect = { timeout: limits.connectTimeoutMs, ...(kind !== 'own' && guarded) };
+    return new Agent({ connect, pipelining: 1 });
+  };
+  const agents = { own: agentFor('own'), named: agentFor('named'), other: agentFor('other') };
 
-  /** Why a link is not followed; names are judged when they are resolved. */
-  function objection(url: URL): string | undefined {
-    if (upstream.protocol === 'https:' && url.protocol !== 'https:') return 'it is not encrypted';
-    if (url.host === upstream.host) return undefined;
+  function kindOf(url: URL): Kind {
+    if (url.origin === upstream.origin) return 'own';
+    return hosts.some((host) => isAt(host, url)) ? 'named' : 'other';
+  }
+
+  /** Names are judged when they are resolved. */
+  function objectionTo(url: URL): string | undefined {
+    const kind = kindOf(url);
+    const isDowngrade = upstream.protocol === 'https:' && url.protocol !== 'https:';
+    if (kind === 'other' && isDowngrade) return `${url.host} is not encrypted`;
     const host = url.hostname.replaceAll(/[[\]]/g, '');
-    if (isIP(host) === 0 || mayLead(nearness, nearnessOf(host))) return undefined;
-    return 'it leads into a network that is not the upstream’s';
+    if (isIP(host) === 0 || REACH[kind].has(reachOf(host))) return undefined;
+    return `${url.host} is in a private network`;
   }
 
   async function send(
     url: URL,
     headers: Readonly<Record<string, string>>,
   ): Promise<WireAnswer & { ok: true }> {
-    const {
-      statusCode,
-      headers: answered,
-      body,
-    } = await agent.request({
+    const answer = await agents[kindOf(url)].request({
       origin: url.origin,
       path: url.pathname + url.search,
       method: 'GET',
@@ -56,6 +82,7 @@ export function createElsewhere(
       headersTimeout: limits.readTimeoutMs,
       bodyTimeout: limits.bodyIdleTimeoutMs,
     });
+    const { statusCode, headers: answered, body } = answer;
     body.on('error', () => {});
     return { ok: true, status: statusCode, headers: answered, body };
   }
@@ -64,31 +91,37 @@ export function createElsewhere(
     link: string,
     headers: Readonly<Record<string, string>>,
   ): Promise<WireAnswer> {
-    nearness = await nearnessOfHost(upstream.hostname);
     let url = new URL(link);
     for (let hop = 1; hop <= MAX_HOPS; hop++) {
-      const reason = objection(url);
-      if (reason !== undefined) return lost(`a link was not followed: ${reason}`);
+      const reason = objectionTo(url);
+      if (reason !== undefined) return lost(new PlaceRefused(reason));
       const answer = await send(url, headers);
       if (answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
       const next = redirectTarget(answer.headers.location, url.href);
-      if (next === undefined) return lost('a link leads to no address');
+      if (next === undefined) return lost(new Error('a link leads to no address'));
       url = new URL(next);
     }
-    return lost('a link leads on and on');
+    return lost(new Error('a link leads on and on'));
   }
 
   return {
-    open: (link, headers) => follow(link, headers).catch((cause: Error) => asLost(cause)),
-    close: () => agent.destroy(),
+    objection: (link) => objectionTo(new URL(link)),
+    open: (link, headers) => follow(link, headers).catch((cause: Error) => lost(cause)),
+    async close() {
+      await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
+    },
   };
 }
 
-function lost(message: string): WireAnswer {
-  return asLost(new Error(message));
+function isAt({ hostname, port }: RedirectHost, url: URL): boolean {
+  return url.hostname === hostname && (port === undefined || port === portOf(url));
 }
 
-function asLost(cause: Error): WireAnswer {
+function portOf({ port, protocol }: URL): string {
+  return port || (protocol === 'https:' ? '443' : '80');
+}
+
+function lost(cause: Error): WireAnswer {
   return { ok: false, wasSent: true, cause };
 }

@@ -7,6 +7,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../wire/json.ts';
+import { readRetryAfter } from '../wire/retry-after.ts';
 import type { RemoteLimits } from './limits.ts';
 import { withoutFolders } from './places.ts';
 import { redactError } from './redact.ts';
@@ -51,7 +52,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
   const code = said === undefined ? fallback : (CODE_ALIASES[said] ?? said);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
-  const retryAfterSeconds = retryAfter(headers);
+  const retryAfterSeconds = readRetryAfter(headers, Date.now());
   const error: V2Error = {
     status: isAnswer ? status : 502,
     code,
@@ -78,20 +79,6 @@ export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error 
 export function badAnswer<T>(): Result<T> {
   const message = 'The job service gave an answer that is none.';
   return refuse(502, 'bad_upstream_response', message);
-}
-
-/**
- * Seconds an answer asks to wait: the contract says a number, somebody in between may say a date,
- * which counts from the answer's own.
- */
-export function retryAfter(
-  headers: Pick<IncomingHttpHeaders, 'retry-after' | 'date'>,
-): number | undefined {
-  const said = headers['retry-after']?.trim() ?? '';
-  if (/^\d{1,9}$/.test(said)) return Number(said);
-  if (!/[a-z]/i.test(said)) return undefined;
-  const seconds = (Date.parse(said) - Date.parse(headers.date ?? '')) / 1000;
-  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
 
 /** How long to wait really: what is absent, silly or huge is made bearable. */

@@ -31,11 +31,11 @@ const number = z.preprocess(
   z.number(),
 );
 const count = number.pipe(z.number().nonnegative()).catch(0);
-/** Names a record here as well: control characters would make it another one. */
+/** Names a record here as well, where a NUL would make it another one; all else is the service's own. */
 const id = z
   .string()
   .min(1)
-  .refine((text) => !hasControlCharacter(text));
+  .refine((text) => !text.includes('\0'));
 const mediaType = z
   .string()
   .refine((text) => !hasControlCharacter(text))

@@ -149,7 +149,9 @@ export async function openScene(options: Options = {}): Promise<Scene> {
     const limits = JSON.stringify({ ...FAST, outbox: FAST_PACE, ...options.limits });
     const url = options.upstreamUrl ?? proxy.url + mount;
     const own = ['--upstream', url, '--upstream-limits', limits];
-    const args = [...own, ...(options.args ?? [])];
+    // Whatever stands in for a store of files is on this machine too.
+    const redirects = ['--upstream-redirects', '127.0.0.1'];
+    const args = [...own, ...redirects, ...(options.args ?? [])];
     return startHoldover({ upstream: 'embedded', dataDir, args, env: { ...options.env, ...env } });
   };
   let house = await start(options.firstEnv);

@@ -29,7 +29,9 @@ export async function startInFront(
 ): Promise<Holdover> {
   const { args = [], limits = {}, ...more } = options;
   const cut = JSON.stringify({ ...FAST, ...limits });
-  const front = ['--upstream', upstream.url, '--upstream-limits', cut, ...args];
+  // Whatever stands in for a store of files is on this machine too.
+  const redirects = ['--upstream-redirects', '127.0.0.1'];
+  const front = ['--upstream', upstream.url, '--upstream-limits', cut, ...redirects, ...args];
   return startHoldover({ ...more, upstream: 'embedded', args: front });
 }
 

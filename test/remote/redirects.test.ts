@@ -1,0 +1,79 @@
+// Where a service may send Holdover for a file: to itself, to the internet, to hosts the operator names.
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { pngOf, uploadInput } from '../support/client-help.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
+import { type StorageHost, openStorageHost } from '../support/storage-host.ts';
+
+const KEY = { 'X-API-Key': 'comfyui-canary-key' };
+
+let upstream: HostileV2;
+let storage: StorageHost;
+
+beforeAll(async () => {
+  [upstream, storage] = await Promise.all([openHostileV2(), openStorageHost()]);
+  storage.files.set('/kept.png', Buffer.from('kept elsewhere'));
+});
+afterEach(() => storage.reset());
+afterAll(() => Promise.all([upstream.close(), storage.close()]));
+
+async function inFront(...args: string[]): Promise<Holdover> {
+  const house = await startHoldover({
+    upstream: 'embedded',
+    args: ['--upstream', upstream.url, ...args],
+  });
+  onTestFinished(() => house.dispose());
+  await uploadInput(house.url, { bytes: await pngOf(), name: 'a.png' }, KEY);
+  return house;
+}
+
+const view = (house: Holdover, path = '/view') =>
+  fetch(`${house.url}${path}?filename=a.png&type=input`, { headers: KEY, redirect: 'manual' });
+
+const redirectTo = (location: string) =>
+  upstream.always('content', ({ res }) => void res.writeHead(302, { Location: location }).end());
+
+test('another service of this machine is not read, and the log says which and why', async () => {
+  redirectTo(`${storage.url}/kept.png?X-Amz-Signature=hidden-signature`);
+  const house = await inFront();
+  for (const path of ['/view', '/api/view']) {
+    const answer = await view(house, path);
+    expect([path, answer.status]).toEqual([path, 502]);
+    const text = await answer.text();
+    expect(text).toContain('--upstream-redirects');
+    expect(text).not.toContain(new URL(storage.url).port);
+  }
+  expect(storage.visits).toEqual([]);
+  const line = house
+    .log()
+    .split('\n')
+    .find((each) => each.includes('upstream.redirect_refused'));
+  expect(JSON.parse(line ?? '{}')).toMatchObject({
+    reason: `${new URL(storage.url).host} is in a private network`,
+  });
+  expect(house.log()).not.toContain('hidden-signature');
+});
+
+test('nor by a name that stands for this machine', async () => {
+  redirectTo(`${storage.url.replace('127.0.0.1', 'localhost')}/kept.png`);
+  const house = await inFront();
+  expect((await view(house)).status).toBe(502);
+  expect(storage.visits).toEqual([]);
+});
+
+test('a host the operator names is read, without the key', async () => {
+  redirectTo(`${storage.url}/kept.png`);
+  const { host } = new URL(storage.url);
+  const house = await inFront('--upstream-redirects', 'store.internal', host);
+  const answer = await view(house);
+  expect([answer.status, await answer.text()]).toEqual([200, 'kept elsewhere']);
+  expect(JSON.stringify(storage.visits)).not.toContain('canary');
+  expect((await view(house, '/api/view')).headers.get('location')).toBe(`${storage.url}/kept.png`);
+});
+
+test('the service’s own origin is read', async () => {
+  upstream.contents.set('own', Buffer.from('its own'));
+  redirectTo(`/signed/own?until=${Date.now() + 60_000}`);
+  const answer = await view(await inFront());
+  expect([answer.status, await answer.text()]).toEqual([200, 'its own']);
+});
