@@ -64,6 +64,23 @@ describe('flags', () => {
     expect(configOf([], { [name]: value })).toMatchObject(expected);
   });
 
+  test('hosts that a service may redirect to are read, from either place', () => {
+    const upstream = ['--upstream', 'http://h.example'];
+    const hosts = [
+      { hostname: 'minio.internal', port: '9000' },
+      { hostname: '10.0.0.5', port: undefined },
+      { hostname: '[fd00::1]', port: '80' },
+    ];
+    const expected = { upstream: { redirectHosts: hosts } };
+    const flag = ['--upstream-redirects', 'MINIO.internal:9000', '10.0.0.5', '[fd00::1]:80'];
+    expect(configOf([...upstream, ...flag, '--port', '0'])).toMatchObject(expected);
+    const name = 'HOLDOVER_UPSTREAM_REDIRECTS';
+    expect(
+      configOf(upstream, { [name]: 'minio.internal:9000, 10.0.0.5 [fd00::1]:80' }),
+    ).toMatchObject(expected);
+    expect(configOf(upstream)).toMatchObject({ upstream: { redirectHosts: [] } });
+  });
+
   test('a flag wins over its environment twin', () => {
     expect(configOf(['--port', '1234'], { HOLDOVER_PORT: '9000' }).port).toBe(1234);
   });
@@ -83,6 +100,13 @@ describe('flags', () => {
     [['--upstream-key', '/nowhere/canary'], /--upstream-key.*HOLDOVER_UPSTREAM_KEY/],
     [['--upstream', 'http://h.example', '--upstream-limits', '7'], /--upstream-limits/],
     [['--upstream', 'remote'], /--upstream/],
+    [
+      ['--upstream', 'http://h.example', '--upstream-redirects', 'http://a/b'],
+      /--upstream-redirects/,
+    ],
+    [['--upstream', 'http://h.example', '--upstream-redirects', '*.a'], /--upstream-redirects/],
+    [['--upstream', 'http://h.example', '--upstream-redirects', 'a:99999'], /--upstream-redirects/],
+    [['--upstream-redirects', 'a'], /--upstream-redirects.*--upstream URL/],
     [['--data-dir', ''], /--data-dir/],
     [['--enable-cors-header', 'app.example'], /--enable-cors-header.*app\.example/],
     [['--enable-cors-header', 'localhost:3000'], /--enable-cors-header/],
