@@ -43,6 +43,9 @@ export type Config = {
   readonly startAnew: boolean;
   readonly workerLimits: WorkerLimits;
   readonly maxUploadBytes: number;
+  readonly maxJsonValues: number;
+  /** Of one graph. */
+  readonly maxNodes: number;
   /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
   readonly corsOrigin: string | undefined;
   readonly logLevel: (typeof LOG_LEVELS)[number];
@@ -143,6 +146,8 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     startAnew: flags.startAnew ?? false,
     workerLimits: workerLimits(flags.workerLimits),
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
+    maxJsonValues: flags.maxJsonValues,
+    maxNodes: flags.maxNodes,
     corsOrigin: cors === true ? '*' : originOf(cors),
     logLevel: flags.logLevel,
     localToken: flags.localToken === '' ? undefined : flags.localToken,

@@ -3,6 +3,7 @@ import type Koa from 'koa';
 import type { Config } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { createV2Routes } from './engine/http.ts';
+import type { BodyReader } from './http/json-body.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { type LaterModels, createLaterModels } from './models/later.ts';
 import type { PassThrough } from './passthrough/passthrough.ts';
@@ -23,16 +24,18 @@ type Deps = {
   readonly identify: Identify;
   readonly authenticate: Authenticate;
   readonly log: Logger;
+  readonly bodies: BodyReader;
   readonly adopter: Adopter;
 };
 
 /** The embedded engine's own v2 routes; those of a remote service are passed through. */
 export function embeddedV2(deps: Deps): Koa.Middleware[] {
-  const { config, upstream, identify, log, dir, adopter } = deps;
+  const { config, upstream, identify, log, dir, bodies, adopter } = deps;
   if (config.upstream.kind !== 'embedded') return [];
   return [
     createV2Routes({
       maxUploadBytes: config.maxUploadBytes,
+      bodies,
       jobs: withBothIds(upstream.jobs, deps),
       log,
       spoolDir: dir.spool,

@@ -3,6 +3,7 @@ import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
 import { PASSED_ROUTES, createFront } from './front.ts';
+import { openBodies } from './http/open.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
 import { createMetrics, named } from './metrics.ts';
 import { ALL_NODES } from './nodes/library.ts';
@@ -188,6 +189,7 @@ async function openHouse(
     dir,
     ledger: upstream.folders.ledger,
     board,
+    bodies: openBodies(config, board, log),
     promptJournal,
     hub,
     upstream,

@@ -28,6 +28,8 @@ export type Flags = {
   startAnew?: boolean;
   workerLimits: string;
   maxUploadSize: number;
+  maxJsonValues: number;
+  maxNodes: number;
   enableCorsHeader?: string | true;
   logLevel: (typeof LOG_LEVELS)[number];
   localToken?: string;
@@ -116,6 +118,12 @@ export const OPTIONS: readonly Option[] = [
   setting('--max-upload-size <MB>', 'largest request body')
     .default(100)
     .argParser(decimal({ min: 0.001, max: 1_000_000 })),
+  setting('--max-json-values <N>', 'JSON values in one request body')
+    .default(500_000)
+    .argParser(integer({ min: 1000, max: 100_000_000 })),
+  setting('--max-nodes <N>', 'nodes of one graph')
+    .default(10_000)
+    .argParser(integer({ min: 1, max: 1_000_000 })),
   setting(
     '--enable-cors-header [ORIGIN]',
     'allow this origin instead of checking origins; bare: *',

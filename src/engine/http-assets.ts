@@ -13,7 +13,7 @@ const MAX_FORM_FIELDS = 64;
 
 /** The asset half of the contract, by operation. */
 export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOperation]: Handler } {
-  const { jobs, spoolDir, maxUploadBytes } = deps;
+  const { jobs, spoolDir, maxUploadBytes, bodies } = deps;
   const minted = (asset: Result<Asset>, links: Links): Result<Reply> => {
     if (!asset.ok) return asset;
     const status = asset.value.created_new === false ? 200 : 201;
@@ -35,7 +35,7 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       return minted(await jobs.createAsset(caller, upload.value), links);
     },
     async fromHash({ ctx, caller, links }) {
-      const body = await readObject(ctx, maxUploadBytes);
+      const body = await readObject(ctx, bodies);
       if (!body.ok) return body;
       const request = readFromHash(body.value);
       if (!request.ok) return request;

@@ -1,8 +1,8 @@
 import type Koa from 'koa';
-import { readBodyText } from '../body.ts';
+import type { BodyReader } from '../http/json-body.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
-import { type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
+import { type JsonObject, isJsonObject } from '../wire/json.ts';
 import { badRequest } from './http-reply.ts';
 
 /** The v2 code of a body that could not be taken. */
@@ -10,32 +10,39 @@ const BODY_CODES = {
   400: 'invalid_request',
   413: 'payload_too_large',
   415: 'unsupported_media_type',
+  503: 'server_busy',
   507: 'insufficient_storage',
 } as const;
 
 const MAX_KEY_CHARS = 255;
 
 /** Reads a JSON object whatever the content type says, numbers to the digit. */
-export async function readObject(ctx: Koa.Context, maxBytes: number): Promise<Result<JsonObject>> {
-  const text = await readBodyText(ctx.req, { maxBytes });
-  if (!text.ok) return refuseBody(text);
-  try {
-    const body = parseJson(text.value);
-    return isJsonObject(body) ? ok(body) : badRequest('The body must be a JSON object.');
-  } catch (error) {
-    return badRequest(`The body is not JSON: ${jsonFault(error)}`);
+export async function readObject(
+  ctx: Koa.Context,
+  bodies: BodyReader,
+  graphMember?: string,
+): Promise<Result<JsonObject>> {
+  const read = await bodies.read(ctx, graphMember === undefined ? {} : { graphMember });
+  if (!read.ok) {
+    // Of all but bad JSON the rest of the body is not worth reading.
+    if (!read.isSyntax) ctx.set('Connection', 'close');
+    return refuseBody(read);
   }
+  return isJsonObject(read.value) ? ok(read.value) : badRequest('The body must be a JSON object.');
 }
 
 /** A refused body in v2's words. */
 export function refuseBody<T>({
   status,
   message,
+  retryAfterSeconds,
 }: {
   readonly status: keyof typeof BODY_CODES;
   readonly message: string;
+  readonly retryAfterSeconds?: number;
 }): Result<T> {
-  return refuse(status, BODY_CODES[status], message);
+  const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  return refuse(status, BODY_CODES[status], message, retry);
 }
 
 /** Refuses a field for a control character in its value. */

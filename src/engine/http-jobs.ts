@@ -21,13 +21,13 @@ const STREAM_HEADERS = {
 
 /** The job half of the contract, by operation. */
 export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperation]: Handler } {
-  const { jobs, maxUploadBytes } = deps;
+  const { jobs, bodies } = deps;
   const firstStreams = createFirstStreams(jobs);
   return {
     async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
-      const body = await readObject(ctx, maxUploadBytes);
+      const body = await readObject(ctx, bodies, 'workflow');
       if (!body.ok) return body;
       const request = readSubmission(body.value, key.value);
       if (!request.ok) return request;

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
+import type { BodyReader } from '../http/json-body.ts';
 import type { Logger } from '../telemetry.ts';
 import {
   type Caller,
@@ -20,8 +21,9 @@ export type V2Deps = {
   /** Who calls; `undefined` is a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
   readonly spoolDir: string;
-  /** Largest request body, JSON or multipart. */
+  /** Largest file of a form. */
   readonly maxUploadBytes: number;
+  readonly bodies: BodyReader;
   /** Event streams one caller may hold open. */
   readonly streamCap?: number;
   readonly heartbeatMs?: number;

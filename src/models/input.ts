@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http';
-import { readBodyText } from '../body.ts';
-import { type Json, jsonFault, parseJson } from '../wire/json.ts';
+import type { BodyReader, Exchange } from '../http/json-body.ts';
+import type { Json } from '../wire/json.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 
@@ -9,22 +8,23 @@ export type Input =
   | { readonly ok: true; readonly text: string; readonly body: Json; done(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 
-export type ReadInput = (request: IncomingMessage) => Promise<Input>;
+export type ReadInput = (exchange: Exchange) => Promise<Input>;
 
 /** Reads bodies, of all callers together no more than memory is set aside for. */
 export function createReadInput(
+  bodies: BodyReader,
   limits: Pick<ModelLimits, 'maxInputBytes' | 'inputBudgetBytes'>,
 ): ReadInput {
   let heldBytes = 0;
-  return async (request) => {
-    const declared = Number(request.headers['content-length'] ?? limits.maxInputBytes);
+  return async (exchange) => {
+    const declared = Number(exchange.req.headers['content-length'] ?? limits.maxInputBytes);
     let bytes = Math.min(declared, limits.maxInputBytes);
     if (heldBytes + bytes > limits.inputBudgetBytes) {
       return refuse(replyError('service_unavailable', 'Too many inputs are being worked on.'));
     }
     heldBytes += bytes;
     const done = (): void => void (heldBytes -= bytes);
-    const input = await read(request, limits.maxInputBytes);
+    const input = await read(bodies, exchange, limits.maxInputBytes);
     done();
     if (!input.ok) return input;
     // A length nobody declared was taken for the longest.
@@ -35,21 +35,20 @@ export function createReadInput(
 }
 
 async function read(
-  request: IncomingMessage,
+  bodies: BodyReader,
+  exchange: Exchange,
   maxBytes: number,
 ): Promise<Omit<Input & { ok: true }, 'done'> | (Input & { ok: false })> {
-  const read = await readBodyText(request, { maxBytes });
-  if (!read.ok) {
-    const { status, message } = read;
-    // The rest of a refused body is not read.
-    const headers = status === 413 ? { Connection: 'close' } : {};
-    return refuse(replyError('invalid_input', message, { status, headers }));
+  const read = await bodies.read(exchange, { maxBytes, keepsText: true });
+  if (read.ok) return { ok: true, text: read.text ?? '', body: read.value };
+  const { status, message, isSyntax, retryAfterSeconds } = read;
+  if (status === 503) {
+    const headers = { Connection: 'close', 'Retry-After': String(retryAfterSeconds) };
+    return refuse(replyError('service_unavailable', message, { headers }));
   }
-  try {
-    return { ok: true, text: read.value, body: parseJson(read.value) };
-  } catch (error) {
-    return refuse(replyError('invalid_input', `The body is not JSON: ${jsonFault(error)}`));
-  }
+  // The rest of a refused body is not read.
+  const headers = isSyntax ? {} : { Connection: 'close' };
+  return refuse(replyError('invalid_input', message, { status, headers }));
 }
 
 function refuse(refusal: ReplyError): { readonly ok: false; readonly refusal: ReplyError } {

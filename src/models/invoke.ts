@@ -1,5 +1,6 @@
 import type Koa from 'koa';
 import type { ModelCallStore } from '../ledger/ledger.ts';
+import type { BodyReader } from '../http/json-body.ts';
 import type { Logger } from '../telemetry.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
@@ -38,6 +39,7 @@ type Deps = {
   readonly modelCalls: ModelCallStore;
   readonly replays: Replays;
   readonly limits: ModelLimits;
+  readonly bodies: BodyReader;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -57,7 +59,7 @@ const MAX_KEY_CHARS = 255;
 
 /** Runs models: once for each key, on checked input, the answer kept before it goes out. */
 export function createInvoke(deps: Deps): Invoke {
-  const readInput = createReadInput(deps.limits);
+  const readInput = createReadInput(deps.bodies, deps.limits);
   const performer = createPerformer({ ...deps, ...deps.limits });
   const checks = new Map<ModelDef, Validate>(deps.models.map((m) => [m, createValidate(m)]));
   const calls = new Set<Promise<unknown>>();
@@ -108,7 +110,7 @@ export function createInvoke(deps: Deps): Invoke {
       const detail = 'Idempotency-Key has a control character.';
       return await refuse(begun, replyError('invalid_input', detail));
     }
-    const input = await readInput(ctx.req);
+    const input = await readInput(ctx);
     if (!input.ok) return await refuse(begun, input.refusal);
     try {
       if (def.input === undefined && !isJsonObject(input.body)) {

@@ -9,6 +9,7 @@ import { createCursors } from './cursor.ts';
 import { replyDocument, writeDocument } from './document.ts';
 import { type Visit, createInvoke } from './invoke.ts';
 import { readKeys } from './keys.ts';
+import type { BodyReader } from '../http/json-body.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { createRateLimiter } from './rate.ts';
@@ -36,6 +37,7 @@ export type ModelRouterDeps = {
   /** Who may call; left out, everybody with a credential. */
   readonly keysFile?: string | undefined;
   readonly limits: ModelLimits;
+  readonly bodies: BodyReader;
 };
 
 /** The router as the house uses it. */

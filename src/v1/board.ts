@@ -67,6 +67,8 @@ export type Board = {
   /** Whether a job of the same user's that runs before this one has not been heard to start. */
   isEarly(prompt: LivePrompt): boolean;
   readonly count: (user: string) => number;
+  /** Bytes of what the clients of all live prompts sent. */
+  readonly bytes: () => number;
   /** How many of all users' are in which state. */
   census(): Readonly<Record<PromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
@@ -85,6 +87,8 @@ type Theirs = {
 
 export function createBoard(): Board {
   const users = new Map<string, Theirs>();
+  const sizes = new Map<LivePrompt, number>();
+  let bytes = 0;
   const all = (user: string): Iterable<LivePrompt> => users.get(user)?.prompts ?? [];
   const of = (user: string) => [...all(user)].toSorted(byTurn);
   return {
@@ -92,6 +96,10 @@ export function createBoard(): Board {
       const { user } = prompt.caller;
       const theirs = users.get(user) ?? newcomer();
       users.set(user, theirs);
+      if (!theirs.prompts.has(prompt)) {
+        sizes.set(prompt, sizeOf(prompt));
+        bytes += sizeOf(prompt);
+      }
       theirs.prompts.add(prompt);
       if (prompt.waits) theirs.waiting.add(prompt);
       note(theirs, prompt, prompt.promptId);
@@ -104,6 +112,8 @@ export function createBoard(): Board {
     remove(prompt) {
       const theirs = users.get(prompt.caller.user);
       if (!theirs?.prompts.delete(prompt)) return;
+      bytes -= sizes.get(prompt) ?? 0;
+      sizes.delete(prompt);
       theirs.waiting.delete(prompt);
       for (const id of idsOf(prompt)) strike(theirs, prompt, id);
       if (theirs.prompts.size === 0) users.delete(prompt.caller.user);
@@ -126,6 +136,7 @@ export function createBoard(): Board {
       return false;
     },
     count: (user) => users.get(user)?.prompts.size ?? 0,
+    bytes: () => bytes,
     census() {
       const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
       for (const { prompts } of users.values())
@@ -150,6 +161,11 @@ export function createBoard(): Board {
 }
 
 const NOBODY: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
+
+/** Of a prompt whose texts have not been written it is unknown. */
+function sizeOf({ kept }: LivePrompt): number {
+  return (kept.graph.json?.length ?? 0) + (kept.extraData.json?.length ?? 0);
+}
 
 function newcomer(): Theirs {
   return { prompts: new Set(), waiting: new Set(), byId: new Map() };

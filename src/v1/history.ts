@@ -1,3 +1,4 @@
+import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { historyText, historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { parseJson } from '../wire/json.ts';
@@ -9,7 +10,7 @@ import { sendJsonText } from './json-text.ts';
 import { idList, objectBody } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
-type Deps = { readonly ledger: Ledger; readonly maxBodyBytes: number };
+type Deps = { readonly ledger: Ledger; readonly bodies: BodyReader };
 
 /** `/history` and the hosted API's `/api/history_v2`. */
 export function historyRoutes(deps: Deps): readonly V1Route[] {
@@ -56,8 +57,8 @@ async function one({ ledger }: Deps, { ctx, caller, params }: V1Request): Promis
   sendJsonText(ctx, historyText(row ? [{ ...row, promptId: id }] : []));
 }
 
-async function edit({ ledger, maxBodyBytes }: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = objectBody(await readJson(ctx, maxBodyBytes));
+async function edit({ ledger, bodies }: Deps, { ctx, caller }: V1Request): Promise<void> {
+  const body = objectBody(await readJson(ctx, bodies));
   if (pythonTruth(body.clear)) await ledger.prompts.clearHistory(caller.user);
   const ids = idList(body.delete, 'delete');
   if (ids.length > 0) {

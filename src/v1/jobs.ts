@@ -1,3 +1,4 @@
+import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { Board } from './board.ts';
@@ -14,7 +15,7 @@ type Deps = {
   readonly cancel: Cancel['cancel'];
   readonly ledger: Ledger;
   readonly board: Board;
-  readonly maxBodyBytes: number;
+  readonly bodies: BodyReader;
 };
 
 /** `/api/jobs…` of newer front ends and `/api/job/{id}/status` of the hosted API. */
@@ -48,7 +49,7 @@ async function cancelOne(deps: Deps, { ctx, caller, params }: V1Request): Promis
 }
 
 async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = objectBody(await readJson(ctx, deps.maxBodyBytes));
+  const body = objectBody(await readJson(ctx, deps.bodies));
   const ids = idList(body.job_ids, 'job_ids');
   const prompts = ids.flatMap((id) => deps.board.find(caller.user, id) ?? []);
   await deps.cancel(prompts, caller);

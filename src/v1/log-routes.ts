@@ -1,3 +1,4 @@
+import type { BodyReader } from '../http/json-body.ts';
 import { isJsonObject } from '../wire/json.ts';
 import { readJson } from './body.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
@@ -12,7 +13,7 @@ export type LogDeps = {
   readonly journal: Pick<Journal, 'entries'>;
   readonly logShare: Pick<LogShare, 'gather'>;
   readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe'>;
-  readonly maxBodyBytes: number;
+  readonly bodies: BodyReader;
 };
 
 const MAX_CLIENT_ID_CHARS = 128;
@@ -46,7 +47,7 @@ async function entriesOf({ journal, logShare }: LogDeps, user: string): Promise<
 }
 
 async function subscribe(deps: LogDeps, { ctx, caller }: V1Request): Promise<void> {
-  const body = await readJson(ctx, deps.maxBodyBytes);
+  const body = await readJson(ctx, deps.bodies);
   if (!isJsonObject(body) || !('clientId' in body) || !('enabled' in body)) {
     throw new V1Error(400, plainError('missing_key', 'clientId and enabled are both needed.'));
   }

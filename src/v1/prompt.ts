@@ -1,3 +1,4 @@
+import type { BodyReader } from '../http/json-body.ts';
 import type { Json } from '../wire/json.ts';
 import type { Accepted, Acceptor } from './accept.ts';
 import type { Board } from './board.ts';
@@ -10,7 +11,7 @@ type Deps = {
   readonly acceptor: Acceptor;
   readonly board: Board;
   readonly counter: SharedCounter;
-  readonly maxBodyBytes: number;
+  readonly bodies: BodyReader;
 };
 
 /** `POST /prompt` runs a workflow; `GET /prompt` tells how many are left. */
@@ -27,7 +28,7 @@ export function promptRoutes(deps: Deps): readonly V1Route[] {
 }
 
 async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = await readJson(ctx, deps.maxBodyBytes);
+  const body = await readJson(ctx, deps.bodies, 'prompt');
   const count = takesCount(body) ? await deps.counter.next() : 0;
   const submission = readSubmission(body, createCounter(count));
   // For whoever counts the clients of v1.

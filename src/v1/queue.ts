@@ -1,7 +1,8 @@
-import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
+import type { BodyReader } from '../http/json-body.ts';
+import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
-import { readJson, readText } from './body.ts';
+import { readJson, readJsonIfAny } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { sendJsonText } from './json-text.ts';
@@ -12,7 +13,7 @@ import type { V1Request, V1Route } from './routes.ts';
 type Deps = {
   readonly board: Board;
   readonly cancel: Cancel['cancel'];
-  readonly maxBodyBytes: number;
+  readonly bodies: BodyReader;
 };
 
 /** More ids than this in one call is not a queue any client could show. */
@@ -60,7 +61,7 @@ function itemText({ number, promptId, kept, targets }: LivePrompt): string {
  * its clients look at the queue again and interrupt what still runs.
  */
 async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = objectBody(await readJson(ctx, deps.maxBodyBytes));
+  const body = objectBody(await readJson(ctx, deps.bodies));
   const { board } = deps;
   const hosted = ctx.state.apiPrefixed === true;
   const mayCancel = (prompt: LivePrompt) => hosted || isWaiting(prompt);
@@ -83,7 +84,8 @@ function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): bo
  * also when idle.
  */
 async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = lenientBody(await readText(ctx, deps.maxBodyBytes));
+  // v1 takes an empty or unreadable body as `{}` here and only here.
+  const body = objectBody((await readJsonIfAny(ctx, deps.bodies)) ?? {});
   const running = deps.board.running(caller.user);
   const mayEnd = deps.board
     .of(caller.user)
@@ -99,19 +101,8 @@ async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
 
 /** Nothing is held that could be freed; the call is understood and done. */
 async function free(deps: Deps, { ctx }: V1Request): Promise<void> {
-  objectBody(await readJson(ctx, deps.maxBodyBytes));
+  objectBody(await readJson(ctx, deps.bodies));
   sendEmpty(ctx);
-}
-
-/** v1 takes an empty or unreadable body as `{}` here and only here. */
-function lenientBody(text: string): JsonObject {
-  let value: Json;
-  try {
-    value = parseJson(text);
-  } catch {
-    return {};
-  }
-  return objectBody(value);
 }
 
 export function objectBody(value: Json): JsonObject {

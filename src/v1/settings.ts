@@ -1,3 +1,4 @@
+import type { BodyReader } from '../http/json-body.ts';
 import type { SettingStore } from '../ledger/ledger.ts';
 import { isJsonObject, stringifyJson } from '../wire/json.ts';
 import { readJson } from './body.ts';
@@ -7,7 +8,7 @@ import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** What the settings need of the house. */
-export type SettingDeps = { readonly settings: SettingStore; readonly maxBodyBytes: number };
+export type SettingDeps = { readonly settings: SettingStore; readonly bodies: BodyReader };
 
 /** Of one user; front ends have a few hundred, of a few characters each. */
 const MOST_SETTINGS = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
@@ -36,7 +37,7 @@ async function one({ settings }: SettingDeps, { ctx, caller, params }: V1Request
 }
 
 async function merge(deps: SettingDeps, { ctx, caller }: V1Request): Promise<void> {
-  const given = await readJson(ctx, deps.maxBodyBytes);
+  const given = await readJson(ctx, deps.bodies);
   if (!isJsonObject(given)) {
     throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
   }
@@ -48,7 +49,7 @@ async function merge(deps: SettingDeps, { ctx, caller }: V1Request): Promise<voi
 }
 
 async function put(deps: SettingDeps, { ctx, caller, params }: V1Request): Promise<void> {
-  const value = await readJson(ctx, deps.maxBodyBytes);
+  const value = await readJson(ctx, deps.bodies);
   const { id = '' } = params;
   await keep(deps, caller.user, Object.fromEntries([[id, stringifyJson(value)]]));
   sendEmpty(ctx);

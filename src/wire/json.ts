@@ -20,20 +20,26 @@ const MAX_DEPTH = 200;
 /** Parses JSON text; throws SyntaxError. Tolerates a byte order mark, as the v1 server does. */
 export function parseJson(text: string): Json {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  const { unsafe, taken } = scan(body);
-  if (unsafe.length === 0) return JSON.parse(body) as Json;
-  // Workflows carry pictures as texts: a parser that is not native takes seconds for them.
-  const { standIns, replaced } = withStandIns(body, unsafe, taken);
-  return restored(JSON.parse(replaced), standIns) as Json;
+  const { replaced, standIns } = withStandIns(body);
+  const value: unknown = JSON.parse(replaced);
+  return (standIns.size === 0 ? value : restored(value, standIns)) as Json;
 }
 
-type StandIns = ReadonlyMap<number, LosslessNumber>;
+type StandIns = ReadonlyMap<number, LosslessNumber | number>;
 
 /** Puts what was meant in the place of each stand-in, in a value nobody else has seen. */
 function restored(value: unknown, standIns: StandIns): unknown {
   // Not by a reviver: that takes five times as long as the parsing.
-  if (typeof value === 'number') return standIns.get(Math.abs(value)) ?? value;
+  if (typeof value === 'number') {
+    const size = Math.abs(value);
+    return size < FIRST_STAND_IN ? value : (standIns.get(size) ?? value);
+  }
   if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const items: unknown[] = value;
+    for (let i = 0; i < items.length; i++) items[i] = restored(items[i], standIns);
+    return items;
+  }
   const holder = value as { [key: string]: unknown };
   for (const key of Object.keys(holder)) {
     const member = holder[key];
@@ -94,40 +100,98 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   );
 }
 
-/** A number a double cannot hold, by its place in the text. */
-type Unsafe = { readonly start: number; readonly end: number };
-
-/** Numbers that stand for unsafe ones while a text is parsed: whole, exact, and rare in real life. */
+/** Numbers that stand for others while a text is parsed: whole and exact. */
 const FIRST_STAND_IN = 2 ** 52;
+/** Shorter numbers without an exponent are safe, and below all that stand for others. */
+const LONG_NUMBER = 16;
 
 const QUOTE = 0x22;
+const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 
 /**
- * The unsafe numbers of a text, and the values of the safe ones that could be taken for a stand-in.
- * Refuses deep nesting; what else is wrong is the parser's to find.
+ * The text with a number in place of each that a double cannot hold, and of each that could be taken
+ * for one of these. Workflows carry pictures as texts, and a parser that is not native takes seconds
+ * for them. Refuses deep nesting; what else is wrong is the parser's to find.
  */
-function scan(text: string): { readonly unsafe: readonly Unsafe[]; readonly taken: Set<number> } {
-  const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-  const unsafe: Unsafe[] = [];
-  const taken = new Set<number>();
+function withStandIns(text: string): { readonly standIns: StandIns; readonly replaced: string } {
+  const standIns = new Map<number, LosslessNumber | number>();
+  const standInOf = standInsFor(standIns);
+  let replaced = '';
+  let from = 0;
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code === QUOTE) i = endOfString(text, i);
     else if (code === 0x5b || code === 0x7b) {
-      if (++depth > MAX_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_DEPTH} levels`);
+      if (++depth > MAX_DEPTH) throw new SyntaxError(`Nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === 0x5d || code === 0x7d) depth--;
     else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) {
-      number.lastIndex = i;
-      const token = number.exec(text)?.[0] ?? '';
-      const start = i;
-      i += Math.max(0, token.length - 1);
-      if (token.length < 16 && !/[eE]/.test(token)) continue;
-      if (isSafeNumber(token)) taken.add(Math.abs(Number(token)));
-      else unsafe.push({ start, end: i + 1 });
+      const end = endOfNumber(text, i);
+      const standIn =
+        end - i >= LONG_NUMBER || hasExponent(text, i, end) ? standInOf(text, i, end) : undefined;
+      if (standIn !== undefined) {
+        // The sign stays where it is.
+        replaced += text.slice(from, code === 0x2d ? i + 1 : i) + standIn;
+        from = end;
+      }
+      i = end - 1;
     }
   }
-  return { unsafe, taken };
+  return { standIns, replaced: from === 0 ? text : replaced + text.slice(from) };
+}
+
+/** Gives the number that stands for another, if there must be one; a text may repeat one very often. */
+function standInsFor(standIns: Map<number, LosslessNumber | number>) {
+  const known = new Map<string, string | undefined>();
+  let last = '';
+  let lastStandIn: string | undefined;
+  return (text: string, start: number, end: number): string | undefined => {
+    if (end - start === last.length && text.startsWith(last, start)) return lastStandIn;
+    last = ownText(text.slice(start, end));
+    if (!known.has(last)) {
+      const meant = meantBy(last);
+      const standIn = FIRST_STAND_IN + standIns.size;
+      if (meant !== undefined) standIns.set(standIn, meant);
+      known.set(last, meant === undefined ? undefined : String(standIn));
+    }
+    lastStandIn = known.get(last);
+    return lastStandIn;
+  };
+}
+
+/** The number a text says, where it must be put back after the parsing. */
+function meantBy(token: string): LosslessNumber | number | undefined {
+  if (!NUMBER.test(token)) throw new SyntaxError('Unexpected character in a number');
+  const value = Number(token);
+  const size = Math.abs(value);
+  if (!isPlainlySafe(token, size) && !isSafeNumber(token)) return new LosslessNumber(token);
+  return size < FIRST_STAND_IN ? undefined : value;
+}
+
+/** Up to 15 digits come out of a double as they went in, if it is none of the smallest. */
+function isPlainlySafe(token: string, size: number): boolean {
+  if (size > Number.MAX_SAFE_INTEGER || size < 1e-300) return false;
+  const exponent = token.search(/[eE]/);
+  return (exponent < 0 ? token.length : exponent) <= 15;
+}
+
+function endOfNumber(text: string, start: number): number {
+  let end = start + 1;
+  for (; end < text.length; end++) {
+    const code = text.charCodeAt(end);
+    const isOfNumber = (code >= 0x2d && code <= 0x39 && code !== 0x2f) || code === 0x2b;
+    if (!isOfNumber && !isExponent(code)) break;
+  }
+  return end;
+}
+
+function hasExponent(text: string, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (isExponent(text.charCodeAt(i))) return true;
+  return false;
+}
+
+function isExponent(code: number): boolean {
+  return code === 0x65 || code === 0x45;
 }
 
 /** Position of the quote that ends the string begun at `start`. */
@@ -143,19 +207,4 @@ function endOfString(text: string, start: number): number {
 /** A part of a text is a view that keeps all of it in memory; this is a text of its own. */
 function ownText(digits: string): string {
   return Buffer.from(digits, 'latin1').toString('latin1');
-}
-
-/** The text with a number of its own in place of each unsafe one, and what each stands for. */
-function withStandIns(text: string, unsafe: readonly Unsafe[], taken: ReadonlySet<number>) {
-  const standIns = new Map<number, LosslessNumber>();
-  let standIn = FIRST_STAND_IN - 1;
-  const pieces = unsafe.map(({ start, end }, i) => {
-    do standIn++;
-    while (taken.has(standIn));
-    standIns.set(standIn, new LosslessNumber(ownText(text.slice(start, end))));
-    // The sign stays where it is: without it `1-2` could become a number.
-    const digits = text[start] === '-' ? start + 1 : start;
-    return text.slice(unsafe[i - 1]?.end ?? 0, digits) + String(standIn);
-  });
-  return { standIns, replaced: pieces.join('') + text.slice(unsafe.at(-1)?.end ?? 0) };
 }

@@ -86,7 +86,7 @@ describe('POST /jobs', () => {
     ['half a JSON', '{"workflow":', 400, 'invalid_request'],
     ['NaN', '{"workflow":NaN}', 400, 'invalid_request'],
     ['no object', '[]', 400, 'invalid_request'],
-    ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 400, 'invalid_request'],
+    ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 413, 'payload_too_large'],
     ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 400, 'invalid_request'],
     ['no workflow', '{}', 422, 'invalid_workflow'],
     ['a list as workflow', '{"workflow":[]}', 422, 'invalid_workflow'],

@@ -132,13 +132,6 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
       '{"prompt":{},"partial_execution_targets":"9"}',
       'invalid_prompt',
     ],
-    ['100 000 open lists', '['.repeat(100_000), 'invalid_json'],
-    [
-      '100 000 lists in a graph',
-      graph(`{"class_type":"SaveImage","inputs":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`),
-      'invalid_json',
-    ],
-    ['objects 201 deep', `${'{"a":'.repeat(201)}1${'}'.repeat(201)}`, 'invalid_json'],
   ])('%s', async (_, body, type) => {
     expect(await refusal(body)).toBe(type);
   });
@@ -225,8 +218,8 @@ describe('POST /prompt answers 400 with error and node_errors to', () => {
     await refusal(body);
   });
 
-  test('a body of 50 000 keys that are no nodes', async () => {
-    const keys = Array.from({ length: 50_000 }, (_, i) => `"k${i}":1`).join(',');
+  test('a body of 10 000 keys that are no nodes', async () => {
+    const keys = Array.from({ length: 10_000 }, (_, i) => `"k${i}":1`).join(',');
     await refusal(`{"prompt":{${keys}}}`);
   });
 
@@ -361,7 +354,6 @@ describe.each([
     ['a list', '[]'],
     ['a string', '"x"'],
     ['half an object', '{"a":'],
-    ['depth', '['.repeat(100_000)],
     ['bytes that are no UTF-8', '\u00ff'],
   ])('answers %s with 400 in JSON', async (_, body) => {
     const bytes = Buffer.from(body, 'latin1');
@@ -373,6 +365,15 @@ describe.each([
     expectDiscreet(answer);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.body)).toHaveProperty('error');
+  });
+
+  test.each([
+    ['lists', '['.repeat(100_000)],
+    ['objects', `${'{"a":'.repeat(201)}1${'}'.repeat(201)}`],
+  ])('answers %s nested too deep with 413, said as for every other limit', async (_, body) => {
+    const answer = await post(path, body);
+    expect(answer.status).toBe(413);
+    expect(answer.body).toContain('Maximum JSON depth 200 exceeded.');
   });
 
   test('answers a compressed body with 415', async () => {

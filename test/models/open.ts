@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
 import { pino } from 'pino';
+import { createBodyReader } from '../../src/http/json-body.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/models/limits.ts';
@@ -116,6 +117,7 @@ export async function openRouter(
     callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
     keysFile: options.keysFile,
     limits: { ...DEFAULT_MODEL_LIMITS, ...options.limits },
+    bodies: createBodyReader({ maxBytes: 100 * 1024 * 1024 }),
   });
   const app = new Koa();
   app.on('error', () => {});

@@ -69,12 +69,17 @@ describe('POST /v1/models/{provider}/{model}', () => {
     ['no JSON', 'prompt=x'],
     ['nothing', ''],
     ['cut off', '{"a":'],
-    ['nested without end', `${'['.repeat(5000)}${']'.repeat(5000)}`],
     ['a list, for a model without a schema', '[]'],
     ['null, for a model without a schema', 'null'],
   ])('a body that is %s is a 400 invalid_input', async (_, body) => {
     router = await openRouter();
     expect(errorOf(await router.run('test/echo', body))).toEqual(said(400, 'invalid_input'));
+  });
+
+  test('a body nested without end is a 413 invalid_input', async () => {
+    router = await openRouter();
+    const body = `${'['.repeat(5000)}${']'.repeat(5000)}`;
+    expect(errorOf(await router.run('test/echo', body))).toEqual(said(413, 'invalid_input'));
   });
 
   test('a body over the limit is a 413 invalid_input', async () => {

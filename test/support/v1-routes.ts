@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createBodyReader } from '../../src/http/json-body.ts';
 import { createLoneLogShare } from '../../src/v1/log-share.ts';
 import { createApp } from '../../src/v1/app.ts';
 import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
@@ -59,6 +60,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     spoolDir,
     maxUploadBytes: 1024 * 1024,
     maxBodyBytes: 1024 * 1024,
+    bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     view: 'stream',
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
     decoding: createSlots(2),

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import Koa from 'koa';
+import { createBodyReader } from '../../src/http/json-body.ts';
 import { createV2Routes } from '../../src/engine/http.ts';
 import type { JobApi } from '../../src/wire/jobs.ts';
 import { type FakeJobs, fakeJobs } from './fake-jobs.ts';
@@ -65,6 +66,7 @@ export async function openV2Over<T extends JobApi>(
       spoolDir,
       identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
       maxUploadBytes: 64 * 1024,
+      bodies: createBodyReader({ maxBytes: 64 * 1024 }),
       streamCap: 2,
       heartbeatMs: 60_000,
       log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<Deps['log']>,

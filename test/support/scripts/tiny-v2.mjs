@@ -10,6 +10,7 @@ import Koa from 'koa';
 import { createEngine } from '../../../dist/engine/engine.js';
 import { createV2Routes } from '../../../dist/engine/http.js';
 import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
+import { createBodyReader } from '../../../dist/http/json-body.js';
 import { createMemoryLedger } from '../../../dist/ledger/memory.js';
 import { silentLogger } from '../../../dist/telemetry.js';
 import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
@@ -32,6 +33,7 @@ app.use(
     jobs: engine,
     spoolDir: join(dataDir, 'spool'),
     maxUploadBytes: 1024 * 1024,
+    bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     identify(ctx) {
       const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
       return key === undefined ? undefined : { user: key };

@@ -1,0 +1,43 @@
+/** Work in steps: each `yield` says how many values were worked on since the one before. */
+export type Steps<T> = Generator<number, T>;
+
+/** Values worked on between two looks at the event loop: about two milliseconds. */
+const VALUES_A_TURN = 5_000;
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Resolves in a later turn of the event loop. Of all who wait only one goes on in each turn, in the
+ * order they came, so that many large bodies together hold the loop no longer than one.
+ */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(goOn);
+  });
+}
+
+function goOn(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(goOn);
+}
+
+/** Runs the work to its end in this turn. */
+export function inOneGo<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Runs the work and lets other work of the process run in between; small work is done at once. */
+export async function inTurns<T>(steps: Steps<T>): Promise<T> {
+  let left = VALUES_A_TURN;
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    left -= step.value;
+    if (left > 0) continue;
+    await nextTurn();
+    left = VALUES_A_TURN;
+  }
+}
