@@ -131,7 +131,10 @@ async function receive(
     if (size > maxBytes) return tooLarge(maxBytes);
     const fault = scanner.push(chunk);
     if (fault?.kind === 'too much') return refused(413, fault.message);
-    if (fault) return void bytes.clear();
+    if (fault) {
+      bytes.clear();
+      return undefined;
+    }
     bytes.add(chunk);
     if (size <= roomBytes) return undefined;
     const more = Math.max(roomBytes, size - roomBytes);

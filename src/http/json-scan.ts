@@ -163,7 +163,7 @@ export class JsonScanner {
     if (i === chunk.length) return i;
     const byte = chunk[i] ?? 0;
     const at = this.#offset + i;
-    switch (KINDS[byte]) {
+    switch (KINDS[byte] ?? Kind.Other) {
       case Kind.Quote:
         this.#beginString(at);
         break;
