@@ -4,13 +4,8 @@ import { type Json, isJsonObject, jsonFault } from '../wire/json.ts';
 import { BodyBytes } from './body-bytes.ts';
 import { type BodyMemory, type Hold, bodyMemoryBytes, createBodyMemory } from './body-memory.ts';
 import { NotText, buildJson } from './json-parts.ts';
-import {
-  type JsonLimits,
-  JsonScanner,
-  type Scan,
-  type ScanFault,
-  tooManyNodes,
-} from './json-scan.ts';
+import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json-cuts.ts';
+import { JsonScanner } from './json-scan.ts';
 
 /** A body that was not taken. After a 413 or 503 its rest is not read: answer with `Connection: close`. */
 export type BodyRefusal = {

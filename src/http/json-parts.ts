@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { nextTurn } from '../lib/turns.ts';
 import { type Json, parseJson } from '../wire/json.ts';
-import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './json-scan.ts';
+import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './json-cuts.ts';
 
 /** The body is not UTF-8. */
 export class NotText extends Error {

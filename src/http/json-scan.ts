@@ -1,71 +1,21 @@
-/** How much JSON one body may hold. */
-export type JsonLimits = {
-  readonly maxValues: number;
-  readonly maxDepth: number;
-  /** Members of the graph, which is the member `graphMember` of the outermost object. */
-  readonly maxNodes: number;
-};
+import {
+  type Cut,
+  type JsonLimits,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  PART_SIZES,
+  type PartSizes,
+  type Scan,
+  type ScanFault,
+  tooManyNodes,
+} from './json-cuts.ts';
+import { BACKSLASH, KINDS, Kind, QUOTE } from './json-kinds.ts';
 
-/** Why a body is not built: it holds too much, or it is no JSON. */
-export type ScanFault = { readonly kind: 'too much' | 'syntax'; readonly message: string };
-
-/**
- * A place where the text can be cut in two. The first part ends at `end`, the second one begins at
- * `next`. Offsets are bytes of the body.
- */
-export type Cut = {
-  readonly end: number;
-  readonly next: number;
-  /** The containers that are open here, outermost first. */
-  readonly open: readonly OpenContainer[];
-  /** So many of those that were open at the cut before are still open. */
-  readonly kept: number;
-  /** A long string lies between `end` and `next`. */
-  readonly isLong: boolean;
-  /** A number of the part before it may need its digits kept. */
-  readonly isExact: boolean;
-};
-
-/** `{` or `[`, and from where to where its last member name reads; of a list: -1. */
-export type OpenContainer = {
-  readonly type: number;
-  readonly nameAt: number;
-  readonly nameEnd: number;
-};
-
-/** A text whose structure is right. */
-export type Scan = {
-  readonly cuts: readonly Cut[];
-  readonly bytes: number;
-  readonly values: number;
-  /** A number of the last part may need its digits kept. */
-  readonly isExact: boolean;
-};
-
-export const OPEN_OBJECT = 0x7b;
-export const OPEN_LIST = 0x5b;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
-/** How finely a text is cut. */
-export type PartSizes = {
-  /** Parts are about as large, by whichever is reached first. */
-  readonly bytes: number;
-  readonly values: number;
-  /** Longer strings are taken out of the text and read for themselves. */
-  readonly longBytes: number;
-};
-
-const PART_SIZES: PartSizes = { bytes: 256 * 1024, values: 4_000, longBytes: 256 * 1024 };
-/** No name is longer: it could not be read in pieces. */
-const MAX_NAME_BYTES = 256 * 1024;
 /** Bytes of a string looked at one by one before the native search takes over. */
 const NEAR_BYTES = 32;
 /** Shorter numbers without an exponent always fit a double. */
 const EXACT_BYTES = 16;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
-
-const Kind = { Other: 0, Blank: 1, Quote: 2, Open: 3, Close: 4, Comma: 5, Colon: 6 } as const;
 
 /** The last thing read, as far as it says what may come next. */
 const Last = {
@@ -78,22 +28,8 @@ const Last = {
   Name: 6,
 } as const;
 
-export function tooManyNodes({ maxNodes }: Pick<JsonLimits, 'maxNodes'>): string {
-  return `Maximum number of nodes ${maxNodes} exceeded.`;
-}
-
-const KINDS = kindsOf();
-
-function kindsOf(): Uint8Array {
-  const kinds = new Uint8Array(256);
-  for (const blank of [0x20, 0x09, 0x0a, 0x0d]) kinds[blank] = Kind.Blank;
-  kinds[QUOTE] = Kind.Quote;
-  kinds[OPEN_OBJECT] = kinds[OPEN_LIST] = Kind.Open;
-  kinds[0x7d] = kinds[0x5d] = Kind.Close;
-  kinds[0x2c] = Kind.Comma;
-  kinds[0x3a] = Kind.Colon;
-  return kinds;
-}
+/** No name is longer: it could not be read in pieces. */
+const MAX_NAME_BYTES = 256 * 1024;
 
 /**
  * Counts what a JSON text holds while its bytes arrive, checks its structure, and notes where it can

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildJson } from '../../src/http/json-parts.ts';
-import { type JsonLimits, JsonScanner, type PartSizes } from '../../src/http/json-scan.ts';
+import type { JsonLimits, PartSizes } from '../../src/http/json-cuts.ts';
+import { JsonScanner } from '../../src/http/json-scan.ts';
 import { parseJson, stringifyJson } from '../../src/wire/json.ts';
 
 const LIMITS: JsonLimits = { maxValues: 1e9, maxDepth: 200, maxNodes: 1e9 };

@@ -1,0 +1,61 @@
+/** How much JSON one body may hold. */
+export type JsonLimits = {
+  readonly maxValues: number;
+  readonly maxDepth: number;
+  /** Members of the graph, which is the member `graphMember` of the outermost object. */
+  readonly maxNodes: number;
+};
+
+/** Why a body is not built: it holds too much, or it is no JSON. */
+export type ScanFault = { readonly kind: 'too much' | 'syntax'; readonly message: string };
+
+/**
+ * A place where the text can be cut in two. The first part ends at `end`, the second one begins at
+ * `next`. Offsets are bytes of the body.
+ */
+export type Cut = {
+  readonly end: number;
+  readonly next: number;
+  /** The containers that are open here, outermost first. */
+  readonly open: readonly OpenContainer[];
+  /** So many of those that were open at the cut before are still open. */
+  readonly kept: number;
+  /** A long string lies between `end` and `next`. */
+  readonly isLong: boolean;
+  /** A number of the part before it may need its digits kept. */
+  readonly isExact: boolean;
+};
+
+/** `{` or `[`, and from where to where its last member name reads; of a list: -1. */
+export type OpenContainer = {
+  readonly type: number;
+  readonly nameAt: number;
+  readonly nameEnd: number;
+};
+
+/** A text whose structure is right. */
+export type Scan = {
+  readonly cuts: readonly Cut[];
+  readonly bytes: number;
+  readonly values: number;
+  /** A number of the last part may need its digits kept. */
+  readonly isExact: boolean;
+};
+
+export const OPEN_OBJECT = 0x7b;
+export const OPEN_LIST = 0x5b;
+
+/** How finely a text is cut. */
+export type PartSizes = {
+  /** Parts are about as large, by whichever is reached first. */
+  readonly bytes: number;
+  readonly values: number;
+  /** Longer strings are taken out of the text and read for themselves. */
+  readonly longBytes: number;
+};
+
+export const PART_SIZES: PartSizes = { bytes: 256 * 1024, values: 4_000, longBytes: 256 * 1024 };
+
+export function tooManyNodes({ maxNodes }: Pick<JsonLimits, 'maxNodes'>): string {
+  return `Maximum number of nodes ${maxNodes} exceeded.`;
+}
