@@ -83,6 +83,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
+  holdover backup DIR        back up the data folder, also while the server runs
+  holdover restore DIR       put a backup into an empty data folder
+  holdover check             check the database and every file, list what no record names
   holdover import DIR        take over the files of a v1 server
   holdover report            show who still calls v1, and what v2 has in its place
   holdover trace -- COMMAND  run a v1 script and write its session down as v2 code

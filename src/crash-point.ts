@@ -27,6 +27,14 @@ export const CRASH_POINTS = [
   // `holdover import`.
   'import-bytes',
   'import-recorded',
+  // `holdover backup` and `holdover restore`.
+  'backup-file',
+  'backup-records',
+  'backup-copied',
+  'backup-listed',
+  'restore-file',
+  'restore-aside',
+  'restore-placed',
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

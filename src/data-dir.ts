@@ -49,6 +49,18 @@ function placesIn(root: string): Omit<DataDir, 'secret'> {
   };
 }
 
+/** The verified copy of a backup, while its files take their places in the data directory. */
+export const UNFINISHED_RESTORE: string = 'restore-unfinished';
+
+/** Some files may be those of the backup, others not yet. */
+export function refuseUnfinishedRestore(root: string): void {
+  if (!existsSync(join(root, UNFINISHED_RESTORE))) return;
+  throw new Error(
+    `--data-dir ${root} has a restore that was interrupted: run "holdover restore" again, with ` +
+      '--replace, which removes nothing',
+  );
+}
+
 /** Where the ledger of a data directory is. */
 export function databaseIn(root: string): string {
   return join(root, 'holdover.db');

@@ -8,9 +8,12 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 /** Each is loaded only when it is asked for; without one of these names it is the server. */
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
   new Map([
+    ['backup', async () => (await import('./cli/backup.ts')).backupCommand],
+    ['check', async () => (await import('./cli/check.ts')).checkCommand],
     ['convert', async () => (await import('./cli/convert.ts')).convertCommand],
     ['import', async () => (await import('./cli/import.ts')).importCommand],
     ['report', async () => (await import('./cli/report.ts')).reportCommand],
+    ['restore', async () => (await import('./cli/restore.ts')).restoreCommand],
     ['trace', async () => (await import('./cli/trace.ts')).traceCommand],
     ['worker', async () => (await import('./cli/worker.ts')).workerCommand],
   ]);

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { lacksDatabase, setAside, setLogAside } from './app/set-aside.ts';
 import { LedgerIsNew, newLedger } from './app/tie-folder.ts';
 import type { Config } from './config.ts';
-import { type DataDir, databaseIn, makeDataDir, openDataDir } from './data-dir.ts';
+import {
+  type DataDir,
+  databaseIn,
+  makeDataDir,
+  openDataDir,
+  refuseUnfinishedRestore,
+} from './data-dir.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { SharedRedis } from './ledger/redis-open.ts';
 import { DamagedLedger, lockDatabase, openSqliteLedger } from './ledger/sqlite.ts';
@@ -38,6 +44,7 @@ type Opening = StoreOptions & { readonly log: Logger };
 /** Opens it as configured; throws with a sentence a person can act on. */
 export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
   const { ledger: source } = options;
+  refuseUnfinishedRestore(options.dataDir);
   if (source.kind === 'redis') return openShared(source.url, { ...options, log });
   const { ledger, dir } = await openOwn({ ...options, log });
   // Only now: the ledger may have been refused because another process has the folder.

@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 
 /** Where the files of an earlier ledger are, below the data directory. */
-const SET_ASIDE = 'set-aside';
+export const SET_ASIDE: string = 'set-aside';
 const LOG = 'holdover.db-wal';
 /** Folders of a data directory that hold files of users. */
 const FILES = ['blobs', 'blobs-leaving', 'userdata'];
@@ -62,7 +62,8 @@ function moveInto(folder: string, root: string, names: readonly string[]): void 
   }
 }
 
-function makeFolder(root: string, now: Date): string {
+/** A new folder of a data directory, for what must not be removed. */
+export function makeFolder(root: string, now: Date): string {
   const time = now
     .toISOString()
     .replace(/\.\d+Z$/, 'Z')

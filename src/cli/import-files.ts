@@ -5,6 +5,7 @@ import { reached } from '../crash-point.ts';
 import type { Blobs } from '../engine/blobs.ts';
 import { importedAsset } from '../engine/imported.ts';
 import type { FileRow, Ledger } from '../ledger/ledger.ts';
+import { inLanes } from '../lib/lanes.ts';
 import { contentTypeOf } from '../v1/served-as.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import type { Copier } from './import-copy.ts';
@@ -42,7 +43,7 @@ export async function importFiles(deps: Deps, files: readonly FileToImport[]): P
   const tally: Tally = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
   for (const batch of batchesOf(files)) {
     const copies: Copy[] = [];
-    await inLanes(batch, async (file) => {
+    await inLanes(AT_ONCE, batch, async (file) => {
       const copy = await importBytes(deps, file, tally);
       if (copy) copies.push(copy);
       deps.onFile(file);
@@ -68,19 +69,6 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
     batch = [];
   }
   yield batch;
-}
-
-/** One that cannot go on stops them all; what the others have begun is ended. */
-async function inLanes<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items];
-  const lane = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await act(item);
-  };
-  const stopped = () => (left.length = 0);
-  const lanes = Array.from({ length: AT_ONCE }, () => lane().finally(stopped));
-  for (const end of await Promise.allSettled(lanes)) {
-    if (end.status === 'rejected') throw end.reason;
-  }
 }
 
 /** Whether an earlier import, or an upload of the very same file, has brought it. */

@@ -37,7 +37,7 @@ function made(flag: string, given: string): string {
 }
 
 /** A folder that is not there yet will be where its parent really is. */
-function realOf(path: string): string {
+export function realOf(path: string): string {
   try {
     return realpathSync(path);
   } catch {
@@ -48,6 +48,7 @@ function realOf(path: string): string {
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
+/** Whether a path is the folder, or below it. */
+export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

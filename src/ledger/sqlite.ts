@@ -60,8 +60,13 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
 /** The file is there, and cannot be read as a database. */
 export class DamagedLedger extends Error {}
 
-function isDamage(cause: unknown): boolean {
-  return DAMAGED.includes((cause as { errcode?: unknown }).errcode);
+/** This package leaves the code out where a statement fails while its rows are read. */
+const DAMAGE = /^(database disk image is malformed|file is not a database)$/;
+
+/** Whether SQLite says that the file is not as it wrote it. */
+export function isDamage(cause: unknown): boolean {
+  const { errcode, message = '' } = cause as { errcode?: unknown; message?: string };
+  return DAMAGED.includes(errcode) || DAMAGE.test(message);
 }
 
 function ledgerOver(db: Database, closeAll: () => void): SqliteLedger {
@@ -99,7 +104,8 @@ function checkpoint(db: Database): void {
   }
 }
 
-class InUse extends Error {}
+/** Another process holds the lock. */
+export class InUse extends Error {}
 
 /** Keeps every other process from the database until the function it gives is called. */
 export function lockDatabase(path: string): () => void {
@@ -112,7 +118,7 @@ export function lockDatabase(path: string): () => void {
 }
 
 /** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
-function lock(path: string): Database {
+export function lock(path: string): Database {
   const lockPath = `${path}.lock`;
   createPrivate(lockPath);
   const guard = new DatabaseSync(lockPath);
@@ -172,7 +178,7 @@ function complaint(cause: unknown): string {
   const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
   if (!isDamage(cause)) return `cannot be opened: ${reason}`;
   return (
-    `is damaged (${reason}): put a backup back with "holdover restore", or start once with ` +
-    '--start-anew, which moves it and all files aside and removes nothing'
+    `is damaged (${reason}): "holdover check" says how, put a backup back with ` +
+    '"holdover restore", or start once with --start-anew, which moves it and all files aside and removes nothing'
   );
 }

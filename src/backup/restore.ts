@@ -1,0 +1,210 @@
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { CrashPoint } from '../crash-point.ts';
+import { makeFolder } from '../app/set-aside.ts';
+import { UNFINISHED_RESTORE, databaseIn } from '../data-dir.ts';
+import { inspectDatabase, recordedBlobs } from '../ledger/sqlite-read.ts';
+import { InUse, lock } from '../ledger/sqlite.ts';
+import { inLanes } from '../lib/lanes.ts';
+import { copyTo, syncFolder } from './copy.ts';
+import { filesBelow, refuseNested } from './files.ts';
+import { type Generation, generationsIn } from './folder.ts';
+import type { Manifest } from './manifest.ts';
+import { blobPath } from './records.ts';
+
+/** Not what was asked for can be done: nothing was changed. */
+export class NotRestored extends Error {}
+
+export type RestoreOptions = {
+  /** Folder of backups. */
+  readonly from: string;
+  /** Name of the backup; `undefined`: the newest complete one. */
+  readonly at: string | undefined;
+  readonly dataDir: string;
+  /** What is in the data folder now: refused, or moved to a folder of its own inside of it. */
+  readonly existing: 'refuse' | 'move aside';
+  readonly now: () => number;
+  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  /** Tests let the process die there. */
+  readonly reached: (moment: CrashPoint) => void;
+};
+
+export type RestoreResult = {
+  readonly name: string;
+  readonly manifest: Manifest;
+  /** Backups that were passed over because they are not complete. */
+  readonly passedOver: readonly string[];
+  /** Where the former content of the data folder is; `undefined`: there was none. */
+  readonly aside: string | undefined;
+};
+
+const LANES = 8;
+/** The copy while it is made: nothing of the data folder has been touched so far. */
+const COPYING = 'restore-copying';
+const LOCK = 'holdover.db.lock';
+/** A process over a Redis ledger touches its folder every hour, and removes it when it stops. */
+const SILENT_MS = 24 * 60 * 60_000;
+
+/**
+ * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
+ * only then is anything moved, and nothing is ever deleted.
+ */
+export async function restore(options: RestoreOptions): Promise<RestoreResult> {
+  const { from, at, now } = options;
+  const root = resolve(options.dataDir);
+  const { chosen, passedOver } = choose(resolve(from), at);
+  refuseNested(from, root);
+  const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+  const guard = lockFolder(root);
+  let isDone = false;
+  try {
+    const former = formerIn(root);
+    refuseSharedUse(root, now());
+    if (former.length > 0 && options.existing === 'refuse') throw new NotRestored(occupied(root));
+    await copyVerified(chosen, root, options);
+    const aside = await swap(root, former, options);
+    isDone = true;
+    return { name: chosen.name, manifest: chosen.manifest, passedOver, aside };
+  } finally {
+    await rm(join(root, COPYING), { recursive: true, force: true });
+    guard.close();
+    if ((isNew && !isDone) || chosen.manifest.ledger === 'redis') {
+      await rm(join(root, LOCK), { force: true });
+    }
+    if (isNew && !isDone) await rm(root, { recursive: true, force: true });
+  }
+}
+
+function choose(from: string, at: string | undefined) {
+  if (!existsSync(from)) throw new NotRestored(`there is no folder ${from}`);
+  const { complete, unusable } = generationsIn(from);
+  if (at !== undefined) return { chosen: named(from, at), passedOver: [] };
+  const chosen = complete.at(-1);
+  const reasons = unusable.map(({ name, why }) => `${name} ${why}`);
+  if (chosen) return { chosen, passedOver: reasons };
+  const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
+  throw new NotRestored(`${from} has nothing to restore: ${why}`);
+}
+
+function named(from: string, at: string): Generation {
+  const { complete, unusable } = generationsIn(from);
+  const chosen = complete.find(({ name }) => name === at);
+  if (chosen) return chosen;
+  const why = unusable.find(({ name }) => name === at)?.why;
+  if (why !== undefined) throw new NotRestored(`the backup ${at} ${why}`);
+  const names = complete.map(({ name }) => name).join(', ') || 'none';
+  throw new NotRestored(`there is no backup ${at}; there are: ${names}`);
+}
+
+/** What a data folder has now, without what an earlier, unfinished restore only copied. */
+function formerIn(root: string): readonly string[] {
+  const ours = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  return readdirSync(root).filter((name) => !ours.test(name));
+}
+
+function occupied(root: string): string {
+  return (
+    `the data folder ${root} is not empty: give another --data-dir, or say --replace to move ` +
+    'what is in it into its folder set-aside'
+  );
+}
+
+function lockFolder(root: string): ReturnType<typeof lock> {
+  try {
+    return lock(databaseIn(root));
+  } catch (cause) {
+    if (!(cause instanceof InUse)) throw cause;
+    const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
+    throw new NotRestored(message, { cause });
+  }
+}
+
+/** Over a Redis ledger there is no lock, as many processes use the folder. */
+function refuseSharedUse(root: string, nowMs: number): void {
+  if (!existsSync(join(root, 'folder.id'))) return;
+  const spool = join(root, 'spool');
+  const isRecent = (name: string): boolean => {
+    const stats = statSync(join(spool, name), { throwIfNoEntry: false });
+    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < SILENT_MS;
+  };
+  const inUse = existsSync(spool) ? readdirSync(spool).filter(isRecent) : [];
+  if (inUse.length === 0) return;
+  throw new NotRestored(
+    `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
+      `them first, and remove what is in ${spool} if none is left`,
+  );
+}
+
+async function copyVerified(
+  { path, name, manifest }: Generation,
+  root: string,
+  { progress, reached }: RestoreOptions,
+): Promise<void> {
+  const copying = join(root, COPYING);
+  await rm(copying, { recursive: true, force: true });
+  const dir = join(copying, 'on-their-way');
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const bytes = manifest.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const onFile = progress({ files: manifest.files.length, bytes });
+  await inLanes(LANES, manifest.files, async ({ path: file, hash, sizeBytes }) => {
+    const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
+    if (!copied.ok)
+      throw new NotRestored(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+    onFile(sizeBytes);
+    reached('restore-file');
+  });
+  await rm(dir, { recursive: true });
+  if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
+  for (const folder of await foldersOf(copying)) await syncFolder(folder);
+}
+
+/** All bytes it names are in the backup, or were lost before it was made. */
+function verifyDatabase(folder: string, name: string, manifest: Manifest): void {
+  const database = databaseIn(folder);
+  const { state, errors } = inspectDatabase(database);
+  if (state !== 'ok') {
+    throw new NotRestored(`the backup ${name} is damaged: its database is ${state}: ${errors[0]}`);
+  }
+  const known = new Set([
+    ...manifest.files.map(({ path }) => path),
+    ...manifest.missing.map(({ hash }) => blobPath(hash)),
+  ]);
+  const lacking = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
+  if (lacking.length === 0) return;
+  throw new NotRestored(`the backup ${name} lacks ${lacking.length} files its records name`);
+}
+
+async function foldersOf(root: string): Promise<readonly string[]> {
+  const files = await filesBelow(root);
+  return [...new Set(files.map((path) => join(root, path, '..'))), root];
+}
+
+/** Renames within one folder, which also works where that is a mounted volume. */
+async function swap(
+  root: string,
+  former: readonly string[],
+  { now, reached }: RestoreOptions,
+): Promise<string | undefined> {
+  const unfinished = join(root, UNFINISHED_RESTORE);
+  const aside = former.length > 0 ? makeFolder(root, new Date(now())) : undefined;
+  const older = former.filter((name) => name === UNFINISHED_RESTORE);
+  for (const name of older) await rename(join(root, name), join(aside ?? root, name));
+  await rename(join(root, COPYING), unfinished);
+  await syncFolder(root);
+  for (const name of former) {
+    if (!older.includes(name)) await rename(join(root, name), join(aside ?? root, name));
+    reached('restore-aside');
+  }
+  for (const name of readdirSync(unfinished).toSorted(databaseLast)) {
+    await rename(join(unfinished, name), join(root, name));
+    reached('restore-placed');
+  }
+  await rm(unfinished, { recursive: true });
+  await syncFolder(root);
+  return aside;
+}
+
+function databaseLast(a: string, b: string): number {
+  return Number(a === 'holdover.db') - Number(b === 'holdover.db');
+}

@@ -1,0 +1,63 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { type BackupResult, backUp } from '../backup/backup.ts';
+import { redisRecords, sqliteRecords } from '../backup/records.ts';
+import { reached } from '../crash-point.ts';
+import { type Where, addShared, createBar, runCommand, withRedis } from './keeping.ts';
+import { megabytes, shown } from './shown.ts';
+
+type Settings = Where & { readonly keep?: number };
+
+/** `holdover backup DIR`: one more backup of a data folder, while its server runs or not. */
+export function backupCommand(argv: readonly string[]): Promise<number> {
+  const command = new Command('holdover backup')
+    .description(
+      'Backs up the data folder while its server goes on. Each call makes one complete backup in ' +
+        'DIR; files the one before has already take no more room.',
+    )
+    .argument('<DIR>', 'folder for backups, outside of the data folder')
+    .option('--keep <N>', 'remove older complete backups beyond so many', atLeastOne);
+  return runCommand(addShared(command, ['data-dir', 'ledger']), argv, run);
+}
+
+async function run(command: Command): Promise<number> {
+  const settings = command.opts<Settings>();
+  const into = command.args[0] ?? '';
+  const bar = createBar();
+  const result = await withRedis(settings, async (redis) =>
+    backUp({
+      dataDir: settings.dataDir,
+      into,
+      openRecords: () => (redis ? redisRecords(redis.ledger) : sqliteRecords(settings.dataDir)),
+      keep: settings.keep,
+      now: Date.now,
+      progress: bar.start,
+      reached,
+    }),
+  ).finally(bar.stop);
+  process.stdout.write(textOf(result, into, settings));
+  return result.missing.length === 0 ? 0 : 1;
+}
+
+function textOf(result: BackupResult, into: string, { ledger }: Settings): string {
+  const { name, files, copied, missing, removed } = result;
+  const lines = [
+    `Backup ${name} in ${shown(into)}: ${files} files, ${copied.files} of them new ` +
+      `(${megabytes(copied.bytes)}).`,
+    ...(removed.length > 0 ? [`Removed: ${removed.join(', ')}.`] : []),
+    ...(ledger === 'sqlite' ? [] : [REDIS]),
+  ];
+  if (missing.length > 0) {
+    lines.push(`On record, but not in the backup (see holdover check):`);
+    lines.push(...missing.map(({ hash, why }) => `  ${hash}: ${why}`));
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+const REDIS =
+  'The records are in Redis and not in this backup. Save them first, with redis-cli --rdb or the ' +
+  'snapshots of your service: files that come later are then in the backup, too.';
+
+function atLeastOne(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number from 1 to 999999.');
+}

@@ -1,0 +1,73 @@
+import type { Adopted } from '../backup/adopt.ts';
+import type { CheckReport, Orphan, Trouble } from '../backup/check.ts';
+import { megabytes, shown } from './shown.ts';
+
+type Shown = CheckReport & { readonly adopted: readonly Adopted[]; readonly sound: boolean };
+
+/** The result of a check for people; every file is named. */
+export function checkText(report: Shown): string {
+  const { dataDir, recorded, trouble, orphans, adopted, sound } = report;
+  const lines = [
+    `Data folder ${shown(dataDir)}`,
+    ...ledgerLines(report),
+    ...(report.belongs ? [] : [OTHERS]),
+    ...secretLines(report),
+    ...(report.unfinishedRestore ? [UNFINISHED] : []),
+    ...(recorded === null
+      ? ['Files were not compared: the ledger cannot say which there should be.']
+      : [`Files on record: ${recorded.files} (${megabytes(recorded.bytes)}).`]),
+    ...listed('Files on record that are not there as they should be', trouble.map(troubleLine)),
+    ...(trouble.length > 0 ? [FROM_BACKUP] : []),
+    ...listed('Put on record again', adopted.map(adoptedLine)),
+    ...listed('Files without a record', orphans.map(orphanLine)),
+    ...(orphans.some(({ whole }) => whole) ? [ADOPT] : []),
+    sound ? 'Everything is as it should be.' : 'Something is wrong.',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+const UNFINISHED =
+  'A restore was interrupted while files took their places: run holdover restore with --replace.';
+const OTHERS =
+  'The files were recorded by another ledger: put that one back, or let --repair tie this one to them.';
+const FROM_BACKUP =
+  'A backup may have them: each backup has the same folders, so that single files can be copied back.';
+const ADOPT =
+  'holdover check --repair puts them on record again: under their names where a job or a name ' +
+  'still tells them, otherwise in the folder "recovered" of the outputs.';
+
+function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly string[] {
+  if (kind === 'redis') return ['Ledger: in Redis.'];
+  if (state === 'ok') return ['Database: sound.'];
+  return [`Database: ${state}.`, ...errors.map((error) => `  ${shown(error)}`), ADVICE[state]];
+}
+
+const ADVICE = {
+  absent: 'Put a backup back with holdover restore.',
+  empty: 'Put a backup back with holdover restore.',
+  damaged:
+    'Put a backup back with holdover restore: nothing can be repaired in a damaged database.',
+} as const;
+
+function secretLines({ secret }: CheckReport): readonly string[] {
+  if (secret === 'ok' || secret === 'elsewhere') return [];
+  return [`secret.key is ${secret}: without it every user with a key is a new user.`];
+}
+
+function listed(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [`${title}: ${lines.length}`, ...lines];
+}
+
+function troubleLine({ path, why, names }: Trouble): string {
+  const whose = names.map(({ user, filePath }) => `${shown(filePath)} of ${shown(user)}`);
+  return `  ${why}: ${path} (${whose.join(', ')})`;
+}
+
+function orphanLine({ path, sizeBytes, whole }: Orphan): string {
+  return `  ${path} (${megabytes(sizeBytes)}${whole ? '' : ', damaged'})`;
+}
+
+function adoptedLine({ hash, user, filePath, as }: Adopted): string {
+  const how = as === 'remembered' ? '' : ', its own name is not known';
+  return `  ${shown(filePath)} of ${shown(user)} (${hash}${how})`;
+}

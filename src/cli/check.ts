@@ -1,0 +1,121 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { type Adopted, adoptOrphans } from '../backup/adopt.ts';
+import { type CheckReport, check, isSound } from '../backup/check.ts';
+import { type Recorded, recordedInDatabase, recordedInRedis } from '../backup/recorded.ts';
+import { ledgerSource } from '../config/ledger.ts';
+import { databaseIn } from '../data-dir.ts';
+import type { SharedRedis } from '../ledger/redis-open.ts';
+import { InUse, lock } from '../ledger/sqlite.ts';
+import { openStore } from '../store.ts';
+import { silentLogger } from '../telemetry.ts';
+import { LOCAL_USER } from '../v1/identity.ts';
+import { checkText } from './check-text.ts';
+import { type Where, addShared, createBar, runCommand, withRedis } from './keeping.ts';
+
+type Settings = Where & {
+  readonly repair?: boolean;
+  readonly user: string;
+  readonly json?: boolean;
+};
+
+/** `holdover check`: whether all that is on record is there, whole. Exit code 1: something is wrong. */
+export function checkCommand(argv: readonly string[]): Promise<number> {
+  const command = new Command('holdover check')
+    .description(
+      'Checks the database, reads every file on record, and lists files that no record names. ' +
+        'Changes nothing without --repair; the server may run meanwhile.',
+    )
+    .option('--repair', 'put files without a record on record again; stop the server first')
+    .option('--user <ID>', 'whose they are when no trace of that is left', LOCAL_USER)
+    .option('--json', 'for programs');
+  return runCommand(addShared(command, ['data-dir', 'ledger']), argv, run);
+}
+
+async function run(command: Command): Promise<number> {
+  const settings = command.opts<Settings>();
+  const dataDir = resolve(settings.dataDir);
+  if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
+  const { before, adopted } = await withRedis(settings, async (redis) => {
+    const recorded = redis
+      ? recordedInRedis(redis.ledger, redis.identity.id)
+      : recordedInDatabase(databaseIn(dataDir));
+    if (redis === undefined && settings.repair === true) refuseInUse(dataDir);
+    const found = await look(dataDir, recorded, redis);
+    if (settings.repair !== true) return { before: found, adopted: [] };
+    return { before: found, adopted: await repair(settings, found, recorded) };
+  });
+  const report = settings.repair === true ? await lookAgain(settings, dataDir) : before;
+  const sound = isSound(report);
+  process.stdout.write(
+    settings.json === true
+      ? `${JSON.stringify({ ok: sound, ...report, adopted }, null, 2)}\n`
+      : checkText({ ...report, adopted, sound }),
+  );
+  return sound ? 0 : 1;
+}
+
+async function look(
+  dataDir: string,
+  recorded: Recorded,
+  redis: SharedRedis | undefined,
+): Promise<CheckReport> {
+  const bar = createBar();
+  const inUse = redis !== undefined || isInUse(dataDir);
+  try {
+    return await check({ dataDir, recorded, inUse, now: Date.now, progress: bar.start });
+  } finally {
+    bar.stop();
+  }
+}
+
+function lookAgain(settings: Settings, dataDir: string): Promise<CheckReport> {
+  return withRedis(settings, (redis) =>
+    look(
+      dataDir,
+      redis
+        ? recordedInRedis(redis.ledger, redis.identity.id)
+        : recordedInDatabase(databaseIn(dataDir)),
+      redis,
+    ),
+  );
+}
+
+/** A ledger that is absent is made anew, and one of other files is tied to those that are here. */
+async function repair(
+  settings: Settings,
+  { ledger: { state }, belongs, orphans }: CheckReport,
+  recorded: Recorded,
+): Promise<readonly Adopted[]> {
+  const isLost = state === 'absent' || state === 'empty';
+  const helps = orphans.some(({ whole }) => whole) || isLost || !belongs;
+  if (state === 'damaged' || !helps) return [];
+  const adoptFiles = isLost || !belongs;
+  const remembered = state === 'ok' ? recorded.remembered() : [];
+  const source = ledgerSource(settings.ledger);
+  const { dataDir, user } = settings;
+  const store = await openStore({ ledger: source, dataDir, adoptFiles }, silentLogger());
+  try {
+    const { ledger } = store;
+    return await adoptOrphans({ dataDir, ledger, user, now: Date.now }, orphans, remembered);
+  } finally {
+    await store.close();
+  }
+}
+
+function refuseInUse(dataDir: string): void {
+  if (!isInUse(dataDir)) return;
+  throw new Error(`the data folder ${dataDir} is in use by a running Holdover: stop it first`);
+}
+
+function isInUse(dataDir: string): boolean {
+  if (!existsSync(join(dataDir, 'holdover.db.lock'))) return false;
+  try {
+    lock(databaseIn(dataDir)).close();
+    return false;
+  } catch (error) {
+    if (error instanceof InUse) return true;
+    throw error;
+  }
+}

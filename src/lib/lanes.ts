@@ -1,0 +1,21 @@
+/** Acts on all items, so many at a time. The first failure stops the rest; begun ones end first. */
+export async function inLanes<T>(
+  lanes: number,
+  items: Iterable<T>,
+  act: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = items[Symbol.iterator]();
+  let isStopped = false;
+  const lane = async (): Promise<void> => {
+    while (!isStopped) {
+      const next = left.next();
+      if (next.done === true) return;
+      await act(next.value);
+    }
+  };
+  const stop = (): void => void (isStopped = true);
+  const running = Array.from({ length: lanes }, () => lane().finally(stop));
+  for (const end of await Promise.allSettled(running)) {
+    if (end.status === 'rejected') throw end.reason;
+  }
+}
