@@ -148,6 +148,7 @@ async function openHouse(
     previewMethod: config.previewMethod,
     now,
     onPresence: (user, isThere) => promptJournal.watch(user, isThere),
+    log,
   });
   const logShare = await openLogShare(store, { logFeed, journal }, log);
   const upstream = await openUpstream({

@@ -1,6 +1,8 @@
 import type { JobRow } from '../ledger/ledger.ts';
 import type { SubmitRequest } from '../wire/jobs.ts';
+import { joinInTurns } from '../lib/join-in-turns.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import { jsonPieces } from '../wire/json-pieces.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../wire/v2.ts';
 import { createFeed, type Feed } from './events.ts';
 import { isoTime, jobLinks, showOutput } from './links.ts';
@@ -96,24 +98,42 @@ export function toRow(job: LiveJob): JobRow {
   };
 }
 
-/** The part of a stored job that changes while it lives. */
-export function toPatch(
-  job: LiveJob,
-): Omit<
+type Patch = Omit<
   JobRow,
   'id' | 'user' | 'order' | 'createdAtMs' | 'workflowJson' | 'provenanceJson' | 'metadataJson'
-> {
-  const { progress, cachedNodes, ui, targets, attempts } = job;
-  const extras: Extras = { progress, cachedNodes, ui, targets, attempts, reads: [...job.reads] };
+>;
+
+/** The part of a stored job that changes while it lives. */
+export function toPatch(job: LiveJob): Patch {
+  return {
+    ...patchOf(job),
+    outputsJson: stringifyJson(job.outputs as unknown as Json),
+    extrasJson: stringifyJson(extrasFor(job)),
+  };
+}
+
+/** The same of a job that is over: what thousands of nodes have shown is not written in one go. */
+export async function toEndPatch(job: LiveJob): Promise<Patch> {
+  return {
+    ...patchOf(job),
+    outputsJson: await joinInTurns(jsonPieces(job.outputs as unknown as Json, 1)),
+    extrasJson: await joinInTurns(jsonPieces(extrasFor(job), 2)),
+  };
+}
+
+function patchOf(job: LiveJob): Omit<Patch, 'outputsJson' | 'extrasJson'> {
   return {
     status: job.status,
     startedAtMs: job.startedAtMs,
     completedAtMs: job.completedAtMs,
     expiresAtMs: job.expiresAtMs,
-    outputsJson: stringifyJson(job.outputs as unknown as Json),
     errorJson: job.error && stringifyJson(job.error as unknown as Json),
-    extrasJson: stringifyJson(extras as unknown as Json),
   };
+}
+
+function extrasFor({ progress, cachedNodes, ui, targets, attempts, reads }: LiveJob): Json {
+  const extras: Extras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
+  return extras as unknown as Json;
 }
 
 /** An unfinished job of an earlier process, to be run from the start. */

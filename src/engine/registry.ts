@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type LiveJob, toPatch } from './live.ts';
+import { type LiveJob, toEndPatch, toPatch } from './live.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Locks } from './locks.ts';
 import { jobLock } from './retention.ts';
@@ -67,7 +67,8 @@ export function createRegistry(deps: RegistryDeps): Registry {
       locks(jobLock(job.id), async () => {
         ending.add(job.id);
         const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
-        await persist(() => ledger.jobs.update(job.id, toPatch(final)));
+        const patch = await toEndPatch(final);
+        await persist(() => ledger.jobs.update(job.id, patch));
         reached('after-job-end');
         Object.assign(job, final, { position: null });
         live.delete(job.id);

@@ -1,6 +1,7 @@
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { AssetRow } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
+import { yieldEvery } from '../lib/yield-every.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
 import { closure } from './plan.ts';
@@ -38,6 +39,9 @@ type Draft = {
   readonly unknownFiles: { nodeId: string; input: string; value: string }[];
 };
 
+/** So many nodes are looked through before others have their turn. */
+const NODES_A_TURN = 500;
+
 const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
 
 /** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
@@ -48,7 +52,9 @@ export async function resolveFiles(
   const needed = new Set(closure(workflow, targets));
   const draft: Draft = { files: new Map(), names: new Map(), missing: [], unknownFiles: [] };
   const resolved: [string, GraphNode][] = [];
+  const pause = yieldEvery(NODES_A_TURN);
   for (const [id, node] of Object.entries(workflow)) {
+    await pause();
     const inputs = (await resolveObjects(node.inputs, draft, deps)) as JsonObject;
     if (needed.has(id)) await resolveNames({ id, node: { ...node, inputs } }, draft, deps);
     resolved.push([id, { ...node, inputs }]);

@@ -4,7 +4,7 @@ import type { Assets } from '../engine/assets.ts';
 import { type Desk, chooseDesk } from '../engine/dispatch.ts';
 import { jobError } from '../engine/failure.ts';
 import type { Holds } from '../engine/holds.ts';
-import { type LiveJob, type StopReason, requeue, toPatch } from '../engine/live.ts';
+import { type LiveJob, type StopReason, requeue, toEndPatch } from '../engine/live.ts';
 import { type FinalEnd, ended } from '../engine/registry.ts';
 import { type JobEnd, type RunnerDeps, runOnWorker } from '../engine/runner.ts';
 import type { WorkerSlot } from '../engine/worker-slot.ts';
@@ -139,7 +139,7 @@ export function createErrands(deps: ErrandDeps): Errands {
   /** First for all processes at once, then in the ledger; who dies in between leaves it to the next. */
   async function finish(held: Held, job: LiveJob, end: FinalEnd): Promise<Heard> {
     const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
-    const patch = toPatch(final);
+    const patch = await toEndPatch(final);
     const heard = await runs.end(held, patch);
     if (heard === 'cancel') return await finish(held, job, { status: 'canceled' });
     if (heard === 'stale') return heard;

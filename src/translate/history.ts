@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '../wire/json.ts';
+import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
+import { jsonPieces } from '../wire/json-pieces.ts';
 import type { HistoryEntry, NodeOutput, QueueItem } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import { displayNode } from './graph.ts';
@@ -30,6 +31,24 @@ export function historyEntry(state: ProgressState, submitted: Submitted): Histor
     },
     meta: Object.fromEntries(outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, submitted.graph)])),
   };
+}
+
+/** The same as text, in pieces; `graphJson` is the text of the graph, where it was written already. */
+export function* historyPieces(
+  state: ProgressState,
+  submitted: Submitted,
+  graphJson?: string,
+): Generator<string> {
+  const { prompt, outputs, status, meta } = historyEntry(state, submitted);
+  const [number, promptId, graph, extraData, targets] = prompt;
+  yield `{"prompt":${stringifyJson([number, promptId]).slice(0, -1)},`;
+  if (graphJson === undefined) yield* jsonPieces(graph, 1);
+  else yield graphJson;
+  yield `,${stringifyJson(extraData)},${stringifyJson(targets)}],"outputs":`;
+  yield* jsonPieces(outputs as Json, 1);
+  yield `,"status":${stringifyJson(status as unknown as Json)},"meta":`;
+  yield* jsonPieces(meta as Json, 1);
+  yield '}';
 }
 
 /** v1's 5-tuple. */

@@ -1,4 +1,4 @@
-import { stringifyJson, type Json } from '../wire/json.ts';
+import { type Json, isSameJson } from '../wire/json.ts';
 import type { NodeOutput, V1Message } from '../wire/v1.ts';
 import type { JobError } from '../wire/v2.ts';
 import { exceptionType, tracebackLines } from './exception.ts';
@@ -131,9 +131,7 @@ function literalInputs(turn: Turn, nodeId: string): { readonly [name: string]: r
 
 function tellIfNews(turn: Turn, nodeId: string, output: NodeOutput): void {
   const said = turn.state.announced.get(nodeId);
-  const isSaid =
-    said !== undefined && stringifyJson(said as Json) === stringifyJson(output as Json);
-  if (!isSaid) announce(turn, nodeId, output);
+  if (said === undefined || !isSameJson(said, output)) announce(turn, nodeId, output);
 }
 
 /** Socket images are results: those the stream lost are sent before the end, on their own node. */

@@ -33,7 +33,7 @@ export type Frame =
 
 /** A frame as it goes to any number of sockets. */
 type Encoded =
-  | { readonly kind: 'json'; readonly text: () => Ready }
+  | { readonly kind: 'json'; readonly type: V1Message['type']; readonly text: () => Ready }
   | { readonly kind: 'text'; readonly bytes: () => Ready }
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
@@ -57,6 +57,12 @@ export type Address = {
   readonly previewMethod?: 'none';
 };
 
+const ENDS: ReadonlySet<V1Message['type']> = new Set([
+  'execution_success',
+  'execution_error',
+  'execution_interrupted',
+]);
+
 export type PreviewMethod = 'auto' | 'negotiated' | 'none';
 
 /** The line from one prompt to its sockets; what nobody received waits for one that fits. */
@@ -72,6 +78,10 @@ export type Channel = {
   /** A socket arrived: hand it what no socket has received, or where the run is. */
   greet(session: Session): void;
   hasUnreceived(): boolean;
+  /** Bytes kept for a socket that may come. */
+  unreceivedBytes(): number;
+  /** There is no room for more of it: only starts, nodes and ends stay. */
+  shed(): void;
   /** Whether the last frame came from there and a socket has it. */
   isReceived(at: number): boolean;
   /** Sockets elsewhere have what was said up to there; nobody here needs to hear it any more. */
@@ -87,10 +97,14 @@ export function createChannel(
     readonly previewMethod: PreviewMethod;
     /** A socket that came late has all up to there. */
     readonly onCaughtUp?: ((at: number) => void) | undefined;
+    /** Something was kept for a socket that may come. */
+    readonly onKeep?: (bytes: number) => void;
+    /** Texts, pictures or outputs were dropped: there was too much for a socket that may come. */
+    readonly onDrop?: () => void;
   },
 ): Channel {
   const { promptId, clientId, previewMethod = deps.previewMethod } = address;
-  const unreceived = createBacklog();
+  const unreceived = createBacklog(deps.onDrop);
   const elsewhere = { received: 0, over: 0 };
   let receivedAt = -1;
   let activeNode: string | null = null;
@@ -118,7 +132,10 @@ export function createChannel(
       if (isTheirs || session.watches || frame.kind === 'text') write(session, ready);
     }
     receivedAt = isReceived ? at : -1;
-    if (!isReceived && isMissing(at)) unreceived.keep(frame, at);
+    if (isReceived || !isMissing(at)) return;
+    const before = unreceived.bytes();
+    unreceived.keep(frame, at);
+    deps.onKeep?.(unreceived.bytes() - before);
   }
 
   /** Nobody anywhere has what came from this place, as far as is known; 0 is no place. */
@@ -151,24 +168,24 @@ export function createChannel(
   /** What all sockets are sent, made once and only if one of them wants it. */
   function encode(frame: Frame): Encoded {
     switch (frame.kind) {
-      case 'json':
-        return { kind: 'json', text: once(() => textOf(frame.message)) };
+      case 'json': {
+        const { type } = frame.message;
+        return { kind: 'json', type, text: once(() => textOf(frame.message)) };
+      }
       case 'text':
         return { kind: 'text', bytes: once(() => ready(textFrame(frame.nodeId, frame.text))) };
       case 'picture':
         return { kind: 'picture', picture: encodePicture(frame.picture) };
-      case 'step':
+      case 'step': {
+        const { state, progress, picture } = frame;
         return {
           kind: 'step',
-          state: frame.state && stateOf(frame.state),
-          progress: once(() => textOf(frame.progress)),
-          picture: frame.picture && encodePicture(frame.picture),
+          state: state && once(() => textOf(state)),
+          progress: once(() => textOf(progress)),
+          picture: picture && encodePicture(picture),
         };
+      }
     }
-  }
-
-  function stateOf(message: V1Message): () => Ready {
-    return once(() => textOf(message));
   }
 
   function encodePicture(picture: Picture): EncodedPicture {
@@ -183,7 +200,7 @@ export function createChannel(
   function write(session: Session, frame: Encoded): void {
     switch (frame.kind) {
       case 'json':
-        return session.sendText(frame.text());
+        return writeMessage(session, frame);
       case 'text':
         return session.sendBinary(frame.bytes());
       case 'picture':
@@ -193,12 +210,19 @@ export function createChannel(
     }
   }
 
+  /** A `progress_state` that waits for room comes before the end. */
+  function writeMessage(session: Session, { type, text }: Encoded & { kind: 'json' }): void {
+    if (type === 'progress_state') return session.sendState(promptId, text);
+    if (ENDS.has(type)) session.sendWaitingState(promptId);
+    session.sendText(text());
+  }
+
   /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
   function writeStep(
     session: Session,
     { state, progress, picture }: Encoded & { kind: 'step' },
   ): void {
-    if (state) session.sendText(state());
+    if (state) session.sendState(promptId, state);
     if (picture && session.wantsMetadata()) writePicture(session, picture);
     session.sendText(progress());
     if (picture && !session.wantsMetadata()) writePicture(session, picture);
@@ -245,6 +269,8 @@ export function createChannel(
       if (at > 0) deps.onCaughtUp?.(at);
     },
     hasUnreceived: () => unreceived.size() > 0,
+    unreceivedBytes: unreceived.bytes,
+    shed: unreceived.shed,
     isReceived: (at) => at > 0 && receivedAt === at,
     skip(upTo) {
       elsewhere.over = upTo;

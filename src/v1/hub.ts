@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
@@ -9,7 +10,14 @@ import { type Connection, type Session, createSession, encodeMessage } from './s
 const REPLAY_MS = 120_000;
 /** One client gives up after ten seconds without a text frame, so a waiting one hears us sooner. */
 const KEEPALIVE_MS = 7000;
+/** Most bytes kept of all prompts together for sockets that may still come. */
+const REPLAY_BYTES_IN_ALL = 256 * 1024 * 1024;
+/** They are counted anew each time so many came. */
+const COUNT_EVERY_BYTES = 4 * 1024 * 1024;
 const PING_MS = 30_000;
+
+const UNDELIVERED_DROPPED =
+  'no socket received what this prompt shows, and there is too much to keep; it is in the history';
 
 /** Who opened a socket; one that watches (`/ws?watch=1`) sees every prompt of its user. */
 type Newcomer = {
@@ -33,6 +41,8 @@ export type Hub = {
   /** Says something to the sockets of this id, if there are any. */
   tell(user: string, clientId: string, message: V1Message): void;
   count(user?: string): number;
+  /** Bytes kept of all prompts for sockets that may still come. */
+  unreceivedBytes(): number;
   /** Bytes that wait for sockets to swallow them. */
   backlogBytes(): number;
   /** Previews no socket got, since the start. */
@@ -50,12 +60,15 @@ export function createHub(deps: {
   readonly now: () => number;
   /** The first socket of a user came, or the last one went. */
   readonly onPresence?: (user: string, isThere: boolean) => void;
+  readonly log?: Pick<Logger, 'warn'>;
+  readonly replayBytesInAll?: number;
 }): Hub {
   const { remaining, now } = deps;
   const sessions = new Map<string, Set<Session>>();
   const channels = new Map<string, Set<Channel>>();
   const retiring = new Map<Channel, NodeJS.Timeout>();
   let droppedFrames = 0;
+  let uncountedBytes = 0;
   const keepalive = setInterval(keepAlive, 1000);
   const pinger = setInterval(() => each(sessions, (session) => session.ping()), PING_MS);
   keepalive.unref();
@@ -81,6 +94,35 @@ export function createHub(deps: {
   function leave(user: string, session: Session): void {
     drop(sessions, user, session);
     if (!sessions.has(user)) deps.onPresence?.(user, false);
+  }
+
+  function unreceivedBytes(): number {
+    let bytes = 0;
+    each(channels, (channel) => (bytes += channel.unreceivedBytes()));
+    return bytes;
+  }
+
+  /** Prompts that are over go first, the oldest before the others. */
+  function makeRoom(addedBytes: number): void {
+    const { replayBytesInAll = REPLAY_BYTES_IN_ALL } = deps;
+    uncountedBytes += addedBytes;
+    if (uncountedBytes < Math.min(COUNT_EVERY_BYTES, replayBytesInAll / 10)) return;
+    uncountedBytes = 0;
+    let tooMuch = unreceivedBytes() - replayBytesInAll;
+    if (tooMuch <= 0) return;
+    const live = [...channels.values()].flatMap((theirs) => [...theirs]);
+    for (const channel of new Set([...retiring.keys(), ...live])) {
+      if (tooMuch <= 0) return;
+      const before = channel.unreceivedBytes();
+      channel.shed();
+      const gone = before - channel.unreceivedBytes();
+      if (gone > 0) noteDropped(channel.address);
+      tooMuch -= gone;
+    }
+  }
+
+  function noteDropped({ user, promptId }: Address): void {
+    deps.log?.warn({ event: 'socket.undelivered_dropped', user, promptId }, UNDELIVERED_DROPPED);
   }
 
   function forget(channel: Channel): void {
@@ -118,6 +160,8 @@ export function createHub(deps: {
         sessions: () => sessions.get(address.user) ?? [],
         previewMethod: deps.previewMethod,
         onCaughtUp,
+        onKeep: makeRoom,
+        onDrop: () => noteDropped(address),
       });
       add(channels, address.user, channel);
       return channel;
@@ -143,6 +187,7 @@ export function createHub(deps: {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;
       return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
     },
+    unreceivedBytes,
     backlogBytes() {
       let bytes = 0;
       each(sessions, (session) => (bytes += session.backlogBytes()));

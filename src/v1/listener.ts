@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
-import { historyEntry } from '../translate/history.ts';
+import { joinInTurns } from '../lib/join-in-turns.ts';
+import { yieldEvery } from '../lib/yield-every.ts';
+import { historyPieces } from '../translate/history.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
 import { endWord } from '../translate/status.ts';
-import { yieldEvery } from '../lib/yield-every.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
-import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
 import { IS_TERMINAL, type Job, type JobStatus } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
@@ -71,7 +71,7 @@ export function createListener(
 
   async function conclude(): Promise<void> {
     const state = teller.state();
-    const outcome = outcomeOf(prompt, state);
+    const outcome = await outcomeOf(prompt, state);
     await persist(() => ledger.prompts.finish(prompt.key, outcome));
     reached('after-history');
     await journal.append(prompt.key, { kind: 'recorded' });
@@ -217,9 +217,9 @@ function orIdle<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
   });
 }
 
-function outcomeOf(prompt: LivePrompt, state: ProgressState) {
+async function outcomeOf(prompt: LivePrompt, state: ProgressState) {
   return {
-    entryJson: stringifyJson(historyEntry(state, prompt) as unknown as Json),
+    entryJson: await joinInTurns(historyPieces(state, prompt, prompt.kept.graph.json)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,

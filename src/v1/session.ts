@@ -40,6 +40,10 @@ export type Session = {
   sendBinary(frame: Ready): void;
   /** Sent when there is room, else replaced by the next one. */
   sendPreview(promptId: string, frame: Ready): void;
+  /** The same for a prompt's `progress_state`, which is written only once it is sent. */
+  sendState(promptId: string, frame: () => Ready): void;
+  /** One that waits is sent whether there is room or not: the prompt is over. */
+  sendWaitingState(promptId: string): void;
   /** A preview still waiting belongs to a node that is over. */
   forgetPreview(promptId: string): void;
   /** What the socket has not swallowed yet, a preview that waits for room included. */
@@ -69,6 +73,7 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   let lastTextAtMs = now();
   let swallowedAtMs = now();
   let waiting: { promptId: string; frame: Ready } | undefined;
+  const states = new Map<string, () => Ready>();
   let alive = true;
 
   const session: Session = {
@@ -86,6 +91,15 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
       if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return write(frame, sendWaiting);
       dropWaiting();
       waiting = { promptId, frame };
+    },
+    sendState(promptId, frame) {
+      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) states.set(promptId, frame);
+      else sendText(frame());
+    },
+    sendWaitingState(promptId) {
+      const frame = states.get(promptId);
+      states.delete(promptId);
+      if (frame) sendText(frame());
     },
     forgetPreview(promptId) {
       if (waiting?.promptId === promptId) dropWaiting();
@@ -139,6 +153,11 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   }
 
   function sendWaiting(): void {
+    for (const [promptId, frame] of states) {
+      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
+      states.delete(promptId);
+      sendText(frame());
+    }
     if (waiting === undefined || ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
     const { frame } = waiting;
     waiting = undefined;

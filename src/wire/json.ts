@@ -91,6 +91,22 @@ export function prettyJson(value: Json): string {
   return `${stringify(value, null, 2) ?? 'null'}\n`;
 }
 
+/** Whether two values have the same text, but for the order of members. */
+export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  if (one instanceof LosslessNumber || other instanceof LosslessNumber) {
+    return stringifyJson(one) === stringifyJson(other);
+  }
+  const [mine, theirs] = [one, other] as [JsonObject, JsonObject];
+  const names = Object.keys(mine);
+  return (
+    names.length === Object.keys(theirs).length &&
+    names.every((name) => Object.hasOwn(theirs, name) && isSameJson(mine[name], theirs[name]))
+  );
+}
+
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

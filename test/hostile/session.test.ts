@@ -121,3 +121,23 @@ test('a socket that answers no ping by the next one is ended', () => {
   session.ping();
   expect(socket.terminated).toBe(true);
 });
+
+test('of a prompt only the latest progress_state waits for room, and it comes before the end', () => {
+  const { socket, session } = open();
+  const told = () => socket.sent.slice(1).map((frame) => frame.slice(2).toString());
+  let written = 0;
+  const state = (name: string) => () => {
+    written++;
+    return readyFrame(Buffer.from(name), 'text');
+  };
+  session.sendText('x'.repeat(MEBIBYTE));
+  for (const name of ['one', 'two', 'three']) session.sendState('p', state(name));
+  session.sendState('q', state('other'));
+  session.sendWaitingState('p');
+  expect(told()).toEqual(['three']);
+  socket.swallow();
+  expect(told()).toEqual(['three', 'other']);
+  session.sendState('p', state('four'));
+  expect(told()).toEqual(['three', 'other', 'four']);
+  expect(written).toBe(3);
+});

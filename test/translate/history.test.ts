@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   historyEntry,
+  historyPieces,
   historyText,
   historyV2Detail,
   historyV2Item,
@@ -9,6 +10,7 @@ import {
 } from '../../src/translate/history.ts';
 import { type JobView, jobDetail, jobItem, jobStatus } from '../../src/translate/job-views.ts';
 import { statusWord } from '../../src/translate/status.ts';
+import { type Json, stringifyJson } from '../../src/wire/json.ts';
 import type { HistoryEntry } from '../../src/wire/v1.ts';
 import type { Job } from '../../src/wire/v2.ts';
 import {
@@ -272,5 +274,19 @@ describe('GET /api/job/{id}/status', () => {
       assigned_inference: null,
       error_message: null,
     });
+  });
+});
+
+describe('a history entry in pieces', () => {
+  const text = stringifyJson(historyEntry(ended(), SUBMITTED) as unknown as Json);
+
+  test('is the same text', () => {
+    expect([...historyPieces(ended(), SUBMITTED)].join('')).toBe(text);
+  });
+
+  test('takes the text of the graph where there is one', () => {
+    const pieces = [...historyPieces(ended(), SUBMITTED, stringifyJson(GRAPH as Json))];
+    expect(pieces.join('')).toBe(text);
+    expect(pieces).toContain(stringifyJson(GRAPH as Json));
   });
 });
