@@ -95,16 +95,20 @@ export function prettyJson(value: Json): string {
 export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
-  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  if (isList(one) || isList(other)) {
+    if (!isList(one) || !isList(other) || one.length !== other.length) return false;
+    return one.every((item, i) => isSameJson(item, other[i]));
+  }
   if (one instanceof LosslessNumber || other instanceof LosslessNumber) {
     return stringifyJson(one) === stringifyJson(other);
   }
-  const [mine, theirs] = [one, other] as [JsonObject, JsonObject];
-  const names = Object.keys(mine);
-  return (
-    names.length === Object.keys(theirs).length &&
-    names.every((name) => Object.hasOwn(theirs, name) && isSameJson(mine[name], theirs[name]))
-  );
+  const names = Object.keys(one);
+  if (names.length !== Object.keys(other).length) return false;
+  return names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name]));
+}
+
+function isList(value: Json): value is readonly Json[] {
+  return Array.isArray(value);
 }
 
 export function isJsonObject(value: Json | undefined): value is JsonObject {
