@@ -9,6 +9,11 @@ import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts
 const KEEP_EVERY_MS = 1000;
 /** Events that go out in one script. */
 const BATCH = 200;
+/**
+ * What a job has made and shown so far is written whole, for those who read the job while it runs.
+ * Of a large job not at every change: when there is a quarter more of it, or so long after the last time.
+ */
+const WHOLE = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;
 
 /** The feed of a job that others listen to. */
 export type Publisher = {
@@ -36,18 +41,51 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   let keptAtMs = 0;
   let isOver = false;
   let sending: Promise<void> | undefined;
+  let later: NodeJS.Timeout | undefined;
+  const whole = {
+    output: { count: 0, writtenCount: 0, writtenAtMs: 0 },
+    x_node: { count: 0, writtenCount: 0, writtenAtMs: 0 },
+  };
+
+  function isDue(name: string): boolean {
+    if (name !== 'output' && name !== 'x_node') return true;
+    const { count, writtenCount, writtenAtMs } = whole[name];
+    const isSmall = count <= WHOLE.uncounted || count >= WHOLE.growth * writtenCount;
+    return isSmall || deps.clock() - writtenAtMs >= WHOLE.everyMs;
+  }
+
+  function takeDue(): ReadonlySet<string> {
+    const due = new Set([...changed].filter(isDue));
+    for (const name of due) {
+      changed.delete(name);
+      if (name !== 'output' && name !== 'x_node') continue;
+      whole[name].writtenCount = whole[name].count;
+      whole[name].writtenAtMs = deps.clock();
+    }
+    return due;
+  }
 
   async function send(): Promise<void> {
     // Whatever is said in the same turn goes along.
     await Promise.resolve();
-    while (waiting.length > 0 && !isOver) {
+    clearTimeout(later);
+    while ((waiting.length > 0 || [...changed].some(isDue)) && !isOver) {
       const items = waiting.splice(0, BATCH);
-      const fields = fieldsOf(deps.job(), changed);
-      changed.clear();
+      const fields = fieldsOf(deps.job(), takeDue());
       const heard = await deps.runs.append(deps.held, items, fields);
       isOver = heard === 'stale';
       deps.onHeard(heard);
     }
+    if (changed.size > 0 && !isOver) later = setTimeout(kick, WHOLE.everyMs).unref();
+  }
+
+  function kick(): void {
+    sending ??= send()
+      .catch((error: unknown) => {
+        isOver = true;
+        deps.onError(error);
+      })
+      .finally(() => (sending = undefined));
   }
 
   function emit(event: JobEvent): void {
@@ -61,19 +99,16 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     } else {
       waiting.push({ kind: 'e', n: ++told, text: encodeEvent(event) });
       changed.add(event.event);
+      if (event.event === 'output' || event.event === 'x_node') whole[event.event].count++;
     }
-    sending ??= send()
-      .catch((error: unknown) => {
-        isOver = true;
-        deps.onError(error);
-      })
-      .finally(() => (sending = undefined));
+    kick();
   }
 
   return {
     feed: { ...feed, emit },
     async drain() {
       while (sending) await sending;
+      clearTimeout(later);
     },
   };
 }
