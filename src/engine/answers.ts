@@ -37,7 +37,7 @@ export function createAnswer({
     },
     save: (job, { nodeId, file }) =>
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
-    counter: (job, question) => outputs.nextCounter(job.user, question),
+    counter: ({ user, id: jobId }, question) => outputs.nextCounter({ user, jobId }, question),
     alive: (job, wanted) => holds.take(wanted, job.user),
     handled: () => nextTurn(null),
   };

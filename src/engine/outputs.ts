@@ -49,22 +49,43 @@ export type Outputs = {
     readonly file: WrittenFile;
   }): Promise<StoredOutput>;
   /** The number after the highest one in use or promised, so that parallel jobs never get the same. */
-  nextCounter(user: string, question: CounterQuestion): Promise<number>;
+  nextCounter(
+    maker: { readonly user: string; readonly jobId: string },
+    question: CounterQuestion,
+  ): Promise<number>;
 };
 
 const MAX_REMEMBERED_COUNTERS = 10_000;
+/** A job that saves thousands of files does not have all of them listed for each. */
+const LISTED_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Keeps the names of each user's output files apart. */
 export function createOutputs(deps: OutputDeps): Outputs {
   const { ledger, blobs, locks, names, clock, alsoUsed } = deps;
-  const nextFree = async (user: string, question: CounterQuestion): Promise<number> => {
-    const start = `${folderOf(question)}${question.prefix}_`;
+  const listed = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
+    max: MAX_REMEMBERED_COUNTERS,
+  });
+  const highestUsed = async (user: string, question: CounterQuestion): Promise<number> => {
+    const start = startOf(question);
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
     const elsewhere = (await alsoUsed?.(user, question)) ?? 0;
-    const floor = used.reduce((most, counter) => Math.max(most, counter), elsewhere);
-    return await names.promise(user, start, floor);
+    return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
+  };
+  const nextFree = async (user: string, question: CounterQuestion): Promise<number> =>
+    await names.promise(user, startOf(question), await highestUsed(user, question));
+  /** What the job itself has made since is above it: it was promised. */
+  const nextOfJob = async (
+    { user, jobId }: { readonly user: string; readonly jobId: string },
+    question: CounterQuestion,
+  ): Promise<number> => {
+    const key = JSON.stringify([jobId, startOf(question)]);
+    const known = listed.get(key);
+    const isRecent = known && clock() - known.atMs < LISTED_MS && clock() >= known.atMs;
+    const floor = isRecent ? known.floor : await highestUsed(user, question);
+    if (!isRecent) listed.set(key, { floor, atMs: clock() });
+    return await names.promise(user, startOf(question), floor);
   };
   const isTaken = async (user: string, filePath: string): Promise<boolean> =>
     !(await names.claim(user, filePath)) ||
@@ -79,7 +100,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
     return name;
   };
   return {
-    nextCounter: (user, question) => locks(namesOf(user), () => nextFree(user, question)),
+    nextCounter: (maker, question) => locks(namesOf(maker.user), () => nextOfJob(maker, question)),
     commit: ({ user, jobId, nodeId, file }) =>
       locks(namesOf(user), async () => {
         const name = await freeName(user, file);
@@ -140,6 +161,10 @@ function outputType(name: string, contentType: string): OutputType {
 
 function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
+}
+
+function startOf(question: CounterQuestion): string {
+  return `${folderOf(question)}${question.prefix}_`;
 }
 
 function namesOf(user: string): string {

@@ -269,8 +269,8 @@ export function createChannel(
       if (at > 0) deps.onCaughtUp?.(at);
     },
     hasUnreceived: () => unreceived.size() > 0,
-    unreceivedBytes: unreceived.bytes,
-    shed: unreceived.shed,
+    unreceivedBytes: () => unreceived.bytes(),
+    shed: () => unreceived.shed(),
     isReceived: (at) => at > 0 && receivedAt === at,
     skip(upTo) {
       elsewhere.over = upTo;

@@ -53,7 +53,7 @@ function kept(backlog: ReturnType<typeof createBacklog>): string[] {
   return backlog.empty().frames.map((frame) => {
     if (frame.kind === 'json') {
       const { type, data } = frame.message;
-      return 'node' in data && data.node ? `${type} ${data.node}` : type;
+      return 'node' in data && typeof data.node === 'string' ? `${type} ${data.node}` : type;
     }
     if (frame.kind === 'step') {
       const { value } = frame.progress.data as { value: number };
