@@ -6,6 +6,7 @@ import type { Bench } from './bench.ts';
 import { download } from './download.ts';
 import { engine } from './engine.ts';
 import { fanout } from './fanout.ts';
+import { graphs } from './graphs.ts';
 import { idle } from './idle.ts';
 import { latency } from './latency.ts';
 import type { Row } from './measure.ts';
@@ -30,6 +31,7 @@ const BENCHES: readonly Bench[] = [
   objectInfo,
   accept,
   engine,
+  graphs,
   start,
 ];
 
