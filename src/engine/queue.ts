@@ -29,7 +29,7 @@ export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) =>
   let highest = -1;
   const waiting = (): T[] => turnOrder([...users.values()]);
   const userOf = (name: string): User<T> => {
-    const user = users.get(name) ?? { jobs: [], running: 0, since: ++changes };
+    const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
     users.set(name, user);
     return user;
   };
@@ -39,7 +39,9 @@ export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) =>
   };
   return {
     add(job) {
-      const { jobs } = userOf(job.user);
+      const user = userOf(job.user);
+      const { jobs } = user;
+      if (jobs.length === 0) user.since = ++changes;
       const before = jobs.findLastIndex((other) => other.order <= job.order);
       jobs.splice(before + 1, 0, job);
       highest = Math.max(highest, job.order);

@@ -29,8 +29,8 @@ export type ErrandDeps = {
 
 /** Runs jobs a worker took from the queue, each under the fence it was given. */
 export type Errands = {
-  /** `over`: nothing is left to do; `interrupted`: the job was given back. */
-  run(id: string): Promise<Outcome>;
+  /** Runs the job whose turn it is. `over`: nothing is left to do; `interrupted`: the job was given back. */
+  run(ticket: string): Promise<Outcome>;
   /** A job was asked to stop. */
   cancel(id: string): void;
   /** Somebody else may have this job by now. */
@@ -205,6 +205,7 @@ export function createErrands(deps: ErrandDeps): Errands {
     reached('after-claim');
     if (claim.kind === 'ended') {
       await record(id, claim.patch);
+      await runs.drop(id);
       return 'over';
     }
     const held = { id, fence: claim.fence };
@@ -225,10 +226,13 @@ export function createErrands(deps: ErrandDeps): Errands {
   }
 
   return {
-    async run(id) {
+    async run(ticket) {
+      const id = await runs.take(ticket);
+      if (id === undefined) return 'over';
       const row = await ledger.jobs.get(id);
-      if (!row || IS_TERMINAL[row.status as JobStatus]) return 'over';
-      return await start(row);
+      if (row && !IS_TERMINAL[row.status as JobStatus]) return await start(row);
+      await runs.drop(id, ticket);
+      return 'over';
     },
     cancel: (id) => withErrand(id, cancel),
     lose: (id) => withErrand(id, lose),

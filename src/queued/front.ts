@@ -6,6 +6,7 @@ import { type LiveJob, requeue, showJob, toPatch } from '../engine/live.ts';
 import { notFound } from '../engine/job-reader.ts';
 import { ended } from '../engine/registry.ts';
 import { type SubmitDeps, acceptJob } from '../engine/submit.ts';
+import { hasRoom } from '../engine/turns.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { Mirrors } from './mirrors.ts';
 import { type ReaderDeps, createQueuedReader } from './reader.ts';
@@ -55,6 +56,16 @@ export function createFront(deps: FrontDeps): JobHalf {
     await runs.leave(row.id);
   }
 
+  /** Whether no worker has a job, nor gets it any more. */
+  async function takeBack(id: string): Promise<boolean> {
+    const isWaiting = await runs.withdraw(id);
+    const ticket = (isWaiting ? undefined : await runs.ticketOf(id)) ?? id;
+    // Another job may have been taken by the ticket of that name. One ticket too many does no harm.
+    const isOthers = ![undefined, id].includes(await runs.takenBy(ticket));
+    const isRemoved = !isOthers && (await tickets.remove(ticket));
+    return isWaiting || isRemoved;
+  }
+
   return {
     ...reader,
     async submit(caller, request) {
@@ -73,7 +84,7 @@ export function createFront(deps: FrontDeps): JobHalf {
       const row = await ledger.jobs.get(jobId);
       if (row?.user !== caller.user) return notFound();
       const isOver = IS_TERMINAL[row.status as JobStatus];
-      if (!isOver && (await runs.askCancel(jobId)) && (await tickets.remove(jobId))) {
+      if (!isOver && (await runs.askCancel(jobId)) && (await takeBack(jobId))) {
         await endWaiting(row);
       }
       return await reader.get(caller, jobId);
@@ -82,13 +93,17 @@ export function createFront(deps: FrontDeps): JobHalf {
 }
 
 /** Places are counted where the queue is; what other processes accept at this very moment is not known here. */
-function createReserve({ runs, maxQueued }: FrontDeps): SubmitDeps['reserve'] {
-  let reserved = 0;
-  return async () => {
-    reserved++;
-    const release = (): void => void reserved--;
+function createReserve({ runs, maxQueued: limit }: FrontDeps): SubmitDeps['reserve'] {
+  const reserved: string[] = [];
+  return async (user) => {
+    const others = [...reserved];
+    reserved.push(user);
+    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
-      if ((await runs.waiting()) + reserved <= maxQueued) return { release };
+      const [all, own] = await Promise.all([runs.waiting(), runs.waitingOf(user)]);
+      const waiting = all + others.length;
+      const ofUser = own + others.filter((other) => other === user).length;
+      if (hasRoom({ waiting, ofUser, limit })) return { release };
     } catch (error) {
       release();
       throw error;

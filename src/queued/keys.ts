@@ -18,6 +18,18 @@ export function createKeys({ prefix, channels }: Pick<RedisLinks, 'prefix' | 'ch
     bus: `${channels}queue:bus`,
     /** Waiting jobs in the order they will run in. */
     waiting: `${prefix}queue:waiting`,
+    /** Before the user's name: the waiting jobs of one user, in the same order. */
+    waitingOf: `${prefix}queue:waiting-of:`,
+    /** Users who have a job waiting, by whose turn it is. */
+    turns: `${prefix}queue:turns`,
+    /** Counts on with every change of a turn. */
+    turn: `${prefix}queue:turn`,
+    /** Jobs that workers have, with their users. */
+    held: `${prefix}queue:held`,
+    /** The job a worker has by a ticket. */
+    tickets: `${prefix}queue:tickets`,
+    /** Before the id of a job: `run`. */
+    runs: `${prefix}run:`,
     /** Jobs that ever entered the queue. */
     entered: `${prefix}queue:entered`,
     /** The highest `order` that ever entered it. */

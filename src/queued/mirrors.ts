@@ -36,7 +36,7 @@ export type MirrorDeps = {
   readonly redis: Redis;
   readonly keys: Keys;
   readonly bus: Bus;
-  readonly runs: Pick<Runs, 'position' | 'read'>;
+  readonly runs: Pick<Runs, 'places' | 'read'>;
   readonly log: Logger;
 };
 
@@ -45,7 +45,8 @@ type Mirror = {
   readonly ready: Promise<void>;
   /** Reads what the stream has beyond what is known. */
   readonly catchUp: () => Promise<void>;
-  readonly place: () => Promise<void>;
+  readonly isWaiting: () => boolean;
+  readonly place: (position: number | null) => void;
   readonly isOver: () => boolean;
   listeners: number;
   close(): void;
@@ -69,7 +70,9 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
   };
   const timer = setInterval(lookAll, LOOK_MS).unref();
   const placeAll = once(async () => {
-    await Promise.all([...mirrors.values()].map((mirror) => mirror.place()));
+    const waiting = [...mirrors].filter(([, mirror]) => mirror.isWaiting());
+    const places = await deps.runs.places(waiting.map(([id]) => id));
+    for (const [i, [, mirror]] of waiting.entries()) mirror.place(places[i] ?? null);
   });
   bus.onGap(lookAll);
   const onBus = bus.listen(deps.keys.bus, (message) => {
@@ -181,10 +184,10 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
     if (isAfter(told.place, last)) void catchUp().catch(() => {});
   }
 
-  async function place(): Promise<void> {
-    if (feed.status().status !== 'queued') return;
-    const now = await runs.position(id);
-    if (now === null || now === position || feed.status().status !== 'queued') return;
+  const isWaiting = (): boolean => feed.status().status === 'queued';
+
+  function place(now: number | null): void {
+    if (now === null || now === position || !isWaiting()) return;
     position = now;
     feed.emit({ event: 'status', data: { status: 'queued', queue_position: now } });
   }
@@ -215,7 +218,16 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
     onClose();
   }
 
-  return { feed, ready: open(), catchUp, place, isOver: () => isOver, listeners: 0, close };
+  return {
+    feed,
+    ready: open(),
+    catchUp,
+    isWaiting,
+    place,
+    isOver: () => isOver,
+    listeners: 0,
+    close,
+  };
 }
 
 /** Never twice at once; a call meanwhile has it done once more. */

@@ -13,11 +13,12 @@ import {
   BEGIN,
   CLAIM,
   END,
-  ENTER,
   HAND_BACK,
   STILL_ALIVE,
   runScript,
 } from './scripts.ts';
+import { TICKET_KEY } from './tickets.ts';
+import { DROP, ENTER, PLACES, TAKE, WITHDRAW } from './turns-lua.ts';
 
 /** Entries a job's stream keeps: far more than a listener can be behind. */
 const MAX_ENTRIES = 10_000;
@@ -64,25 +65,55 @@ export type Runs = ReturnType<typeof createRuns>;
 export function createRuns({ redis, keys }: { readonly redis: Redis; readonly keys: Keys }) {
   const ask = (script: string, id: string, more: string[], args: (string | number | Buffer)[]) =>
     runScript(redis, script, { keys: [keys.run(id), ...more], args });
+  const { waiting, turns, turn, held, tickets, waitingOf } = keys;
+  const lines = [waiting, turns, turn, held, tickets, waitingOf];
+  const places = async (ids: readonly string[]): Promise<readonly (number | null)[]> => {
+    if (ids.length === 0) return [];
+    const found = await runScript(redis, PLACES, { keys: [keys.runs, ...lines], args: ids });
+    return (found as number[]).map((place) => (place < 0 ? null : place));
+  };
 
   return {
-    async enter({ id, order }: { readonly id: string; readonly order: number }): Promise<void> {
-      const { waiting, entered, highest, bus } = keys;
-      await ask(ENTER, id, [waiting, entered, highest], [id, priorityOf(order), order, bus]);
+    /** Does nothing for a job that waits already, or that a worker has. */
+    async enter({ id, user, order }: Pick<JobRow, 'id' | 'user' | 'order'>): Promise<void> {
+      const { entered, highest, bus, library } = keys;
+      const args = [id, priorityOf(order), order, bus, user, `${library}${TICKET_KEY}`];
+      await ask(ENTER, id, [...lines, entered, highest], args);
     },
-    waiting: () => redis.zcard(keys.waiting),
+    /** The job a worker may run by this ticket; `undefined`: none waits. It has it until `end`, `handBack` or `drop`. */
+    async take(ticket: string): Promise<string | undefined> {
+      const keysOfAll = [keys.runs, ...lines];
+      const id = await runScript(redis, TAKE, { keys: keysOfAll, args: [ticket] });
+      return (id as string | null) ?? undefined;
+    },
+    /** Takes a waiting job out of the queue; false when it does not wait. */
+    withdraw: async (id: string): Promise<boolean> => (await ask(WITHDRAW, id, lines, [id])) === 1,
+    /** There is nothing more to do for a job. */
+    async drop(id: string, ticket = ''): Promise<void> {
+      await ask(DROP, id, lines, [id, ticket]);
+    },
+    /** The ticket a worker has a job by. */
+    ticketOf: async (id: string): Promise<string | undefined> =>
+      (await redis.hget(keys.run(id), 'ticket')) ?? undefined,
+    /** The job a worker has by a ticket. */
+    takenBy: async (ticket: string): Promise<string | undefined> =>
+      (await redis.hget(tickets, ticket)) ?? undefined,
+    /** Jobs that workers have. */
+    held: (): Promise<string[]> => redis.hkeys(held),
+    waiting: () => redis.zcard(waiting),
+    waitingOf: (user: string) => redis.zcard(`${waitingOf}${user}`),
     async lastPlace(): Promise<number> {
       const highest = await redis.get(keys.highest);
       return highest === null ? 0 : Math.floor(Number(highest)) + 1;
     },
     async claim(id: string, nowMs: number): Promise<Claim> {
       const args = [id, nowMs, MAX_ATTEMPTS, keys.bus];
-      return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
+      return toClaim((await ask(CLAIM, id, lines, args)) as [string, ...unknown[]]);
     },
     /** Takes a job from whoever may have it, only to end it. */
     async seize(id: string): Promise<Claim> {
       const args = [id, 0, '', keys.bus];
-      return toClaim((await ask(CLAIM, id, [keys.waiting], args)) as [string, ...unknown[]]);
+      return toClaim((await ask(CLAIM, id, lines, args)) as [string, ...unknown[]]);
     },
     /** Its first node begins; durable once this resolves. */
     begin: async ({ id, fence }: Held): Promise<Heard> =>
@@ -107,15 +138,14 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
     async end({ id, fence }: Held, patch: EndPatch & { readonly status: string }): Promise<Heard> {
       const { status } = patch;
       const word = statusText(status as JobStatus, null);
-      const { bus, waiting } = keys;
-      const args = [fence, keys.channel(id), id, status, JSON.stringify(patch), word, bus];
-      return (await ask(END, id, [keys.events(id), waiting], args)) as Heard;
+      const args = [fence, keys.channel(id), id, status, JSON.stringify(patch), word, keys.bus];
+      return (await ask(END, id, [...lines, keys.events(id)], args)) as Heard;
     },
     async handBack({ id, fence }: Held, { order, triesBack }: Return): Promise<Heard> {
       const score = scoreOf(priorityOf(order));
       const word = statusText('queued', 0);
       const args = [fence, keys.channel(id), id, score, word, keys.bus, triesBack];
-      return (await ask(HAND_BACK, id, [keys.events(id), keys.waiting], args)) as Heard;
+      return (await ask(HAND_BACK, id, [...lines, keys.events(id)], args)) as Heard;
     },
     askCancel: async (id: string): Promise<boolean> =>
       (await ask(ASK_CANCEL, id, [], [keys.bus, id])) === 'ok',
@@ -131,19 +161,23 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
       await Promise.all(all.map((key) => redis.pexpire(key, AFTERLIFE_MS)));
     },
     /** States in the order of the ids; jobs that are not known here have none. */
-    read: (ids: readonly string[]): Promise<readonly (RunState | undefined)[]> =>
-      Promise.all(ids.map((id) => readRun(redis, keys, id))),
-    async position(id: string): Promise<number | null> {
-      return await redis.zrank(keys.waiting, id);
+    async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
+      const [all, positions] = await Promise.all([
+        Promise.all(ids.map((id) => redis.hgetall(keys.run(id)))),
+        places(ids),
+      ]);
+      return all.map((fields, i) => stateOf(fields, positions[i] ?? null));
     },
+    /** How many jobs will be taken before each of these; null: it does not wait. */
+    places,
+    position: async (id: string): Promise<number | null> => (await places([id]))[0] ?? null,
   };
 }
 
-async function readRun(redis: Redis, keys: Keys, id: string): Promise<RunState | undefined> {
-  const [fields, position] = await Promise.all([
-    redis.hgetall(keys.run(id)),
-    redis.zrank(keys.waiting, id),
-  ]);
+function stateOf(
+  fields: { readonly [name: string]: string },
+  position: number | null,
+): RunState | undefined {
   if (fields['fence'] === undefined) return undefined;
   const { status, startedAtMs, progress, outputs, ui, cached, cancel, end } = fields;
   const isStopping = cancel !== undefined && status === 'running';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from '../redis.ts';
+import { WITH_LINES } from './turns-lua.ts';
 
 type Arg = string | number | Buffer;
 
@@ -18,31 +19,17 @@ export async function runScript(
   }
 }
 
-/** A job comes to wait. KEYS run, waiting, entered, highest. ARGV id, priority, order, bus. */
-export const ENTER = `
-if redis.call('HSETNX', KEYS[1], 'fence', 0) == 1 then
-  redis.call('HSET', KEYS[1], 'status', 'queued')
-end
-local arrival = redis.call('INCR', KEYS[3]) % 4294967296
-redis.call('ZADD', KEYS[2], ARGV[2] * 4294967296 + arrival, ARGV[1])
-local highest = redis.call('GET', KEYS[4])
-if not highest or tonumber(ARGV[3]) > tonumber(highest) then
-  redis.call('SET', KEYS[4], ARGV[3])
-end
-redis.call('PUBLISH', ARGV[4], 'moved')
-return 1`;
-
 /**
  * A worker takes a job: whatever an earlier one still says has a fence that is over.
- * KEYS run, waiting. ARGV id, now, most attempts (none: only to end it), bus.
+ * KEYS lines. ARGV id, now, most attempts (none: only to end it), bus.
  */
-export const CLAIM = `
+export const CLAIM = `${WITH_LINES}
 local finish = redis.call('HGET', KEYS[1], 'end')
 if finish then return {'ended', finish} end
 local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'told', 0)
-redis.call('ZREM', KEYS[2], ARGV[1])
+leave(ARGV[1], userOf(run))
 redis.call('PUBLISH', ARGV[4], 'moved')
 if ARGV[3] == '' then return {'run', fence} end
 if redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then return {'cancel', fence} end
@@ -104,10 +91,10 @@ redis.call('HSET', KEYS[1], 'told', told)
 return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
 
 /**
- * The end of a job, decided once. KEYS run, events, waiting. ARGV fence, channel, id, status,
+ * The end of a job, decided once. KEYS lines, events. ARGV fence, channel, id, status,
  * end, last word, bus.
  */
-export const END = `
+export const END = `${WITH_LINES}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
 if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
@@ -115,21 +102,23 @@ if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
 end
 redis.call('HSET', KEYS[1], 'end', ARGV[5], 'status', ARGV[4])
 local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
-redis.call('XADD', KEYS[2], id, 'e', ARGV[6])
+redis.call('XADD', KEYS[8], id, 'e', ARGV[6])
 redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[6])
-redis.call('ZREM', KEYS[3], ARGV[3])
+local user = userOf(run)
+leave(ARGV[3], user)
+letGo(ARGV[3], user)
 redis.call('PUBLISH', ARGV[7], 'moved')
 return 'ok'`;
 
 /**
- * A worker gives its job back: one that closes, as if it had never had it.
- * KEYS run, events, waiting. ARGV fence, channel, id, score, word, bus, tries it gets back.
+ * A worker gives its job back: one that closes, as if it had never had it. It is its user's turn again.
+ * KEYS lines, events. ARGV fence, channel, id, score, word, bus, tries it gets back.
  */
-export const HAND_BACK = `
+export const HAND_BACK = `${WITH_LINES}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
 local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
-redis.call('XADD', KEYS[2], id, 'e', ARGV[5])
+redis.call('XADD', KEYS[8], id, 'e', ARGV[5])
 redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[5])
 redis.call('HINCRBY', KEYS[1], 'fence', 1)
 if ARGV[7] == '1' then
@@ -137,7 +126,10 @@ if ARGV[7] == '1' then
 end
 redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
 redis.call('HSET', KEYS[1], 'status', 'queued')
-redis.call('ZADD', KEYS[3], ARGV[4], ARGV[3])
+local user = userOf(run)
+letGo(ARGV[3], user)
+join(ARGV[3], user, ARGV[4])
+redis.call('ZADD', turns, 0, user)
 redis.call('PUBLISH', ARGV[6], 'moved')
 return 'ok'`;
 

@@ -2,20 +2,24 @@ import { Queue } from 'bullmq';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Keys } from './keys.ts';
-import { priorityOf } from './priority.ts';
 
 /** The queue's name in the library's keys. */
 export const QUEUE = 'jobs';
+/** Between the library's prefix and the id in the key of a ticket. */
+export const TICKET_KEY = `:${QUEUE}:`;
 /** The library's own log, which nobody reads. */
 const MAX_LOGGED = 100;
 
-type Ticketed = { readonly id: string; readonly order: number };
+type Ticketed = { readonly id: string };
 
-/** Places in the queue that workers take jobs from; a ticket holds nothing but the job's id. */
+/**
+ * Tickets that workers take: each is the right to run one job, whichever it is then (`runs.take`). There are
+ * at least as many as waiting jobs, one with the id of each.
+ */
 export type Tickets = {
   /** Does nothing for a job that has one. */
   add(jobs: readonly Ticketed[]): Promise<void>;
-  /** Whether it could be taken out: not when a worker has the job. */
+  /** Whether it could be taken out: not when a living worker has it. */
   remove(id: string): Promise<boolean>;
   close(): Promise<void>;
 };
@@ -34,13 +38,7 @@ export function createTickets(deps: {
   queue.on('error', (error) => deps.log.debug({ err: error }, 'the queue reports an error'));
   return {
     async add(jobs) {
-      await queue.addBulk(
-        jobs.map(({ id, order }) => ({
-          name: 'job',
-          data: {},
-          opts: { jobId: id, priority: priorityOf(order) },
-        })),
-      );
+      await queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: {}, opts: { jobId: id } })));
     },
     remove: async (id) => (await queue.remove(id)) === 1,
     close: () => queue.close(),

@@ -8,6 +8,8 @@ import type { Logger } from '../telemetry.ts';
 import { isJsonObject, parseJson } from '../wire/json.ts';
 import type { SharedBlobs } from './files.ts';
 import type { Keys } from './keys.ts';
+import { type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
+import type { Runs } from './runs.ts';
 import { UNLOCK, runScript } from './scripts.ts';
 import type { Tickets } from './tickets.ts';
 
@@ -23,6 +25,7 @@ export type UpkeepDeps = {
   readonly stores: Stores;
   readonly blobs: SharedBlobs;
   readonly tickets: Tickets;
+  readonly runs: Pick<Runs, 'enter' | 'held' | 'drop'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
   readonly clock: () => number;
@@ -31,17 +34,28 @@ export type UpkeepDeps = {
 
 /** Clears up for all processes, in one of them at a time. */
 export function createUpkeep(deps: UpkeepDeps): Keeper {
-  const { redis, keys, ledger, tickets, blobs, stores, clock } = deps;
+  const { redis, keys, ledger, tickets, runs, blobs, stores, clock } = deps;
 
-  /** A process that died between the ledger and the queue left a job without a ticket. */
+  /** A process that died between the ledger and the queue left a job without a place or a ticket. */
   async function reissue(rows: readonly JobRow[]): Promise<void> {
+    for (const row of rows) await runs.enter(row);
     if (rows.length > 0) await tickets.add(rows);
+  }
+
+  /** A worker that died behind the end of a job has it no more: it would count for its user. */
+  async function dropEnded(live: ReadonlySet<string>): Promise<void> {
+    for (const id of await runs.held()) {
+      const row = live.has(id) ? undefined : await ledger.jobs.get(id);
+      const isOver = row === undefined || IS_TERMINAL[row.status as JobStatus];
+      if (!live.has(id) && isOver) await runs.drop(id);
+    }
   }
 
   async function clearUp(): Promise<void> {
     const rows = await ledger.jobs.unfinished();
     await reissue(rows);
     const ids = new Set(rows.map(({ id }) => id));
+    await dropEnded(ids);
     const read = new Set(rows.flatMap(readsOf));
     await sweep({
       ...stores,

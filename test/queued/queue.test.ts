@@ -167,7 +167,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
-    await runs.enter({ id: 'a', order: 0 });
+    await runs.enter({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
     const slow = { id: 'a', fence: 1 };
     expect([await runs.begin(slow), await runs.begin(slow), await tries()]).toEqual([
@@ -232,7 +232,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('what is given back has its try back, unless it was not heard', async () => {
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
-    await runs.enter({ id: 'a', order: 0 });
+    await runs.enter({ id: 'a', user: 'anna', order: 0 });
     for (const [triesBack, attempts] of [
       [0, 0],
       [1, 1],
@@ -248,7 +248,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('whoever had a job before is not heard, and nobody is heard twice', async () => {
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
-    await runs.enter({ id: 'a', order: 0 });
+    await runs.enter({ id: 'a', user: 'anna', order: 0 });
     const first = await runs.claim('a', 0);
     expect(first).toMatchObject({ kind: 'run', fence: 1 });
     const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
@@ -271,7 +271,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('a cancel that comes while the job succeeds still counts', async () => {
     const world = await openWorld(redis());
     const { runs } = handsOn(world);
-    await runs.enter({ id: 'a', order: 0 });
+    await runs.enter({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
     expect(await runs.askCancel('a')).toBe(true);
     const held = { id: 'a', fence: 1 };

@@ -5,6 +5,7 @@ import { createBlobs } from '../../src/engine/blobs.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { createSharedBlobs } from '../../src/queued/files.ts';
 import { createKeys } from '../../src/queued/keys.ts';
+import { createRuns } from '../../src/queued/runs.ts';
 import { createUpkeep } from '../../src/queued/upkeep.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -51,6 +52,7 @@ test.skipIf(!redis).each([
   });
   const upkeep = createUpkeep({
     ...shared,
+    runs: createRuns(shared),
     blobs,
     clock,
     log,

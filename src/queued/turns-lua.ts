@@ -1,0 +1,157 @@
+/**
+ * Users take turns as in a single process (engine/turns.ts): a ticket of the queue's library is the right
+ * to run one job, and which one is decided when a worker has room for it.
+ *
+ * KEYS of every script that begins with this: run, waiting, turns, turn, held, tickets, waiting-of.
+ */
+const LINES = `
+local run, waiting, turns, turn, held, tickets, lines = unpack(KEYS, 1, 7)
+local function userOf(key) return redis.call('HGET', key, 'user') or '' end
+local function join(id, user, score)
+  redis.call('ZADD', waiting, score, id)
+  redis.call('ZADD', lines .. user, score, id)
+  if not redis.call('ZSCORE', turns, user) then
+    redis.call('ZADD', turns, redis.call('INCR', turn), user)
+  end
+end
+local function leave(id, user)
+  redis.call('ZREM', waiting, id)
+  if redis.call('ZREM', lines .. user, id) == 0 then return 0 end
+  if redis.call('ZCARD', lines .. user) == 0 then redis.call('ZREM', turns, user) end
+  return 1
+end
+local function letGo(id, user)
+  local ticket = redis.call('HGET', run, 'ticket')
+  if ticket and redis.call('HGET', tickets, ticket) == id then
+    redis.call('HDEL', tickets, ticket)
+  end
+  redis.call('HDEL', run, 'ticket')
+  if redis.call('HDEL', held, id) == 1 and redis.call('ZSCORE', turns, user) then
+    redis.call('ZADD', turns, redis.call('INCR', turn), user)
+  end
+end`;
+
+/**
+ * A job comes to wait; one that waits already, or that a worker has, stays where it is. A worker has it
+ * as long as there is the ticket it was taken by. KEYS lines, entered, highest. ARGV id, priority,
+ * order, bus, user, begin of the keys of tickets.
+ */
+export const ENTER = `${LINES}
+if redis.call('HEXISTS', run, 'end') == 1 then return 0 end
+if redis.call('HSETNX', run, 'fence', 0) == 1 then
+  redis.call('HSET', run, 'status', 'queued')
+end
+redis.call('HSET', run, 'user', ARGV[5])
+if redis.call('ZSCORE', lines .. ARGV[5], ARGV[1]) then return 0 end
+local ticket = redis.call('HGET', run, 'ticket')
+if ticket then
+  if redis.call('EXISTS', ARGV[6] .. ticket) == 1 then return 0 end
+  letGo(ARGV[1], ARGV[5])
+  redis.call('HSET', run, 'status', 'queued')
+elseif redis.call('HGET', run, 'status') ~= 'queued' then
+  return 0
+end
+local arrival = redis.call('INCR', KEYS[8]) % 4294967296
+join(ARGV[1], ARGV[5], ARGV[2] * 4294967296 + arrival)
+local highest = redis.call('GET', KEYS[9])
+if not highest or tonumber(ARGV[3]) > tonumber(highest) then
+  redis.call('SET', KEYS[9], ARGV[3])
+end
+redis.call('PUBLISH', ARGV[4], 'moved')
+return 1`;
+
+/**
+ * The job a ticket is for. One whose worker died is found again by the same ticket; else it is the next
+ * of the user who has fewest jobs with workers, among these of the one who has waited longest. KEYS lines,
+ * with the begin of the keys of runs for the first. ARGV ticket.
+ */
+export const TAKE = `${LINES}
+local function hold(id, user)
+  redis.call('HSET', held, id, user)
+  redis.call('HSET', tickets, ARGV[1], id)
+  redis.call('HSET', run .. id, 'ticket', ARGV[1])
+  return id
+end
+local function isOver(id)
+  return redis.call('HEXISTS', run .. id, 'fence') == 0 or redis.call('HEXISTS', run .. id, 'end') == 1
+end
+local before = redis.call('HGET', tickets, ARGV[1])
+if before and not isOver(before) and redis.call('HGET', run .. before, 'ticket') == ARGV[1] then
+  return before
+end
+local status, ticket = unpack(redis.call('HMGET', run .. ARGV[1], 'status', 'ticket'))
+if status == 'running' and not ticket and not isOver(ARGV[1]) then
+  return hold(ARGV[1], userOf(run .. ARGV[1]))
+end
+local running, count = {}, 0
+for _, user in ipairs(redis.call('HVALS', held)) do
+  running[user] = (running[user] or 0) + 1
+  count = count + 1
+end
+local chosen, least
+for _, user in ipairs(redis.call('ZRANGE', turns, 0, count)) do
+  local has = running[user] or 0
+  if not least or has < least then chosen, least = user, has end
+end
+if not chosen then
+  redis.call('HDEL', tickets, ARGV[1])
+  return false
+end
+local id = redis.call('ZRANGE', lines .. chosen, 0, 0)[1]
+leave(id, chosen)
+return hold(id, chosen)`;
+
+/** Takes a job out that waits: no worker gets it any more. KEYS lines. ARGV id. */
+export const WITHDRAW = `${LINES}
+return leave(ARGV[1], userOf(run))`;
+
+/** A worker has nothing more to do with a job. KEYS lines. ARGV id, its ticket. */
+export const DROP = `${LINES}
+if redis.call('HGET', tickets, ARGV[2]) == ARGV[1] then redis.call('HDEL', tickets, ARGV[2]) end
+local user = userOf(run)
+leave(ARGV[1], user)
+letGo(ARGV[1], user)
+return 1`;
+
+/**
+ * Where jobs wait: how many will be taken before each, if none comes or goes; -1: it does not wait.
+ * KEYS lines, with the begin of the keys of runs for the first. ARGV ids.
+ */
+export const PLACES = `${LINES}
+local running = {}
+for _, user in ipairs(redis.call('HVALS', held)) do running[user] = (running[user] or 0) + 1 end
+local users, at, jobs = redis.call('ZRANGE', turns, 0, -1), {}, {}
+for i, user in ipairs(users) do
+  at[user] = i
+  jobs[i] = redis.call('ZCARD', lines .. user)
+end
+local rounds = {}
+local function roundOf(number)
+  local round = rounds[number]
+  if round then return round end
+  round = { before = 0, ahead = {} }
+  local taken = 0
+  for i, user in ipairs(users) do
+    local turnsHad = number - (running[user] or 0)
+    round.before = round.before + math.max(0, math.min(turnsHad, jobs[i]))
+    round.ahead[i] = taken
+    if turnsHad >= 0 and turnsHad < jobs[i] then taken = taken + 1 end
+  end
+  rounds[number] = round
+  return round
+end
+local places = {}
+for i, id in ipairs(ARGV) do
+  local user = userOf(run .. id)
+  local own = at[user] and redis.call('ZRANK', lines .. user, id)
+  if own then
+    local round = roundOf(own + (running[user] or 0))
+    places[i] = round.before + round.ahead[at[user]]
+  else
+    places[i] = -1
+  end
+end
+return places`;
+
+/** For scripts of a run that also move it in the queue. */
+export const WITH_LINES = LINES;
