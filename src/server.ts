@@ -231,6 +231,7 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
     journal: house.promptJournal,
     mayBeAnothers: isRemote,
     needsOwner: upstream.needsOwner,
+    uploadFolderOf: upstream.uploadFolderOf,
     resend: upstream.folders.resend,
     historyLimit: config.historyLimit,
     outboxLimit: config.outboxLimit,

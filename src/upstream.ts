@@ -7,6 +7,7 @@ import type { Ledger } from './ledger/ledger.ts';
 import type { QueuedDeps } from './queued/engine.ts';
 import type { RedisLinks } from './redis.ts';
 import type { Logger } from './telemetry.ts';
+import type { RemoteJobs } from './v2/client.ts';
 import type { RemoteLimits } from './v2/limits.ts';
 import type { Caller, JobApi } from './wire/jobs.ts';
 
@@ -19,6 +20,8 @@ type Runner = {
   readonly admits: (caller: Caller) => Promise<boolean>;
   /** Whether jobs can be looked after before their owner has called: keys are never stored. */
   readonly needsOwner: (user: string) => boolean;
+  /** The folder an upload lies in there, where each has one of its own. */
+  readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
   /** Event streams it holds open elsewhere. */
   readonly openStreams: () => number;
   /** From now on jobs may run. */
@@ -116,6 +119,7 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
   });
   return {
     jobs: remote,
+    uploadFolderOf: remote.uploadFolderOf,
     admits: (caller) => remote.admits(caller),
     openStreams: () => remote.facts().openStreams,
     needsOwner: (user) => key === undefined && user !== keylessUser,

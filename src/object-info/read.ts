@@ -8,6 +8,7 @@ import {
   parseJson,
   stringifyJson,
 } from '../wire/json.ts';
+import { withoutUploadFolders } from '../wire/upload-folders.ts';
 import type { ClassInfo, ObjectInfo } from '../wire/v1.ts';
 import { type Member, membersOf } from './split.ts';
 
@@ -31,7 +32,7 @@ export async function readDefinitions(bytes: Buffer): Promise<Reading> {
       const { name, raw } = classAt(bytes, member);
       if (name === undefined || raw === undefined) leftOut++;
       else {
-        const text = bytes.subarray(member.start, member.end);
+        const text = shownTo(bytes.subarray(member.start, member.end), name, raw);
         members.set(name, text);
         hash.update(text).update(',');
         if (isJsonObject(raw['input']) || Array.isArray(raw['output'])) described++;
@@ -56,6 +57,18 @@ export function definitionsOf(info: ObjectInfo): Definitions {
   const hash = createHash('sha256');
   for (const [, member] of entries) hash.update(member).update(',');
   return { version: versionOf(hash), members: new Map(entries), info };
+}
+
+/** An engine lists the folders in which other users' uploads lie. */
+function shownTo(text: Buffer, name: string, raw: JsonObject): Buffer {
+  if (!text.includes('holdover-')) return text;
+  const members = Object.entries(raw).map(([key, value]) => [
+    key,
+    key === 'input' ? withoutUploadFolders(value) : value,
+  ]);
+  return Buffer.from(
+    `${JSON.stringify(name)}:${stringifyJson(Object.fromEntries(members) as Json)}`,
+  );
 }
 
 function versionOf(hash: Hash): string {

@@ -16,6 +16,7 @@ import type { Birth } from './birth.ts';
 import type { LivePrompt } from './board.ts';
 import { V1Error, promptRefusal } from './errors.ts';
 import type { Follower } from './follower.ts';
+import type { createFolderCheck } from './foreign-folders.ts';
 import { type Intake, enter, ownIdOf, rowOf } from './intake.ts';
 import type { Outbox, Place } from './outbox.ts';
 import { type Pace, waitMsOf } from './pace.ts';
@@ -44,6 +45,7 @@ type Deps = {
   readonly twins: Twins;
   readonly follower: Follower;
   readonly rewriter: AssetRewriter;
+  readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
   readonly sender: Sender;
   readonly birth: Birth;
   readonly outbox: Outbox;
@@ -70,6 +72,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph);
+    await deps.refuseForeignFolders(caller, { graph: submission.graph, placed, outputs });
     const createdAtMs = now();
     const plan = planOf(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
     const graphJson = stringifyJson(plan.graph as Json);

@@ -48,7 +48,7 @@ export function createRewriter(deps: {
 }
 
 /** No service has it: the answer is v1's own to a name nobody has. */
-const NOBODYS_FILE = '00000000-0000-4000-8000-000000000000';
+export const NOBODYS_FILE = '00000000-0000-4000-8000-000000000000';
 
 /** Runs name what they make in an order anybody can count; uploads of others lie in secret places. */
 function isGuessable({ type, value }: FileMention): boolean {

@@ -3,6 +3,7 @@ import { type Acceptor, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
 import { type FollowerDeps, createFollower } from './follower.ts';
+import { createFolderCheck } from './foreign-folders.ts';
 import { createForget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import { createOutbox } from './outbox.ts';
@@ -32,6 +33,7 @@ export type Submissions = {
 
 type Deps = FollowerDeps &
   Omit<Parameters<typeof createRewriter>[0], 'files'> &
+  Omit<Parameters<typeof createFolderCheck>[0], 'files'> &
   Pick<Parameters<typeof createSender>[0], 'resend'> & {
     readonly keyring: Keyring;
     readonly needsOwner: (user: string) => boolean;
@@ -59,7 +61,12 @@ export function openSubmissions(given: Deps): Submissions {
   const twins = createTwins({ ...deps, discover: resumption.discover });
   return {
     adopter,
-    acceptor: createAcceptor({ ...deps, twins, rewriter: createRewriter({ ...given, files }) }),
+    acceptor: createAcceptor({
+      ...deps,
+      twins,
+      rewriter: createRewriter({ ...given, files }),
+      refuseForeignFolders: createFolderCheck({ ...given, files }),
+    }),
     cancel,
     outboxDepth: () => outbox.depth(),
     resume: () => resumption.start(),

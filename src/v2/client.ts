@@ -55,6 +55,8 @@ export type RemoteDeps = {
 export interface RemoteJobs extends JobApi {
   /** Whether the upstream takes the key of this caller, or the absence of one; if nobody can tell, yes. */
   admits(caller: Caller): Promise<boolean>;
+  /** The folder an upload of a user lies in, of its own. */
+  uploadFolderOf: Places['folderOf'];
   /** What the upstream turned out to be. */
   facts(): Readonly<Facts> & { readonly openStreams: number };
   close(): Promise<void>;
@@ -70,6 +72,7 @@ export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
     ...createJobHalf(parts),
     ...createAssetHalf(parts),
     health: () => askHealth(parts),
+    uploadFolderOf: (upload) => parts.places.folderOf(upload),
     async admits(caller) {
       // With a key of our own it is ours that counts, and callers are not to blame for it.
       if (deps.credential.mode === 'fixed') return true;

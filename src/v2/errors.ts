@@ -1,15 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Result, type V2Error, refuse } from '../wire/jobs.ts';
-import {
-  type Json,
-  type JsonObject,
-  isJsonObject,
-  parseJson,
-  stringifyJson,
-} from '../wire/json.ts';
+import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { readRetryAfter } from '../wire/retry-after.ts';
 import type { RemoteLimits } from './limits.ts';
-import { withoutFolders } from './places.ts';
+import { withoutFolders, withoutFoldersIn } from './places.ts';
 import { redactError } from './redact.ts';
 
 /** A whole answer; `json` is absent when the body is none. */
@@ -57,7 +51,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
     status: isAnswer ? status : 502,
     code,
     message: withoutFolders(message),
-    details: readable(detailsOf(envelope)),
+    details: withoutFoldersIn(detailsOf(envelope)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
   return redactError(error, secret === undefined ? [] : [secret]);
@@ -96,12 +90,6 @@ function isNobodysWord({ status, isPage }: Reply): boolean {
 
 function fallbackCode(status: number): string {
   return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
-}
-
-function readable(details: Json): Json {
-  const text = details === null ? '' : stringifyJson(details);
-  const clear = withoutFolders(text);
-  return clear === text ? details : parseJson(clear);
 }
 
 /** Some refusals say more beside the contract's three fields. */

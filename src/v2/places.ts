@@ -1,4 +1,6 @@
 import { createHmac } from 'node:crypto';
+import { type Json, isJsonObject } from '../wire/json.ts';
+import { uploadFolder, uploadFoldersIn } from '../wire/upload-folders.ts';
 import type { Graph } from '../wire/v2.ts';
 import { mapFileRefs } from './workflow.ts';
 
@@ -12,25 +14,33 @@ export type PlacedUpload = {
 /** Where uploads lie upstream. */
 export type Places = {
   pathOf(upload: PlacedUpload): string;
+  /** The folder of its own that it lies in, if it does. */
+  folderOf(upload: PlacedUpload): string | undefined;
   /** The workflow with the paths its files really have, for upstreams that go by them. */
   inWorkflow(workflow: Graph, user: string): Graph;
 };
 
 const FOLDER_CHARS = 16;
+const INPUT = /^input\/(.+)$/s;
 
 /**
  * Upstream our users may share an account, or there may be no accounts: a name there would be
  * anybody's. Each file gets a folder that nobody can guess, and other bytes get another.
  */
 export function createPlaces(secret: Buffer | undefined): Places {
-  function pathOf({ user, filePath, hash }: PlacedUpload): string {
-    const [, name] = /^input\/(.+)$/s.exec(filePath) ?? [];
-    if (secret === undefined || name === undefined) return filePath;
+  function folderOf({ user, filePath, hash }: PlacedUpload): string | undefined {
+    if (secret === undefined || !INPUT.test(filePath)) return undefined;
     const upload = ['place', user, hash.toLowerCase(), filePath].join('\0');
-    const folder = createHmac('sha256', secret).update(upload).digest('hex');
-    return `input/${MARK}${folder.slice(0, FOLDER_CHARS)}/${name}`;
+    const digits = createHmac('sha256', secret).update(upload).digest('hex');
+    return uploadFolder(digits.slice(0, FOLDER_CHARS));
+  }
+  function pathOf(upload: PlacedUpload): string {
+    const folder = folderOf(upload);
+    const [, name = ''] = INPUT.exec(upload.filePath) ?? [];
+    return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
   }
   return {
+    folderOf,
     pathOf,
     inWorkflow: (workflow, user) =>
       mapFileRefs(workflow, (info) => {
@@ -41,10 +51,34 @@ export function createPlaces(secret: Buffer | undefined): Places {
   };
 }
 
-const MARK = 'holdover-';
-const FOLDERS = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
+/** Before a name; by itself, as folders are listed; and in a list of choices, with what is in it. */
+const BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
+const CHOICE = /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
+const FOLDER = /holdover-[0-9a-f]{16}/g;
 
-/** What an upstream says about a file, with the file named as its user did. */
+/**
+ * What an upstream says about a file, with the file named as its user did. Choices that lie in upload
+ * folders are left out: they may be anybody's.
+ */
 export function withoutFolders(text: string): string {
-  return text.includes(MARK) ? text.replaceAll(FOLDERS, '') : text;
+  if (!text.includes('holdover-')) return text;
+  return text.replaceAll(CHOICE, '').replaceAll(BEFORE_NAME, '').replaceAll(FOLDER, '');
+}
+
+/** The same for JSON. */
+export function withoutFoldersIn(value: Json): Json {
+  if (typeof value === 'string') return withoutFolders(value);
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[];
+    // A text in a list of several is a choice among them.
+    const isChoice = (item: Json): boolean =>
+      typeof item === 'string' && items.length > 1 && uploadFoldersIn(item).length > 0;
+    return items.filter((item) => !isChoice(item)).map(withoutFoldersIn);
+  }
+  if (!isJsonObject(value)) return value;
+  const entries = Object.entries(value).map(([name, member]) => [
+    withoutFolders(name),
+    withoutFoldersIn(member),
+  ]);
+  return Object.fromEntries(entries) as Json;
 }

@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  type Json,
-  type JsonObject,
-  LosslessNumber,
-  isJsonObject,
-  parseJson,
-  stringifyJson,
-} from '../wire/json.ts';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import {
   type Asset,
   type Graph,
@@ -20,7 +13,7 @@ import {
 } from '../wire/v2.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { engineFileOf } from './engine-file.ts';
-import { withoutFolders } from './places.ts';
+import { withoutFoldersIn } from './places.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Stands for an expiry nobody told: such a link is never kept. */
@@ -160,8 +153,7 @@ export function readJob(json: unknown): Job | undefined {
 }
 
 function readError(said: z.infer<typeof jobError>): JobError {
-  const text = stringifyJson(keep(jobError, said) as Json);
-  return parseJson(withoutFolders(text)) as unknown as JobError;
+  return withoutFoldersIn(keep(jobError, said) as Json) as unknown as JobError;
 }
 
 /** A progress snapshot; `null` and half ones are none. */

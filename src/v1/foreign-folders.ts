@@ -1,0 +1,115 @@
+import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
+import { dependents } from '../translate/graph.ts';
+import type { Caller } from '../wire/jobs.ts';
+import type { Json } from '../wire/json.ts';
+import { uploadFoldersIn } from '../wire/upload-folders.ts';
+import type { NodeErrorEntry } from '../wire/v1.ts';
+import type { Graph } from '../wire/v2.ts';
+import { V1Error, promptRefusal } from './errors.ts';
+import { NOBODYS_FILE, type PlacedFile } from './rewrite.ts';
+import { uploadPathOf } from './upload-path.ts';
+
+/** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
+export type UploadFolderOf = (upload: {
+  readonly user: string;
+  readonly filePath: string;
+  readonly hash: string;
+}) => string | undefined;
+
+type Deps = {
+  readonly files: Pick<FileStore, 'list'>;
+  /** Absent: whoever runs the jobs keeps no such folders. */
+  readonly uploadFolderOf?: UploadFolderOf | undefined;
+};
+
+/** An input of a graph that names an upload folder. */
+type Named = {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly folders: readonly string[];
+};
+
+/**
+ * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
+ * tells nobody's files apart; these folders do, as long as nobody can name them.
+ */
+export function createFolderCheck({ files, uploadFolderOf }: Deps) {
+  return async (
+    caller: Caller,
+    {
+      graph,
+      placed,
+      outputs,
+    }: {
+      readonly graph: Graph;
+      readonly placed: readonly PlacedFile[];
+      readonly outputs: readonly string[];
+    },
+  ): Promise<void> => {
+    if (uploadFolderOf === undefined) return;
+    const named = foldersIn(graph, placed);
+    if (named.length === 0) return;
+    const own = await ownFolders(caller.user, { files, uploadFolderOf });
+    const foreign = named.filter(({ folders }) => folders.some((folder) => !own.has(folder)));
+    if (foreign.length > 0) throw refusal(foreign, graph, outputs);
+  };
+}
+
+/** Files of the caller's own are sent by their ids, whatever they are called. */
+function foldersIn(graph: Graph, placed: readonly PlacedFile[]): readonly Named[] {
+  const isPlaced = (nodeId: string, input: string): boolean =>
+    placed.some(
+      (file) => file.nodeId === nodeId && file.input === input && file.assetId !== NOBODYS_FILE,
+    );
+  return Object.entries(graph).flatMap(([nodeId, node]) =>
+    Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
+      ([input, value]) => {
+        if (isPlaced(nodeId, input)) return [];
+        const folders = [...textsIn(value), input].flatMap(uploadFoldersIn);
+        return folders.length > 0 ? [{ nodeId, input, folders }] : [];
+      },
+    ),
+  );
+}
+
+function textsIn(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value)) return (value as readonly Json[]).flatMap(textsIn);
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member as Json)]);
+}
+
+const TYPES: readonly FileType[] = ['input', 'output', 'temp'];
+
+async function ownFolders(
+  user: string,
+  { files, uploadFolderOf }: Required<Deps>,
+): Promise<ReadonlySet<string>> {
+  const lists = await Promise.all(TYPES.map((type) => files.list(user, type)));
+  const folderOf = (row: FileRow): string | undefined =>
+    row.hash === null
+      ? undefined
+      : uploadFolderOf?.({ user, filePath: uploadPathOf(row), hash: row.hash });
+  return new Set(lists.flat().flatMap((row) => folderOf(row) ?? []));
+}
+
+/** As v1 refuses a choice that is not in its list. */
+function refusal(foreign: readonly Named[], graph: Graph, outputs: readonly string[]): V1Error {
+  const nodes = foreign.map(({ nodeId, input }) => {
+    const errors: readonly NodeErrorEntry[] = [
+      {
+        type: 'value_not_in_list',
+        message: 'Value not in list',
+        details: `${input}: there is no such folder`,
+        extra_info: { input_name: input },
+      },
+    ];
+    const { class_type } = graph[nodeId] ?? { class_type: '' };
+    return [nodeId, { errors, dependent_outputs: dependents(graph, nodeId, outputs), class_type }];
+  });
+  const body = promptRefusal(
+    'prompt_outputs_failed_validation',
+    'Prompt outputs failed validation',
+  );
+  return new V1Error(400, { ...body, node_errors: Object.fromEntries(nodes) } as unknown as Json);
+}

@@ -1,0 +1,63 @@
+import { type Json, type JsonObject, isJsonObject } from './json.ts';
+
+// Holdover keeps each upload upstream in a folder of its own, `holdover-` and 16 hex digits, which
+// nobody can guess. An engine behind a service lists such folders to everybody.
+
+const MARK = 'holdover-';
+
+/** The folder of an upload, by the digits that name it. */
+export function uploadFolder(digits: string): string {
+  return MARK + digits;
+}
+
+/** In either case: some file systems do not tell them apart. */
+const FOLDER = /(?<![\w-])holdover-[0-9a-f]{16}(?![\w-])/gi;
+/** A pattern that such folders match. */
+const WILDCARD = /(?<![\w-])holdover-[0-9a-f]*[*?[{]/i;
+
+/** Pictures as base64 are longer than any list of paths. */
+const MAX_CHARS = 1024 * 1024;
+const MOST_DECODINGS = 3;
+const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
+
+/**
+ * The upload folders a text names, in small letters, however it is written: in a path with slashes or
+ * back-slashes, annotated (`x [input]`), percent-encoded. `*` stands for a pattern of them.
+ */
+export function uploadFoldersIn(text: string): readonly string[] {
+  if (text.length > MAX_CHARS) return [];
+  const found = new Set<string>();
+  let spelled = text;
+  for (let times = 0; times <= MOST_DECODINGS; times++) {
+    for (const [folder] of spelled.matchAll(FOLDER)) found.add(folder.toLowerCase());
+    if (WILDCARD.test(spelled)) found.add('*');
+    const next = decodedOnce(spelled);
+    if (next === spelled) break;
+    spelled = next;
+  }
+  return [...found];
+}
+
+/** The same value without the entries of lists, and the members, that name such folders. */
+export function withoutUploadFolders(value: Json): Json {
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[];
+    return items.filter((item) => !namesFolder(item)).map(withoutUploadFolders);
+  }
+  if (!isJsonObject(value)) return value;
+  const kept = Object.entries(value as JsonObject).filter(
+    ([name, member]) => !namesFolder(name) && !namesFolder(member),
+  );
+  return Object.fromEntries(kept.map(([name, member]) => [name, withoutUploadFolders(member)]));
+}
+
+function namesFolder(value: Json): boolean {
+  return typeof value === 'string' && uploadFoldersIn(value).length > 0;
+}
+
+function decodedOnce(text: string): string {
+  if (!/[%\\]/.test(text)) return text;
+  return text.replaceAll(ESCAPES, (_all, ...codes: (string | undefined)[]) =>
+    String.fromCharCode(Number.parseInt(codes.slice(0, 3).find(Boolean) ?? '20', 16)),
+  );
+}

@@ -1,0 +1,205 @@
+// Behind a service that knows no users the uploads of all lie beside each other, each in a folder that
+// only its owner's prompts may name. An engine lists such folders to everybody.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pngOf, uploadInput } from '../support/client-help.ts';
+import type { Holdover } from '../support/holdover.ts';
+import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
+import { startInFront } from '../support/in-front.ts';
+import { getJson, postPrompt } from '../support/v1-client.ts';
+
+const ALICE = { 'X-API-Key': 'alice-key' };
+const BOB = { 'X-API-Key': 'bob-key' };
+const ANOTHER = 'holdover-0123456789abcdef';
+
+let upstream: HostileV2;
+let house: Holdover;
+/** Alice's, with her file in it. */
+let hers: string;
+
+beforeAll(async () => {
+  upstream = await openHostileV2();
+  upstream.always('byHash', ({ res }) => void res.writeHead(404).end());
+  const probe = await startInFront(upstream);
+  await uploadInput(probe.url, { name: 'hers.png', bytes: await pngOf() }, ALICE);
+  hers = folderOf(upstream);
+  upstream.always('objectInfo', ({ json }) => json(200, definitions([ANOTHER, hers])));
+  await probe.terminate();
+  house = await startInFront(upstream, { dataDir: probe.dataDir });
+});
+afterAll(async () => {
+  await house?.dispose();
+  await upstream?.close();
+});
+
+function folderOf({ requests }: HostileV2): string {
+  const text = requests('upload').at(-1)?.body.toString('latin1') ?? '';
+  return /holdover-[0-9a-f]{16}(?=\/)/.exec(text)?.[0] ?? 'none';
+}
+
+/** What an engine says of nodes that choose among its folders and all of its files. */
+function definitions(folders: readonly string[]): object {
+  const node = (input: object) => ({
+    input,
+    input_order: { required: Object.keys(input) },
+    output: ['IMAGE'],
+    output_is_list: [false],
+    output_name: ['IMAGE'],
+    name: 'x',
+    display_name: 'x',
+    description: '',
+    category: 'x',
+    output_node: true,
+  });
+  const names = folders.map((folder) => `${folder}/hers.png`);
+  return {
+    LoadImageSetFromFolderNode: node({
+      required: { folder: [['shelf', ...folders], { default: folders[0] }] },
+    }),
+    NewerCombo: node({ required: { folder: ['COMBO', { options: [...folders, 'shelf'] }] } }),
+    AllFiles: node({ optional: { file: [['a.png', ...names, `${ANOTHER}\\b.png`]] } }),
+    LoadImage: node({ required: { image: [['a.png', ...names], { image_upload: true }] } }),
+    Seeded: node({ required: { seed: ['INT', { max: '18446744073709551615' }] } }),
+  };
+}
+
+const graphWith = (class_type: string, inputs: object) => ({ '1': { class_type, inputs } });
+const post = async (prompt: object, headers: Record<string, string>) =>
+  (await postPrompt(house.url, { prompt }, { headers })) as { status: number; body: any };
+
+describe('choosers and lists', () => {
+  test.each([
+    ['alice', ALICE],
+    ['bob', BOB],
+  ])('show %s no upload folder', async (_who, headers) => {
+    for (const path of [
+      '/object_info',
+      '/api/object_info',
+      '/object_info/AllFiles',
+      '/models/loras',
+    ]) {
+      const answer = await fetch(house.url + path, { headers });
+      expect([path, answer.status]).toEqual([path, 200]);
+      expect(await answer.text()).not.toMatch(/holdover-/i);
+    }
+  });
+
+  test('keep all else, in its order', async () => {
+    const info = await getJson(`${house.url}/object_info`, BOB);
+    expect(info.LoadImageSetFromFolderNode.input.required.folder).toEqual([['shelf'], {}]);
+    expect(info.NewerCombo.input.required.folder).toEqual(['COMBO', { options: ['shelf'] }]);
+    expect(info.AllFiles.input.optional.file).toEqual([['a.png']]);
+    expect(Object.keys(info.AllFiles)).toEqual(Object.keys((definitions([]) as any).AllFiles));
+  });
+
+  test('of files show each user their own', async () => {
+    const lists = await Promise.all(
+      [ALICE, BOB].map((headers) => getJson(`${house.url}/internal/files/input`, headers)),
+    );
+    expect(lists.map(String)).toEqual([expect.stringContaining('hers.png'), '']);
+    expect(JSON.stringify(lists)).not.toContain('holdover-');
+  });
+});
+
+describe('a graph that names the folder of another user is refused, and never sent', () => {
+  const spellings = (folder: string): readonly unknown[] => [
+    folder,
+    `${folder}/`,
+    `${folder}/hers.png`,
+    `${folder}\\hers.png`,
+    `${folder}/hers.png [input]`,
+    `./${folder}/hers.png`,
+    `x/../${folder}/hers.png`,
+    `/srv/engine/input/${folder}/hers.png`,
+    `C:\\engine\\input\\${folder}\\hers.png`,
+    `file:///srv/engine/input/${folder}/hers.png`,
+    `${folder}%2Fhers.png`,
+    `${folder}%252Fhers.png`,
+    folder.replace('holdover', '%68oldover'),
+    folder.replace('-', '%2D'),
+    folder.replace('-', '%252d'),
+    folder.replace('holdover', '\\u0068oldover'),
+    folder.toUpperCase(),
+    `${folder}.`,
+    `${folder} `,
+    `a.png\n${folder}/hers.png`,
+    `["${folder}/hers.png"]`,
+    { subfolder: folder, filename: 'hers.png', type: 'input' },
+    { a: [{ b: [`${folder}/hers.png`] }] },
+    { [folder]: true },
+    'holdover-*',
+    'holdover-0*/hers.png',
+    'holdover-[0-9]/x',
+  ];
+  const CLASSES = ['LoadImageSetFromFolderNode', 'LoadImage', 'AllFiles', 'NobodyKnowsThisOne'];
+
+  test.each(CLASSES)('by an input of %s', async (class_type) => {
+    for (const input of ['folder', 'image', 'subfolder']) {
+      for (const value of spellings(hers)) {
+        const { status, body } = await post(graphWith(class_type, { [input]: value }), BOB);
+        expect([value, status]).toEqual([value, 400]);
+        expect(body.error.type).toBe('prompt_outputs_failed_validation');
+        expect(body.node_errors['1'].errors[0]).toMatchObject({
+          type: 'value_not_in_list',
+          extra_info: { input_name: input },
+        });
+        expect(JSON.stringify(body)).not.toContain(hers);
+      }
+    }
+    expect(upstream.requests('submit')).toHaveLength(0);
+  });
+
+  test('one that nobody has is nobody’s either', async () => {
+    const { status } = await post(graphWith('LoadImage', { image: `${ANOTHER}/x.png` }), ALICE);
+    expect(status).toBe(400);
+    expect(upstream.requests('submit')).toHaveLength(0);
+  });
+});
+
+test('a user may name the folder of an upload of their own', async () => {
+  const { status } = await post(graphWith('LoadImage', { image: `${hers}/hers.png` }), ALICE);
+  expect(status).toBe(200);
+});
+
+test.each(['holdover-demo', 'my holdover', 'holdover-0123', 'xholdover-0123456789abcdef', 'a*b'])(
+  'a text such as "%s" is a text',
+  async (text) => {
+    const { status } = await post(graphWith('NobodyKnowsThisOne', { text }), BOB);
+    expect(status).toBe(200);
+  },
+);
+
+test('what an engine says of its choices names no upload of others', async () => {
+  const list = `folder: 'x' not in ['shelf', '${ANOTHER}', '${hers}/hers.png', 'b']`;
+  const details = {
+    node_errors: {
+      '1': {
+        errors: [
+          {
+            type: 'value_not_in_list',
+            message: 'Value not in list',
+            details: list,
+            extra_info: {
+              input_name: 'folder',
+              input_config: [['shelf', ANOTHER, `${hers}/hers.png`], {}],
+              received_value: 'x',
+            },
+          },
+        ],
+        dependent_outputs: ['1'],
+        class_type: 'LoadImageSetFromFolderNode',
+      },
+    },
+  };
+  upstream.once('submit', ({ json }) =>
+    json(422, { error: { code: 'invalid_workflow', message: `${list} (${hers})`, details } }),
+  );
+  const { status, body } = await post(
+    graphWith('LoadImageSetFromFolderNode', { folder: 'x' }),
+    BOB,
+  );
+  expect(status).toBe(400);
+  const [error] = body.node_errors['1'].errors;
+  expect(error.details).toBe("folder: 'x' not in ['shelf', 'b']");
+  expect(error.extra_info.input_config).toEqual([['shelf'], {}]);
+  expect(JSON.stringify(body)).not.toMatch(/holdover-[0-9a-f]|hers/);
+});
