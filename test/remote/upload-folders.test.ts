@@ -31,8 +31,8 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-function folderOf({ requests }: HostileV2): string {
-  const text = requests('upload').at(-1)?.body.toString('latin1') ?? '';
+function folderOf(service: HostileV2): string {
+  const text = service.requests('upload').at(-1)?.body.toString('latin1') ?? '';
   return /holdover-[0-9a-f]{16}(?=\/)/.exec(text)?.[0] ?? 'none';
 }
 
