@@ -45,7 +45,7 @@ try {
   for (const signal of SIGNALS) process.once(signal, stop);
   void server.lost.then((error) => {
     // Not in good order: what is still to be written belongs to nothing any more.
-    log.fatal({ err: error }, 'the ledger is gone');
+    log.fatal({ event: 'storage.lost', err: error }, `stopping: ${error.message}`);
     process.exit(1);
   });
   // Launch scripts wait for this line of the v1 server.

@@ -72,6 +72,7 @@ export async function startServer(
   const shown = surface(house, live, counter);
   const app = createApp({
     ...house,
+    checkFolder: house.store.checkFolder,
     corsOrigin: config.corsOrigin,
     count: house.metrics.count,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lacksDatabase, setAside, setLogAside } from './app/set-aside.ts';
 import { LedgerIsNew, newLedger } from './app/tie-folder.ts';
+import { watchFolder } from './app/watch-folder.ts';
 import type { Config } from './config.ts';
 import {
   type DataDir,
@@ -27,8 +28,10 @@ export type Store = {
   readonly writeUnder: SharedRedis['writeUnder'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
-  /** The ledger has lost what clients were told; never, where nobody else can take it away. */
-  readonly lost: SharedRedis['lost'];
+  /** The ledger, or the data directory, no longer has the things clients were told are kept. */
+  readonly lost: Promise<Error>;
+  /** Throws when the data directory is gone or was replaced: nothing may be promised any more. */
+  checkFolder(this: void): void;
   close(): Promise<void>;
 };
 
@@ -49,9 +52,20 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
   const { ledger, dir } = await openOwn({ ...options, log });
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  const lost = new Promise<never>(() => {});
-  const alone = { links: undefined, writeUnder: () => {}, lost, instance: randomUUID() };
-  return { ledger, dir, ...alone, close: () => ledger.close() };
+  const { check, lost, close } = watchFolder(dir.root, [dir.database]);
+  return {
+    ledger,
+    dir,
+    links: undefined,
+    writeUnder: () => {},
+    instance: randomUUID(),
+    lost,
+    checkFolder: check,
+    close: async () => {
+      close();
+      await ledger.close();
+    },
+  };
 }
 
 type Own = { readonly ledger: Ledger; readonly dir: DataDir };
@@ -102,13 +116,16 @@ async function openShared(url: string, opening: Opening): Promise<Store> {
   try {
     const places = await openSharedDir(redis, opening);
     const spool = shareSpool(places.spool, instance);
+    const watch = watchFolder(places.root);
     const close = async (): Promise<void> => {
+      watch.close();
       spool.close();
       await redis.close();
     };
-    const { ledger, links, writeUnder, lost } = redis;
+    const { ledger, links, writeUnder } = redis;
+    const lost = Promise.race([redis.lost, watch.lost]);
     const dir = { ...places, spool: spool.path };
-    return { ledger, dir, links, writeUnder, lost, instance, close };
+    return { ledger, dir, links, writeUnder, lost, instance, checkFolder: watch.check, close };
   } catch (error) {
     await redis.close();
     throw error;

@@ -40,7 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   v2: ['lib', 'wire', 'telemetry', 'hash'],
   'object-info': ['wire', 'telemetry', 'config', 'within'],
-  models: ['wire', 'http', 'ledger', 'telemetry', 'hash', 'spool', 'compiled'],
+  models: ['lib', 'wire', 'http', 'ledger', 'telemetry', 'hash', 'spool', 'compiled'],
   passthrough: ['wire', 'telemetry'],
   folders: [
     'crash-point',

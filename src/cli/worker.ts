@@ -51,7 +51,7 @@ async function work(settings: WorkerSettings, log: Logger): Promise<number> {
   log.info({ concurrency, dataDir: dir.root }, 'waiting for jobs');
   const lost = await Promise.race([told.then(() => undefined), store.lost]);
   if (lost) {
-    log.fatal({ err: lost }, 'the ledger is gone');
+    log.fatal({ event: 'storage.lost', err: lost }, `stopping: ${lost.message}`);
     return 1;
   }
   log.info('stopping');

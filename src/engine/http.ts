@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
+import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import { type V2Error, ok } from '../wire/jobs.ts';
 import { isV2Path } from '../wire/v2-paths.ts';
 import { createAssetHandlers } from './http-assets.ts';
@@ -21,7 +22,7 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
     } catch (error) {
       if (deps.log) deps.log.error({ err: error, path: ctx.path }, 'v2 request failed');
       else ctx.app.emit('error', error, ctx);
-      fail(ctx);
+      fail(ctx, error);
     }
   }
 }
@@ -99,9 +100,17 @@ function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   sendError(ctx, { status: 405, code: 'method_not_allowed', message, details: null });
 }
 
+const NO_ROOM: V2Error = {
+  status: 507,
+  code: 'insufficient_storage',
+  message: STORAGE_FULL,
+  details: null,
+};
+
 /** The contract's answer to what should not have happened; an answer already begun can only be cut off. */
-function fail(ctx: Koa.Context): void {
+function fail(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
+  if (isStorageFull(error)) return sendError(ctx, NO_ROOM);
   const message = 'The job service could not serve this call.';
   sendError(ctx, { status: 500, code: 'upstream_error', message, details: null });
 }

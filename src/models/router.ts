@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
+import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
@@ -161,6 +162,8 @@ function notAllowed(methods: string): Reply {
 
 function failure(log: Logger, requestId: string, error: unknown): Reply {
   log.error({ err: error, requestId }, 'a model call could not be served');
+  // The contract has no bucket for it: the nearest one, with the status every route has for it.
+  if (isStorageFull(error)) return replyError('service_unavailable', STORAGE_FULL, { status: 507 });
   return error instanceof Unavailable
     ? replyError('service_unavailable', 'The router cannot serve this call now: try again later.')
     : replyError('internal_error', 'The router could not serve this call.');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
+import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
 import { type Logger, logAnswer, requestId } from '../telemetry.ts';
@@ -25,6 +26,8 @@ type Deps = ServingDeps & {
   readonly log: Logger;
   /** For the line of each request. */
   readonly answers: Logger;
+  /** Throws when nothing can be kept any more. */
+  readonly checkFolder?: () => void;
   /** Sees every request before all others, and its answer after them. */
   readonly count?: Koa.Middleware | undefined;
 };
@@ -37,6 +40,7 @@ export function createApp(deps: Deps): Koa {
   app.use(linger);
   app.use(observe(deps));
   app.use(renderErrors(deps.log));
+  app.use(keptOnly(deps.checkFolder));
   app.use(refuseStrangers(deps));
   app.use(cors(deps.corsOrigin));
   app.use(answerOptions(deps.corsOrigin));
@@ -99,12 +103,9 @@ function renderErrors(log: Logger): Koa.Middleware {
       if (!(error instanceof V1Error)) {
         const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
         log.error({ id, user: caller?.user, err: error }, 'request failed');
-        if (refuseInRouter(ctx, 500)) return;
-        return sendJson(
-          ctx,
-          plainError('internal_error', 'The server could not serve this call.'),
-          500,
-        );
+        const { status, code, message } = isStorageFull(error) ? NO_ROOM : BROKEN;
+        if (refuseInRouter(ctx, status)) return;
+        return sendJson(ctx, plainError(code, message), status);
       }
       ctx.set(error.headers);
       if (refuseInRouter(ctx, error.status)) return;
@@ -114,6 +115,23 @@ function renderErrors(log: Logger): Koa.Middleware {
     }
   };
 }
+
+/** A change is acknowledged only while the place it is kept in is still there. */
+function keptOnly(checkFolder = (): void => {}): Koa.Middleware {
+  return async (ctx, next) => {
+    await next();
+    if (!READS.has(ctx.method) && ctx.status < 400) checkFolder();
+  };
+}
+
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+const BROKEN = {
+  status: 500,
+  code: 'internal_error',
+  message: 'The server could not serve this call.',
+} as const;
+const NO_ROOM = { status: 507, code: 'insufficient_storage', message: STORAGE_FULL } as const;
 
 /** Whether it was for the router to say; then it has been said in its words. */
 function refuseInRouter(ctx: Koa.Context, status: number): boolean {

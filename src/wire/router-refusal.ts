@@ -15,6 +15,7 @@ const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] }
   417: ['invalid_input', 'The only expectation that can be met is 100-continue.'],
   431: ['invalid_input', 'There are too many headers.'],
   500: ['internal_error', 'The server could not serve this call.'],
+  507: ['service_unavailable', 'There is no room left on the storage of this server.'],
 };
 
 /** What a refused call of the router's paths is told, in the usual words unless others are given; `undefined`: it is not one, or not refused so. */

@@ -32,7 +32,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
 
   async function expectEnds(within: { timeout: number }, reason: string): Promise<void> {
     for (const one of [server, worker]) {
-      await expect.poll(() => one.log(), within).toContain('"the ledger is gone"');
+      await expect.poll(() => one.log(), within).toContain(`"msg":"stopping: ${reason}`);
       expect(one.log()).toContain(`"message":"${reason}"`);
       expect(one.log().match(/"level":60/g)).toHaveLength(1);
       expect(await one.terminate()).toBe(1);

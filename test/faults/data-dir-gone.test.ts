@@ -1,0 +1,128 @@
+// A data directory that goes, or is replaced, under a running server: nothing is promised any more.
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { watchFolder } from '../../src/app/watch-folder.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let parent: string;
+let dataDir: string;
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'holdover-gone-'));
+  dataDir = join(parent, 'data');
+});
+afterEach(() => rm(parent, { recursive: true, force: true }));
+
+const away = (): string => join(parent, 'away');
+const GONE: readonly [string, () => Promise<unknown>][] = [
+  ['removed', () => rm(dataDir, { recursive: true })],
+  ['moved away', () => rename(dataDir, away())],
+  [
+    'removed and made anew',
+    async () => {
+      await rm(dataDir, { recursive: true });
+      await mkdir(dataDir);
+    },
+  ],
+  [
+    'replaced by a copy of itself',
+    async () => {
+      await cp(dataDir, away(), { recursive: true });
+      await rename(dataDir, join(parent, 'earlier'));
+      await rename(away(), dataDir);
+    },
+  ],
+];
+const ID_GONE: readonly [string, () => Promise<unknown>][] = [
+  ['without its folder.id', () => rm(join(dataDir, 'folder.id'))],
+  ['with the folder.id of another', () => writeFile(join(dataDir, 'folder.id'), 'x'.repeat(36))],
+];
+
+function store(url: string): Promise<Response> {
+  return fetch(`${url}/userdata/workflows%2Fa.json`, { method: 'POST', body: '{}' });
+}
+
+async function expectStops(server: Holdover): Promise<void> {
+  const within = { timeout: 10_000 };
+  await expect.poll(() => server.log(), within).toContain('"event":"storage.lost"');
+  expect(server.log()).toContain(`stopping: --data-dir ${dataDir} is gone or was replaced`);
+  expect(await server.terminate()).toBe(1);
+}
+
+describe('a server of its own', () => {
+  let server: Holdover;
+  beforeEach(async () => {
+    server = await startHoldover({ dataDir, upstream: 'embedded' });
+  });
+  afterEach(() => server.dispose());
+
+  test.each(GONE)('whose data directory is %s stores nothing, and stops', async (_, lose) => {
+    expect((await store(server.url)).status).toBe(200);
+    await lose();
+    const answers = [store(server.url), store(server.url)].map((sent) =>
+      sent.then(
+        ({ status }) => status,
+        () => 'cut off',
+      ),
+    );
+    expect(await Promise.all(answers)).not.toContain(200);
+    await expectStops(server);
+  });
+
+  test.each(ID_GONE)('whose data directory is %s stops', async (_, lose) => {
+    await lose();
+    await expectStops(server);
+  });
+
+  test('whose database alone is replaced stops', async () => {
+    const database = join(dataDir, 'holdover.db');
+    await writeFile(`${database}.copy`, await readFile(database));
+    await rename(`${database}.copy`, database);
+    expect((await store(server.url).catch(() => undefined))?.status).not.toBe(200);
+    await expectStops(server);
+  });
+});
+
+const missing = redisMissing();
+describe.skipIf(missing !== '')(`servers that share a ledger in Redis${missing}`, () => {
+  let redis: RedisServer;
+  beforeEach(async () => void (redis = await startRedis()));
+  afterEach(() => redis.dispose());
+
+  test.each(GONE)('whose data directory is %s all stop', async (_, lose) => {
+    const env = { HOLDOVER_LEDGER: redis.url };
+    const start = () => startHoldover({ dataDir, upstream: 'embedded', env });
+    const servers = [await start(), await start()];
+    await lose();
+    for (const server of servers) {
+      expect((await store(server.url).catch(() => undefined))?.status).not.toBe(200);
+    }
+    for (const server of servers) await expectStops(server);
+    for (const server of servers) await server.dispose();
+  });
+});
+
+describe('the watch', () => {
+  test('is quiet about what happens in the directory, and about other trouble', async () => {
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, 'folder.id'), 'id');
+    await writeFile(join(dataDir, 'database'), '1');
+    const watch = watchFolder(dataDir, [join(dataDir, 'database')]);
+    let lost: Error | undefined;
+    void watch.lost.then((error) => (lost = error));
+    await writeFile(join(dataDir, 'database'), '2');
+    await writeFile(join(dataDir, 'other'), 'x');
+    await rm(join(dataDir, 'other'));
+    watch.check();
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    expect(lost).toBeUndefined();
+    await rename(dataDir, away());
+    expect(() => watch.check()).toThrow('is gone or was replaced while in use');
+    await watch.lost;
+    watch.close();
+  });
+});
