@@ -28,7 +28,7 @@ export function watchFolder(root: string, openFiles: readonly string[] = []): Fo
   const watched = [root, ...openFiles].map((path) => ({ path, ...identityOf(path) }));
   const idFile = join(root, 'folder.id');
   const id = readFileSync(idFile, 'utf8');
-  let report = (_: Error): void => {};
+  let report: (error: Error) => void = () => {};
   const lost = new Promise<Error>((resolve) => (report = resolve));
 
   function check(): void {
