@@ -27,7 +27,7 @@ const BATCH = 20;
 const ARRIVE_WITHIN_MS = 4000;
 const LIVES_MS = { least: 100, most: 1500 } as const;
 /** A point is passed up to so often before the process dies there. */
-const ARRIVALS = 5;
+const ARRIVALS = 3;
 const LOOK_MS = 20;
 
 /** Kills processes under a mixed load, half of them at named points, and says what became of it. */
@@ -65,7 +65,7 @@ async function killSome(place: Place, { random, tally, kills }: Killing): Promis
     tally[died] = (tally[died] ?? 0) + 1;
     const point = victim.points[Math.floor(random() * victim.points.length)];
     const next =
-      random() < 0.4 || point === undefined
+      random() < 0.25 || point === undefined
         ? undefined
         : `${point}:${1 + Math.floor(random() * ARRIVALS)}`;
     if (next === undefined) armed.delete(victim);
