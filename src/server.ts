@@ -231,6 +231,7 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
     counter,
     journal: house.promptJournal,
     mayBeAnothers: isRemote,
+    mayLoseJobs: isRemote,
     needsOwner: upstream.needsOwner,
     uploadFolderOf: upstream.uploadFolderOf,
     resend: upstream.folders.resend,

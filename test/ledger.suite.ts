@@ -164,6 +164,34 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['first', 'third']);
       });
 
+      test('a prompt whose job is gone waits again, for another submission', async () => {
+        const intent = { intentJson: '{"key":"a.again1"}', targetsJson: '["1"]' };
+        await ledger.prompts.insert(prompt('a'));
+        await ledger.prompts.detach('a', intent);
+        expect(await ledger.prompts.get('a')).toEqual(prompt('a'));
+        await ledger.prompts.attach('a', { promptId: 'p-a', jobId: 'j1', targetsJson: '["1"]' });
+        await ledger.prompts.detach('a', intent);
+        const waiting = { ...prompt('a', intent), state: 'outbox', jobId: null };
+        expect(await ledger.prompts.get('a')).toEqual(waiting);
+        expect(await ledger.prompts.findByJob('ann', 'j1')).toBeUndefined();
+        expect(await ledger.prompts.hasJob('j1')).toBe(false);
+        expect(keysOf(await ledger.prompts.live())).toEqual(['a']);
+        await ledger.prompts.finish('a', OUTCOME);
+        await ledger.prompts.detach('a', intent);
+        expect((await ledger.prompts.get('a'))?.state).toBe('done');
+      });
+
+      test('when a job began is written once, and its end overwrites it', async () => {
+        await ledger.prompts.insert(prompt('a'));
+        const startedAtMs = async () => (await ledger.prompts.get('a'))?.startedAtMs;
+        await ledger.prompts.begin('a', 5);
+        await ledger.prompts.begin('a', 6);
+        expect(await startedAtMs()).toBe(5);
+        await ledger.prompts.finish('a', OUTCOME);
+        await ledger.prompts.begin('a', 7);
+        expect(await startedAtMs()).toBe(OUTCOME.startedAtMs);
+      });
+
       test('a refused submission leaves nothing', async () => {
         await ledger.prompts.insert(prompt('a'));
         await ledger.prompts.remove('a');

@@ -77,6 +77,10 @@ export interface PromptStore {
   askCancel(key: string, atMs: number): Promise<void>;
   /** The v2 job exists: the prompt is `live`. Without a graph it keeps the one it has. */
   attach(key: string, patch: PromptJob): Promise<void>;
+  /** The v2 job is gone and never began: the prompt is `outbox` again, and is submitted like this. */
+  detach(key: string, intent: PromptIntent): Promise<void>;
+  /** The v2 job has begun; the first time counts. */
+  begin(key: string, atMs: number): Promise<void>;
   /** Submission was definitively refused: nothing is left. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome): Promise<void>;
@@ -152,10 +156,7 @@ export type JobRow = {
 };
 
 export interface JobStore {
-  /**
-   * Inserts a job and, in the same transaction, claims the single-use idempotency key it came with.
-   * `false`: this user has used the key before, and nothing is inserted.
-   */
+  /** Claims the single-use key in the same transaction; `false`: it was used, nothing is inserted. */
   insert(row: JobRow, idempotencyKey?: string): Promise<boolean>;
   update(id: string, patch: Partial<Omit<JobRow, 'id' | 'user'>>): Promise<void>;
   get(id: string): Promise<JobRow | undefined>;
@@ -200,7 +201,6 @@ export interface AssetStore {
   totalBytes(): Promise<number>;
 }
 
-/** The idempotency keys that jobs were inserted with. */
 export interface KeyStore {
   expire(claimedBeforeMs: number): Promise<void>;
 }

@@ -106,6 +106,20 @@ unname(key)
 set(at(key), 3)
 name(key)`;
 
+const detach = `${COMMON}
+local key, token = ARGV[1], ARGV[2]
+if not leads(key, token) then return LOST end
+if value(key, 'state') ~= 'live' then return end
+unname(key)
+set(at(key), 3)
+name(key)`;
+
+const begin = `${COMMON}
+local key, token, atMs = ARGV[1], ARGV[2], ARGV[3]
+if not leads(key, token) then return LOST end
+local was = value(key, 'state')
+if was and was ~= 'done' then call('HSETNX', at(key), 'startedAtMs', atMs) end`;
+
 // Told twice, it keeps its place in history.
 const finish = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
@@ -159,6 +173,8 @@ export const PROMPT_SCRIPTS = {
   revoke,
   setState,
   setIntent,
+  detach,
+  begin,
   change,
   attach,
   finish,

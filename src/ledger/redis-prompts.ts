@@ -38,7 +38,7 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
     read(() => redis.zrange(`${prefix}prompts:${index}`, from, String(to)));
   const done = async (user: string, { from = 0, to = -1 }): Promise<PromptRow[]> =>
     table.rows(await ids(`done:${user}`, from, to));
-  type Act = 'setState' | 'setIntent' | 'attach' | 'remove' | 'finish';
+  type Act = 'setState' | 'setIntent' | 'attach' | 'detach' | 'begin' | 'remove' | 'finish';
   async function writeAsLeader(act: Act, key: string, ...args: Argument[]): Promise<void> {
     const token = lead().token(key);
     const reply = await ask(() => lua[act](key, token, ...args));
@@ -58,6 +58,9 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
     setState: (key, state) => writeAsLeader('setState', key, state),
     setIntent: (key, { intentJson, targetsJson }) =>
       writeAsLeader('setIntent', key, ...table.fields({ intentJson, targetsJson })),
+    detach: (key, intent) =>
+      writeAsLeader('detach', key, ...table.fields({ state: 'outbox', jobId: null, ...intent })),
+    begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) =>
       write(() => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs }))),
     attach: (key, patch) =>

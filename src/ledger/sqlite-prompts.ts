@@ -31,6 +31,9 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
     attach: (key, { promptId, jobId, graphJson = null, targetsJson }) =>
       writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
+    detach: (key, { intentJson, targetsJson }) =>
+      writer.writeOne(() => void sql.detach.run(intentJson, targetsJson, key)),
+    begin: (key, atMs) => writer.writeOne(() => void sql.begin.run(atMs, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
     finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs }) =>
       writeDone(
@@ -117,6 +120,10 @@ function statements(db: Database) {
     askCancel: db.prepare(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`),
     attach: db.prepare(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
       graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`),
+    detach: db.prepare(`UPDATE prompts SET state = 'outbox', job_id = NULL, intent_json = ?,
+      targets_json = ? WHERE key = ? AND state = 'live'`),
+    begin: db.prepare(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
+      AND started_at_ms IS NULL AND state <> 'done'`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
     finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = ?,
       status_word = ?, started_at_ms = ?, ended_at_ms = ?,

@@ -56,6 +56,8 @@ export type Board = {
   add(prompt: LivePrompt): void;
   /** Its v2 job is known from now on; it answers to the job's id too. */
   employ(prompt: LivePrompt, jobId: string): void;
+  /** Its job is gone, and it is to have another one. */
+  dismiss(prompt: LivePrompt): void;
   remove(prompt: LivePrompt): void;
   has(prompt: LivePrompt): boolean;
   /** It is in the outbox from now on. */
@@ -108,6 +110,13 @@ export function createBoard(): Board {
       prompt.jobId = jobId;
       const theirs = users.get(prompt.caller.user);
       if (theirs?.prompts.has(prompt)) note(theirs, prompt, jobId);
+    },
+    dismiss(prompt) {
+      const { jobId, promptId } = prompt;
+      prompt.jobId = null;
+      prompt.status = undefined;
+      const theirs = users.get(prompt.caller.user);
+      if (theirs && jobId !== null && jobId !== promptId) strike(theirs, prompt, jobId);
     },
     remove(prompt) {
       const theirs = users.get(prompt.caller.user);

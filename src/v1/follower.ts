@@ -11,6 +11,7 @@ import type { Hub } from './hub.ts';
 import { type JoblessEnd, createListener } from './listener.ts';
 import { newPrompt, restIfFar } from './live-prompt.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
+import type { Resend } from './resend.ts';
 import { type Teller, createTeller } from './teller.ts';
 
 /** Turns what jobs do into what v1 clients hear, one prompt at a time, until each has its history. */
@@ -52,6 +53,10 @@ export type FollowerDeps = {
   readonly log: Logger;
   readonly now: () => number;
   readonly historyLimit: number;
+  /** Whether the job service may lose jobs it took. */
+  readonly mayLoseJobs: boolean;
+  /** What becomes of a prompt whose job is gone, or failed, before it began. */
+  readonly resend: Resend;
   /** Hears how each prompt ended, in v1's word. */
   readonly onEnded?: (statusWord: string) => void;
 };

@@ -34,7 +34,7 @@ export type Listener = {
 
 export type ListenerDeps = Pick<
   FollowerDeps,
-  'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded'
+  'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded' | 'mayLoseJobs' | 'resend'
 > & { readonly endings: Endings };
 
 /** So many events of a prompt are taken in before others have their turn. */
@@ -51,6 +51,8 @@ export function createListener(
 ): Listener {
   const { board, jobs, ledger, journal, endings, log, now } = deps;
   const { user } = prompt.caller;
+  let waitedAtMs: number | undefined;
+  let hasBegun = false;
 
   async function take(input: Input): Promise<void> {
     if (isEnd(input)) endings.begin(user, prompt.key);
@@ -59,8 +61,16 @@ export function createListener(
       endings.done(user, prompt.key);
       if (isStart(input) && prompt.status === 'queued') await itsTurn();
     }
+    await noteBegin(input);
     await journal.append(prompt.key, { kind: 'input', input });
     if (teller.hasEnded()) await conclude();
+  }
+
+  /** A later process must know that the job has begun: one that has is not to be sent again. */
+  async function noteBegin(input: Input): Promise<void> {
+    if (!deps.mayLoseJobs || hasBegun || !isSignOfLife(input)) return;
+    hasBegun = true;
+    await ledger.prompts.begin(prompt.key, input.atMs);
   }
 
   /** Streams that speak in the same moment may be read in any order. */
@@ -99,6 +109,7 @@ export function createListener(
 
   async function takeEvent(event: JobEvent): Promise<void> {
     const atMs = now();
+    if (event.event === 'status' && event.data.status === 'queued') waitedAtMs = atMs;
     if (event.event === 'output') {
       const file = await nameOutput(ledger.files, user, event.data, atMs);
       reached('after-output-named');
@@ -148,6 +159,12 @@ export function createListener(
       const gone = read.ok ? read.value.status === 'expired' : isGone(read.error);
       // One upstream forgets what is taken out of its queue: a job we cancelled is not lost.
       if (gone && prompt.cancelAsked) return takeJob(cancelled(prompt, read));
+      const isLost = gone || (read.ok && isLostWaiting(read.value));
+      if (isLost) {
+        const job = read.ok ? read.value : undefined;
+        const resent = await deps.resend(prompt, { job, waitedAtMs });
+        if (resent !== 'final') return resent === 'sent';
+      } else if (read.ok) waitedAtMs = now();
       if (read.ok) return takeJob(read.value);
       if (gone) await take({ kind: 'lost', reason: read.error.message, atMs: now() });
       return gone;
@@ -165,6 +182,17 @@ export function createListener(
 
 function isStart(input: Input): boolean {
   return statusOf(input) === 'running';
+}
+
+/** A node of the job is running, or has run. */
+function isSignOfLife(input: Input): boolean {
+  if (input.kind === 'event' && input.event.event !== 'status') return true;
+  return input.kind === 'output' || statusOf(input) === 'running';
+}
+
+/** A service that says its engine lost a job which was waiting there. */
+function isLostWaiting({ status, error, started_at: startedAt }: Job): boolean {
+  return status === 'failed' && error?.code === 'worker_lost' && startedAt === null;
 }
 
 function isEnd(input: Input): boolean {

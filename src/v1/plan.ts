@@ -72,7 +72,26 @@ function ownKeysOf(secrets: Secrets, { credential }: Caller): readonly string[] 
 
 /** The same prompt with fewer outputs. Its first key is free again: the refusal was certain. */
 export function narrowed(plan: Plan, outputs: readonly string[]): Plan {
-  return { ...plan, outputs, isWhole: false, key: `${plan.label}.${outputs.length}` };
+  return { ...plan, outputs, isWhole: false, key: keyOfChanged(plan, String(outputs.length)) };
+}
+
+/**
+ * The same prompt once more, after the service lost its job: its key may be used up, so it has
+ * another one.
+ */
+export function sentAgain(plan: Plan): Plan {
+  return { ...plan, key: `${plan.label}.again${resendsOf(plan) + 1}` };
+}
+
+/** How often it was sent again because its job was lost. */
+export function resendsOf({ label, key }: Pick<Plan, 'label' | 'key'>): number {
+  return Number(/^\.again(\d+)/.exec(key.slice(label.length))?.[1] ?? 0);
+}
+
+/** A key for the same submission, changed after a refusal that was certain. */
+export function keyOfChanged({ label, key }: Pick<Plan, 'label' | 'key'>, change: string): string {
+  const resends = resendsOf({ label, key });
+  return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
 }
 
 /** What v2 is asked to run. */
@@ -100,6 +119,11 @@ function intentIn(intentJson: string): Partial<Intent> {
 /** Whether an earlier process may have sent it, with an outcome nobody knows. */
 export function isInDoubt({ intentJson }: PromptRow): boolean {
   return intentIn(intentJson).where !== 'here';
+}
+
+/** Whether it was submitted here; jobs that were submitted through v2 have an owner of their own. */
+export function isOurs({ intentJson }: PromptRow): boolean {
+  return intentIn(intentJson).key !== undefined;
 }
 
 /** Whether it can only be sent with the key its owner calls with. */

@@ -12,7 +12,7 @@ import {
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
-import { KEY_LABEL, type Plan, intentOf, narrowed, workflowOf } from './plan.ts';
+import { KEY_LABEL, type Plan, intentOf, keyOfChanged, narrowed, workflowOf } from './plan.ts';
 
 /** What became of a submission; `plan` is the one that was sent last. */
 export type Sent = { readonly plan: Plan } & (
@@ -98,8 +98,8 @@ export function refusalOf(error: V2Error, { graph, outputs, placed }: Plan): V1R
 const KEY_REUSED = 'idempotency_key_reuse';
 
 /** Once only: a file that is missing again is missing. */
-function keyOfHealed({ label }: Plan): string {
-  return `${label}.healed`;
+function keyOfHealed(plan: Plan): string {
+  return keyOfChanged(plan, 'healed');
 }
 
 function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {

@@ -11,6 +11,7 @@ import { DEFAULT_PACE, type Pace } from './pace.ts';
 import { createPursuit } from './pursuit.ts';
 import { createReconciler } from './reconciler.ts';
 import { createAgain } from './again.ts';
+import { createResend } from './resend.ts';
 import { createResumption } from './resume.ts';
 import { createRewriter } from './rewrite.ts';
 import { createSender } from './send.ts';
@@ -31,7 +32,7 @@ export type Submissions = {
   close(): Promise<void>;
 };
 
-type Deps = FollowerDeps &
+type Deps = Omit<FollowerDeps, 'resend'> &
   Omit<Parameters<typeof createRewriter>[0], 'files'> &
   Omit<Parameters<typeof createFolderCheck>[0], 'files'> &
   Pick<Parameters<typeof createSender>[0], 'resend'> & {
@@ -44,7 +45,7 @@ type Deps = FollowerDeps &
 
 export function openSubmissions(given: Deps): Submissions {
   const pace = { ...DEFAULT_PACE, ...given.pace };
-  const follower = createFollower(given);
+  const follower = createFollower({ ...given, resend: (...lost) => resend(...lost) });
   const pursuit = createPursuit(given);
   const { files, prompts } = given.ledger;
   const sender = createSender({ ...given, files, prompts });
@@ -54,6 +55,7 @@ export function openSubmissions(given: Deps): Submissions {
   const birth = createBirth(common);
   const reconciler = createReconciler({ ...common, birth });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
+  const resend = createResend({ ...common, outbox });
   const deps = { ...common, birth, reconciler, outbox };
   const { cancel, cancelAsked } = createCancel(deps);
   const resumption = createResumption({ ...deps, cancelAsked });

@@ -90,6 +90,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
       case 'input':
         return take(entry.input, at);
       case 'waits':
+        if (prompt.jobId !== null) board.dismiss(prompt);
         return board.post(prompt);
       case 'sought':
         return board.unpost(prompt);

@@ -39,10 +39,11 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
   const place = await openPlace(topology);
   const account = newAccount();
   const tally: Tally = {};
+  const tried: Tally = {};
   try {
     for (let left = options.kills; left > 0; left -= BATCH) {
       const load = startLoad(place.urls, scene);
-      await killSome(place, { random, tally, kills: Math.min(BATCH, left) });
+      await killSome(place, { random, tally, tried, kills: Math.min(BATCH, left) });
       await load.stop();
       await restAll(place, tally);
       await settleAll(account, place, load);
@@ -54,24 +55,37 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
   return { topology, kills: tally, account };
 }
 
-type Killing = { readonly random: () => number; readonly tally: Tally; readonly kills: number };
+type Killing = {
+  readonly random: () => number;
+  readonly tally: Tally;
+  /** How often a process was started to die at each named point. */
+  readonly tried: Tally;
+  readonly kills: number;
+};
 
-async function killSome(place: Place, { random, tally, kills }: Killing): Promise<void> {
+async function killSome(place: Place, { random, tally, tried, kills }: Killing): Promise<void> {
   const armed = new Map<Victim, string>();
   for (let kill = 0; kill < kills; kill++) {
     const victim = place.victims[Math.floor(random() * place.victims.length)];
     if (!victim) throw new Error('there is nothing to kill');
     const died = await dieAt(victim, armed.get(victim), random);
     tally[died] = (tally[died] ?? 0) + 1;
-    const point = victim.points[Math.floor(random() * victim.points.length)];
-    const next =
-      random() < 0.25 || point === undefined
-        ? undefined
-        : `${point}:${1 + Math.floor(random() * ARRIVALS)}`;
+    const next = random() < 0.25 ? undefined : pointOf(victim, tried, random);
     if (next === undefined) armed.delete(victim);
     else armed.set(victim, next);
     await victim.start(next);
   }
+}
+
+/** Each point has its turn. */
+function pointOf({ points }: Victim, tried: Tally, random: () => number): string | undefined {
+  const triesOf = (point: string): number => tried[point] ?? 0;
+  const fewest = Math.min(...points.map(triesOf));
+  const next = points.filter((point) => triesOf(point) === fewest);
+  const point = next[Math.floor(random() * next.length)];
+  if (point === undefined) return undefined;
+  tried[point] = fewest + 1;
+  return `${point}:${1 + Math.floor(random() * ARRIVALS)}`;
 }
 
 /** Where it died: at the point it was started for, or at any moment. */

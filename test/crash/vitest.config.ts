@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** What follows `--` is for the test. */
-const flags = process.argv.slice(process.argv.indexOf('--') + 1);
+const flags = process.argv.includes('--') ? process.argv.slice(process.argv.indexOf('--') + 1) : [];
 
 /** The long one alone: `npm test` does not find it. */
 export default defineConfig({
@@ -9,6 +9,6 @@ export default defineConfig({
     root: import.meta.dirname,
     include: ['long.ts'],
     disableConsoleIntercept: true,
-    env: { CRASH_FLAGS: JSON.stringify(process.argv.includes('--') ? flags : []) },
+    env: { CRASH_FLAGS: JSON.stringify(flags) },
   },
 });

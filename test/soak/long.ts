@@ -1,21 +1,26 @@
-// `npm run soak`: ten minutes of everything at once on each upstream. Accounts must add up, and a
-// process may hold at the end what it held after its first minute. Not in CI.
+// `npm run soak -- --minutes M --seed S --upstream NAME`: everything at once on each upstream, with
+// hostile inputs beside it. Accounts must add up, and a process may hold at the end what it held
+// after its first minute. Not in CI.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { type Footprint, footprint } from '../support/invariants.ts';
+import { seeded } from '../support/seeded.ts';
 import { unaccounted } from './accounts.ts';
-import { UPSTREAMS, openHouses } from './houses.ts';
+import { readFlags } from './flags.ts';
+import { type Hostile, startHostile } from './hostile.ts';
+import { openHouses } from './houses.ts';
 import { type Load, type Size, openLoad } from './load.ts';
 import { type Verdict, judge } from './verdict.ts';
 import { type Watch, watch } from './watch.ts';
 
 const MINUTE_MS = 60_000;
+const { minutes, seed, upstreams } = readFlags(JSON.parse(process.env['SOAK_FLAGS'] ?? '[]'));
 const SIZE: Size = {
-  jobs: 2000,
+  jobs: Math.ceil(200 * minutes),
   sockets: 200,
   users: 20,
-  spreadMs: 10 * MINUTE_MS,
+  spreadMs: minutes * MINUTE_MS,
   // A machine that is too slow takes longer; it does not hold more at the end than before.
   atOnce: 40,
   patienceMs: 3 * MINUTE_MS,
@@ -25,15 +30,18 @@ const REPORTS = new URL('../../test-output/soak/', import.meta.url).pathname;
 const CALM_MS = 100_000;
 const LEFT = { files: 3, sockets: 8 } as const;
 
-test.each(UPSTREAMS)(
-  '2 000 prompts, 200 sockets, uploads and slow readers for ten minutes: %s',
+test.each(upstreams)(
+  `${SIZE.jobs} prompts, 200 sockets, uploads, slow readers and hostile inputs, seed ${seed}: %s`,
   async (upstream) => {
     const houses = await openHouses(upstream);
     try {
       const base = mapOf(houses.processes, footprint);
+      console.log(`seed ${seed}`);
       const load = await openLoad(houses.front, SIZE);
+      const hostile = await startHostile(houses.front, seeded(seed).random);
       const watches = mapOf(houses.processes, watch);
       await load.run();
+      await hostile.stop();
       for (const one of Object.values(watches)) one.stop();
       const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, load.warmAtMs()));
       const accounts = await unaccounted(houses.front, load, SIZE.jobs);
@@ -42,17 +50,18 @@ test.each(UPSTREAMS)(
       const left = mapOf(houses.processes, footprint);
       const problems = [
         ...accounts,
+        ...hostile.problems,
         ...Object.values(verdicts).flatMap((verdict) => verdict.problems),
         ...(wereSlow(Object.values(watches)) ? [] : ['no reader was slow']),
         ...remains({ base, left }),
       ];
-      report(upstream, { load, verdicts, watches, base, left, problems });
+      report(upstream, { load, hostile, verdicts, watches, base, left, problems });
       expect(problems).toEqual([]);
     } finally {
       await houses.dispose();
     }
   },
-  60 * MINUTE_MS,
+  (60 + 6 * minutes) * MINUTE_MS,
 );
 
 type Named<T> = Readonly<Record<string, T>>;
@@ -82,6 +91,7 @@ function report(
   upstream: string,
   run: {
     load: Load;
+    hostile: Hostile;
     verdicts: Named<Verdict>;
     watches: Named<Watch>;
     base: Named<Footprint>;
@@ -89,14 +99,23 @@ function report(
     problems: readonly string[];
   },
 ): void {
-  const { load, verdicts, watches, base, left, problems } = run;
+  const { load, hostile, verdicts, watches, base, left, problems } = run;
   const previews = load.ears.reduce((sum, ear) => sum + ear.previews(), 0);
   const samples = mapOf(watches, (one) => one.samples);
-  const figures = { upstream, size: SIZE, accepted: load.sent.length, previews, verdicts };
+  const figures = {
+    upstream,
+    seed,
+    hostile: hostile.tried,
+    size: SIZE,
+    accepted: load.sent.length,
+    previews,
+    verdicts,
+  };
   mkdirSync(REPORTS, { recursive: true });
   const written = { ...figures, base, left, problems, node: process.version, samples };
   writeFileSync(`${REPORTS}${upstream}.json`, JSON.stringify(written, undefined, 1));
   console.log(`\n${upstream}: ${load.sent.length} prompts, ${previews} previews heard`);
+  console.table(hostile.tried);
   console.table(
     Object.entries(verdicts).flatMap(([process, { first, last }]) => [
       { process, when: 'after the first minute', ...first },

@@ -82,12 +82,15 @@ export async function acceptedIsKept(run: Run): Promise<void> {
   }
 }
 
-/** I2: at most one job, and one key, for each `POST /prompt`. */
+/**
+ * I2: at most one job, and one key, for each `POST /prompt`; jobs the service has lost before they
+ * began do not count, and the keys made for what took their place are the same.
+ */
 export function oneJobPerPrompt({ upstream, posts }: Pick<Run, 'upstream' | 'posts'>): void {
   const submits = upstream.requests('submit');
   for (const { marker } of posts) {
     const jobs = [...upstream.jobs.values()].filter(
-      ({ workflow }) => prefixOf(workflow) === marker,
+      ({ workflow, status }) => prefixOf(workflow) === marker && status !== 'expired',
     );
     expect([marker, 'has jobs', jobs.map(({ id }) => id).slice(1)]).toEqual([
       marker,
