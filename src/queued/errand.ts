@@ -211,7 +211,10 @@ export function createErrands(deps: ErrandDeps): Errands {
     const held = { id, fence: claim.fence };
     if (claim.kind !== 'run') {
       await discard(id, new Set());
-      await finish(held, requeue(row), claim.kind === 'cancel' ? CANCELED : lost(claim.attempts));
+      const end = claim.kind === 'cancel' ? CANCELED : lost(claim.attempts);
+      // That it began is known; when its last run did is not.
+      const startedAtMs = claim.kind === 'cancel' ? null : clock();
+      await finish(held, { ...requeue(row), startedAtMs }, end);
       return 'over';
     }
     const errand = createErrand(row, claim);

@@ -147,7 +147,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const events = collect(front, id);
     await startQueued(world);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
-    expect(value(await front.get(ANNA, id)).error).toMatchObject({ code: 'worker_lost' });
+    const job = value(await front.get(ANNA, id));
+    expect(job).toMatchObject({ error: { code: 'worker_lost' }, started_at: expect.any(String) });
   });
 
   test('workers that die before its first node begins cost a job nothing', async () => {

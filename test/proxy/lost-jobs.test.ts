@@ -1,0 +1,34 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { entryOf, untilRunning } from '../support/client-help.ts';
+import { startHoldover } from '../support/holdover.ts';
+import { endless, flat } from '../support/workflows.ts';
+import { notRun, openStack } from './open.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+test.skipIf(notRun !== '')(
+  `an engine that dies behind comfy-api-proxy ends what ran, and what waited is sent again${notRun}`,
+  async () => {
+    const stack = await openStack();
+    onTestFinished(() => stack.close());
+    const { house, engine } = stack;
+    const head = await stack.post(endless({ seed: 5 }));
+    expect(await untilRunning(house.url)).toBe(head);
+    const waiting = [await stack.post(flat({ color: 1 })), await stack.post(flat({ color: 2 }))];
+    await expect.poll(() => stack.queue()).toEqual({ running: [head], pending: waiting });
+
+    await stack.front.down();
+    await engine.kill9();
+    const fresh = await startHoldover({ upstream: 'embedded', port: engine.port });
+    onTestFinished(() => fresh.dispose());
+    await stack.front.up();
+
+    for (const id of waiting) {
+      await expect.poll(() => entryOf(house.url, id), { timeout: 60_000 }).toBeDefined();
+      expect((await entryOf(house.url, id)).status.status_str).toBe('success');
+    }
+    await expect.poll(() => entryOf(house.url, head), { timeout: 30_000 }).toBeDefined();
+    expect((await entryOf(house.url, head)).status.status_str).toBe('error');
+    expect(await stack.queue()).toEqual({ running: [], pending: [] });
+  },
+);
