@@ -20,7 +20,7 @@ test(
     const reports: CrashReport[] = [];
     for (const topology of topologies) {
       const share = topologies.length === 1 ? 1 : SHARE[topology];
-      const onBatch = (done: number) => console.log(`${topology}: ${done} kills`);
+      const onBatch = (report: CrashReport) => console.log(`\n${tableOf([report])}`);
       reports.push(await crash({ topology, seed, kills: Math.ceil(kills * share), onBatch }));
     }
     const troubles = reports.flatMap(({ topology, account }) =>

@@ -8,8 +8,8 @@ export type CrashOptions = {
   readonly topology: Topology;
   readonly kills: number;
   readonly seed: number;
-  /** Told after each batch of kills. */
-  readonly onBatch?: (kills: number) => void;
+  /** Told after each batch of kills how things stand. */
+  readonly onBatch?: (report: CrashReport) => void;
 };
 
 export type CrashReport = {
@@ -47,7 +47,7 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
       await load.stop();
       await restAll(place, tally);
       await settleAll(account, place, load);
-      options.onBatch?.(options.kills - left + Math.min(BATCH, left));
+      options.onBatch?.({ topology, kills: tally, account });
     }
   } finally {
     await place.dispose();
