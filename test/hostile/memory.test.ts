@@ -139,7 +139,7 @@ test('sockets that never read take no text from the others, and hold no more tha
 test('a client that opens its socket after a run of several megabytes hears all of it', async () => {
   const texts = Array.from({ length: 60 }, (_, i) => [
     `${100 + i}`,
-    { class_type: 'PreviewAny', inputs: { source: `${i}` } },
+    { class_type: 'PreviewAny', inputs: { source: `${i}`.padEnd(50_000, 'x') } },
   ]);
   const prompt = { ...Object.fromEntries(texts), ...growing({ steps: 300 }) };
   const { body } = await postPrompt(server.url, { prompt, client_id: 'late' });
