@@ -48,23 +48,26 @@ class NotLinear extends Error {}
 
 /**
  * The pattern for RE2, which looks at each character of a text once for each part of the pattern at
- * most; `undefined` where it cannot say the same: lookaround, backreferences, and on some texts
- * `$` and word borders.
+ * most; `undefined` where it cannot say the same: lookaround, backreferences, large counts, and on
+ * some texts `$` and word borders.
  */
 export function linearEngine(
   pattern: PythonPattern,
   { text, wanted }: { readonly text: string; readonly wanted: 'matches' | 'whether' },
 ): Engine | undefined {
-  const regex = regexOf(pattern, text);
-  if (!regex) return undefined;
+  const compiled = compile(pattern, text);
+  if (!compiled) return undefined;
+  const { regex, hasLineEnd } = compiled;
   // Without groups to fill it is several hundred times as fast.
   if (wanted === 'whether') return { next: () => (regex.test(text) ? SOMEWHERE : undefined) };
   const matcher = regex.matcher(text);
-  const numbers = Array.from({ length: matcher.groupCount() + 1 }, (_, i) => i);
+  const ownGroups = matcher.groupCount() + 1 - (hasLineEnd ? 1 : 0);
   return {
     next(from) {
       if (!matcher.find(from)) return undefined;
-      const groups = numbers.map((i) => matcher.group(i) ?? undefined);
+      const groups = Array.from({ length: ownGroups }, (_, i) => matcher.group(i) ?? undefined);
+      const lineEnd = hasLineEnd ? (matcher.group(ownGroups) ?? '') : '';
+      groups[0] = groups[0]?.slice(0, groups[0].length - lineEnd.length);
       const named = Object.fromEntries(
         Object.entries(matcher.namedGroups).map(([name, i]) => [name, groups[i]]),
       );
@@ -75,18 +78,30 @@ export function linearEngine(
 
 const SOMEWHERE: TextMatch = { index: 0, groups: [''], named: {} };
 
-function regexOf(pattern: PythonPattern, text: string): RE2JS | undefined {
+type Compiled = {
+  readonly regex: RE2JS;
+  /** Its last group is the line end that `$` stands before: no part of the match. */
+  readonly hasLineEnd: boolean;
+};
+
+function compile(pattern: PythonPattern, text: string): Compiled | undefined {
+  const end = textEnd(pattern, text);
   try {
-    const source = translate(pattern.source, dialectOf(pattern, text));
+    const source = translate(pattern.source, dialectOf(pattern, text, end));
     if (/\(\?(?:<?[=!])/.test(source)) return undefined;
-    return RE2JS.compile(source, pattern.caseInsensitive ? RE2JS.CASE_INSENSITIVE : 0);
+    const flags = pattern.caseInsensitive ? RE2JS.CASE_INSENSITIVE : 0;
+    return { regex: RE2JS.compile(source, flags), hasLineEnd: end === LINE_END };
   } catch (error) {
     if (error instanceof NotLinear || error instanceof RE2JSException) return undefined;
     throw error;
   }
 }
 
-function dialectOf({ dotall, multiline }: PythonPattern, text: string): Dialect {
+function dialectOf(
+  { dotall, multiline }: PythonPattern,
+  text: string,
+  end: string | undefined,
+): Dialect {
   return {
     escape(letter) {
       if (letter === 'b' || letter === 'B') return wordBorder(letter, text);
@@ -98,7 +113,7 @@ function dialectOf({ dotall, multiline }: PythonPattern, text: string): Dialect 
       '.': dotall ? '(?s:.)' : '[^\\n]',
       '^': multiline ? '(?m:^)' : '\\A',
       get $() {
-        return multiline ? '(?m:$)' : textEnd(text);
+        return end ?? notLinear();
       },
     },
     namedGroup: '(?P<',
@@ -111,11 +126,19 @@ function wordBorder(letter: string, text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? `\\${letter}` : notLinear();
 }
 
-/** Python's `$` stands at the end and before a last line end; RE2 has no such place. */
-function textEnd(text: string): string {
+const LINE_END = '(\\n?\\z)';
+
+/**
+ * Python's `$` stands at the end and before a last line end. RE2 has no such place, but other ways to say
+ * it where a text has no other line end, or the pattern no other `$` than its end.
+ */
+function textEnd({ source, multiline }: PythonPattern, text: string): string | undefined {
+  if (multiline) return '(?m:$)';
   const lineEnd = text.indexOf('\n');
   if (lineEnd < 0 || !text.endsWith('\n')) return '\\z';
-  return lineEnd === text.length - 1 ? '(?m:$)' : notLinear();
+  if (lineEnd === text.length - 1) return '(?m:$)';
+  const isLast = /^(?:[^$\\]|\\[^])*\$$/.test(source);
+  return isLast ? LINE_END : undefined;
 }
 
 /** Letters and digits are escapes that mean something else there. */

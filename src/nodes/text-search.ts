@@ -32,8 +32,9 @@ export type SearchLimits = {
 export const SEARCH_LIMITS: SearchLimits = { quickMs: 500, slowMs: 5000, totalMs: 60_000 };
 
 const MS_PER_CHAR = 1 / 10_000;
-/** Matches that are held at a time. */
+/** Matches that are held at a time, and groups of all of them. */
 const BATCH = 1000;
+const BATCH_GROUPS = 10_000;
 /** How long matches are gathered until the job's stop flag is looked at. */
 const SLICE_MS = 50;
 /** Matches between two looks at the clock. */
@@ -120,6 +121,7 @@ function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
     const match = at <= span.text.length ? engine.next(at) : undefined;
     if (!match) return 'over';
     batch.push(match);
+    if (batch.length * match.groups.length >= BATCH_GROUPS) return 'more';
     if (batch.length % LOOK_EVERY === 0 && performance.now() > untilMs) return 'more';
   }
   return 'more';
@@ -160,6 +162,6 @@ function tooSlow({ pattern, text }: Search): NodeFailure {
   return new NodeFailure(
     'TimeoutError',
     `the regular expression ${shown} takes too long on this text of ${text.length} characters; ` +
-      'patterns without lookaround and backreferences are matched in linear time',
+      'only patterns without lookaround, backreferences and large counts can be matched in linear time',
   );
 }

@@ -108,13 +108,28 @@ describe('both engines', () => {
     ['(a)\\1', 'aa'],
     ['(?P<x>a)(?P=x)', 'aa'],
     ['\\bé', 'é'],
-    ['a$', 'b\na\n'],
+    ['a$\\n?', 'b\na\n'],
+    ['(?:a$)', 'b\na\n'],
+    ['(?:a{1000}){1000}|a', 'a'],
     ['\\u0041', 'A'],
   ])('%j on %j is left to the one that can', (source, value) => {
     const python = pythonPattern(source, NO_FLAGS);
     expect(linearEngine(python, { text: value, wanted: 'matches' })).toBeUndefined();
     expect(backtrackingEngine(python, value).next(0)).toBeDefined();
   });
+
+  test.each(['a*$', '\\s*$', '[^b]*?$', 'c|b$', '(a)|(\n)$', '$', 'a\\$|$', '(?s)(.*?)$'])(
+    '%j ends where Python’s does in a text of several lines',
+    (source) => {
+      const python = pythonPattern(source, NO_FLAGS);
+      for (const value of ['b\naa\n', 'aa\nb\n', '\n\n', 'a$\n\na\n']) {
+        const linear = linearEngine(python, { text: value, wanted: 'matches' });
+        const usual = backtrackingEngine(python, value);
+        expect(spansOf(linear!, value)).toEqual(spansOf(usual, value));
+        expect(linear!.next(0)?.groups.length).toBe(usual.next(0)?.groups.length);
+      }
+    },
+  );
 });
 
 describe('a search that would take for ever', () => {
