@@ -56,7 +56,8 @@ export type Config = {
   readonly queueLimit: number;
   readonly jobTimeoutMs: number;
   readonly jobMemoryBytes: number;
-  readonly historyLimit: number;
+  /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
+  readonly history: { readonly count: number; readonly bytes: number; readonly graphBytes: number };
   readonly diskBudgetBytes: number;
   readonly retentionMs: number;
   readonly maxSockets: number;
@@ -160,7 +161,11 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     queueLimit: flags.queueLimit,
     jobTimeoutMs: flags.jobTimeout * 1000,
     jobMemoryBytes: flags.jobMemory * MEBIBYTE,
-    historyLimit: flags.historyLimit,
+    history: {
+      count: flags.historyLimit,
+      bytes: Math.round(flags.historySize * MEBIBYTE),
+      graphBytes: Math.round(flags.historyGraphLimit * MEBIBYTE),
+    },
     diskBudgetBytes: flags.diskBudget * MEBIBYTE,
     retentionMs: flags.retentionDays * DAY_MS,
     maxSockets: flags.maxSockets,

@@ -78,7 +78,7 @@ export async function startServer(
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
     ...shown,
   });
-  await house.ledger.prompts.pruneHistory(config.historyLimit);
+  await house.ledger.prompts.pruneHistory(config.history);
   await live.submissions.resume();
   const { onUpgrade } = house.metrics;
   const quick = createQuickLane(house, shown.routes);
@@ -91,15 +91,9 @@ export async function startServer(
     upgrade(request, socket, head);
   });
   const port = await listen(server, config);
-  log.info(
-    {
-      port,
-      version: house.version,
-      dataDir: house.dir.root,
-      upstream: shownUpstream(config.upstream),
-    },
-    'listening',
-  );
+  const { version, dir } = house;
+  const upstream = shownUpstream(config.upstream);
+  log.info({ port, version, dataDir: dir.root, upstream }, 'listening');
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
   house.definitions.start();
@@ -235,7 +229,7 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
     needsOwner: upstream.needsOwner,
     uploadFolderOf: upstream.uploadFolderOf,
     resend: upstream.folders.resend,
-    historyLimit: config.historyLimit,
+    history: config.history,
     outboxLimit: config.outboxLimit,
     pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
   });

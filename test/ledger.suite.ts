@@ -34,6 +34,9 @@ export function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
   };
 }
 
+/** Of bytes: no history of these tests has so many. */
+const PLENTY = 1e12;
+
 const OUTCOME = {
   entryJson: '{"status":{}}',
   statusWord: 'success',
@@ -318,7 +321,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await outlined()).toEqual(['a', 'b', 'c', 'd']);
         await ledger.prompts.deleteHistory('ann', ['p-b']);
         expect(await outlined()).toEqual(['a', 'c', 'd']);
-        await ledger.prompts.pruneHistory(2);
+        await ledger.prompts.pruneHistory({ count: 2, bytes: PLENTY });
         expect(await outlined()).toEqual(['c', 'd']);
         await ledger.prompts.clearHistory('ann');
         expect(await outlined()).toEqual([]);
@@ -330,7 +333,9 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await ledger.prompts.insert(prompt('ben', { user: 'ben' }));
         for (const key of ['b', 'ben', 'a']) await ledger.prompts.finish(key, OUTCOME);
         const { statusWord, startedAtMs, endedAtMs } = OUTCOME;
-        const rest = { statusWord, createdAtMs: 1000, startedAtMs, endedAtMs };
+        const { graphJson, extraDataJson } = prompt('a');
+        const storedBytes = (OUTCOME.entryJson + graphJson + extraDataJson).length;
+        const rest = { statusWord, createdAtMs: 1000, startedAtMs, endedAtMs, storedBytes };
         expect(await ledger.prompts.outlines('ann')).toEqual([
           { key: 'b', promptId: 'p-b', ...rest },
           { key: 'a', promptId: 'p-a', ...rest },
@@ -358,10 +363,70 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         await finished(ledger, ['a', 'b', 'c']);
         await finished(ledger, ['x', 'y'], 'bob');
         await ledger.prompts.insert(prompt('live'));
-        await ledger.prompts.pruneHistory(limit);
+        await ledger.prompts.pruneHistory({ count: limit, bytes: PLENTY });
         expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(ofAnn);
         expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(ofBob);
         expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
+      });
+
+      /** Done prompts whose entries have so many bytes, and nothing else of weight. */
+      async function ended(sizes: { readonly [key: string]: number }, user = 'ann'): Promise<void> {
+        for (const [key, size] of Object.entries(sizes)) {
+          const entryJson = JSON.stringify('ü'.repeat((size - 2) / 2));
+          await ledger.prompts.insert(prompt(key, { user }));
+          await ledger.prompts.finish(key, { ...OUTCOME, entryJson });
+        }
+      }
+
+      test.each([
+        ['nothing', 40_000, ['a', 'b', 'c']],
+        ['the oldest', 29_000, ['b', 'c']],
+        ['all but the newest, which alone is more', 9_000, ['c']],
+      ])('pruning to a size in bytes deletes %s', async (_, bytes, left) => {
+        await ended({ a: 10_000, b: 10_000, c: 10_000 });
+        await ended({ x: 1000, y: 1000 }, 'bob');
+        await ledger.prompts.insert(prompt('live'));
+        await ledger.prompts.pruneHistory({ count: 100, bytes });
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(left);
+        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['x', 'y']);
+        expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
+      });
+
+      test('what was deleted, and what ended twice, does not count in bytes', async () => {
+        await ended({ a: 10_000, b: 10_000, c: 10_000 });
+        await ledger.prompts.finish('c', {
+          ...OUTCOME,
+          entryJson: JSON.stringify('c'.repeat(9998)),
+        });
+        await ledger.prompts.deleteHistory('ann', ['p-b']);
+        await ended({ d: 10_000 });
+        await ledger.prompts.pruneHistory({ count: 100, bytes: 31_000 });
+        expect(keysOf(await ledger.prompts.history('ann', {})).toSorted()).toEqual(['a', 'c', 'd']);
+        await ledger.prompts.clearHistory('ann');
+        await ended({ e: 10_000, f: 10_000 });
+        await ledger.prompts.pruneHistory({ count: 100, bytes: 21_000 });
+        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['e', 'f']);
+      });
+
+      test('the texts of entries come in the order they are asked for', async () => {
+        await ended({ a: 10, b: 12 });
+        await ledger.prompts.insert(prompt('live'));
+        expect(await ledger.prompts.entries(['b', 'gone', 'live', 'a'])).toEqual([
+          JSON.stringify('ü'.repeat(5)),
+          null,
+          null,
+          JSON.stringify('ü'.repeat(4)),
+        ]);
+        expect(await ledger.prompts.entries([])).toEqual([]);
+      });
+
+      test('a graph that history keeps shortened is stored so', async () => {
+        await ledger.prompts.insert(prompt('a', { graphJson: JSON.stringify('x'.repeat(5000)) }));
+        const shortened = { graphJson: '{"1":{}}', extraDataJson: '{"a":1}' };
+        await ledger.prompts.finish('a', { ...OUTCOME, shortened });
+        expect(await ledger.prompts.get('a')).toMatchObject({ ...shortened, state: 'done' });
+        const [outline] = await ledger.prompts.outlines('ann');
+        expect(outline?.storedBytes).toBe(OUTCOME.entryJson.length + 8 + 7);
       });
     });
 

@@ -41,6 +41,8 @@ export type Flags = {
   jobTimeout: number;
   jobMemory: number;
   historyLimit: number;
+  historySize: number;
+  historyGraphLimit: number;
   diskBudget: number;
   retentionDays: number;
   maxSockets: number;
@@ -158,6 +160,15 @@ export const OPTIONS: readonly Option[] = [
   setting('--history-limit <N>', 'history entries kept for each user')
     .default(10_000)
     .argParser(integer({ min: 1, max: 1_000_000 })),
+  setting('--history-size <MB>', 'history kept for each user; the oldest entries go first')
+    .default(1024)
+    .argParser(decimal({ min: 0.001, max: 1_000_000 })),
+  setting(
+    '--history-graph-limit <MB>',
+    'graph and extra data of one prompt that history keeps whole',
+  )
+    .default(16)
+    .argParser(decimal({ min: 0.001, max: 400 })),
   setting('--disk-budget <MB>', 'most disk space for stored files')
     .default(20_480)
     .argParser(integer({ min: 16, max: 100_000_000 })),

@@ -1,3 +1,7 @@
+import type { CallStore } from './calls.ts';
+
+export type { CallCount, CallStore } from './calls.ts';
+
 /**
  * What must survive `kill -9`. Every promise resolves only when its change is durable.
  * Texts named `…Json` are stored as they are; no column ever holds a credential.
@@ -52,13 +56,21 @@ export type PromptOutcome = {
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
+  /** What takes the place of its graph and extra data, where history keeps less of them. */
+  readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };
 
 /** A done prompt without its texts, which may be large. */
 export type PromptOutline = Pick<
   PromptRow,
   'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
->;
+> & {
+  /** Of its texts as they are stored; 0: an earlier version wrote it, and they were not counted. */
+  readonly storedBytes: number;
+};
+
+/** How much of each user's history is kept; the newest entry always is. */
+export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
 /** What a prompt has from its job. */
 export type PromptJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
@@ -101,8 +113,10 @@ export interface PromptStore {
   get(key: string): Promise<PromptRow | undefined>;
   deleteHistory(user: string, promptIds: readonly string[]): Promise<void>;
   clearHistory(user: string): Promise<void>;
-  /** Keeps the newest `limit` done rows of each user. */
-  pruneHistory(limit: number): Promise<void>;
+  /** The history entries of done prompts, in the order of the keys; null for those without one. */
+  entries(keys: readonly string[]): Promise<readonly (string | null)[]>;
+  /** Deletes the oldest done rows of each user whose history is larger. */
+  pruneHistory(limits: HistoryLimits): Promise<void>;
   /** Largest absolute `number` stored that may have been counted, or -1: clients may send 1e300. */
   highestNumber(): Promise<number>;
 }
@@ -276,24 +290,4 @@ export interface ModelCallStore {
   chargedCents(workspace: string): Promise<number>;
   /** Forgets calls that ended before and were charged nothing. */
   expire(beforeMs: number): Promise<void>;
-}
-
-/** How often one client called one v1 route; who it is by user, user agent and client id (or ''). */
-export type CallCount = {
-  readonly user: string;
-  readonly agent: string;
-  readonly clientId: string;
-  /** Method and pattern, `GET /history/:id`. */
-  readonly route: string;
-  readonly count: number;
-  readonly firstAtMs: number;
-  readonly lastAtMs: number;
-};
-
-export interface CallStore {
-  /** Adds to what is counted of the same client and route: earliest first, latest last. */
-  add(rows: readonly CallCount[]): Promise<void>;
-  list(): Promise<readonly CallCount[]>;
-  /** Forgets what was last called before. */
-  expire(lastBeforeMs: number): Promise<void>;
 }

@@ -33,9 +33,18 @@ export function createOutlines(link: Link): (user: string) => Promise<readonly P
 }
 
 /** In the order the script packs them; Lua has no null. */
-type PackedOutline = readonly [key: string, promptId: string, ...rest: (string | false)[]];
+type PackedOutline = readonly [
+  key: string,
+  promptId: string,
+  word: string | false,
+  created: string,
+  started: string | false,
+  ended: string | false,
+  storedBytes?: number,
+];
 
-function unpacked([key, promptId, word, created, started, ended]: PackedOutline): PromptOutline {
+function unpacked([key, promptId, ...rest]: PackedOutline): PromptOutline {
+  const [word, created, started, ended, storedBytes = 0] = rest;
   return {
     key,
     promptId,
@@ -43,6 +52,7 @@ function unpacked([key, promptId, word, created, started, ended]: PackedOutline)
     createdAtMs: Number(created),
     startedAtMs: started ? Number(started) : null,
     endedAtMs: ended ? Number(ended) : null,
+    storedBytes,
   };
 }
 

@@ -27,13 +27,28 @@ local function unname(key)
   call('ZREM', P .. 'prompts:id:' .. own(r[1], r[2]), key)
   if r[3] then call('ZREM', P .. 'prompts:job:' .. own(r[1], r[3]), key) end
 end
+-- Bytes of a prompt's texts as they were counted when it ended; an older version did not.
+local function weight(key, user)
+  local outline = call('HGET', P .. 'prompts:outlines:' .. user, key)
+  return outline and cjson.decode(outline)[7] or 0
+end
+local function weigh(user, change)
+  if change == 0 then return end
+  local total = tonumber(call('ZINCRBY', P .. 'prompts:bytes', change, user))
+  if total <= 0 then call('ZREM', P .. 'prompts:bytes', user) end
+end
 local function finished(key, user)
   rest(key, user)
   local done = P .. 'prompts:done:' .. user
   if not call('ZSCORE', done, key) then call('ZADD', done, next(), key) end
   local r = call('HMGET', at(key), 'promptId', 'statusWord', 'createdAtMs', 'startedAtMs',
     'endedAtMs')
-  local outline = cjson.encode({key, unpack(r)})
+  local stored = 0
+  for _, text in ipairs({'entryJson', 'graphJson', 'extraDataJson'}) do
+    stored = stored + call('HSTRLEN', at(key), text)
+  end
+  weigh(user, stored - weight(key, user))
+  local outline = cjson.encode({key, r[1], r[2], r[3], r[4], r[5], stored})
   call('HSET', P .. 'prompts:outlines:' .. user, key, outline)
   crowd(user)
 end
@@ -42,6 +57,7 @@ local function forget(key)
   if not user then return end
   unname(key)
   rest(key, user)
+  weigh(user, -weight(key, user))
   call('HDEL', P .. 'prompts:outlines:' .. user, key)
   if call('ZREM', P .. 'prompts:done:' .. user, key) == 1 then
     call('HINCRBY', P .. 'prompts:removals', user, 1)
@@ -150,7 +166,25 @@ local limit = tonumber(ARGV[1])
 for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:crowd', '(' .. ARGV[1], '+inf')) do
   local keys = call('ZRANGE', P .. 'prompts:done:' .. user, 0, -1 - limit)
   for _, key in ipairs(keys) do forget(key) end
+end
+local bytes = tonumber(ARGV[2])
+for _, user in ipairs(call('ZRANGEBYSCORE', P .. 'prompts:bytes', '(' .. ARGV[2], '+inf')) do
+  local total = tonumber(call('ZSCORE', P .. 'prompts:bytes', user))
+  -- The newest stays however large it is.
+  for _, key in ipairs(call('ZRANGE', P .. 'prompts:done:' .. user, 0, -2)) do
+    if total <= bytes then break end
+    total = total - weight(key, user)
+    forget(key)
+  end
 end`;
+
+const entries = `${COMMON}
+local out = {}
+for i, key in ipairs(ARGV) do
+  local r = call('HMGET', at(key), 'state', 'entryJson')
+  out[i] = r[1] == 'done' and r[2]
+end
+return out`;
 
 const highestNumber = `
 local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
@@ -182,6 +216,7 @@ export const PROMPT_SCRIPTS = {
   deleteHistory,
   clearHistory,
   pruneHistory,
+  entries,
   hasJob,
   highestNumber,
 };

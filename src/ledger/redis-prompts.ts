@@ -66,8 +66,12 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
     attach: (key, patch) =>
       writeAsLeader('attach', key, ...table.fields({ ...only(patch), state: 'live' })),
     remove: (key) => writeAsLeader('remove', key),
-    finish: (key, outcome) =>
-      writeAsLeader('finish', key, ...table.fields({ ...outcome, state: 'done' })),
+    finish: (key, { shortened, ...outcome }) => {
+      const row = { ...outcome, ...shortened, state: 'done' as const };
+      return writeAsLeader('finish', key, ...table.fields(row));
+    },
+    entries: (keys) =>
+      read(async () => (keys.length === 0 ? [] : entriesIn(await lua.entries(...keys)))),
     async live(user) {
       const rows = await table.rows(await ids(user === undefined ? 'live' : `live:${user}`, 0, -1));
       return rows.filter(({ state }) => state !== 'done');
@@ -87,7 +91,7 @@ export function promptStore(link: Link, lead: () => Lead): PromptStore {
     get: table.get,
     deleteHistory: (user, promptIds) => write(() => lua.deleteHistory(user, ...promptIds)),
     clearHistory: (user) => write(() => lua.clearHistory(user)),
-    pruneHistory: (limit) => write(() => lua.pruneHistory(limit)),
+    pruneHistory: ({ count, bytes }) => write(() => lua.pruneHistory(count, bytes)),
     highestNumber: async () => Number(String(await read(() => lua.highestNumber()))),
   };
 }
@@ -102,6 +106,10 @@ async function insist({ redis }: Link, send: () => Promise<unknown>): Promise<vo
       await delay(AGAIN_MS, undefined, { ref: false });
     }
   }
+}
+
+function entriesIn(reply: unknown): readonly (string | null)[] {
+  return (reply as readonly (Buffer | null)[]).map((text) => text && text.toString());
 }
 
 /** Callers may hand over more than is asked for. */

@@ -13,7 +13,8 @@ export type Outlines = {
 };
 
 const COLUMNS = `key, prompt_id AS promptId, status_word AS statusWord,
-  created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
+  created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs,
+  stored_bytes AS storedBytes`;
 
 /** Of each there may be as many as history keeps. */
 const MOST_USERS = 20;

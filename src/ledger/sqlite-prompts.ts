@@ -35,10 +35,19 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       writer.writeOne(() => void sql.detach.run(intentJson, targetsJson, key)),
     begin: (key, atMs) => writer.writeOne(() => void sql.begin.run(atMs, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
-    finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs }) =>
+    finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs, shortened }) =>
       writeDone(
         writer.writeOne(() => {
-          sql.finish.run(entryJson, statusWord, startedAtMs, endedAtMs, key);
+          const { graphJson = null, extraDataJson = null } = shortened ?? {};
+          sql.finish.run({
+            key,
+            entryJson,
+            statusWord,
+            startedAtMs,
+            endedAtMs,
+            graphJson,
+            extraDataJson,
+          });
           outlines.ended(key);
         }),
       ),
@@ -54,6 +63,11 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
     },
     outlines: async (user) => outlines.of(user),
+    entries: async (keys) =>
+      keys.map(
+        (key) =>
+          (sql.entry.get(key) as { entryJson: string | null } | undefined)?.entryJson ?? null,
+      ),
     get: async (key) => sql.get.get(key) as PromptRow | undefined,
     deleteHistory: (user, promptIds) =>
       writeDone(
@@ -69,12 +83,12 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
           outlines.forget(user);
         }),
       ),
-    pruneHistory: (limit) =>
+    pruneHistory: ({ count, bytes }) =>
       writeDone(
         writer.write(() => {
-          const crowded = sql.crowded.all(limit) as { user: string }[];
+          const crowded = sql.crowded.all(count, bytes) as { user: string }[];
           for (const { user } of crowded) {
-            sql.prune.run({ user, limit });
+            sql.prune.run({ user, count, bytes });
             outlines.forget(user);
           }
         }),
@@ -125,10 +139,15 @@ function statements(db: Database) {
     begin: db.prepare(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
       AND started_at_ms IS NULL AND state <> 'done'`),
     remove: db.prepare(`DELETE FROM prompts WHERE key = ?`),
-    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = ?,
-      status_word = ?, started_at_ms = ?, ended_at_ms = ?,
+    finish: db.prepare(`UPDATE prompts SET state = 'done', entry_json = :entryJson,
+      status_word = :statusWord, started_at_ms = :startedAtMs, ended_at_ms = :endedAtMs,
+      graph_json = coalesce(:graphJson, graph_json),
+      extra_data_json = coalesce(:extraDataJson, extra_data_json),
+      stored_bytes = length(CAST(:entryJson AS BLOB))
+        + length(CAST(coalesce(:graphJson, graph_json) AS BLOB))
+        + length(CAST(coalesce(:extraDataJson, extra_data_json) AS BLOB)),
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
-        WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = ?`),
+        WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
     live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
       INDEXED BY prompts_by_id EXCEPT SELECT rowid ${ended}) ORDER BY rowid`),
     liveOf: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
@@ -141,13 +160,19 @@ function statements(db: Database) {
     newest: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`),
     page: db.prepare(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`),
     get: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE key = ?`),
+    entry: db.prepare(
+      `SELECT entry_json AS entryJson FROM prompts WHERE key = ? AND state = 'done'`,
+    ),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
     crowded: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
-      GROUP BY user HAVING count(*) > ?`),
+      GROUP BY user HAVING count(*) > ? OR sum(stored_bytes) > ?`),
+    // Counted from the newest, which stays however large it is.
     prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=
-      (SELECT done_seq FROM prompts WHERE user = :user AND state = 'done'
-        ORDER BY done_seq DESC LIMIT 1 OFFSET :limit)`),
+      (SELECT max(done_seq) FROM (SELECT done_seq,
+          row_number() OVER newest AS place, sum(stored_bytes) OVER newest AS total
+        FROM prompts WHERE user = :user AND state = 'done' WINDOW newest AS (ORDER BY done_seq DESC))
+        WHERE place > :count OR (place > 1 AND total > :bytes))`),
     highest: db.prepare(`SELECT coalesce(max(abs(number)), -1) AS highest FROM prompts
       WHERE abs(number) <= ${HIGHEST_COUNTED}`),
   };

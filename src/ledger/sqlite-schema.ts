@@ -115,4 +115,14 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO identity SELECT 'predates_folders', user_version FROM pragma_user_version
     WHERE user_version > 0;
   `,
+  // Bytes of the texts of a done prompt, in the index from which history is counted and listed.
+  `
+  ALTER TABLE prompts ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE prompts SET stored_bytes = length(CAST(entry_json AS BLOB))
+    + length(CAST(graph_json AS BLOB)) + length(CAST(extra_data_json AS BLOB))
+    WHERE state = 'done' AND entry_json IS NOT NULL;
+  DROP INDEX prompts_done;
+  CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
+    started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
+  `,
 ];

@@ -56,27 +56,8 @@ export function queueItem({ number, promptId, graph, extraData, targets }: Submi
   return [number, promptId, graph as Json, extraData, targets];
 }
 
-/** A done prompt as it is stored. */
-export type DoneRow = {
-  readonly promptId: string;
-  readonly createdAtMs: number;
-  readonly entryJson: string | null;
-};
-
-/**
- * Body of `GET /history`, stitched from the stored texts: clients poll it whole, ten times a second.
- * An id used again shows its newest run; ids that look like integers keep their place.
- */
-export function historyText(rows: readonly DoneRow[]): string {
-  const texts = new Map(rows.map(({ promptId, entryJson }) => [promptId, entryJson]));
-  const members = [...texts].flatMap(([id, text]) =>
-    text === null ? [] : [`${JSON.stringify(id)}:${text}`],
-  );
-  return `{${members.join(',')}}`;
-}
-
 /** An item of `GET /api/history_v2`: `prompt` is an object without the graph. */
-export function historyV2Item(row: DoneRow, entry: HistoryEntry): Json {
+export function historyV2Item(row: { readonly createdAtMs: number }, entry: HistoryEntry): Json {
   const [priority, promptId, , extraData] = entry.prompt;
   const { outputs, status, meta } = entry;
   return {

@@ -1,14 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Ledger } from '../ledger/ledger.ts';
+import type { HistoryLimits, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
 import { within } from '../within.ts';
 import type { Board, LivePrompt, PromptDraft } from './board.ts';
-import { type Endings, createEndings } from './endings.ts';
+import { createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
-import { type JoblessEnd, createListener } from './listener.ts';
+import { type JoblessEnd, type ListenerDeps, createListener } from './listener.ts';
 import { newPrompt, restIfFar } from './live-prompt.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import type { Resend } from './resend.ts';
@@ -52,7 +52,8 @@ export type FollowerDeps = {
   readonly hub: Hub;
   readonly log: Logger;
   readonly now: () => number;
-  readonly historyLimit: number;
+  /** How much of each user's history is kept, and of one prompt's graph in it. */
+  readonly history: HistoryLimits & { readonly graphBytes: number };
   /** Whether the job service may lose jobs it took. */
   readonly mayLoseJobs: boolean;
   /** What becomes of a prompt whose job is gone, or failed, before it began. */
@@ -89,16 +90,22 @@ const PRUNE_EVERY = 50;
 
 export function createFollower(given: FollowerDeps): Follower {
   const endings = createEndings();
-  const deps = { ...given, endings };
+  let storedBytes = 0;
+  const onStored = (bytes: number): void => void (storedBytes += bytes);
+  const deps = { ...given, endings, onStored };
   const { jobs, board, hub, log, journal } = deps;
   const lines = new Map<string, Line>();
   const tasks = new Set<Promise<void>>();
-  const pruneEvery = Math.min(PRUNE_EVERY, Math.ceil(deps.historyLimit / 100));
+  const { history } = deps;
+  const pruneEvery = Math.min(PRUNE_EVERY, Math.ceil(history.count / 100));
   let ended = 0;
   let isClosed = false;
 
   async function prune(): Promise<void> {
-    if (++ended % pruneEvery === 0) await deps.ledger.prompts.pruneHistory(deps.historyLimit);
+    const isTime = ++ended % pruneEvery === 0 || storedBytes > history.bytes / 100;
+    if (!isTime) return;
+    storedBytes = 0;
+    await deps.ledger.prompts.pruneHistory(history);
   }
 
   function run({ stop }: Line, act: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -248,7 +255,7 @@ function newStop(): AbortController {
 
 /** Streams while there is a stream, reads the job when there is none, until it has ended. */
 async function followToEnd(
-  deps: FollowerDeps & { readonly endings: Endings },
+  deps: ListenerDeps,
   prompt: LivePrompt,
   { feed, teller }: Line,
   signal: AbortSignal,

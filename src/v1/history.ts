@@ -1,12 +1,13 @@
 import type { BodyReader } from '../http/json-body.ts';
-import type { Ledger, PromptRow } from '../ledger/ledger.ts';
-import { historyText, historyV2Detail, historyV2Item } from '../translate/history.ts';
-import { parseJson } from '../wire/json.ts';
+import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
+import { historyV2Detail, historyV2Item } from '../translate/history.ts';
+import { parseJson, stringifyJson } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 import type { HistoryEntry } from '../wire/v1.ts';
 import { readJson } from './body.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
-import { sendJsonText } from './json-text.ts';
+import { entriesOf, historyBody, pageOf } from './history-page.ts';
+import { sendJsonPieces } from './streamed-json.ts';
 import { idList, objectBody } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
@@ -24,7 +25,7 @@ export function historyRoutes(deps: Deps): readonly V1Route[] {
 }
 
 /** The entry of a done row; what is stored there came from us. */
-export function entryOf(row: PromptRow): HistoryEntry {
+export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry {
   return parseJson(row.entryJson ?? 'null') as unknown as HistoryEntry;
 }
 
@@ -47,14 +48,18 @@ export function integerOf(query: URLSearchParams, name: string): number | undefi
 }
 
 async function list({ ledger }: Deps, { ctx, caller, query }: V1Request): Promise<void> {
-  sendJsonText(ctx, historyText(await page(ledger, caller.user, query)));
+  const page = { maxItems: integerOf(query, 'max_items'), offset: integerOf(query, 'offset') };
+  const shown = pageOf(await ledger.prompts.outlines(caller.user), page);
+  await sendJsonPieces(ctx, historyBody(ledger, shown));
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
 async function one({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
-  sendJsonText(ctx, historyText(row ? [{ ...row, promptId: id }] : []));
+  const text = row?.entryJson ?? null;
+  const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
+  await sendJsonPieces(ctx, pieces.values());
 }
 
 async function edit({ ledger, bodies }: Deps, { ctx, caller }: V1Request): Promise<void> {
@@ -75,9 +80,21 @@ async function listV2({ ledger }: Deps, { ctx, caller, query }: V1Request): Prom
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const count = integerOf(query, 'max_items') ?? all.length;
   const shown = all.slice(offset, offset + Math.max(0, count));
-  const rows = await Promise.all(shown.map(({ key }) => ledger.prompts.get(key)));
-  const history = rows.flatMap((row) => (row ? [historyV2Item(row, entryOf(row))] : []));
-  sendJson(ctx, { history });
+  await sendJsonPieces(ctx, historyV2Pieces(ledger, shown));
+}
+
+async function* historyV2Pieces(
+  ledger: Ledger,
+  shown: readonly PromptOutline[],
+): AsyncGenerator<string, undefined> {
+  let before = '{"history":[';
+  for await (const entries of entriesOf(ledger, shown)) {
+    for (const [outline, entryJson] of entries) {
+      yield before + stringifyJson(historyV2Item(outline, entryOf({ entryJson })));
+      before = ',';
+    }
+  }
+  yield before === ',' ? ']}' : `${before}]}`;
 }
 
 async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
@@ -86,13 +103,4 @@ async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Prom
   if (!row)
     throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
   sendJson(ctx, { [id]: historyV2Detail(entryOf(row)) });
-}
-
-function page(ledger: Ledger, user: string, query: URLSearchParams): Promise<readonly PromptRow[]> {
-  const maxItems = integerOf(query, 'max_items');
-  const offset = integerOf(query, 'offset');
-  return ledger.prompts.history(user, {
-    ...(maxItems === undefined ? {} : { maxItems }),
-    ...(offset === undefined ? {} : { offset }),
-  });
 }

@@ -2,15 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
 import { joinInTurns } from '../lib/join-in-turns.ts';
 import { yieldEvery } from '../lib/yield-every.ts';
-import { historyPieces } from '../translate/history.ts';
+import type { PromptOutcome } from '../ledger/ledger.ts';
+import { type Submitted, historyPieces } from '../translate/history.ts';
+import { withinLimit } from '../translate/history-limit.ts';
 import type { Input, ProgressState } from '../translate/progress-state.ts';
 import { endWord } from '../translate/status.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
 import { IS_TERMINAL, type Job, type JobStatus } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
+import { jsonOf } from './kept.ts';
 import { nameOutput } from './names.ts';
 import { LeadLost } from './prompt-journal.ts';
 import type { Teller } from './teller.ts';
@@ -34,8 +38,21 @@ export type Listener = {
 
 export type ListenerDeps = Pick<
   FollowerDeps,
-  'board' | 'jobs' | 'ledger' | 'journal' | 'log' | 'now' | 'onEnded' | 'mayLoseJobs' | 'resend'
-> & { readonly endings: Endings };
+  | 'board'
+  | 'jobs'
+  | 'ledger'
+  | 'journal'
+  | 'log'
+  | 'now'
+  | 'onEnded'
+  | 'mayLoseJobs'
+  | 'resend'
+  | 'history'
+> & {
+  readonly endings: Endings;
+  /** Hears how much is stored of each prompt that has ended. */
+  readonly onStored: (bytes: number) => void;
+};
 
 /** So many events of a prompt are taken in before others have their turn. */
 const EVENTS_A_TURN = 32;
@@ -81,12 +98,13 @@ export function createListener(
 
   async function conclude(): Promise<void> {
     const state = teller.state();
-    const outcome = await outcomeOf(prompt, state);
+    const outcome = await outcomeOf(prompt, state, deps.history.graphBytes);
     await persist(() => ledger.prompts.finish(prompt.key, outcome));
     reached('after-history');
     await journal.append(prompt.key, { kind: 'recorded' });
     endings.done(user, prompt.key);
     deps.onEnded?.(outcome.statusWord);
+    deps.onStored(outcome.entryJson.length);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
     log.info({ user, promptId: prompt.promptId, ms }, 'prompt executed');
@@ -245,13 +263,28 @@ function orIdle<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
   });
 }
 
-async function outcomeOf(prompt: LivePrompt, state: ProgressState) {
+async function outcomeOf(
+  prompt: LivePrompt,
+  state: ProgressState,
+  limitBytes: number,
+): Promise<PromptOutcome> {
+  const { graph, extraData } = prompt.kept;
+  const texts = { graphJson: jsonOf(graph), extraDataJson: jsonOf(extraData) };
+  const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
+  const shown = withinLimit(prompt, { sizeBytes, limitBytes });
+  const shortened = shown === prompt ? undefined : textsOf(shown);
+  const { graphJson } = shortened ?? texts;
   return {
-    entryJson: await joinInTurns(historyPieces(state, prompt, prompt.kept.graph.json)),
+    ...(shortened && { shortened }),
+    entryJson: await joinInTurns(historyPieces(state, shown, graphJson)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
   };
+}
+
+function textsOf({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
+  return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
 }
 
 function ignore(): void {}

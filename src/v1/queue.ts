@@ -5,7 +5,7 @@ import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
 import { readJson, readJsonIfAny } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
-import { sendJsonText } from './json-text.ts';
+import { sendJsonPieces } from './streamed-json.ts';
 import { jsonOf } from './kept.ts';
 import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
@@ -41,19 +41,44 @@ export function idList(value: Json | undefined, name: string): readonly string[]
   return value.map((id) => printable(String(id), name));
 }
 
-function showQueue({ board }: Deps, { ctx, caller }: V1Request): void {
+async function showQueue({ board }: Deps, { ctx, caller }: V1Request): Promise<void> {
   const running = board.running(caller.user);
   const pending = board
     .of(caller.user)
     .filter((prompt) => !running.includes(prompt) && !isOver(prompt));
-  const [runs, waits] = [running, pending].map((prompts) => prompts.map(itemText).join(','));
-  sendJsonText(ctx, `{"queue_running":[${runs}],"queue_pending":[${waits}]}`);
+  await sendJsonPieces(ctx, queuePieces(running.map(weakly), pending.map(weakly)));
 }
 
-/** v1's 5-tuple, stitched from texts: clients poll thousands of them. */
-function itemText({ number, promptId, kept, targets }: LivePrompt): string {
-  const [first, last] = [JSON.stringify([number, promptId]), JSON.stringify(targets)];
-  return `${first.slice(0, -1)},${jsonOf(kept.graph)},${jsonOf(kept.extraData)},${last}]`;
+/** A client that takes its time must not keep prompts in memory that have ended. */
+type Weak = WeakRef<LivePrompt>;
+
+function weakly(prompt: LivePrompt): Weak {
+  return new WeakRef(prompt);
+}
+
+function* queuePieces(
+  running: readonly Weak[],
+  pending: readonly Weak[],
+): Generator<string, undefined> {
+  yield '{"queue_running":[';
+  yield* itemPieces(running);
+  yield '],"queue_pending":[';
+  yield* itemPieces(pending);
+  yield ']}';
+}
+
+/** v1's 5-tuples, stitched from texts: clients poll thousands of them. */
+function* itemPieces(prompts: readonly Weak[]): Generator<string, undefined> {
+  let before = '';
+  for (const weak of prompts) {
+    const prompt = weak.deref();
+    if (prompt === undefined) continue;
+    const { number, promptId, kept, targets } = prompt;
+    yield `${before}${JSON.stringify([number, promptId]).slice(0, -1)},`;
+    yield jsonOf(kept.graph);
+    yield `,${jsonOf(kept.extraData)},${JSON.stringify(targets)}]`;
+    before = ',';
+  }
 }
 
 /**

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import {
   historyEntry,
   historyPieces,
-  historyText,
   historyV2Detail,
   historyV2Item,
   type Submitted,
@@ -150,34 +149,11 @@ describe('the history entry', () => {
   });
 });
 
-describe('GET /history', () => {
-  const row = (promptId: string, entryJson: string | null) => ({
-    promptId,
-    createdAtMs: 1,
-    entryJson,
-  });
-
-  test('keeps the order of rows, ids like integers too, and the stored texts as they are', () => {
-    const rows = [
-      row('b"', '{"n":18446744073709551615}'),
-      row('10', '1'),
-      row('2', '2'),
-      row('live', null),
-    ];
-    expect(historyText(rows)).toBe(String.raw`{"b\"":{"n":18446744073709551615},"10":1,"2":2}`);
-  });
-
-  test('shows the newest run of an id used twice, and {} when there is none', () => {
-    expect(historyText([row('a', '1'), row('a', '2')])).toBe('{"a":2}');
-    expect(historyText([])).toBe('{}');
-  });
-});
-
 describe('GET /api/history_v2', () => {
   const entry = historyEntry(ended(), SUBMITTED);
 
   test('lists prompts without their graph', () => {
-    expect(historyV2Item({ promptId: PROMPT_ID, createdAtMs: 5, entryJson: null }, entry)).toEqual({
+    expect(historyV2Item({ createdAtMs: 5 }, entry)).toEqual({
       prompt_id: PROMPT_ID,
       create_time: 5,
       workflow_id: 'wf-1',

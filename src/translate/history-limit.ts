@@ -1,0 +1,40 @@
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
+import type { Graph } from '../wire/v2.ts';
+import type { Submitted } from './history.ts';
+
+/** Texts up to here stay whole; of longer ones the beginning is left. */
+const WHOLE_CHARS = 1000;
+const START_CHARS = 100;
+const LEFT_OUT =
+  'The graph of this prompt is larger than history keeps (--history-graph-limit); it is left out.';
+
+/**
+ * What history shows of a prompt whose graph and extra data take more than `limitBytes` as JSON:
+ * the same with long texts shortened, and if that is still too much, without both.
+ */
+export function withinLimit(
+  submitted: Submitted,
+  { sizeBytes, limitBytes }: { readonly sizeBytes: number; readonly limitBytes: number },
+): Submitted {
+  if (sizeBytes <= limitBytes) return submitted;
+  const graph = shortened(submitted.graph as Json) as Graph;
+  const extraData = shortened(submitted.extraData) as JsonObject;
+  const left = Buffer.byteLength(stringifyJson([graph as Json, extraData]));
+  if (left <= limitBytes) return { ...submitted, graph, extraData };
+  return { ...submitted, graph: {}, extraData: { holdover_left_out: LEFT_OUT } };
+}
+
+function shortened(value: Json): Json {
+  if (typeof value === 'string') return shortText(value);
+  if (Array.isArray(value)) return value.map(shortened);
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]) => [name, shortened(member)]);
+  return Object.fromEntries(members) as JsonObject;
+}
+
+function shortText(text: string): string {
+  if (text.length <= WHOLE_CHARS) return text;
+  // No half of a character at the end.
+  const start = text.slice(0, START_CHARS).replace(/[\uD800-\uDBFF]$/, '');
+  return `${start}… (${text.length - start.length} more characters are left out of the history)`;
+}

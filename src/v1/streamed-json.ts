@@ -1,0 +1,59 @@
+import { Readable } from 'node:stream';
+import type Koa from 'koa';
+import { sendJsonText } from './json-text.ts';
+
+/** Up to here an answer is one text with its length, beyond it is sent as the client takes it. */
+const WHOLE_CHARS = 1024 * 1024;
+const CHUNK_CHARS = 64 * 1024;
+
+type Pieces = Iterator<string> | AsyncIterator<string>;
+
+/**
+ * Sends JSON that is text in pieces. However large it is, no more of it is in memory than one piece;
+ * the next one is asked for when the client has taken the one before.
+ */
+export async function sendJsonPieces(ctx: Koa.Context, pieces: Pieces): Promise<void> {
+  let start = '';
+  for (;;) {
+    const { value, done } = await pieces.next();
+    if (done === true) return sendJsonText(ctx, start);
+    start += value;
+    if (start.length > WHOLE_CHARS) break;
+  }
+  const rest = Readable.from(chunks(start, pieces), { objectMode: false });
+  // An answer that has begun can only be cut off: half of it must not pass for all of it.
+  rest.once('error', () => ctx.res.destroy());
+  ctx.status = 200;
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = rest;
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+}
+
+async function* chunks(start: string, pieces: Pieces): AsyncGenerator<Buffer> {
+  try {
+    yield* slices(start);
+    start = '';
+    for (;;) {
+      const { value, done } = await pieces.next();
+      if (done === true) return;
+      yield* slices(value as string);
+    }
+  } finally {
+    // The client may have left before the end.
+    await pieces.return?.();
+  }
+}
+
+function* slices(text: string): Generator<Buffer> {
+  for (let from = 0; from < text.length;) {
+    const to = wholeEnd(text, from + CHUNK_CHARS);
+    yield Buffer.from(text.slice(from, to));
+    from = to;
+  }
+}
+
+/** The two halves of a character stay together. */
+function wholeEnd(text: string, at: number): number {
+  const isHalf = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
+  return isHalf ? at + 1 : at;
+}
