@@ -1,4 +1,5 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { createInterimCount } from '../wire/interim-answers.ts';
 import { beginAnswer, sendHead } from './head.ts';
 import { type RawHeaders, byName } from './headers.ts';
 import { type Ear, pour } from './overhear.ts';
@@ -96,6 +97,14 @@ export function createCall({ exchange, order, connectTimeoutMs, resolve }: Optio
       // The library has tidied it up: `//` is one slash to it.
       opened.path = order.path;
       opened.once('close', () => fail());
+      const countInterim = createInterimCount();
+      opened.on('information', () => {
+        try {
+          countInterim();
+        } catch (cause) {
+          opened.destroy(cause as Error);
+        }
+      });
       whenConnected(opened, connectTimeoutMs, () => {
         if (stage === 'unsent') stage = 'sent';
       });

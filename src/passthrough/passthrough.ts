@@ -146,7 +146,8 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
     if (failure === undefined) return;
     if (failure === 'unreachable' || failure === 'lost') {
       const id = ctx.state.requestId as string;
-      log.warn({ id, failure }, 'a call could not be passed through');
+      const event = 'upstream.call_not_passed';
+      log.warn({ event, id, failure }, 'a call could not be passed through');
     }
     way.dialect.say(ctx, failure);
   }

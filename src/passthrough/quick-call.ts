@@ -1,3 +1,4 @@
+import { createInterimCount } from '../wire/interim-answers.ts';
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Exchange, Order, Outcome } from './call.ts';
@@ -21,6 +22,7 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
   let call: Dispatcher.DispatchController | undefined;
   let copy: Copy | undefined;
+  const countInterim = createInterimCount();
   /** Of the body; NaN: nobody has said. */
   let bytesLeft = Number.NaN;
   let last: Buffer | undefined;
@@ -59,7 +61,7 @@ export function createQuickCall(options: Options): Dispatcher.DispatchHandler {
     },
     onResponseStart(controller, status, headers, text = '') {
       // Of another answer, that is still to come.
-      if (status > 100 && status < 200) return;
+      if (status >= 100 && status < 200) return countInterim();
       const raw = textsOf(controller.rawHeaders);
       const reason = reasonOf(status, text);
       if (stage === 'over' || !beginAnswer(res, order, { status, reason, raw })) return end('lost');

@@ -14,7 +14,8 @@ import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import { type Calls, isAccountWide, paused } from './call.ts';
-import { type Reply, badAnswer, unreachable } from './errors.ts';
+import { tooLargePart } from './bounds.ts';
+import { type Reply, badAnswer, tooLargeAnswer, unreachable } from './errors.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
@@ -99,7 +100,10 @@ export function createAssets(deps: Deps): RemoteAssets {
       body,
       timeoutMs: limits.submitTimeoutMs + upload.file.sizeBytes / SLOWEST_BYTES_PER_MS,
     });
-    if (exchange.kind === 'lost') return { ok: false, error: unreachable() };
+    if (exchange.kind === 'lost') {
+      if (tooLargePart(exchange.cause)) return tooLargeAnswer();
+      return { ok: false, error: unreachable() };
+    }
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
     return { ok: false, error: calls.refusal(account, exchange.reply) };
   }

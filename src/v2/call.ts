@@ -4,7 +4,8 @@ import { type Result, type V2Error, ok } from '../wire/jobs.ts';
 import { type Json, parseJson } from '../wire/json.ts';
 import { readRetryAfter } from '../wire/retry-after.ts';
 import type { Account } from './accounts.ts';
-import { type Reply, retryAfterMs, toError, unreachable } from './errors.ts';
+import { noteTooLarge, tooLargePart } from './bounds.ts';
+import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
 import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { Connections, WireAnswer, WireRequest } from './pool.ts';
@@ -49,6 +50,7 @@ export function createCalls(deps: Deps): Calls {
   async function once(account: Account | undefined, ask: Ask): Promise<Exchange> {
     const answer = await connections.exchange(requestOf(account, ask, limits));
     if (!answer.ok) {
+      noteTooLarge(log, ask, answer.cause);
       log.debug({ method: ask.method, reason: codeOf(answer.cause) }, 'upstream call failed');
       return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
     }
@@ -84,6 +86,8 @@ export function createCalls(deps: Deps): Calls {
       const budgetMs = deadlineMs - clock();
       if (!(await account.gate.pass({ budgetMs }))) break;
       const exchange = await once(account, ask);
+      // A second one would be as large.
+      if (exchange.kind === 'lost' && tooLargePart(exchange.cause)) return tooLargeAnswer();
       if (exchange.kind === 'lost') {
         error = unreachable();
         losses += 1;
@@ -101,11 +105,14 @@ export function createCalls(deps: Deps): Calls {
     once,
     read,
     refusal,
-    open: (account, ask) => {
+    open: async (account, ask) => {
       const { lane = 'bodies', signal } = ask;
       const request = requestOf(account, ask, limits);
       const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
-      return connections.send({ ...request, lane, bodyTimeoutMs, ...(signal && { signal }) });
+      const more = { lane, bodyTimeoutMs, ...(signal && { signal }) };
+      const answer = await connections.send({ ...request, ...more });
+      if (!answer.ok) noteTooLarge(log, ask, answer.cause);
+      return answer;
     },
   };
 }

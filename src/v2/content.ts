@@ -10,11 +10,12 @@ import {
   refuse,
 } from '../wire/jobs.ts';
 import type { Account } from './accounts.ts';
+import { tooLargePart } from './bounds.ts';
 import { type Calls, paused } from './call.ts';
 import { type BytesDeps, type Head, bytesOf, rangeHeader } from './content-bytes.ts';
 import { PlaceRefused } from './addresses.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import { badAnswer, unreachable } from './errors.ts';
+import { badAnswer, tooLargeAnswer, unreachable } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, redirectTarget } from './links.ts';
 import { readRefusal } from './refusal.ts';
@@ -66,6 +67,7 @@ async function ask(
       path,
       headers: { accept: '*/*', ...headers },
     });
+    if (!head.ok && tooLargePart(head.cause)) return tooLargeAnswer();
     if (!head.ok) continue;
     if (BRINGS.has(head.status)) return ok(head);
     answer = { ok: false, error: calls.refusal(account, await readRefusal(head)) };

@@ -75,6 +75,12 @@ export function badAnswer<T>(): Result<T> {
   return refuse(502, 'bad_upstream_response', message);
 }
 
+/** An answer that was cut off for its size. */
+export function tooLargeAnswer<T>(): Result<T> {
+  const message = 'The job service gave an answer that is too large.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
 /** How long to wait really: what is absent, silly or huge is made bearable. */
 export function retryAfterMs(
   seconds: number | undefined,

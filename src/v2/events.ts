@@ -22,6 +22,8 @@ export type StreamOptions = {
 };
 
 const BYTE_ORDER_MARK = '\ufeff';
+/** Lines without an event among them, comments included. Each line of data costs far more than it says. */
+const MAX_LINES = 100_000;
 
 /** Reads one event stream to its end; aborting is destroying the body. */
 export async function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
@@ -32,12 +34,14 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
   };
   const idle = setTimeout(() => stop('idle'), options.idleTimeoutMs);
   let late: NodeJS.Timeout | undefined;
+  let lines = 0;
   const parser = createParser({
     maxBufferSize: options.maxEventChars,
     onComment: () => void idle.refresh(),
     onError: (error) => error.type === 'max-buffer-size-exceeded' && stop('too large'),
     onEvent({ event = 'message', data }) {
       idle.refresh();
+      lines = 0;
       if (end !== undefined) return;
       // The service gives up on the stream, not on the job.
       if (event === 'error') return stop('told to ask');
@@ -61,6 +65,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
         if (text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
       }
       if (end === undefined) parser.feed(text);
+      if ((lines += linesIn(text)) > MAX_LINES) stop('too large');
     }
     // The parser waits whether a last CR becomes a CRLF.
     if (end === undefined && text.endsWith('\r')) parser.feed('\n');
@@ -71,6 +76,12 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
     clearTimeout(idle);
     clearTimeout(late);
   }
+}
+
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++;
+  return count;
 }
 
 type Reader = (data: string) => JobEvent | undefined;

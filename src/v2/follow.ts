@@ -64,6 +64,8 @@ function createRun(deps: FollowDeps, followed: Followed) {
   let wakeUp = (): void => {};
   let stream: AbortController | undefined;
   let reconnectMs = limits.reconnectMs.first;
+  let noStreamUntilMs = 0;
+  let tooLargeCount = 0;
   let turns = 0;
   let polls = 0;
   let isEndTold = false;
@@ -167,6 +169,10 @@ function createRun(deps: FollowDeps, followed: Followed) {
       });
       seats.leave(candidate);
       if (streamed.kind === 'crowded') seats.crowded(streamed.forMs);
+      // At the second time it would say the same again; the job is polled meanwhile.
+      if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
+        noStreamUntilMs = clock() + limits.oddStreamMs;
+      }
       if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
       return streamed.kind === 'crowded' ? pace() : nextReconnect();
     } finally {
@@ -185,7 +191,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
   function mayStream(): boolean {
     const isRefused = account.refused ?? snapshots.refusedUntilMs(account, jobId);
     const mayCall = isRefused === undefined && account.gate.waitMs() === 0;
-    return mayCall && clock() >= facts.pollOnlyUntilMs;
+    return mayCall && clock() >= Math.max(facts.pollOnlyUntilMs, noStreamUntilMs);
   }
 
   function nextReconnect(): number {

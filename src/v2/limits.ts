@@ -10,6 +10,8 @@ export type RemoteLimits = {
   readonly bodyIdleTimeoutMs: number;
   /** Largest JSON answer. */
   readonly maxAnswerBytes: number;
+  /** What all JSON answers that are being read may hold together. */
+  readonly maxAnswersBytes: number;
   /** Connections for calls; streams, uploads and downloads have their own. */
   readonly connections: number;
 
@@ -77,6 +79,7 @@ export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
   readTimeoutMs: 15_000,
   bodyIdleTimeoutMs: MINUTE_MS,
   maxAnswerBytes: 64 * 1024 * 1024,
+  maxAnswersBytes: 128 * 1024 * 1024,
   connections: 64,
 
   submitBudgetMs: MINUTE_MS,

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
+import { createInterimCount } from '../wire/interim-answers.ts';
+import { createHeldBytes } from './bounds.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type WholeAnswer, collectAnswer } from './whole-answer.ts';
 
@@ -42,7 +44,7 @@ export function createConnections(
   origin: string,
   limits: Pick<
     RemoteLimits,
-    'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'readTimeoutMs'
+    'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'maxAnswersBytes' | 'readTimeoutMs'
   >,
 ): Connections {
   const connect = { timeout: limits.connectTimeoutMs };
@@ -54,7 +56,11 @@ export function createConnections(
     calls: pools.calls.compose(noticeSending),
     bodies: pools.bodies.compose(noticeSending),
   };
-  const bounds = { maxBytes: limits.maxAnswerBytes, maxBodyMs: limits.readTimeoutMs * 2 };
+  const bounds = {
+    maxBytes: limits.maxAnswerBytes,
+    held: createHeldBytes(limits.maxAnswersBytes),
+    maxBodyMs: limits.readTimeoutMs * 2,
+  };
   return {
     exchange: (request) =>
       new Promise((resolve) => {
@@ -108,10 +114,16 @@ type Handler = Dispatcher.DispatchHandler;
 /** Its methods are there, only its type does not say so. */
 const Decorator = DecoratorHandler as unknown as new (handler: Handler) => {
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void;
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    ...more: readonly unknown[]
+  ): void;
 };
 
 class SendingNotice extends Decorator {
   readonly #fate: Fate;
+  readonly #countInterim = createInterimCount();
 
   constructor(handler: Handler, fate: Fate) {
     super(handler);
@@ -121,5 +133,15 @@ class SendingNotice extends Decorator {
   override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     this.#fate.wasSent = true;
     super.onRequestStart(controller, context);
+  }
+
+  /** Interim answers end here: nobody waits for one, and the library takes a second head for a fault. */
+  override onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    ...more: readonly unknown[]
+  ): void {
+    if (status < 200) this.#countInterim();
+    else super.onResponseStart(controller, status, ...more);
   }
 }

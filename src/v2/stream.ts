@@ -1,3 +1,4 @@
+import type { Logger } from '../telemetry.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import type { Account } from './accounts.ts';
 import { type Calls, isAccountWide } from './call.ts';
@@ -22,6 +23,7 @@ type Deps = {
   readonly limits: RemoteLimits;
   readonly facts: Facts;
   readonly clock: () => number;
+  readonly log: Pick<Logger, 'warn'>;
 };
 
 type Request = {
@@ -34,7 +36,7 @@ type Request = {
 
 /** Opens one event stream and reads it; learns from the refusal when there are none here. */
 export async function streamOnce(deps: Deps, request: Request): Promise<Streamed> {
-  const { calls, limits } = deps;
+  const { calls, limits, log } = deps;
   const { account, path, signal } = request;
   const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
   const answer = await calls.open(account, { method: 'GET', path, headers, signal });
@@ -48,6 +50,11 @@ export async function streamOnce(deps: Deps, request: Request): Promise<Streamed
       afterTerminalMs: limits.afterTerminalMs,
       maxEventChars: limits.maxEventChars,
     });
+    if (end === 'too large') {
+      const limit = limits.maxEventChars;
+      const facts = { event: 'upstream.event_too_large', path, limit };
+      log.warn(facts, 'an event stream was cut off: an event of it is too large');
+    }
     return { kind: 'read', end };
   }
   return refused(deps, account, answer);

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { createInterimCount } from '../wire/interim-answers.ts';
+import { AnswerTooLarge, type HeldBytes } from './bounds.ts';
 
 /** An answer read to its end, or why there is none and whether the upstream may know of the request. */
 export type WholeAnswer =
@@ -13,46 +15,68 @@ export type WholeAnswer =
 
 export type AnswerBounds = {
   readonly maxBytes: number;
+  /** What the answers of all calls may hold together. */
+  readonly held: HeldBytes;
   /** For all of the body, however it trickles in. */
   readonly maxBodyMs: number;
 };
 
 /**
  * Collects one answer as its pieces come from the socket: as a stream, what is small and wanted
- * whole would cost twice as much.
+ * whole would cost twice as much. One that passes a bound fails with `AnswerTooLarge`.
  */
 export function collectAnswer(
   bounds: AnswerBounds,
   done: (answer: WholeAnswer) => void,
 ): Dispatcher.DispatchHandler {
-  const chunks: Buffer[] = [];
+  const { maxBytes, held, maxBodyMs } = bounds;
+  const countInterim = createInterimCount();
+  let chunks: Buffer[] = [];
   let status = 0;
   let headers: IncomingHttpHeaders = {};
   let size = 0;
   let wasSent = false;
   let late: NodeJS.Timeout | undefined;
+
+  function letGo(): void {
+    clearTimeout(late);
+    held.release(size);
+    chunks = [];
+    size = 0;
+  }
+  function reserve(bytes: number): void {
+    if (size + bytes > maxBytes) {
+      throw new AnswerTooLarge(`it has more than ${maxBytes} bytes`);
+    }
+    if (!held.take(bytes)) {
+      throw new AnswerTooLarge('the answers that are being read have too many bytes');
+    }
+    size += bytes;
+  }
   return {
     // A request that never got a connection was not sent, whatever the error says of it.
     onRequestStart: () => void (wasSent = true),
     onResponseStart(controller, said, saidHeaders) {
-      if (said < 200) return;
+      if (said < 200) return countInterim();
       [status, headers] = [said, saidHeaders];
+      if (Number(headers['content-length']) > maxBytes) {
+        throw new AnswerTooLarge(`it has ${headers['content-length']} bytes`);
+      }
       const abort = (): void => controller.abort(new Error('the answer took too long'));
-      late = setTimeout(abort, bounds.maxBodyMs);
+      late = setTimeout(abort, maxBodyMs);
     },
-    onResponseData(controller, chunk) {
-      size += chunk.length;
-      if (size > bounds.maxBytes) return controller.abort(new Error('the answer is too large'));
+    onResponseData(_controller, chunk) {
+      reserve(chunk.length);
       chunks.push(chunk);
     },
     onResponseEnd() {
-      clearTimeout(late);
       const [only] = chunks;
       const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, size);
+      letGo();
       done({ ok: true, status, headers, text: bytes.toString('utf8') });
     },
     onResponseError(_, cause) {
-      clearTimeout(late);
+      letGo();
       done({ ok: false, wasSent, cause });
     },
   };

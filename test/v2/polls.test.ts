@@ -298,8 +298,9 @@ describe('reads', () => {
     const { upstream, remote } = await openRemote({ limits: { maxAnswerBytes: 1000 } });
     upstream.always('get', ({ json }) => json(200, { pad: 'x'.repeat(5000) }));
     expect(await remote.get(CALLER, 'x')).toMatchObject({
-      error: { code: 'upstream_unreachable' },
+      error: { status: 502, code: 'bad_upstream_response' },
     });
+    expect(upstream.requests('get')).toHaveLength(1);
   });
 
   test.each(['job_not_found', 'not_found'])('404 %s is not_found', async (code) => {
