@@ -133,6 +133,7 @@ export function createListener(
       reached('after-output-named');
       return take({ kind: 'output', output: event.data, file, atMs });
     }
+    if (isKnown(event, teller.state())) return endings.done(user, prompt.key);
     return take({ kind: 'event', event, atMs });
   }
 
@@ -196,6 +197,13 @@ export function createListener(
       await take({ kind: 'settled', job, files: new Map(), atMs });
     },
   };
+}
+
+/** It only names a node that has begun: every entry of a prompt's log is written and heard everywhere. */
+function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
+  if (event.event !== 'progress') return false;
+  const { current_node: nodeId, step } = event.data;
+  return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);
 }
 
 function isStart(input: Input): boolean {

@@ -9,7 +9,8 @@ import type { Graph } from '../../src/wire/v2.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
-const NODES = 3000;
+const NODES = 10_000;
+const MIB = 1024 * 1024;
 const HOOK = new URL('../support/count-turns.mjs', import.meta.url).href;
 const SHAPES: readonly (readonly [string, (nodes: number) => Graph, number])[] = [
   ['independent outputs', wideGraph, NODES],
@@ -36,14 +37,24 @@ async function run(heard: Heard, graph: Graph, clientId: string): Promise<string
   return answer.body.prompt_id;
 }
 
+/** Resident memory now and at its highest, in bytes. */
+function memory(): { readonly now: number; readonly peak: number } {
+  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+  const of = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+  return { now: of('VmRSS'), peak: of('VmHWM') };
+}
+
 describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
   let heard: Heard;
   let promptId: string;
+  let grownBytes: number;
 
   beforeAll(async () => {
     const clientId = name.replaceAll(' ', '-');
     heard = await listen(server.wsUrl, clientId);
+    const before = memory().now;
     promptId = await run(heard, graphOf(NODES), clientId);
+    grownBytes = memory().peak - before;
   });
   afterAll(() => heard.close());
 
@@ -62,8 +73,12 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
   });
 
   test('its frames cost as much as its nodes, not as the square of them', () => {
-    // 190 bytes a node for the last `progress_state` alone; one at every change were 1.6 GB.
+    // Said at every change, `progress_state` alone would be more than 10 GB.
     expect(heard.bytes()).toBeLessThan(NODES * 4000);
+  });
+
+  test('it takes less than 400 MiB of memory', () => {
+    expect(grownBytes).toBeLessThan(400 * MIB);
   });
 
   test('progress_state comes a last time before the end, with the newest nodes finished', () => {
@@ -73,9 +88,8 @@ describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
     const { nodes } = states.at(-1)?.data ?? {};
     const last = nodesOf('executing').at(-1) ?? '';
     expect(nodes[last]).toMatchObject({ state: 'finished', value: 1, max: 1 });
-    expect(new Set(Object.values(nodes).map((node: any) => node.state))).toEqual(
-      new Set(['finished']),
-    );
+    const told = Object.values(nodes).map((node: any) => node.state);
+    expect(new Set(told)).toEqual(new Set(['finished']));
   });
 });
 
