@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
@@ -19,6 +20,8 @@ type Ticketed = { readonly id: string };
 export type Tickets = {
   /** Does nothing for a job that has one. */
   add(jobs: readonly Ticketed[]): Promise<void>;
+  /** Adds as many as are missing for so many waiting jobs: that of a job may be with a worker for another. */
+  fill(waiting: number): Promise<void>;
   /** Whether it could be taken out: not when a living worker has it. */
   remove(id: string): Promise<boolean>;
   close(): Promise<void>;
@@ -36,9 +39,14 @@ export function createTickets(deps: {
     defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
   });
   queue.on('error', (error) => deps.log.debug({ err: error }, 'the queue reports an error'));
+  const add = async (jobs: readonly Ticketed[]): Promise<void> => {
+    await queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: {}, opts: { jobId: id } })));
+  };
   return {
-    async add(jobs) {
-      await queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: {}, opts: { jobId: id } })));
+    add,
+    async fill(waiting) {
+      const missing = waiting - (await queue.getWaitingCount());
+      if (missing > 0) await add(Array.from({ length: missing }, () => ({ id: randomUUID() })));
     },
     remove: async (id) => (await queue.remove(id)) === 1,
     close: () => queue.close(),

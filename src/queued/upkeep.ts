@@ -25,7 +25,7 @@ export type UpkeepDeps = {
   readonly stores: Stores;
   readonly blobs: SharedBlobs;
   readonly tickets: Tickets;
-  readonly runs: Pick<Runs, 'enter' | 'held' | 'drop'>;
+  readonly runs: Pick<Runs, 'enter' | 'waiting' | 'held' | 'drop'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
   readonly clock: () => number;
@@ -39,7 +39,9 @@ export function createUpkeep(deps: UpkeepDeps): Keeper {
   /** A process that died between the ledger and the queue left a job without a place or a ticket. */
   async function reissue(rows: readonly JobRow[]): Promise<void> {
     for (const row of rows) await runs.enter(row);
-    if (rows.length > 0) await tickets.add(rows);
+    if (rows.length === 0) return;
+    await tickets.add(rows);
+    await tickets.fill(await runs.waiting());
   }
 
   /** A worker that died behind the end of a job has it no more: it would count for its user. */

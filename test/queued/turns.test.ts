@@ -124,6 +124,27 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     expect(await runs.places(['b', 'c'])).toEqual([null, 0]);
   });
 
+  test('a job whose ticket is with a worker for another one gets another', async () => {
+    const world = await openWorld(redis());
+    const front = await startQueued(world, { limits: { concurrency: 0, sweepIntervalMs: 200 } });
+    const workflow = TINY_WORKFLOWS.endless(1);
+    const other = value(await front.submit(ANNA, { workflow, extraData: {} })).id;
+    const begins = until(front, other, isStep);
+    await startQueued(world);
+    await begins;
+    const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
+    onTestFinished(() => links.close());
+    const keys = createKeys({ ...links, channels: world.prefix });
+    const saving = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
+    const { id } = value(await front.submit(ANNA, saving));
+    // As if the first worker had been given it by this name: nothing can be added for it.
+    await links.commands.lrem(`${keys.library}:jobs:wait`, 0, id);
+    const ends = collect(front, id);
+    await startQueued(world);
+    expect((await ends).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+    await front.cancel(ANNA, other);
+  });
+
   test('what is over is forgotten', async () => {
     const world = await hands();
     const { runs, raw, keys } = world;

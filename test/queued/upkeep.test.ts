@@ -57,7 +57,12 @@ test.skipIf(!redis).each([
     clock,
     log,
     stores: {} as never,
-    tickets: { add: async () => {}, remove: async () => false, close: async () => {} },
+    tickets: {
+      add: async () => {},
+      fill: async () => {},
+      remove: async () => false,
+      close: async () => {},
+    },
     assetBudgetBytes: Infinity,
     sweepIntervalMs: 100_000,
   });
