@@ -161,7 +161,9 @@ function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher)
     },
     async recover(caller, { metadata }) {
       const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
-      return page.ok ? ok({ job: page.value.jobs[0] ?? null, isCertain: true }) : page;
+      return page.ok
+        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
+        : page;
     },
     async cancel(caller, jobId) {
       const job = live.get(jobId);

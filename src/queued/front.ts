@@ -78,7 +78,9 @@ export function createFront(deps: FrontDeps): JobHalf {
     },
     async recover(caller, { metadata }) {
       const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
-      return page.ok ? ok({ job: page.value.jobs[0] ?? null, isCertain: true }) : page;
+      return page.ok
+        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
+        : page;
     },
     async cancel(caller, jobId) {
       const row = await ledger.jobs.get(jobId);

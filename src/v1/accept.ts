@@ -195,7 +195,9 @@ export function createAcceptor(deps: Deps): Acceptor {
     await prompts.setState(intake.plan.label, 'unknown').catch(ifLost(undefined));
     const prompt = adopt(intake, ownIdOf(intake));
     follower.release(prompt);
-    reconciler.take({ prompt, plan: sent.plan, told: 'unknown', isKeyUsed: sent.isKeyUsed });
+    const { plan, isKeyUsed, error } = sent;
+    const isEngineDown = error.engineDown === true;
+    reconciler.take({ prompt, plan, told: 'unknown', isKeyUsed, isEngineDown });
     throw refused(submitUnknown(sent.error, prompt.promptId));
   }
 

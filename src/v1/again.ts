@@ -5,9 +5,10 @@ import type { Job } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import { KEY_LABEL, type Plan, workflowOf } from './plan.ts';
 import type { Sender, Sent } from './send.ts';
+import type { Unseen } from './submission-fate.ts';
 
-/** `none`: there is none and never will be; `blind`: this time nobody could look. */
-export type Sight = Job | 'none' | 'not seen' | 'blind';
+/** The job, or why there is none. */
+export type Sight = Job | Unseen;
 
 /** `later`: the answer says nothing of what was sent before. */
 export type Repeated = Sent | { readonly kind: 'later'; readonly error: V2Error };
@@ -17,7 +18,7 @@ export type Again = {
   /** Looks once for its job. */
   look(prompt: LivePrompt, plan: Plan): Promise<Sight>;
   /** Sends it once more, under the key it had and no other, after a look that found no job. */
-  send(prompt: LivePrompt, plan: Plan, seen: Exclude<Sight, Job>): Promise<Repeated>;
+  send(prompt: LivePrompt, plan: Plan, seen: Unseen): Promise<Repeated>;
 };
 
 type Deps = {
@@ -43,10 +44,12 @@ export function createAgain({ jobs, ledger, sender, log, now }: Deps): Again {
         sentAtMs: prompt.createdAtMs,
         isTaken: (jobId) => ledger.prompts.hasJob(jobId),
       });
+      if (!found.ok && found.error.engineDown) return 'engine down';
       if (!found.ok) return NO_LIST.has(found.error.status) ? 'not seen' : 'blind';
       if (found.value.job) return found.value.job;
       log.debug({ promptId: prompt.promptId }, 'no job of this prompt is to be seen');
-      return found.value.isCertain ? 'none' : 'not seen';
+      if (found.value.isCertain) return 'none';
+      return found.value.isListed ? 'not listed' : 'not seen';
     },
     async send(prompt, plan, seen) {
       // Whoever asked for its end does not want it sent once more.
@@ -57,7 +60,8 @@ export function createAgain({ jobs, ledger, sender, log, now }: Deps): Again {
       const sent = await sender.repeat(prompt.caller, plan);
       if (sent.kind !== 'refused') return sent;
       // Keys are looked at last: a job may be there all the same.
-      const isFinal = isAboutContent(sent.error) && seen === 'not seen';
+      const couldLook = seen === 'not seen' || seen === 'not listed';
+      const isFinal = isAboutContent(sent.error) && couldLook;
       return isFinal ? sent : { kind: 'later', error: sent.error };
     },
   };

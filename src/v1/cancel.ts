@@ -7,6 +7,7 @@ import type { Follower } from './follower.ts';
 import type { Outbox } from './outbox.ts';
 import type { PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
+import type { Reconciler } from './reconciler.ts';
 
 /** Asks for the end of prompts, wherever they are; their followers tell what really happened. */
 export type Cancel = {
@@ -20,6 +21,7 @@ type Deps = {
   readonly journal: Pick<PromptJournal, 'leads' | 'askCancel'>;
   readonly board: Board;
   readonly outbox: Outbox;
+  readonly reconciler: Pick<Reconciler, 'withdraw'>;
   readonly follower: Follower;
   readonly pursuit: Pursuit;
   readonly now: () => number;
@@ -31,15 +33,19 @@ const ELSEWHERE_MS = { every: 10, most: 2000 } as const;
 const GONE_MS = { every: 10, most: 2000 } as const;
 
 export function createCancel(deps: Deps): Cancel {
-  const { ledger, journal, board, outbox, follower, pursuit, now } = deps;
+  const { ledger, journal, board, outbox, reconciler, follower, pursuit, now } = deps;
 
   async function one(prompt: LivePrompt, caller: Caller): Promise<void> {
     prompt.cancelAsked = true;
     await ledger.prompts.askCancel(prompt.key, now());
     reached('after-cancel-asked');
-    if (!journal.leads(prompt.key)) return elsewhere(prompt, caller);
+    return journal.leads(prompt.key) ? here(prompt, caller) : elsewhere(prompt, caller);
+  }
+
+  async function here(prompt: LivePrompt, caller: Caller): Promise<void> {
     if (outbox.withdraw(prompt)) return follower.settle(prompt, { kind: 'canceled' });
-    // Without a job it is on its way, or looked for: whoever finds the job sees what was asked.
+    if (await reconciler.withdraw(prompt)) return;
+    // Without a job it is on its way: whoever hears of the job sees what was asked.
     await pursuit.pursue(prompt, caller);
   }
 
@@ -69,9 +75,8 @@ export function createCancel(deps: Deps): Cancel {
       if (!prompt) return;
       prompt.cancelAsked = true;
       if (!journal.leads(key)) return;
-      if (outbox.withdraw(prompt)) void follower.settle(prompt, { kind: 'canceled' });
       // A service may answer that the job is over and say so on no stream: whoever follows it asks.
-      else void pursuit.pursue(prompt);
+      void here(prompt, prompt.caller);
     },
   };
 }

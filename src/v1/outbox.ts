@@ -85,6 +85,7 @@ export function createOutbox(deps: Deps): Outbox {
       unsent = sent?.kind === 'unsent' ? unsent + 1 : 0;
       waitMs = await outcome(letter, sent, unsent).catch((cause) => broken(letter, cause));
       if (waitMs === 0) remove(queue, letter);
+      else if (sent?.kind === 'unsent') replan(queue, letter, sent.plan);
     }
     queues.delete(user);
   }
@@ -105,7 +106,8 @@ export function createOutbox(deps: Deps): Outbox {
       await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
       const sent = await sender.send(prompt.caller, plan);
       const isBack = sent.kind === 'crowded' || sent.kind === 'unsent' || isPassing(sent);
-      if (isBack) await ledger.prompts.setIntent(plan.label, intentOf(plan, 'here'));
+      const left = sent.kind === 'unsent' ? sent.plan : plan;
+      if (isBack) await ledger.prompts.setIntent(plan.label, intentOf(left, 'here'));
       return sent;
     } catch (error) {
       const { promptId, caller } = prompt;
@@ -143,7 +145,8 @@ export function createOutbox(deps: Deps): Outbox {
     if (sent?.kind === 'later' || isPassing(sent)) return pace.retryMs.last;
     if (sent?.kind === 'refused') return refused(letter, sent);
     const isKeyUsed = sent?.isKeyUsed ?? false;
-    reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed });
+    const isEngineDown = sent?.error.engineDown === true;
+    reconciler.take({ prompt, plan: sent?.plan ?? plan, told, isKeyUsed, isEngineDown });
     return 0;
   }
 
@@ -166,6 +169,12 @@ export function createOutbox(deps: Deps): Outbox {
       void follower.settle(prompt, { kind: 'failed', error: failure });
     }
     return 0;
+  }
+
+  /** The key it had may be used up. */
+  function replan(queue: Queue, letter: Letter, plan: Plan): void {
+    const next = { ...letter, plan };
+    queue.letters = queue.letters.map((other) => (other === letter ? next : other));
   }
 
   function remove(queue: Queue, letter: Letter): void {
@@ -215,9 +224,11 @@ export function createOutbox(deps: Deps): Outbox {
     withdraw(prompt) {
       const queue = queues.get(prompt.caller.user);
       const letter = queue?.letters.find((waiting) => waiting.prompt === prompt);
-      if (!queue || !letter || letter.isInDoubt || queue.sending === letter) return false;
+      if (!queue || !letter || queue.sending === letter) return false;
       remove(queue, letter);
-      return true;
+      if (!letter.isInDoubt) return true;
+      reconciler.take({ ...letter, isKeyUsed: true });
+      return false;
     },
     async close() {
       stop.abort();

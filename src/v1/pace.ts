@@ -10,6 +10,10 @@ export type Pace = {
   readonly searchMs: { readonly first: number; readonly last: number };
   /** A job nobody can see for so long is lost. */
   readonly searchWindowMs: number;
+  /** One that the service's whole list has lacked for so long was not made. */
+  readonly absentMs: number;
+  /** A request that was given no answer may be at work for so long. */
+  readonly inFlightMs: number;
 };
 
 export const DEFAULT_PACE: Pace = {
@@ -19,6 +23,8 @@ export const DEFAULT_PACE: Pace = {
   retryMs: { first: 1000, last: 30_000 },
   searchMs: { first: 2000, last: 30_000 },
   searchWindowMs: 10 * 60_000,
+  absentMs: 2000,
+  inFlightMs: 60_000,
 };
 
 /** How long a refusal for lack of room is to be waited out, before spreading. */

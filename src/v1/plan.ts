@@ -94,6 +94,12 @@ export function keyOfChanged({ label, key }: Pick<Plan, 'label' | 'key'>, change
   return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
 }
 
+/** The same plan under a key that was never sent: no job came of the one before, for certain. */
+export function withNewKey(plan: Plan): Plan {
+  const [, base = plan.key, count = '0'] = /^(.*)\.again(\d+)$/.exec(plan.key) ?? [];
+  return { ...plan, key: `${base}.again${Number(count) + 1}` };
+}
+
 /** What v2 is asked to run. */
 export function workflowOf({ graph, placed, isWhole, outputs }: Plan): Graph {
   const workflow = placeFiles(graph, placed);

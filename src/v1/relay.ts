@@ -6,6 +6,7 @@ import { V1Error } from './errors.ts';
 const SHOWN_AS: { readonly [code: string]: number } = {
   upstream_unreachable: 502,
   bad_upstream_response: 502,
+  upstream_error: 502,
   /** The bytes were damaged between us and the upstream, twice. */
   hash_mismatch: 502,
 };
@@ -22,5 +23,10 @@ export function relayRefusal(error: V2Error): V1Error {
   if (isGone(error)) return new V1Error(404);
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   const shown = SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status;
-  return new V1Error(shown, messageOf(error), { headers: wait });
+  const message = code === 'upstream_error' && status >= 500 ? NOT_BROUGHT : messageOf(error);
+  return new V1Error(shown, message, { headers: wait });
 }
+
+const NOT_BROUGHT =
+  'The job service could not do this with the file: it, or the engine behind it, failed or is ' +
+  'down. Please try again.';

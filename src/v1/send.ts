@@ -12,14 +12,22 @@ import {
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
-import { KEY_LABEL, type Plan, intentOf, keyOfChanged, narrowed, workflowOf } from './plan.ts';
+import {
+  KEY_LABEL,
+  type Plan,
+  intentOf,
+  keyOfChanged,
+  narrowed,
+  withNewKey,
+  workflowOf,
+} from './plan.ts';
 
 /** What became of a submission; `plan` is the one that was sent last. */
 export type Sent = { readonly plan: Plan } & (
   | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
   /** For certain, and for good. */
   | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
-  /** For certain, but for now. */
+  /** For certain, but for now; `plan` has a key that is free. */
   | { readonly kind: 'crowded'; readonly error: V2Error }
   | { readonly kind: 'unsent'; readonly error: V2Error }
   /** There may be a job. `isKeyUsed`: an attempt has reached submission for certain. */
@@ -48,7 +56,8 @@ export function createSender(deps: Deps): Sender {
     const kind = kindOf(error);
     if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
     if (kind === 'refused') return { kind, plan, error, refusal: refusalOf(error, plan) };
-    return { kind, plan, error };
+    const isKeyUsed = error.outcome === 'not_taken';
+    return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
   }
 
   /** Another plan that may fare better; none where the refused one may have left a job. */
@@ -104,7 +113,7 @@ function keyOfHealed(plan: Plan): string {
 
 function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
-  if (error.outcome === 'not_sent') return 'unsent';
+  if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
   // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
   return isForNow(error) ? 'crowded' : 'refused';
 }

@@ -6,6 +6,7 @@ import { type FollowerDeps, createFollower } from './follower.ts';
 import { createFolderCheck } from './foreign-folders.ts';
 import { createForget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
+import { createLateJobs } from './late-jobs.ts';
 import { createOutbox } from './outbox.ts';
 import { DEFAULT_PACE, type Pace } from './pace.ts';
 import { createPursuit } from './pursuit.ts';
@@ -53,7 +54,8 @@ export function openSubmissions(given: Deps): Submissions {
   const again = createAgain({ ...given, sender });
   const common = { ...given, pace, follower, pursuit, sender, forget, again };
   const birth = createBirth(common);
-  const reconciler = createReconciler({ ...common, birth });
+  const lateJobs = createLateJobs(common);
+  const reconciler = createReconciler({ ...common, birth, lateJobs });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
   const resend = createResend({ ...common, outbox });
   const deps = { ...common, birth, reconciler, outbox };
@@ -79,7 +81,7 @@ export function openSubmissions(given: Deps): Submissions {
     async close() {
       await adopter.close();
       pursuit.close();
-      await Promise.all([outbox.close(), reconciler.close(), follower.close()]);
+      await Promise.all([outbox, reconciler, lateJobs, follower].map((part) => part.close()));
       await given.journal.close();
     },
   };

@@ -157,8 +157,9 @@ function createJobHalf(parts: Parts): JobHalf {
         });
         if (!found.ok) return found;
         const own = Object.values(lost.extraData ?? {});
-        const job = found.value && snapshots.guard(account, found.value, own);
-        return ok({ job, isCertain: false });
+        const { job, isListed } = found.value;
+        const guarded = job && snapshots.guard(account, job, own);
+        return ok({ job: guarded, isCertain: false, isListed });
       }),
     get: (caller, jobId) => as(caller, (account) => snapshots.get(account, jobId)),
     list: (caller, query) => as(caller, (account) => recovery.list(account, query)),

@@ -53,6 +53,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
     message: withoutFolders(message),
     details: withoutFoldersIn(detailsOf(envelope)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(said === 'upstream_unreachable' && { engineDown: true }),
   };
   return redactError(error, secret === undefined ? [] : [secret]);
 }

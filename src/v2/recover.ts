@@ -16,13 +16,21 @@ import { inAssetMode, isSameWorkflow } from './workflow.ts';
 
 export type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
+type Found = { readonly job: Job | null; readonly isListed: boolean };
+
 /** Finds jobs again by what was submitted. */
 export type Recovery = {
   list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
   /** The job of a lost submission; `null` when there is none to be seen. */
-  find(account: Account, lost: LostSubmission): Promise<Result<Job | null>>;
-  /** Looks for a while: the first request may still be on its way. */
-  search(account: Account, lost: LostSubmission): Promise<Job | undefined>;
+  find(account: Account, lost: LostSubmission): Promise<Result<Found>>;
+  /**
+   * Looks for a while: the first request may still be on its way. `absent`: every request was
+   * answered, and the service's whole list lacks the job again and again.
+   */
+  search(
+    account: Account,
+    lost: LostSubmission & { readonly isAnswered: boolean },
+  ): Promise<Job | 'absent' | 'engine down' | 'not seen'>;
   /** A job somebody has is not another submission's. */
   take(jobId: string): void;
 };
@@ -37,6 +45,9 @@ type Deps = {
 };
 
 const MAX_TAKEN = 50_000;
+const PAGE = 100;
+/** One list may have been read while the job was written. */
+const LOOKS_THAT_LACK_IT = 2;
 /** Clocks of two machines, and the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
@@ -44,7 +55,7 @@ export function createRecovery(deps: Deps): Recovery {
   const { calls, links, snapshots, facts, limits, clock } = deps;
   const taken = new LRUCache<string, true>({ max: MAX_TAKEN });
 
-  async function list(account: Account, query: JobListQuery): Promise<Result<JobList>> {
+  async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
     const path = `${links.target('jobs')}${queryText(query)}`;
     const answer = await calls.read(account, { method: 'GET', path });
     if (!answer.ok) {
@@ -61,7 +72,24 @@ export function createRecovery(deps: Deps): Recovery {
       if (IS_TERMINAL[status]) snapshots.endListed(account, id);
     }
     const jobs = listed.map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
-    return ok({ jobs, ...(typeof next === 'string' && next !== '' && { next_cursor: next }) });
+    const nextCursor = typeof next === 'string' && next !== '' ? next : undefined;
+    const isFull = json['jobs'].length >= (query.limit ?? Infinity);
+    const hasMore = nextCursor !== undefined || json['truncated'] === true || isFull;
+    return ok({ jobs, nextCursor, hasMore });
+  }
+
+  async function list(account: Account, query: JobListQuery): Promise<Result<JobList>> {
+    const read = await page(account, query);
+    if (!read.ok) return read;
+    const { jobs, nextCursor } = read.value;
+    return ok({ jobs, ...(nextCursor !== undefined && { next_cursor: nextCursor }) });
+  }
+
+  /** Lists are newest first: what is on later pages is older. */
+  function covers({ jobs, hasMore }: Page, { sentAtMs }: LostSubmission): boolean {
+    if (!hasMore) return true;
+    const oldestMs = Date.parse(jobs.at(-1)?.created_at ?? '') - facts.clockAheadMs;
+    return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
   function mayBe(job: Job, lost: LostSubmission): boolean {
@@ -77,13 +105,13 @@ export function createRecovery(deps: Deps): Recovery {
     return kept !== undefined && isSameWorkflow(sent, kept.workflow);
   }
 
-  async function find(account: Account, lost: LostSubmission): Promise<Result<Job | null>> {
+  async function find(account: Account, lost: LostSubmission): Promise<Result<Found>> {
     const { metadata } = lost;
     // Servers that do not filter ignore the filter: every job is looked at all the same.
     const byLabel = facts.labels === 'map' && metadata ? { metadata: firstOf(metadata) } : {};
-    const page = await list(account, { limit: 100, ...byLabel });
-    if (!page.ok) return page;
-    const candidates = page.value.jobs.filter((job) => mayBe(job, lost)).toReversed();
+    const read = await page(account, { limit: PAGE, ...byLabel });
+    if (!read.ok) return read;
+    const candidates = read.value.jobs.filter((job) => mayBe(job, lost)).toReversed();
     for (const job of candidates) {
       const isLabelled = metadata !== undefined && hasLabels(job, metadata);
       const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
@@ -91,9 +119,9 @@ export function createRecovery(deps: Deps): Recovery {
       if (taken.has(job.id) || (await lost.isTaken?.(job.id)) === true) continue;
       taken.set(job.id, true);
       const whole = await snapshots.look(account, job.id);
-      return whole.ok ? whole : ok(job);
+      return ok({ job: whole.ok ? whole.value : job, isListed: true });
     }
-    return ok(null);
+    return ok({ job: null, isListed: covers(read.value, lost) });
   }
 
   return {
@@ -102,16 +130,27 @@ export function createRecovery(deps: Deps): Recovery {
     take: (jobId) => void taken.set(jobId, true),
     async search(account, lost) {
       const deadlineMs = clock() + limits.recoverBudgetMs;
-      for (;;) {
-        if (facts.listing === 'no') return undefined;
+      for (let lacking = 0; ;) {
+        if (facts.listing === 'no') return 'not seen';
         const found = await find(account, lost);
-        if (found.ok && found.value) return found.value;
-        if (clock() + limits.recoverEveryMs > deadlineMs) return undefined;
+        if (found.ok && found.value.job) return found.value.job;
+        // It lists nothing before its engine is back; nobody waits for that.
+        if (!found.ok && found.error.engineDown) return 'engine down';
+        lacking = found.ok && found.value.isListed ? lacking + 1 : 0;
+        if (lost.isAnswered && lacking >= LOOKS_THAT_LACK_IT) return 'absent';
+        if (clock() + limits.recoverEveryMs > deadlineMs) return 'not seen';
         await delay(limits.recoverEveryMs);
       }
     },
   };
 }
+
+type Page = {
+  readonly jobs: readonly Job[];
+  readonly nextCursor: string | undefined;
+  /** There may be older ones. */
+  readonly hasMore: boolean;
+};
 
 function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): string {
   const query = new URLSearchParams();

@@ -29,7 +29,8 @@ type Verdict =
   /** A definitive no that may become a yes. */
   | { readonly kind: 'wait'; readonly error: V2Error; readonly forMs: number }
   | { readonly kind: 'not_sent' }
-  | { readonly kind: 'unknown'; readonly error: V2Error };
+  /** `isAnswered`: the service is done with the request, and says that it does not know either. */
+  | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
 export type SubmitDeps = {
   readonly calls: Calls;
@@ -50,6 +51,8 @@ type Tries = {
   readonly deadlineMs: number;
   unsent: number;
   unknown: number;
+  /** An attempt was given no answer: the service may still be at it. */
+  isAnswerMissing: boolean;
   /** Why the first way of naming files was refused: it says more than why the second was. */
   firstRefusal: V2Error | undefined;
 };
@@ -75,7 +78,14 @@ export async function submitJob(
   const sending = { account, request, key: request.idempotencyKey ?? randomUUID() };
   const sentAtMs = deps.clock();
   const deadlineMs = sentAtMs + deps.limits.submitBudgetMs;
-  const tries: Tries = { spelling, deadlineMs, unsent: 0, unknown: 0, firstRefusal: undefined };
+  const tries: Tries = {
+    spelling,
+    deadlineMs,
+    unsent: 0,
+    unknown: 0,
+    isAnswerMissing: false,
+    firstRefusal: undefined,
+  };
   let next: Next;
   for (;;) {
     const verdict = await attempt(deps, sending, tries);
@@ -89,9 +99,14 @@ export async function submitJob(
     await delay(next.afterMs);
   }
   const { workflow, metadata } = request;
-  const lost = { workflow, sentAtMs, ...(metadata && { metadata }) };
+  const isAnswered = tries.unknown > 0 && !tries.isAnswerMissing;
+  const lost = { workflow, sentAtMs, isAnswered, ...(metadata && { metadata }) };
   const found = await deps.recovery.search(account, lost);
-  return found ? accept(deps, account, found) : refusedAs(next.outcome, next.error);
+  if (typeof found === 'object') return accept(deps, account, found);
+  if (!isAnswered || next.outcome !== 'unknown') return refusedAs(next.outcome, next.error);
+  return found === 'absent'
+    ? refusedAs('not_taken', NOT_TAKEN)
+    : refusedAs('unknown', found === 'engine down' ? ENGINE_DOWN : next.error);
 }
 
 type Failed = {
@@ -116,6 +131,7 @@ function decide(deps: SubmitDeps, { tries, request, verdict }: Failed): Next {
     return giveUp(tries, 'not_sent', unreachable());
   }
   log.warn({ status: verdict.error.status }, 'the outcome of a submission is unknown');
+  tries.isAnswerMissing ||= !verdict.isAnswered;
   const afterMs = limits.unknownRetryMs[tries.unknown++];
   return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
 }
@@ -151,6 +167,17 @@ const UNKNOWN: V2Error = {
   code: 'submit_outcome_unknown',
   message: 'The job service did not answer in time; whether it took the job is unknown.',
   details: null,
+};
+const NOT_TAKEN: V2Error = {
+  status: 503,
+  code: 'upstream_unreachable',
+  message: 'The job service cannot reach its engine, and has no job of this submission.',
+  details: null,
+};
+const ENGINE_DOWN: V2Error = {
+  ...UNKNOWN,
+  message: 'The job service cannot reach its engine; whether that took the job is unknown.',
+  engineDown: true,
 };
 const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
 
@@ -197,7 +224,7 @@ const AMBIGUOUS = new Set([408, 425, 499]);
 function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict {
   if (exchange.kind === 'lost') {
     if (!exchange.wasSent) return { kind: 'not_sent' };
-    return { kind: 'unknown', error: unreachable() };
+    return { kind: 'unknown', error: unreachable(), isAnswered: false };
   }
   const { reply } = exchange;
   const { status, headers } = reply;
@@ -207,9 +234,14 @@ function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict 
     const isPage = /\bhtml\b/i.test(headers['content-type'] ?? '');
     const error = { ...toError(reply, account.key), status: 502, code: 'bad_upstream_response' };
     // Somebody in between wants a login; the service never saw the submission.
-    return isPage && status === 200 ? { kind: 'refused', error } : { kind: 'unknown', error };
+    return isPage && status === 200
+      ? { kind: 'refused', error }
+      : { kind: 'unknown', error, isAnswered: false };
   }
-  if (isAmbiguous(status)) return { kind: 'unknown', error: toError(reply, account.key) };
+  if (isAmbiguous(status)) {
+    const error = toError(reply, account.key);
+    return { kind: 'unknown', error, isAnswered: error.engineDown === true };
+  }
   const error = deps.calls.refusal(account, reply);
   const isInFlight = status === 409 && error.retryAfterSeconds !== undefined;
   if (!isForNow(error) && !isInFlight) return { kind: 'refused', error };

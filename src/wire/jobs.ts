@@ -13,11 +13,13 @@ export type V2Error = {
   readonly details: Json;
   readonly retryAfterSeconds?: number;
   /**
-   * Of a submission: it never left us, it made no job for certain, it was refused after an attempt
-   * nobody knows the end of, or nobody knows. The last two may have left a job behind; they are
-   * never sent again under another key.
+   * Of a submission: it never left us, it made no job for certain and for good, it made none for
+   * certain but used its key up, it was refused after an attempt nobody knows the end of, or nobody
+   * knows. The last two may have left a job behind; they are never sent again under another key.
    */
-  readonly outcome?: 'not_sent' | 'refused' | 'refused_late' | 'unknown';
+  readonly outcome?: 'not_sent' | 'refused' | 'not_taken' | 'refused_late' | 'unknown';
+  /** The service itself says that it cannot reach the engine behind it. */
+  readonly engineDown?: true;
 };
 
 const CONTENT_STATUSES = new Set([400, 413, 422]);
@@ -152,8 +154,15 @@ export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
   readonly isTaken?: (jobId: string) => Promise<boolean>;
 };
 
-/** What a search for a lost submission found; certain: a job that is not there never will be. */
-export type Recovered = { readonly job: Job | null; readonly isCertain: boolean };
+/**
+ * What a search for a lost submission found. `isCertain`: a job that is not there never will be.
+ * `isListed`: the service's list is whole and lacks it; only a request on its way may still make it.
+ */
+export type Recovered = {
+  readonly job: Job | null;
+  readonly isCertain: boolean;
+  readonly isListed: boolean;
+};
 
 /**
  * The port between the v1 surface and whatever runs jobs: the embedded engine or a remote v2 service.

@@ -67,6 +67,8 @@ const FAST_PACE: Pace = {
   retryMs: { first: 50, last: 200 },
   searchMs: { first: 40, last: 120 },
   searchWindowMs: 300,
+  absentMs: 40,
+  inFlightMs: 400,
 };
 
 type Options = {

@@ -55,7 +55,7 @@ describe('of a file', () => {
     const inside = 'connect ECONNREFUSED http://10.1.2.3:8188/view /srv/secret';
     always(client, 'content', ({ json }) => json(500, error('upstream_error', inside)));
     const { status, text } = await client.ask(view);
-    expect(status).toBe(500);
+    expect(status).toBe(502);
     expect(text).not.toMatch(/10\.1\.2\.3|secret/);
   });
 

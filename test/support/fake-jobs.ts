@@ -141,7 +141,7 @@ export function fakeJobs(): FakeJobs {
     cancel: async (_caller, id) =>
       scripted('cancel', () => known(id, JOB_ID, { ...JOB, status: 'canceled' as const })),
     async recover() {
-      return scripted('recover', () => ok({ job: null, isCertain: true }));
+      return scripted('recover', () => ok({ job: null, isCertain: true, isListed: true }));
     },
     async list(_caller, query) {
       fake.listed.push(query);

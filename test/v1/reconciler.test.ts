@@ -10,7 +10,7 @@ import { type Doubt, createReconciler } from '../../src/v1/reconciler.ts';
 import type { Job } from '../../src/wire/v2.ts';
 
 const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
-const plan = { label: 'k', key: 'k' } as Plan;
+const plan = { label: 'k', key: 'k', secrets: {}, outputs: [] as string[] } as unknown as Plan;
 const job = { id: 'j' } as Job;
 const error = { status: 500, code: 'x', message: '', details: null };
 const ACCEPTED: Repeated = { kind: 'accepted', plan, job, nodeErrors: {} };
@@ -44,6 +44,8 @@ async function fateOf(
       birth: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
       forget: async () => resolve('forgotten'),
       journal: { leads: () => true },
+      ledger: { prompts: { setIntent: async () => {} } },
+      lateJobs: { watch: () => {} },
       pace: { ...DEFAULT_PACE, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
       now: () => 0,
@@ -64,10 +66,17 @@ test('an accepted one is looked for again when the ledger could not be read', as
   expect(await fateOf('accepted', { looks, sends: [CROWDED] })).toEqual({ fate: 'has j', sent: 1 });
 });
 
-test('an accepted one whose key was used, and that has no job for certain, is lost', async () => {
+test('an accepted one whose key was used, and that has no job for certain, is sent under another', async () => {
+  expect(await fateOf('accepted', { looks: ['none'], sends: [KEY_USED, ACCEPTED] })).toEqual({
+    fate: 'has j',
+    sent: 2,
+  });
+});
+
+test('one whose keys leave no job again and again is lost', async () => {
   expect(await fateOf('accepted', { looks: ['none'], sends: [KEY_USED] })).toEqual({
     fate: 'lost',
-    sent: 1,
+    sent: 4,
   });
 });
 

@@ -192,7 +192,11 @@ describe('an ambiguous submission', () => {
   test('recover finds the job later; null when there is none to be seen', async () => {
     const { upstream, remote } = await openRemote();
     const lost = { workflow: WORKFLOW, sentAtMs: Date.now() };
-    expect(value(await remote.recover(CALLER, lost))).toEqual({ job: null, isCertain: false });
+    expect(value(await remote.recover(CALLER, lost))).toEqual({
+      job: null,
+      isCertain: false,
+      isListed: true,
+    });
     const { id } = upstream.addJob({ workflow: WORKFLOW });
     expect(value(await remote.recover(CALLER, lost)).job?.id).toBe(id);
   });

@@ -1,0 +1,116 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { silentLogger } from '../../src/telemetry.ts';
+import type { Sight } from '../../src/v1/again.ts';
+import type { LivePrompt } from '../../src/v1/board.ts';
+import { createLateJobs } from '../../src/v1/late-jobs.ts';
+import { DEFAULT_PACE } from '../../src/v1/pace.ts';
+import { KEY_LABEL, type Plan, withNewKey } from '../../src/v1/plan.ts';
+import { createReconciler } from '../../src/v1/reconciler.ts';
+import { type Told, type Unseen, fateOf } from '../../src/v1/submission-fate.ts';
+import type { Job } from '../../src/wire/v2.ts';
+
+// One table says what becomes of a submission of unknown outcome.
+
+const SECOND = 1000;
+const WINDOW = DEFAULT_PACE.searchWindowMs;
+
+const fate = (told: Told, seen: Unseen, isKeyFree: 'yes' | 'no', forMs: number) =>
+  fateOf(DEFAULT_PACE, { told, seen, isKeyFree, sameForMs: forMs, searchedForMs: forMs });
+
+test.each([
+  // Its client was told an error: what the service lacks is given up within seconds.
+  ['unknown', 'not listed', 'no', 0, 'wait'],
+  ['unknown', 'not listed', 'no', 3 * SECOND, 'not taken'],
+  ['unknown', 'engine down', 'no', 3 * SECOND, 'not known'],
+  ['unknown', 'not seen', 'no', 3 * SECOND, 'wait'],
+  ['unknown', 'not seen', 'no', WINDOW, 'not known'],
+  ['unknown', 'blind', 'no', WINDOW, 'not known'],
+  // It was told that the prompt is accepted: it is sent until it has a job.
+  ['accepted', 'none', 'yes', 0, 'send'],
+  ['accepted', 'none', 'no', 0, 'send anew'],
+  ['accepted', 'not listed', 'yes', 0, 'send'],
+  ['accepted', 'not listed', 'no', 30 * SECOND, 'wait'],
+  ['accepted', 'not listed', 'no', 61 * SECOND, 'send anew'],
+  ['accepted', 'engine down', 'no', 100 * WINDOW, 'wait'],
+  ['accepted', 'blind', 'no', WINDOW, 'not known'],
+  // It was told nothing, as the process died.
+  ['unheard', 'none', 'yes', 0, 'forget'],
+  ['unheard', 'not listed', 'yes', 0, 'send'],
+  ['unheard', 'not listed', 'no', 3 * SECOND, 'not taken'],
+] as const)('told %s, %s, key free: %s, for %i ms: %s', (told, seen, isKeyFree, forMs, what) => {
+  expect(fate(told, seen, isKeyFree, forMs)).toBe(what);
+});
+
+test('no row but that of an accepted prompt sends under another key', () => {
+  const seen: Unseen[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
+  for (const told of ['unknown', 'unheard'] as const)
+    for (const what of seen)
+      for (const key of ['yes', 'no'] as const)
+        expect(fate(told, what, key, 100 * WINDOW)).not.toBe('send anew');
+});
+
+test('a new key is another one each time, and says whose it is', () => {
+  const plan = { label: 'k', key: 'k.2' } as Plan;
+  expect(withNewKey(plan).key).toBe('k.2.again1');
+  expect(withNewKey(withNewKey(plan)).key).toBe('k.2.again2');
+});
+
+describe('a prompt that is looked for and deleted', () => {
+  const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
+  const plan = { label: 'k', key: 'k', secrets: {}, outputs: [] as string[] } as unknown as Plan;
+  const late = { id: 'late', metadata: { [KEY_LABEL]: 'k' } } as unknown as Job;
+
+  async function withdrawn(looks: Sight[]) {
+    const ends: string[] = [];
+    const cancelled: string[] = [];
+    const pace = { ...DEFAULT_PACE, searchMs: { first: 1, last: 1 } };
+    const again = {
+      look: async (): Promise<Sight> => (looks.length > 1 ? looks.shift() : looks[0]) ?? 'blind',
+      send: async () => {
+        throw new Error('nothing is to be sent');
+      },
+    };
+    const jobs = {
+      cancel: async (_: unknown, id: string) => {
+        cancelled.push(id);
+        return { ok: true as const, value: late };
+      },
+    };
+    const common = { again, pace, log: silentLogger(), now: Date.now };
+    const lateJobs = createLateJobs({ ...common, jobs });
+    const reconciler = createReconciler({
+      ...common,
+      lateJobs,
+      follower: {
+        note: async () => true,
+        settle: async (_: LivePrompt, how: { kind: string }) => void ends.push(how.kind),
+      } as unknown as Parameters<typeof createReconciler>[0]['follower'],
+      birth: async () => void ends.push('linked'),
+      forget: async () => void ends.push('forgotten'),
+      journal: { leads: () => true },
+      ledger: { prompts: { setIntent: async () => {} } },
+    });
+    onTestFinished(async () => {
+      await reconciler.close();
+      await lateJobs.close();
+    });
+    reconciler.take({ prompt, plan, told: 'unknown', isKeyUsed: true });
+    expect(await reconciler.withdraw(prompt)).toBe(true);
+    expect(ends).toEqual(['canceled']);
+    expect(await reconciler.withdraw(prompt)).toBe(false);
+    return { ends, cancelled };
+  }
+
+  test('has ended at once, and the job that turns up later is cancelled, once', async () => {
+    const { ends, cancelled } = await withdrawn(['blind', 'engine down', 'not listed', late]);
+    await vi.waitUntil(() => cancelled.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([ends, cancelled]).toEqual([['canceled'], ['late']]);
+  });
+
+  test('has ended at once, and a job without its label is left alone', async () => {
+    const { ends, cancelled } = await withdrawn(['blind', { id: 'theirs' } as Job]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([ends, cancelled]).toEqual([['canceled'], []]);
+  });
+});
