@@ -228,7 +228,7 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
     mayLoseJobs: isRemote,
     needsOwner: upstream.needsOwner,
     uploadFolderOf: upstream.uploadFolderOf,
-    resend: upstream.folders.resend,
+    resend: upstream.resend,
     history: config.history,
     outboxLimit: config.outboxLimit,
     pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},

@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import type { KeptUploads } from './app/kept-uploads.ts';
 import type { Config, Upstream } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { type Engine, type EngineDeps, createEngine } from './engine/engine.ts';
@@ -12,10 +14,15 @@ import type { RemoteLimits } from './v2/limits.ts';
 import type { Caller, JobApi } from './wire/jobs.ts';
 
 /** What runs the jobs, opened, and the plain folders over its files. */
-export type OpenUpstream = Runner & { readonly folders: SharedFolders };
+export type OpenUpstream = Runner & {
+  readonly folders: SharedFolders;
+  /** Sends a file once more from where a copy of it is, if there is one: the id of its new asset. */
+  readonly resend: KeptUploads['resend'];
+};
 
 type Runner = {
   readonly jobs: JobApi;
+  readonly resend?: KeptUploads['resend'];
   /** Whether it lets this caller in. */
   readonly admits: (caller: Caller) => Promise<boolean>;
   /** Whether jobs can be looked after before their owner has called: keys are never stored. */
@@ -58,6 +65,8 @@ export async function openUpstream(deps: Deps): Promise<OpenUpstream> {
   return {
     ...runner,
     folders,
+    resend: async (caller, file) =>
+      (await folders.resend(caller.user, file)) ?? (await runner.resend?.(caller, file)),
     start() {
       runner.start();
       folders.start();
@@ -99,6 +108,8 @@ async function openQueued(deps: QueuedDeps): Promise<Engine> {
 async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): Promise<Runner> {
   // A third of all modules; who runs jobs here starts sooner without them.
   const { createRemoteJobs } = await import('./v2/client.ts');
+  const { keepUploads } = await import('./app/kept-uploads.ts');
+  const { createBlobs } = await import('./engine/blobs.ts');
   const { log, dir, isWatched, keylessUser } = deps;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({
@@ -117,8 +128,17 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
       ...(upstream.limits as Partial<RemoteLimits>),
     },
   });
-  return {
+  const kept = keepUploads({
     jobs: remote,
+    ledger: deps.ledger,
+    blobs: createBlobs(join(dir.root, 'blobs')),
+    spoolDir: dir.spool,
+    budgetBytes: deps.config.diskBudgetBytes,
+    log,
+    now: Date.now,
+  });
+  return {
+    ...kept,
     uploadFolderOf: remote.uploadFolderOf,
     admits: (caller) => remote.admits(caller),
     openStreams: () => remote.facts().openStreams,

@@ -8,7 +8,7 @@ type HealDeps = {
   readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
   readonly files: Pick<FileStore, 'get' | 'put'>;
   /** Sends a file once more from where the user keeps it, if they do: the id of its new asset. */
-  readonly resend?: ((user: string, file: PlacedFile) => Promise<string | undefined>) | undefined;
+  readonly resend?: ((caller: Caller, file: PlacedFile) => Promise<string | undefined>) | undefined;
 };
 
 /** A refused submission, as far as it is about files. */
@@ -52,8 +52,24 @@ async function renew(
   caller: Caller,
   file: PlacedFile,
 ): Promise<string | undefined> {
-  const renewed = (await mint(deps, caller, file)) ?? (await deps.resend?.(caller.user, file));
+  const renewed =
+    (await mint(deps, caller, file)) ??
+    (await deps.resend?.(caller, file)) ??
+    (await renamed(deps, caller, file));
   return renewed === file.assetId ? undefined : renewed;
+}
+
+/** An output the upstream knows by another id now. */
+async function renamed(
+  { jobs, files }: HealDeps,
+  caller: Caller,
+  file: PlacedFile,
+): Promise<string | undefined> {
+  const asset = await jobs.asset(caller, file.assetId);
+  if (!asset.ok || asset.value.id === file.assetId) return undefined;
+  const row = await files.get(caller.user, file);
+  if (row?.assetId === file.assetId) await files.put({ ...row, assetId: asset.value.id });
+  return asset.value.id;
 }
 
 async function mint(

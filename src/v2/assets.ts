@@ -7,6 +7,7 @@ import {
   type JobApi,
   type Result,
   type V2Error,
+  isGone,
   ok,
   refuse,
 } from '../wire/jobs.ts';
@@ -20,6 +21,7 @@ import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import { uploadBody } from './multipart-body.ts';
+import type { Renewals } from './renewals.ts';
 import { readAsset } from './schemas.ts';
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -30,6 +32,7 @@ export type RemoteAssets = {
   create(account: Account, upload: AssetUpload): Promise<Result<Asset>>;
   fromHash(account: Account, request: FromHash): Promise<Result<Asset>>;
   hasBlob(account: Account, hash: string): Promise<Result<boolean>>;
+  /** The record; under another id where the upstream has given the same file a new one. */
   get(account: Account, assetId: string): Promise<Result<Asset>>;
   remove(account: Account, assetId: string): Promise<Result<null>>;
 };
@@ -38,6 +41,7 @@ type Deps = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly facts: Facts;
+  readonly renewals: Renewals;
   readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
   readonly clock: () => number;
 };
@@ -62,6 +66,11 @@ export function createAssets(deps: Deps): RemoteAssets {
     const { status } = answer.error;
     if (status === 405 || status === 501) facts.byHash = 'no';
     return status === 404 ? ok(false) : answer;
+  }
+
+  async function read(account: Account, assetId: string): Promise<Result<Asset>> {
+    const path = links.target('assets', assetId);
+    return assetOf(await calls.read(account, { method: 'GET', path }));
   }
 
   async function mint(account: Account, request: FromHash): Promise<Result<Asset>> {
@@ -148,8 +157,11 @@ export function createAssets(deps: Deps): RemoteAssets {
     create: async (account, upload) =>
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
     async get(account, assetId) {
-      const path = links.target('assets', assetId);
-      return assetOf(await calls.read(account, { method: 'GET', path }));
+      const known = deps.renewals.current(account, assetId);
+      const asset = await read(account, known);
+      if (asset.ok || !isGone(asset.error)) return asset;
+      const renewed = await deps.renewals.renew(account, known);
+      return renewed === undefined ? asset : read(account, renewed);
     },
     async remove(account, assetId) {
       const path = links.target('assets', assetId);

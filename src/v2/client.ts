@@ -24,6 +24,7 @@ import { type Places, createPlaces } from './places.ts';
 import { type Connections, createConnections } from './pool.ts';
 import { type Recovery, createRecovery } from './recover.ts';
 import { redactError } from './redact.ts';
+import { type Renewals, createRenewals } from './renewals.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { createSeats } from './seats.ts';
 import { createAskRate } from './silence.ts';
@@ -100,6 +101,7 @@ type Parts = {
   readonly admission: Admission;
   readonly facts: Facts;
   readonly snapshots: Snapshots;
+  readonly renewals: Renewals;
   readonly recovery: Recovery;
   readonly assets: RemoteAssets;
   readonly places: Places;
@@ -119,7 +121,8 @@ function assemble(deps: RemoteDeps): Parts {
   const snapshots = createSnapshots({ calls, links, limits, clock });
   const seats = createSeats({ max: Math.min(limits.maxStreams, MOST_STREAMS), clock });
   const askRate = createAskRate({ ...limits.streamChecks, clock: () => performance.now() });
-  const common = { calls, links, snapshots, facts, limits, clock, log, seats, askRate };
+  const renewals = createRenewals({ snapshots });
+  const common = { calls, links, snapshots, facts, limits, clock, log, seats, askRate, renewals };
   return {
     ...common,
     deps,

@@ -19,11 +19,13 @@ import { badAnswer, tooLargeAnswer, unreachable } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, redirectTarget } from './links.ts';
 import { readRefusal } from './refusal.ts';
+import type { Renewals } from './renewals.ts';
 
 type Deps = BytesDeps & {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly elsewhere: Elsewhere;
+  readonly renewals: Renewals;
   readonly limits: Pick<RemoteLimits, 'readBudgetMs' | 'readRetryMs'>;
   readonly log: Pick<Logger, 'warn'>;
 };
@@ -33,10 +35,15 @@ type Wanted = { readonly account: Account; readonly assetId: string; readonly ra
 type Headers = Readonly<Record<string, string>>;
 
 /** Bytes as they come, or where they are; with the key only the upstream itself is asked. */
-export async function openContent(deps: Deps, wanted: Wanted): Promise<Result<Content>> {
-  const { account, assetId, range } = wanted;
+export async function openContent(deps: Deps, given: Wanted): Promise<Result<Content>> {
+  const { account, range } = given;
+  const assetId = deps.renewals.current(account, given.assetId);
+  const wanted = { ...given, assetId };
   const answer = await ask(deps, wanted, range && rangeHeader(range));
-  if (!answer.ok) return answer;
+  if (!answer.ok) {
+    const renewed = isGone(answer.error) && (await deps.renewals.renew(account, assetId));
+    return renewed ? openContent(deps, { ...wanted, assetId: renewed }) : answer;
+  }
   const head = answer.value;
   if (head.status >= 300) return linkOf(deps, wanted, head);
   const again = async (headers: Headers) => {

@@ -6,6 +6,8 @@ export type EngineFile = {
   readonly name: string;
   readonly subfolder: string;
   readonly type: 'output' | 'temp';
+  /** The job that made it. */
+  readonly jobId?: string;
 };
 
 /**
@@ -16,9 +18,10 @@ export function engineFileOf(assetId: string): EngineFile | undefined {
   const [payload = '', signature] = assetId.split('.');
   const said = signature ? readPayload(payload) : undefined;
   if (!isJsonObject(said)) return undefined;
-  const { f: name, s: subfolder, t: type } = said;
+  const { f: name, s: subfolder, t: type, j: jobId } = said;
   if (typeof name !== 'string' || typeof subfolder !== 'string') return undefined;
-  return type === 'output' || type === 'temp' ? { name, subfolder, type } : undefined;
+  if (type !== 'output' && type !== 'temp') return undefined;
+  return { name, subfolder, type, ...(typeof jobId === 'string' && { jobId }) };
 }
 
 /** As a v1 engine finds it in an input: without the folder it would look among the uploads. */

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { copyFile, link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Blobs } from '../engine/blobs.ts';
+import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
+import type { Logger } from '../telemetry.ts';
+import { typeOf } from '../v1/keep-file.ts';
+import type { PlacedFile } from '../v1/rewrite.ts';
+import { uploadPathOf } from '../v1/upload-path.ts';
+import {
+  type AssetUpload,
+  type ByteRange,
+  type Caller,
+  type Content,
+  type JobApi,
+  type Result,
+  isGone,
+  ok,
+} from '../wire/jobs.ts';
+
+/** Copies of what users uploaded to a service that may forget it, or be away. */
+export type KeptUploads = {
+  /** The same service; files it lacks or cannot bring are read from the copies. */
+  readonly jobs: JobApi;
+  /** Sends a file once more; the id of its new asset, `undefined` when no copy of it is here. */
+  resend(caller: Caller, file: PlacedFile): Promise<string | undefined>;
+};
+
+type Deps = {
+  readonly jobs: JobApi;
+  readonly ledger: Pick<Ledger, 'assets' | 'files'>;
+  readonly blobs: Blobs;
+  readonly spoolDir: string;
+  /** Beyond so many bytes the oldest copies are removed. */
+  readonly budgetBytes: number;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** Tells copies from the assets of an embedded engine that used the data directory before. */
+const MARK = 'kept-';
+const BATCH = 100;
+
+export function keepUploads(deps: Deps): KeptUploads {
+  const { jobs, ledger, blobs, spoolDir, log, now } = deps;
+  let last: Promise<unknown> = Promise.resolve();
+
+  /** One after the other: what is written must not be what is just being removed. */
+  function inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const done = last.then(act);
+    last = done.catch(() => {});
+    return done;
+  }
+
+  async function keep({ user }: Caller, upload: AssetUpload): Promise<void> {
+    const { file, contentType, filePath } = upload;
+    if (await ledger.assets.byHash(user, file.hash)) return;
+    const copy = join(spoolDir, `${MARK}${randomUUID()}`);
+    await linkOrCopy(file.path, copy);
+    try {
+      await blobs.adopt({ ...file, path: copy });
+    } finally {
+      await rm(copy, { force: true });
+    }
+    const { hash, sizeBytes } = file;
+    const row = { id: `${MARK}${randomUUID()}`, user, hash, sizeBytes, contentType, filePath };
+    const none = { tagsJson: null, expiresAtMs: null, jobId: null };
+    await ledger.assets.insert({ ...row, ...none, createdAtMs: now() });
+    await blobs.recorded(hash);
+    await keepBudget();
+  }
+
+  async function keepBudget(): Promise<void> {
+    for (const row of await ledger.assets.oldest(BATCH)) {
+      if ((await ledger.assets.totalBytes()) <= deps.budgetBytes) return;
+      if (row.id.startsWith(MARK)) await discard(row);
+    }
+  }
+
+  async function discard({ id, hash }: AssetRow): Promise<void> {
+    await blobs.release(hash);
+    await ledger.assets.remove(id);
+    if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
+    else await blobs.recorded(hash);
+  }
+
+  /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
+  async function tryToKeep(caller: Caller, upload: AssetUpload): Promise<void> {
+    await inTurn(() => keep(caller, upload)).catch((error: unknown) => {
+      log.warn({ event: 'uploads.not_kept', err: error }, 'no copy of an upload could be kept');
+    });
+  }
+
+  async function copyOf(
+    { user }: Caller,
+    assetId: string,
+    range: ByteRange | undefined,
+  ): Promise<Content | undefined> {
+    const row = await ledger.files.byAsset(user, assetId);
+    if (!row || row.hash === null) return undefined;
+    const handle = await blobs.open(row.hash);
+    if (!handle) return undefined;
+    const { size } = await handle.stat();
+    const start = range?.start ?? 0;
+    const end = Math.min(range?.end ?? Infinity, size - 1);
+    if (range && start > end) {
+      await handle.close();
+      return undefined;
+    }
+    const stream = handle.createReadStream(size > 0 ? { start, end } : {});
+    const { contentType } = row;
+    return {
+      kind: 'bytes',
+      stream,
+      contentType,
+      totalBytes: size,
+      ...(range && { range: { start, end } }),
+    };
+  }
+
+  async function content(
+    caller: Caller,
+    assetId: string,
+    range?: ByteRange,
+  ): Promise<Result<Content>> {
+    const answer = await jobs.content(caller, assetId, range);
+    if (answer.ok || !(isGone(answer.error) || answer.error.status >= 500)) return answer;
+    const copy = await copyOf(caller, assetId, range);
+    return copy ? ok(copy) : answer;
+  }
+
+  async function spooled(file: PlacedFile): Promise<AssetUpload['file'] | undefined> {
+    const handle = file.hash === null ? undefined : await blobs.open(file.hash);
+    if (!handle || file.hash === null) return undefined;
+    const { size: sizeBytes } = await handle.stat();
+    await handle.close();
+    const path = join(spoolDir, `${MARK}${randomUUID()}`);
+    await linkOrCopy(blobs.pathOf(file.hash), path);
+    return { path, sizeBytes, hash: file.hash };
+  }
+
+  return {
+    jobs: {
+      ...jobs,
+      content,
+      async createAsset(caller, upload) {
+        await tryToKeep(caller, upload);
+        return jobs.createAsset(caller, upload);
+      },
+    },
+    async resend(caller, placed) {
+      const row = await ledger.files.get(caller.user, placed);
+      // The name may stand for other bytes by now: those are not what the prompt was sent with.
+      const file = row?.hash === placed.hash ? await spooled(placed) : undefined;
+      if (!row || !file) return undefined;
+      const contentType = typeOf(placed.filename);
+      const upload = { file, contentType, filePath: uploadPathOf(placed), expectedHash: file.hash };
+      const sent = await jobs.createAsset(caller, upload);
+      if (!sent.ok) return undefined;
+      await putUnlessChanged(ledger, row, sent.value.id);
+      return sent.value.id;
+    },
+  };
+}
+
+async function putUnlessChanged(
+  { files }: Pick<Ledger, 'files'>,
+  row: FileRow,
+  assetId: string,
+): Promise<void> {
+  const present = await files.get(row.user, row);
+  if (present?.assetId === row.assetId) await files.put({ ...row, assetId });
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to));
+}
