@@ -10,6 +10,8 @@ export type Facts = {
   listing: 'unknown' | 'yes' | 'no';
   /** Whether bytes can be found by their hash. */
   byHash: 'unknown' | 'yes' | 'no';
+  /** It has answered a cancel with success, and the job waited on. */
+  ignoresCancel: boolean;
   /** Until when no event streams are tried. */
   pollOnlyUntilMs: number;
   /** Another Holdover with its own engine takes what it marks with `x_`. */
@@ -25,6 +27,7 @@ export function noFacts(): Facts {
     authToken: 'unknown',
     listing: 'unknown',
     byHash: 'unknown',
+    ignoresCancel: false,
     pollOnlyUntilMs: 0,
     holdover: undefined,
     clockAheadMs: 0,

@@ -180,6 +180,7 @@ describe('uploads', () => {
     await upload(client, randomBytes(3_000), { name: 'lost.png' });
     theirs(client).always('submit', lostAsset());
     theirs(client).always('fromHash', fault.refuse(404, 'blob_not_found'));
+    theirs(client).always('upload', fault.refuse(413, 'payload_too_large'));
     const marker = `f13-${randomUUID()}`;
     const { status, json } = await client.post({ marker, prompt: loading('lost.png', marker) });
     expect(status).toBe(400);
