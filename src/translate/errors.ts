@@ -2,6 +2,7 @@ import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { V2Error } from '../wire/jobs.ts';
 import type { NodeErrors, PromptRefusal } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
+import { classOf } from './graph.ts';
 import { type MissingContext, missingFiles, toNodeErrors, unknownClass } from './node-errors.ts';
 
 /** A v1 answer to what v2 refused. */
@@ -67,11 +68,13 @@ export function toPromptRefusal(
 ): V1Refusal {
   const { status, type } = rowOf(error);
   const details = isJsonObject(error.details) ? error.details : {};
+  const known =
+    type === 'prompt_outputs_failed_validation' ? knownMessage(error, graph) : undefined;
   const node_errors =
     error.code === 'missing_asset'
       ? missingFiles(details, graph, context)
       : toNodeErrors(details.node_errors, graph, context.outputs ?? []);
-  const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph);
+  const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph) ?? known;
   const isToldByNode =
     type === 'prompt_outputs_failed_validation' && Object.keys(node_errors).length > 0;
   const own = {
@@ -81,6 +84,24 @@ export function toPromptRefusal(
     extra_info: {},
   };
   return withRetry({ status, body: { error: stated ?? own, node_errors } }, error);
+}
+
+/** What the engine says of a whole prompt: one server passes on its message, and not its type. */
+const KNOWN_MESSAGES: readonly (readonly [RegExp, string])[] = [
+  [/^Prompt has no outputs$/, 'prompt_no_outputs'],
+  [/^Cannot execute because /, 'invalid_prompt'],
+  [/^Node '.*' not found/, 'missing_node_type'],
+  [/^No prompt provided$/, 'no_prompt'],
+];
+
+function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | undefined {
+  const { message } = error;
+  const found = KNOWN_MESSAGES.find(([text]) => text.test(message));
+  if (!found) return undefined;
+  const [, named] = /^Cannot execute because node (.+?) does not exist\b/.exec(message) ?? [];
+  const id = Object.keys(graph).find((key) => named !== undefined && classOf(graph, key) === named);
+  const details = id === undefined ? '' : `Node ID '#${id}'`;
+  return { type: found[1], message, details, extra_info: {} };
 }
 
 /** The job service could not be reached, so that nothing was submitted: it may be tried again. */

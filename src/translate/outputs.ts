@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { FileRef, NodeOutput } from '../wire/v1.ts';
 import type { Graph, Job, NodeUi, Output } from '../wire/v2.ts';
-import { displayNode, soleSink } from './graph.ts';
+import { classOf, displayNode, soleSink } from './graph.ts';
 
 /** v1's name of an output; `text` is what a text file says, for clients that read texts in place. */
 export type KnownFile = FileRef & { readonly text?: string };
@@ -12,7 +12,8 @@ export type KnownFiles = ReadonlyMap<string, KnownFile>;
 /** v1's list for each family of content types; it decides before v2's `type`, which calls a saved video an image. */
 const LIST_OF_FAMILY: Readonly<Record<string, string>> = {
   image: 'images',
-  video: 'video',
+  // The original local server lists videos as pictures that move.
+  video: 'images',
   audio: 'audio',
   model: '3d',
 };
@@ -28,8 +29,18 @@ export function showUi(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
   return Object.fromEntries(entries);
 }
 
-/** A node's files grouped as v1 groups them, when v2 does not say what the node shows. */
-export function showFiles(outputs: readonly Output[], files: KnownFiles): NodeOutput {
+/** Their pictures move, which v1 says beside the list and v2 does not. */
+const SAVES_ANIMATED = new Set(['SaveAnimatedWEBP', 'SaveAnimatedPNG']);
+
+/**
+ * The files of a node of this class, grouped as v1 groups them, when v2 does not say what the node
+ * shows.
+ */
+export function showFiles(
+  outputs: readonly Output[],
+  files: KnownFiles,
+  className: string,
+): NodeOutput {
   const lists = new Map<string, Json[]>();
   for (const output of outputs) {
     const file = files.get(output.id);
@@ -37,6 +48,8 @@ export function showFiles(outputs: readonly Output[], files: KnownFiles): NodeOu
     const [key, item] = listed(output, file);
     addTo(lists, key, item);
   }
+  const moves = SAVES_ANIMATED.has(className) || outputs.some(isVideo);
+  if (moves && lists.has('images')) lists.set('animated', [true]);
   return Object.fromEntries(lists);
 }
 
@@ -48,7 +61,7 @@ export function showJob(
 ): ReadonlyMap<string, NodeOutput> {
   const shown = new Map<string, NodeOutput>();
   for (const [nodeId, outputs] of byOwner(job.outputs, graph)) {
-    const output = showFiles(outputs, files);
+    const output = showFiles(outputs, files, classOf(graph, nodeId));
     if (Object.keys(output).length > 0) shown.set(nodeId, output);
   }
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
@@ -69,6 +82,10 @@ export function byOwner(
     addTo(owners, ownerOf(output, graph), output);
   }
   return owners;
+}
+
+function isVideo({ content_type: type }: Output): boolean {
+  return type.startsWith('video/');
 }
 
 /** Adds to the list of a key. */

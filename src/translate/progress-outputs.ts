@@ -1,4 +1,5 @@
 import type { NodeUi, Output } from '../wire/v2.ts';
+import { classOf } from './graph.ts';
 import { addTo, isListed, ownerOf, showFiles, showUi } from './outputs.ts';
 import { type Turn, announce, finish, releasePicture, sayCached } from './progress-turn.ts';
 
@@ -37,7 +38,8 @@ export function tellWaiting(turn: Turn): void {
 export function tellDirty(turn: Turn, nodeId: string): void {
   const { state } = turn;
   if (!state.dirty.has(nodeId)) return;
-  announce(turn, nodeId, showFiles(state.outputsOf.get(nodeId) ?? [], state.files));
+  const own = state.outputsOf.get(nodeId) ?? [];
+  announce(turn, nodeId, showFiles(own, state.files, classOf(state.graph, nodeId)));
 }
 
 /** Derived: another node is at work, so the one before is done. */

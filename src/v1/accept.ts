@@ -7,6 +7,7 @@ import {
   submitUnknown,
   unreachableUpstream,
 } from '../translate/errors.ts';
+import { partialNodeErrors } from '../translate/definition-errors.ts';
 import { chosenOutputs, outputNodes } from '../translate/workflow.ts';
 import type { Logger } from '../telemetry.ts';
 import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
@@ -52,6 +53,8 @@ type Deps = {
   readonly reconciler: Reconciler;
   readonly pace: Pace;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
+  /** Jobs run at a service, which may take a prompt in part. */
+  readonly mayBeAnothers: boolean;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -150,7 +153,16 @@ export function createAcceptor(deps: Deps): Acceptor {
     const prompt = adopt(intake, submission.promptId ?? jobId);
     await deps.birth(prompt, sent.plan, sent.job);
     reached('after-attach');
-    return answer(prompt, sent.nodeErrors);
+    return answer(prompt, await nodeErrorsOf(intake, sent));
+  }
+
+  /** A service that runs the good outputs of a prompt may say nothing of the others. */
+  async function nodeErrorsOf(
+    { caller, plan }: Intake,
+    { nodeErrors }: Sent & { kind: 'accepted' },
+  ): Promise<NodeErrors> {
+    if (!deps.mayBeAnothers || Object.keys(nodeErrors).length > 0) return nodeErrors;
+    return partialNodeErrors(plan.graph, await deps.objectInfo(caller), plan.outputs);
   }
 
   /** The first of its user to find no room. */

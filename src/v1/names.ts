@@ -1,5 +1,6 @@
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { freeNames } from '../translate/names.ts';
+import { engineFileOf } from '../wire/engine-file.ts';
 import type { Output } from '../wire/v2.ts';
 import type { FileRef } from '../wire/v1.ts';
 import { placeOf } from './output-name.ts';
@@ -17,10 +18,16 @@ export async function nameOutput(
   const known = await files.byAsset(user, output.id);
   if (known) return refOf(known);
   const place = placeOf(output.name, output.x_subfolder);
+  const type = output.x_temp ? 'temp' : 'output';
+  const same = await files.get(user, { type, ...place });
+  if (same && isSameFile(same.assetId, output.id)) {
+    await files.put({ ...same, assetId: output.id });
+    return refOf(same);
+  }
   for (const filename of freeNames(place.filename)) {
     const row: FileRow = {
       user,
-      type: output.x_temp ? 'temp' : 'output',
+      type,
       subfolder: place.subfolder,
       filename,
       assetId: output.id,
@@ -32,6 +39,17 @@ export async function nameOutput(
     if (await files.claim(row)) return refOf(row);
   }
   throw new Error('file names never run out');
+}
+
+/** Of a run that took its results from the cache: another job's id of a file that has its name. */
+function isSameFile(oneId: string, otherId: string): boolean {
+  const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
+  return (
+    one !== undefined &&
+    one.name === other?.name &&
+    one.subfolder === other.subfolder &&
+    one.type === other.type
+  );
 }
 
 function refOf({ filename, subfolder, type }: FileRow): FileRef {

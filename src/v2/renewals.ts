@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Account } from './accounts.ts';
-import { type EngineFile, engineFileOf } from './engine-file.ts';
+import { type EngineFile, engineFileOf } from '../wire/engine-file.ts';
 import type { Snapshots } from './snapshots.ts';
 
 /**

@@ -12,7 +12,7 @@ import {
   type Progress,
 } from '../wire/v2.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
-import { engineFileOf } from './engine-file.ts';
+import { engineFileOf } from '../wire/engine-file.ts';
 import { withoutFoldersIn } from './places.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import type { SubmitRequest } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { AssetRef, Graph } from '../wire/v2.ts';
-import { annotated, engineFileOf } from './engine-file.ts';
+import { annotated, engineFileOf } from '../wire/engine-file.ts';
 import type { Facts } from './facts.ts';
 
 const REFERENCE = 'core/ASSET';

@@ -7,8 +7,6 @@ const GRAPH = chain(['1', 'Make'], ['2', 'Save']);
 describe('executed.output from v2 outputs', () => {
   test.each([
     ['image/png', 'image', 'images'],
-    ['video/mp4', 'image', 'video'],
-    ['video/webm', 'video', 'video'],
     ['audio/flac', 'audio', 'audio'],
     ['application/octet-stream', 'latent', 'latents'],
     ['model/gltf-binary', 'file', '3d'],
@@ -31,16 +29,36 @@ describe('executed.output from v2 outputs', () => {
     expect(shown.get('2')).toEqual({ text: ['hello'] });
   });
 
+  test.each([
+    ['video/mp4', 'image'],
+    ['video/webm', 'video'],
+  ] as const)('a video (%s of the type %s) is a picture that moves', (content_type, type) => {
+    const made = outputOf('a', '2', { content_type, type });
+    const shown = showJob({ outputs: [made] }, new Map([['a', fileRef('a.mp4')]]), GRAPH);
+    expect(shown.get('2')).toEqual({ images: [fileRef('a.mp4')], animated: [true] });
+  });
+
+  test.each([
+    ['SaveAnimatedWEBP', 'image/webp', { animated: [true] }],
+    ['SaveAnimatedPNG', 'image/png', { animated: [true] }],
+    ['SaveImage', 'image/webp', {}],
+  ] as const)('whether the picture of a %s moves is said by its class', (className, type, more) => {
+    const made = outputOf('a', '1', { content_type: type });
+    const files = new Map([['a', fileRef('a')]]);
+    const shown = showJob({ outputs: [made] }, files, chain(['1', className]));
+    expect(shown.get('1')).toEqual({ images: [fileRef('a')], ...more });
+  });
+
   test('files keep their order and their own lists', () => {
     const outputs = [
       outputOf('b', '2'),
       outputOf('a', '2'),
-      outputOf('v', '2', { content_type: 'video/mp4' }),
+      outputOf('v', '2', { content_type: 'audio/flac' }),
     ];
     const files = new Map(outputs.map(({ id }) => [id, fileRef(id)]));
     expect(showJob({ outputs }, files, GRAPH).get('2')).toEqual({
       images: [fileRef('b'), fileRef('a')],
-      video: [fileRef('v')],
+      audio: [fileRef('v')],
     });
   });
 

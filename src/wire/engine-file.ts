@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { type Json, isJsonObject } from '../wire/json.ts';
+import { type Json, isJsonObject } from './json.ts';
 
 /** A file as the engine behind the self-hosted server knows it. */
 export type EngineFile = {

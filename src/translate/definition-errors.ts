@@ -1,0 +1,115 @@
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
+import { pythonRepr, pythonStr } from '../wire/python-text.ts';
+import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../wire/v1.ts';
+import type { Graph } from '../wire/v2.ts';
+import { goodOutputs } from './errors.ts';
+import { ancestors, classOf, dependents, linkSource, nodeOf } from './graph.ts';
+
+/** v1 prints longer option lists as a count. */
+const LONG_LIST = 20;
+const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
+
+/**
+ * What v1 reports of the outputs it left out of a prompt it took, worked out from node definitions:
+ * one server runs the good outputs and says nothing of the rest. Nothing, when no output is good by
+ * the definitions: then they are not those of the engine, which took the prompt.
+ */
+export function partialNodeErrors(
+  graph: Graph,
+  info: ObjectInfo,
+  outputs: readonly string[],
+): NodeErrors {
+  const bad = [...ancestors(graph, outputs)].flatMap((id) => {
+    const errors = errorsOf(graph, id, info);
+    if (errors.length === 0) return [];
+    const dependent_outputs = dependents(graph, id, outputs);
+    return [[id, { errors, dependent_outputs, class_type: classOf(graph, id) }] as const];
+  });
+  const found: NodeErrors = Object.fromEntries(bad);
+  return goodOutputs(found, outputs).length > 0 ? found : {};
+}
+
+function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErrorEntry[] {
+  const className = classOf(graph, id);
+  const inputs = nodeOf(graph, id)?.inputs;
+  if (!Object.hasOwn(info, className) || !isJsonObject(inputs as Json | undefined)) return [];
+  const { required = {}, optional = {} } = info[className]?.input ?? {};
+  const missing = Object.keys(required)
+    .filter((name) => !Object.hasOwn(inputs ?? {}, name))
+    .map((name) =>
+      entry('required_input_missing', 'Required input is missing', name, { input_name: name }),
+    );
+  const wrong = Object.entries({ ...required, ...optional }).flatMap(
+    ([name, spec]) => valueError(name, spec, (inputs as JsonObject)[name]) ?? [],
+  );
+  return [...missing, ...wrong];
+}
+
+function valueError(name: string, spec: Json, value: Json | undefined): NodeErrorEntry | undefined {
+  if (!Array.isArray(spec) || value === undefined || linkSource(value) !== undefined)
+    return undefined;
+  const [type = null, options = {}] = spec as readonly Json[];
+  const config = isJsonObject(options) ? options : {};
+  const about = { input_name: name, received_value: value };
+  if (Array.isArray(type)) return listError(type as readonly Json[], config, about);
+  if (type !== 'INT' && type !== 'FLOAT') return undefined;
+  return limitError(spec, config, about);
+}
+
+type About = { readonly input_name: string; readonly received_value: Json };
+
+/** Which files there are is the engine's to say. */
+function listError(
+  type: readonly Json[],
+  config: JsonObject,
+  about: About,
+): NodeErrorEntry | undefined {
+  const { input_name: name, received_value: value } = about;
+  if (UPLOADS.some((flag) => flag in config) || type.includes(value) || isFile(value))
+    return undefined;
+  const isLong = type.length > LONG_LIST;
+  const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
+  const details = `${name}: '${pythonStr(value)}' not in ${list}`;
+  const input_config: Json = isLong ? null : [type as Json, config];
+  return entry('value_not_in_list', 'Value not in list', details, { ...about, input_config });
+}
+
+/** Loaders without a flag list files all the same. */
+function isFile(value: Json): boolean {
+  return typeof value === 'string' && /\.\w{2,12}( \[\w+\])?$/.test(value);
+}
+
+function limitError(
+  spec: readonly Json[],
+  { min, max }: JsonObject,
+  about: About,
+): NodeErrorEntry | undefined {
+  const value = numberOf(about.received_value);
+  const [least, most] = [numberOf(min), numberOf(max)];
+  if (value === undefined) return undefined;
+  const more = { ...about, input_config: spec as Json };
+  const shown = pythonStr(about.received_value);
+  if (least !== undefined && value < least) {
+    const message = `Value ${shown} smaller than min of ${pythonStr(min as Json)}`;
+    return entry('value_smaller_than_min', message, about.input_name, more);
+  }
+  if (most !== undefined && value > most) {
+    const message = `Value ${shown} bigger than max of ${pythonStr(max as Json)}`;
+    return entry('value_bigger_than_max', message, about.input_name, more);
+  }
+  return undefined;
+}
+
+function numberOf(value: Json | undefined): number | undefined {
+  if (typeof value === 'number') return value;
+  return value instanceof LosslessNumber ? Number(value.toString()) : undefined;
+}
+
+function entry(
+  type: string,
+  message: string,
+  details: string,
+  extra_info: JsonObject,
+): NodeErrorEntry {
+  return { type, message, details, extra_info };
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
+import type { ObjectInfo } from '../../src/wire/v1.ts';
+import type { Graph } from '../../src/wire/v2.ts';
+
+const INFO = {
+  Make: {
+    input: { required: { steps: ['INT', { min: 1, max: 9 }], mode: [['fast', 'slow'], {}] } },
+  },
+  Save: { input: { required: { images: ['IMAGE'], prefix: ['STRING', {}] } }, output_node: true },
+} as unknown as ObjectInfo;
+
+const good = { class_type: 'Make', inputs: { steps: 3, mode: 'fast' } };
+const save = (from: string) => ({ class_type: 'Save', inputs: { images: [from, 0], prefix: 'x' } });
+const errorsOf = (bad: object, outputs = ['8', '9']) =>
+  partialNodeErrors(
+    { '1': good, '2': bad, '8': save('1'), '9': save('2') } as unknown as Graph,
+    INFO,
+    outputs,
+  );
+
+test.each([
+  ['required_input_missing', { steps: 3 }, 'mode'],
+  ['value_not_in_list', { steps: 3, mode: 'odd' }, "mode: 'odd' not in ['fast', 'slow']"],
+  ['value_smaller_than_min', { steps: 0, mode: 'fast' }, 'steps'],
+  ['value_bigger_than_max', { steps: 10, mode: 'fast' }, 'steps'],
+])('%s is reported at its node, with the outputs that fail for it', (type, inputs, details) => {
+  const { '2': node, ...others } = errorsOf({ class_type: 'Make', inputs });
+  expect(others).toEqual({});
+  expect(node).toMatchObject({ class_type: 'Make', dependent_outputs: ['9'] });
+  expect(node?.errors).toMatchObject([{ type, details }]);
+});
+
+test.each([
+  ['a good graph', good, ['8', '9']],
+  ['a class that no definition describes', { class_type: 'Unknown', inputs: {} }, ['8', '9']],
+  ['a fault that no output needs', { class_type: 'Make', inputs: {} }, ['8']],
+  [
+    'faults in all outputs: the definitions are not the engine’s',
+    { class_type: 'Make', inputs: {} },
+    ['9'],
+  ],
+  [
+    'a value that comes by a link',
+    { class_type: 'Make', inputs: { steps: ['1', 0], mode: 'slow' } },
+    ['8', '9'],
+  ],
+])('nothing is reported of %s', (_, bad, outputs) => {
+  expect(errorsOf(bad, outputs)).toEqual({});
+});
