@@ -76,8 +76,8 @@ export function narrowed(plan: Plan, outputs: readonly string[]): Plan {
 }
 
 /**
- * The same prompt once more, after the service lost its job: its key may be used up, so it has
- * another one.
+ * The same prompt once more, after the service lost its job or was found to have made none: its key
+ * may be used up, so it has another one.
  */
 export function sentAgain(plan: Plan): Plan {
   return { ...plan, key: `${plan.label}.again${resendsOf(plan) + 1}` };
@@ -92,12 +92,6 @@ export function resendsOf({ label, key }: Pick<Plan, 'label' | 'key'>): number {
 export function keyOfChanged({ label, key }: Pick<Plan, 'label' | 'key'>, change: string): string {
   const resends = resendsOf({ label, key });
   return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
-}
-
-/** The same plan under a key that was never sent: no job came of the one before, for certain. */
-export function withNewKey(plan: Plan): Plan {
-  const [, base = plan.key, count = '0'] = /^(.*)\.again(\d+)$/.exec(plan.key) ?? [];
-  return { ...plan, key: `${base}.again${Number(count) + 1}` };
 }
 
 /** What v2 is asked to run. */

@@ -9,7 +9,7 @@ import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import type { LateJobs } from './late-jobs.ts';
 import { type Pace, spread } from './pace.ts';
-import { type Plan, intentOf, withNewKey } from './plan.ts';
+import { type Plan, intentOf, sentAgain } from './plan.ts';
 import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Again } from './again.ts';
 import { type Act, type Told, type Unseen, fateOf } from './submission-fate.ts';
@@ -106,7 +106,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     if (search.plan.lacksSecrets || search.newKeys++ >= MAX_NEW_KEYS) {
       return giveUp(search, { kind: 'lost', reason: NEVER_MADE });
     }
-    const plan = withNewKey(search.plan);
+    const plan = sentAgain(search.plan);
     // Whoever goes on after this process must know which key may have made a job.
     await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
     Object.assign(search, { plan, isKeyFree: 'yes', seen: undefined });

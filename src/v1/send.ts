@@ -18,7 +18,7 @@ import {
   intentOf,
   keyOfChanged,
   narrowed,
-  withNewKey,
+  sentAgain,
   workflowOf,
 } from './plan.ts';
 
@@ -57,7 +57,7 @@ export function createSender(deps: Deps): Sender {
     if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
     if (kind === 'refused') return { kind, plan, error, refusal: refusalOf(error, plan) };
     const isKeyUsed = error.outcome === 'not_taken';
-    return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
+    return { kind, plan: isKeyUsed ? sentAgain(plan) : plan, error };
   }
 
   /** Another plan that may fare better; none where the refused one may have left a job. */

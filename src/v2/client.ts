@@ -27,6 +27,7 @@ import { redactError } from './redact.ts';
 import { type Renewals, createRenewals } from './renewals.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { createSeats } from './seats.ts';
+import { noteIgnoredCancel } from './ignored-cancel.ts';
 import { createAskRate } from './silence.ts';
 import { type Snapshots, createSnapshots } from './snapshots.ts';
 import type { Spelling } from './submit-body.ts';
@@ -193,26 +194,11 @@ function createJobHalf(parts: Parts): JobHalf {
         if (!job) return snapshots.look(account, jobId);
         // Taken out of the queue, or just moving between two lists: the next answer tells.
         if (job.status === 'expired') return snapshots.confirm(account, jobId);
-        if (job.status === 'queued') noteIgnored(parts);
+        if (job.status === 'queued') noteIgnoredCancel(parts);
         return ok(snapshots.learn(account, job));
       }),
   };
 }
-
-/**
- * The self-hosted server asks its engine and does not look at the answer: an engine without that
- * route cancels nothing. Taking a job out of a queue is done when it is answered; one that runs
- * may go on for a while all the same.
- */
-function noteIgnored({ facts, log }: Parts): void {
-  if (facts.ignoresCancel) return;
-  facts.ignoresCancel = true;
-  log.warn({ event: 'upstream.cancel_ignored' }, CANCEL_IGNORED);
-}
-
-const CANCEL_IGNORED =
-  'the job service answered a cancel with success, but the job still waits: it stays in the queue ' +
-  'and will run. Behind comfy-api-proxy the engine must have POST /api/jobs/{id}/cancel';
 
 /** The keys a prompt was sent with are told to nobody, whatever becomes of it. */
 async function submit(

@@ -1,7 +1,8 @@
+import { posix } from 'node:path';
 import type { SubmitRequest } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { AssetRef, Graph } from '../wire/v2.ts';
-import { annotated, engineFileOf } from '../wire/engine-file.ts';
+import { type EngineFile, engineFileOf } from '../wire/engine-file.ts';
 import type { Facts } from './facts.ts';
 
 const REFERENCE = 'core/ASSET';
@@ -107,4 +108,9 @@ function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | unde
   const { info } = value;
   const text = isJsonObject(info) ? info[name] : undefined;
   return typeof text === 'string' ? text : undefined;
+}
+
+/** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
+function annotated({ name, subfolder, type }: EngineFile): string {
+  return `${posix.join(subfolder, name)} [${type}]`;
 }

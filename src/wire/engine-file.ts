@@ -1,4 +1,3 @@
-import { posix } from 'node:path';
 import { type Json, isJsonObject } from './json.ts';
 
 /** A file as the engine behind the self-hosted server knows it. */
@@ -24,14 +23,11 @@ export function engineFileOf(assetId: string): EngineFile | undefined {
   return { name, subfolder, type, ...(typeof jobId === 'string' && { jobId }) };
 }
 
-/** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
-export function annotated({ name, subfolder, type }: EngineFile): string {
-  return `${posix.join(subfolder, name)} [${type}]`;
-}
-
 function readPayload(payload: string): Json | undefined {
   try {
-    return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Json;
+    const bytes = atob(payload.replaceAll('-', '+').replaceAll('_', '/'));
+    const text = new TextDecoder().decode(Uint8Array.from(bytes, (char) => char.charCodeAt(0)));
+    return JSON.parse(text) as Json;
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@ import type { Sight } from '../../src/v1/again.ts';
 import type { LivePrompt } from '../../src/v1/board.ts';
 import { createLateJobs } from '../../src/v1/late-jobs.ts';
 import { DEFAULT_PACE } from '../../src/v1/pace.ts';
-import { KEY_LABEL, type Plan, withNewKey } from '../../src/v1/plan.ts';
+import { KEY_LABEL, type Plan, sentAgain } from '../../src/v1/plan.ts';
 import { createReconciler } from '../../src/v1/reconciler.ts';
 import { type Told, type Unseen, fateOf } from '../../src/v1/submission-fate.ts';
 import type { Job } from '../../src/wire/v2.ts';
@@ -51,8 +51,8 @@ test('no row but that of an accepted prompt sends under another key', () => {
 
 test('a new key is another one each time, and says whose it is', () => {
   const plan = { label: 'k', key: 'k.2' } as Plan;
-  expect(withNewKey(plan).key).toBe('k.2.again1');
-  expect(withNewKey(withNewKey(plan)).key).toBe('k.2.again2');
+  expect(sentAgain(plan).key).toBe('k.again1');
+  expect(sentAgain(sentAgain(plan)).key).toBe('k.again2');
 });
 
 describe('a prompt that is looked for and deleted', () => {

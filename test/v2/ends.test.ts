@@ -6,8 +6,9 @@ import { CALLER, asked, openRemote } from './open.ts';
 // An end that one call is told is the end for everybody who listens, though no stream says it.
 
 /** A stream that says how things stand and then nothing; nothing else asks for the job by itself. */
-async function openSilent(status: string) {
-  const limits = { streamIdleTimeoutMs: 60_000, streamCheckMs: { first: 60_000, last: 60_000 } };
+async function openSilent(status: string, snapshotMs = 10_000) {
+  const streamCheckMs = { first: 60_000, last: 60_000 };
+  const limits = { streamIdleTimeoutMs: 60_000, streamCheckMs, snapshotMs };
   const opened = await openRemote({ limits });
   opened.upstream.always('events', fault.sse(frame('status', { status }), 'hold'));
   const { id } = opened.upstream.addJob({ status });
@@ -66,7 +67,7 @@ test.each([
   ['a question of somebody else', (remote: Remote, id: string) => remote.get(CALLER, id)],
   ['a list', (remote: Remote) => remote.list(CALLER, {})],
 ])('an end that %s is told is everybody’s', async (_, ask) => {
-  const { upstream, remote, id, listening } = await openSilent('running');
+  const { upstream, remote, id, listening } = await openSilent('running', 40);
   Object.assign(upstream.jobs.get(id) ?? {}, { status: 'succeeded', outputs: [output()] });
   // What was read of it before is old by then.
   await new Promise((resolve) => setTimeout(resolve, 60));

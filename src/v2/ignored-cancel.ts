@@ -1,0 +1,23 @@
+import type { Logger } from '../telemetry.ts';
+import type { Facts } from './facts.ts';
+
+/**
+ * Says once that a cancel was answered with success and the job waits on. The self-hosted server
+ * asks its engine and does not look at the answer: an engine without that route cancels nothing.
+ * Taking a job out of a queue is done when it is answered; one that runs may go on for a while.
+ */
+export function noteIgnoredCancel({
+  facts,
+  log,
+}: {
+  readonly facts: Pick<Facts, 'ignoresCancel'>;
+  readonly log: Logger;
+}): void {
+  if (facts.ignoresCancel) return;
+  facts.ignoresCancel = true;
+  log.warn({ event: 'upstream.cancel_ignored' }, CANCEL_IGNORED);
+}
+
+const CANCEL_IGNORED =
+  'the job service answered a cancel with success, but the job still waits: it stays in the queue ' +
+  'and will run. Behind comfy-api-proxy the engine must have POST /api/jobs/{id}/cancel';
