@@ -1,3 +1,4 @@
+import { steadyNow } from './lib/steady-clock.ts';
 import type { RequestListener } from 'node:http';
 import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
@@ -141,7 +142,7 @@ async function openHouse(
     remaining: board.count,
     serverFlags: features,
     previewMethod: config.previewMethod,
-    now,
+    now: steadyNow,
     onPresence: (user, isThere) => promptJournal.watch(user, isThere),
     log,
   });

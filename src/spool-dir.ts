@@ -5,8 +5,8 @@ import { join } from 'node:path';
 export type SpoolDir = { readonly path: string; close(): void };
 
 const HOUR_MS = 60 * 60_000;
-/** Nobody who lives leaves the folder untouched that long. */
-const DEAD_AFTER_MS = 24 * HOUR_MS;
+/** A living process touches its folder every hour; clocks that are set by a day must not end it. */
+const DEAD_AFTER_MS = 7 * 24 * HOUR_MS;
 
 /** For a process that is alone: whatever lies there belonged to one that is dead. */
 export function openSpool(path: string): SpoolDir {
@@ -19,7 +19,7 @@ export function openSpool(path: string): SpoolDir {
 export function shareSpool(parent: string, instance: string): SpoolDir {
   const path = join(parent, instance);
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  removeDead(parent);
+  removeDead(parent, instance);
   const beat = setInterval(() => touch(path), HOUR_MS);
   beat.unref();
   return {
@@ -31,10 +31,12 @@ export function shareSpool(parent: string, instance: string): SpoolDir {
   };
 }
 
-function removeDead(parent: string): void {
+/** By the clock of the file system, which has just made a folder: it may be another machine's. */
+function removeDead(parent: string, own: string): void {
+  const nowMs = lastTouchedMs(join(parent, own));
   for (const name of readdirSync(parent)) {
     const path = join(parent, name);
-    if (lastTouchedMs(path) < Date.now() - DEAD_AFTER_MS) {
+    if (name !== own && lastTouchedMs(path) < nowMs - DEAD_AFTER_MS) {
       rmSync(path, { recursive: true, force: true });
     }
   }

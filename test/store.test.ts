@@ -1,7 +1,7 @@
 import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LedgerIsNew } from '../src/app/tie-folder.ts';
 import { openDataDir } from '../src/data-dir.ts';
 import type { LedgerIdentity } from '../src/ledger/identity.ts';
@@ -174,8 +174,8 @@ describe('the spool', () => {
 
   test('of a process that is long dead goes when another starts, a younger one stays', async () => {
     for (const [name, hours] of [
-      ['dead', 25],
-      ['quiet', 23],
+      ['dead', 8 * 24],
+      ['quiet', 6 * 24],
     ] as const) {
       await mkdir(join(root, name));
       const then = new Date(Date.now() - hours * 60 * 60_000);
@@ -183,6 +183,15 @@ describe('the spool', () => {
     }
     const mine = shareSpool(root, 'mine');
     expect((await readdir(root)).toSorted()).toEqual(['mine', 'quiet']);
+    mine.close();
+  });
+
+  test('goes with no clock that is set by a day, here or where the files are', async () => {
+    await mkdir(join(root, 'living'));
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 25 * 60 * 60_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    const mine = shareSpool(root, 'mine');
+    expect((await readdir(root)).toSorted()).toEqual(['living', 'mine']);
     mine.close();
   });
 });

@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import type { RedisLinks } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Crew, PromptJournal } from '../v1/prompt-journal.ts';
@@ -111,10 +112,10 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
   }, complain('leases'));
 
   const look = oneAtATime(async () => {
-    const askedAtMs = Date.now();
+    const askedAtMs = steadyNow();
     const keys = (await scripts.vacant()) as string[];
-    if (Date.now() - askedAtMs > SLOW_MS) waitForOthers();
-    if (Date.now() < patientUntilMs) return;
+    if (steadyNow() - askedAtMs > SLOW_MS) waitForOthers();
+    if (steadyNow() < patientUntilMs) return;
     const theirs = keys.filter((key) => lines.get(key)?.token() === undefined);
     if (theirs.length > 0) await crew?.vacant(theirs);
     forgetOver();
@@ -122,7 +123,7 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
 
   /** When Redis was away for all, those that live renew their leases as soon as it is back. */
   function waitForOthers(): void {
-    patientUntilMs = Date.now() + LEASE_MS;
+    patientUntilMs = steadyNow() + LEASE_MS;
   }
 
   const resync = oneAtATime(async () => {
@@ -149,10 +150,10 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
 
   function forgetOver(): void {
     for (const line of lines.values()) {
-      if (line.isOver() && !overSince.has(line)) overSince.set(line, Date.now());
+      if (line.isOver() && !overSince.has(line)) overSince.set(line, steadyNow());
     }
     for (const [line, sinceMs] of overSince) {
-      if (Date.now() - sinceMs < KEPT_MS) continue;
+      if (steadyNow() - sinceMs < KEPT_MS) continue;
       overSince.delete(line);
       lines.delete(line.key);
     }

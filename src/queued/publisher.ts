@@ -51,7 +51,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (name !== 'output' && name !== 'x_node') return true;
     const { count, writtenCount, writtenAtMs } = whole[name];
     const isSmall = count <= WHOLE.uncounted || count >= WHOLE.growth * writtenCount;
-    return isSmall || deps.clock() - writtenAtMs >= WHOLE.everyMs;
+    return isSmall || Math.abs(deps.clock() - writtenAtMs) >= WHOLE.everyMs;
   }
 
   function takeDue(): ReadonlySet<string> {
@@ -93,7 +93,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (isOver) return;
     if (event.event === 'preview') {
       makeRoomForPreview(waiting, ({ kind }) => kind === 'p');
-      const isKept = deps.clock() - keptAtMs >= KEEP_EVERY_MS;
+      const isKept = Math.abs(deps.clock() - keptAtMs) >= KEEP_EVERY_MS;
       if (isKept) keptAtMs = deps.clock();
       waiting.push({ kind: 'p', bytes: encodePreview(event), isKept });
     } else {

@@ -202,13 +202,19 @@ function applySnapshot(
 }
 
 function applyIdle(turn: Turn): void {
-  const { state, atMs } = turn;
+  const { state } = turn;
   sayNodesIfDue(turn);
-  if (state.held && atMs - state.held.sinceMs >= PATIENCE_MS.heldPicture) releasePicture(turn);
+  if (state.held && hasWaited(turn, state.held.sinceMs, PATIENCE_MS.heldPicture))
+    releasePicture(turn);
   if (state.isExact) return;
   for (const [nodeId, sinceMs] of state.dirty) {
-    if (atMs - sinceMs >= patienceFor(state, nodeId)) tellDirty(turn, nodeId);
+    if (hasWaited(turn, sinceMs, patienceFor(state, nodeId))) tellDirty(turn, nodeId);
   }
+}
+
+/** A clock that was set back must not make it wait for that hour once more. */
+function hasWaited({ atMs }: Turn, sinceMs: number, patienceMs: number): boolean {
+  return atMs < sinceMs || atMs - sinceMs >= patienceMs;
 }
 
 function patienceFor(state: ProgressState, nodeId: string): number {

@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -52,16 +53,17 @@ export function createCancel(deps: Deps): Cancel {
   /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
   async function elsewhere(prompt: LivePrompt, caller: Caller): Promise<void> {
     journal.askCancel(prompt.key);
-    const deadlineMs = now() + ELSEWHERE_MS.most;
-    while (prompt.waits && board.has(prompt) && now() < deadlineMs) await delay(ELSEWHERE_MS.every);
+    const deadlineMs = steadyNow() + ELSEWHERE_MS.most;
+    while (prompt.waits && board.has(prompt) && steadyNow() < deadlineMs)
+      await delay(ELSEWHERE_MS.every);
     await pursuit.pursue(prompt, caller);
   }
 
   /** What runs on for a while does so in v1, too. */
   async function gone(prompts: readonly LivePrompt[]): Promise<void> {
-    const deadlineMs = now() + GONE_MS.most;
+    const deadlineMs = steadyNow() + GONE_MS.most;
     const over = prompts.filter(isOver);
-    while (over.some((prompt) => board.has(prompt)) && now() < deadlineMs)
+    while (over.some((prompt) => board.has(prompt)) && steadyNow() < deadlineMs)
       await delay(GONE_MS.every);
   }
 

@@ -60,6 +60,8 @@ const EVENTS_A_TURN = 32;
 const SAME_MOMENT_MS = 50;
 /** A disk that is full now may have room later; the outcome is kept until then. */
 const REWRITE_MS = 1000;
+/** Nothing is due later than that, unless the clock was set back. */
+const MOST_IDLE_MS = 5000;
 
 export function createListener(
   deps: ListenerDeps,
@@ -160,7 +162,8 @@ export function createListener(
       let next = events.next();
       for (;;) {
         const dueMs = teller.dueMs();
-        const winner = dueMs === null ? await next : await orIdle(next, dueMs - now());
+        const winner =
+          dueMs === null ? await next : await orIdle(next, Math.min(dueMs - now(), MOST_IDLE_MS));
         if (winner === undefined) {
           // Should this throw, nobody waits for it any more.
           next.catch(ignore);

@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import { type Adopter, createAdopter } from './adopt.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
@@ -47,7 +48,7 @@ type Deps = Omit<FollowerDeps, 'resend'> &
 export function openSubmissions(given: Deps): Submissions {
   const pace = { ...DEFAULT_PACE, ...given.pace };
   const follower = createFollower({ ...given, resend: (...lost) => resend(...lost) });
-  const pursuit = createPursuit(given);
+  const pursuit = createPursuit({ ...given, now: steadyNow });
   const { files, prompts } = given.ledger;
   const sender = createSender({ ...given, files, prompts });
   const forget = createForget({ ...given, follower });
@@ -55,7 +56,7 @@ export function openSubmissions(given: Deps): Submissions {
   const common = { ...given, pace, follower, pursuit, sender, forget, again };
   const birth = createBirth(common);
   const lateJobs = createLateJobs(common);
-  const reconciler = createReconciler({ ...common, birth, lateJobs });
+  const reconciler = createReconciler({ ...common, birth, lateJobs, now: steadyNow });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
   const resend = createResend({ ...common, outbox });
   const deps = { ...common, birth, reconciler, outbox };

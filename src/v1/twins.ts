@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
@@ -24,14 +25,13 @@ type Deps = {
   readonly follower: Pick<Follower, 'find' | 'disown'>;
   /** Puts a prompt of another process on the board. */
   readonly discover: (key: string) => Promise<void>;
-  readonly now: () => number;
 };
 
 /** What a dead process looked after is taken up by then: its lease, the next look, some air. */
 const TAKEN_UP_MS = { every: 50, most: 8000 } as const;
 
 export function createTwins(deps: Deps): Twins {
-  const { ledger, journal, board, follower, now } = deps;
+  const { ledger, journal, board, follower } = deps;
 
   async function known(key: string): Promise<LivePrompt | undefined> {
     if (!follower.find(key)) await deps.discover(key);
@@ -40,8 +40,8 @@ export function createTwins(deps: Deps): Twins {
 
   /** Its process is about to answer, or gone before it did. */
   async function onceTakenUp(prompt: LivePrompt): Promise<LivePrompt | undefined> {
-    const deadlineMs = now() + TAKEN_UP_MS.most;
-    while (!prompt.isResumed && now() < deadlineMs) {
+    const deadlineMs = steadyNow() + TAKEN_UP_MS.most;
+    while (!prompt.isResumed && steadyNow() < deadlineMs) {
       if (prompt.isReleased || !board.has(prompt)) return undefined;
       await delay(TAKEN_UP_MS.every);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;

@@ -56,7 +56,7 @@ export function createCalls(deps: Deps): Calls {
     }
     const { status, headers } = answer;
     const dateMs = Date.parse(String(headers.date));
-    if (!Number.isNaN(dateMs)) facts.clockAheadMs = dateMs - clock();
+    if (!Number.isNaN(dateMs)) facts.clockAheadMs = dateMs - Date.now();
     // Whoever hears that something is not there was let in.
     if (account && (status < 400 || status === 404)) account.refused = undefined;
     const json = jsonOf(answer.text);
@@ -67,7 +67,7 @@ export function createCalls(deps: Deps): Calls {
   function refusal(account: Account, reply: Reply): V2Error {
     const error = toError(reply, account.key);
     if (isAccountWide(error)) {
-      account.gate.shut(retryAfterMs(readRetryAfter(reply.headers, clock()), limits));
+      account.gate.shut(retryAfterMs(readRetryAfter(reply.headers, Date.now()), limits));
     }
     if (error.status === 401 || error.code === 'sso_required') {
       account.refused = {

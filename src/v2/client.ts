@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
 import {
@@ -111,7 +112,7 @@ type Parts = {
 };
 
 function assemble(deps: RemoteDeps): Parts {
-  const { clock = Date.now, log, isWatched = () => true } = deps;
+  const { clock = steadyNow, log, isWatched = () => true } = deps;
   const limits = { ...DEFAULT_REMOTE_LIMITS, ...deps.limits };
   const links = createLinks(deps.baseUrl);
   const connections = createConnections(links.origin, limits);

@@ -92,9 +92,12 @@ export function createRecovery(deps: Deps): Recovery {
     return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
+  /** A label says it for certain, whatever became of the clocks; a workflow may be sent again. */
   function mayBe(job: Job, lost: LostSubmission): boolean {
+    if (taken.has(job.id)) return false;
+    if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;
     const bornMs = Date.parse(job.created_at) - facts.clockAheadMs;
-    return !taken.has(job.id) && bornMs >= lost.sentAtMs - CLOCK_SLACK_MS;
+    return bornMs >= lost.sentAtMs - CLOCK_SLACK_MS;
   }
 
   async function hasWorkflow(account: Account, job: Job, lost: LostSubmission): Promise<boolean> {

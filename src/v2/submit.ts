@@ -76,8 +76,9 @@ export async function submitJob(
 ): Promise<Result<Job>> {
   const { account, request, spelling } = asked;
   const sending = { account, request, key: request.idempotencyKey ?? randomUUID() };
-  const sentAtMs = deps.clock();
-  const deadlineMs = sentAtMs + deps.limits.submitBudgetMs;
+  // Compared with what the service tells of a job, which is by its own clock.
+  const sentAtMs = Date.now();
+  const deadlineMs = deps.clock() + deps.limits.submitBudgetMs;
   const tries: Tries = {
     spelling,
     deadlineMs,
