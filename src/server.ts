@@ -1,4 +1,3 @@
-import { steadyNow } from './lib/steady-clock.ts';
 import type { RequestListener } from 'node:http';
 import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
@@ -142,7 +141,6 @@ async function openHouse(
     remaining: board.count,
     serverFlags: features,
     previewMethod: config.previewMethod,
-    now: steadyNow,
     onPresence: (user, isThere) => promptJournal.watch(user, isThere),
     log,
   });

@@ -1,3 +1,4 @@
+import { steadyNow } from '../lib/steady-clock.ts';
 import { randomBytes } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
@@ -57,13 +58,13 @@ export function createHub(deps: {
   readonly remaining: (user: string) => number;
   readonly serverFlags: JsonObject;
   readonly previewMethod: PreviewMethod;
-  readonly now: () => number;
+  readonly now?: () => number;
   /** The first socket of a user came, or the last one went. */
   readonly onPresence?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
   readonly replayBytesInAll?: number;
 }): Hub {
-  const { remaining, now } = deps;
+  const { remaining, now = steadyNow } = deps;
   const sessions = new Map<string, Set<Session>>();
   const channels = new Map<string, Set<Channel>>();
   const retiring = new Map<Channel, NodeJS.Timeout>();

@@ -241,6 +241,8 @@ describe('pictures', () => {
     expect(idleDueMs(state)).toBe(1250);
     expect(typesOf(play(GRAPH, [...inputs, idle(1249)]).effects)).not.toContain('binary 1');
     expect(typesOf(play(GRAPH, [...inputs, idle(1250)]).effects).at(-1)).toBe('binary 1');
+    // A clock that was set back: not once more until it is as late as before.
+    expect(typesOf(play(GRAPH, [...inputs, idle(10)]).effects).at(-1)).toBe('binary 1');
     expect(typesOf(play(GRAPH, [...inputs, finished('2')]).effects).slice(-2)).toEqual([
       'binary 1',
       'progress_state',
