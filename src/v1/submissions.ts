@@ -55,7 +55,7 @@ export function openSubmissions(given: Deps): Submissions {
   const again = createAgain({ ...given, sender });
   const common = { ...given, pace, follower, pursuit, sender, forget, again };
   const birth = createBirth(common);
-  const lateJobs = createLateJobs(common);
+  const lateJobs = createLateJobs({ ...common, now: steadyNow });
   const reconciler = createReconciler({ ...common, birth, lateJobs, now: steadyNow });
   const outbox = createOutbox({ ...common, birth, reconciler, limit: given.outboxLimit });
   const resend = createResend({ ...common, outbox });
