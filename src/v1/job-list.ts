@@ -41,9 +41,8 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
   const listed = sort(entries.filter((entry) => wanted.includes(viewStatus(entry))));
   const found = workflowId === null ? listed : await ofWorkflow(listed, workflowId);
   const shown = found.slice(offset, offset + limit);
-  const views = await Promise.all(shown.map((entry) => entry.view()));
   sendJson(ctx, {
-    jobs: views.flatMap((view) => (view ? [jobItem(view)] : [])),
+    jobs: await itemsOf(shown),
     pagination: {
       offset,
       limit,
@@ -51,6 +50,16 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
       has_more: offset + shown.length < found.length,
     },
   });
+}
+
+/** One after the other: entries may be large, and items are small. */
+async function itemsOf(entries: readonly Entry[]): Promise<Json[]> {
+  const items: Json[] = [];
+  for (const entry of entries) {
+    const view = await entry.view();
+    if (view) items.push(jobItem(view));
+  }
+  return items;
 }
 
 /** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */
