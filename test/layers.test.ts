@@ -7,7 +7,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
 /** What each room may import besides itself; root files by their name. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
+  lib: ['wire'],
   wire: [],
   nodes: ['wire', 'compiled'],
   translate: ['wire'],

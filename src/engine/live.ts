@@ -1,8 +1,10 @@
 import type { JobRow } from '../ledger/ledger.ts';
+import { inTurns } from '../lib/turns.ts';
 import type { SubmitRequest } from '../wire/jobs.ts';
 import { joinInTurns } from '../lib/join-in-turns.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.ts';
 import { jsonPieces } from '../wire/json-pieces.ts';
+import { stringifySteps } from '../wire/json-steps.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../wire/v2.ts';
 import { createFeed, type Feed } from './events.ts';
 import { isoTime, jobLinks, showOutput } from './links.ts';
@@ -85,14 +87,14 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
 }
 
 /** Everything of a job that is stored. */
-export function toRow(job: LiveJob): JobRow {
+export async function toRow(job: LiveJob): Promise<JobRow> {
   return {
     id: job.id,
     user: job.user,
     order: job.order,
     createdAtMs: job.createdAtMs,
-    workflowJson: stringifyJson(job.workflow),
-    provenanceJson: job.provenance ? stringifyJson(job.provenance) : null,
+    workflowJson: await inTurns(stringifySteps(job.workflow as Json)),
+    provenanceJson: job.provenance ? await inTurns(stringifySteps(job.provenance)) : null,
     metadataJson: job.metadata && stringifyJson(job.metadata),
     ...toPatch(job),
   };

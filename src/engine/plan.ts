@@ -45,7 +45,8 @@ export function closure(graph: Graph, targets: readonly string[]): readonly stri
   return [...done];
 }
 
-function linkedNodes(graph: Graph, id: string): readonly string[] {
+/** The nodes it takes values from. */
+export function linkedNodes(graph: Graph, id: string): readonly string[] {
   const links = Object.values(graph[id]?.inputs ?? {}).map(linkOf);
   return links.flatMap((link) => (link && Object.hasOwn(graph, link.from) ? [link.from] : []));
 }

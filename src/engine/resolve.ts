@@ -39,9 +39,12 @@ type Draft = {
   readonly unknownFiles: { nodeId: string; input: string; value: string }[];
 };
 
-/** So many nodes are looked through before others have their turn. */
-const NODES_A_TURN = 500;
-
+/** What a look for a file weighs. */
+const FILE = 20;
+/** Looked at between two looks at the event loop. */
+const VALUES_A_TURN = 2_000;
+/** A picture sent as text is no name, and is not searched for one. */
+const MAX_NAME_CHARS = 4096;
 const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
 
 /** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
@@ -52,11 +55,14 @@ export async function resolveFiles(
   const needed = new Set(closure(workflow, targets));
   const draft: Draft = { files: new Map(), names: new Map(), missing: [], unknownFiles: [] };
   const resolved: [string, GraphNode][] = [];
-  const pause = yieldEvery(NODES_A_TURN);
+  const turn = yieldEvery(VALUES_A_TURN);
   for (const [id, node] of Object.entries(workflow)) {
-    await pause();
-    const inputs = (await resolveObjects(node.inputs, draft, deps)) as JsonObject;
-    if (needed.has(id)) await resolveNames({ id, node: { ...node, inputs } }, draft, deps);
+    const found = searchAssets(node.inputs);
+    await turn(found.values);
+    const inputs = found.isThere
+      ? ((await resolveObjects(node.inputs, draft, deps)) as JsonObject)
+      : node.inputs;
+    if (needed.has(id)) await resolveNames({ id, node: { ...node, inputs } }, draft, deps, turn);
     resolved.push([id, { ...node, inputs }]);
   }
   const { files, names, missing, unknownFiles } = draft;
@@ -67,6 +73,19 @@ export async function resolveFiles(
     missing,
     unknownFiles,
   };
+}
+
+/** Whether a value names assets, and how many values it has up to the first of them. */
+function searchAssets(value: Json): { readonly isThere: boolean; readonly values: number } {
+  if (typeof value !== 'object' || value === null) return { isThere: false, values: 1 };
+  if (isJsonObject(value) && value['__type'] === 'core/ASSET') return { isThere: true, values: 1 };
+  let values = 1;
+  for (const item of Object.values(value) as readonly Json[]) {
+    const found = searchAssets(item);
+    values += found.values;
+    if (found.isThere) return { isThere: true, values };
+  }
+  return { isThere: false, values };
 }
 
 async function resolveObjects(value: Json, draft: Draft, deps: ResolveDeps): Promise<Json> {
@@ -112,13 +131,17 @@ async function resolveNames(
   { id, node }: { readonly id: string; readonly node: GraphNode },
   draft: Draft,
   deps: ResolveDeps,
+  turn: ReturnType<typeof yieldEvery>,
 ): Promise<void> {
   for (const input of deps.nodes.get(node.class_type)?.fileInputs ?? []) {
     const given = node.inputs[input];
     if (given === undefined || Array.isArray(given)) continue;
     const value = typeof given === 'string' ? given : stringifyJson(given);
     if (draft.files.has(value)) continue;
-    const asset = typeof given === 'string' ? await findByName(value, deps) : undefined;
+    const isName = typeof given === 'string' && value.length <= MAX_NAME_CHARS;
+    const asset = isName ? await findByName(value, deps) : undefined;
+    // Each look at the ledger is one of SQLite's.
+    await turn(FILE);
     if (asset) addFile(asset, value, draft, deps);
     else draft.unknownFiles.push({ nodeId: id, input, value });
   }

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { inTurns } from '../lib/turns.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { type Caller, ok, refuse, type Result, type SubmitRequest } from '../wire/jobs.ts';
 import { isJsonObject, type Json, stringifyJson } from '../wire/json.ts';
+import { type Steps } from '../wire/steps.ts';
 import type { Graph } from '../wire/v2.ts';
 import { type LiveJob, newJob, toRow } from './live.ts';
-import { closure } from './plan.ts';
+import { dependentOutputs } from './dependents.ts';
 import { type Resolved, resolveFiles, type ResolveDeps } from './resolve.ts';
-import { validateWorkflow } from './validate.ts';
+import { validateSteps } from './validate.ts';
 
 const QUEUE_FULL_RETRY_S = 5;
 
@@ -31,11 +33,11 @@ export async function acceptJob(
   request: SubmitRequest,
   deps: SubmitDeps,
 ): Promise<Result<LiveJob>> {
-  const valid = validateWorkflow(request.workflow, deps.nodes);
+  const valid = await inTurns(validateSteps(request.workflow, deps.nodes));
   if (!valid.ok) return valid;
   const { workflow, outputs } = valid.value;
   const resolved = await resolveFiles({ workflow, targets: outputs }, deps.filesOf(user));
-  const refusal = refuseFiles(resolved, workflow, outputs);
+  const refusal = await inTurns(refuseFiles(resolved, workflow, outputs));
   if (refusal) return refusal;
   const place = await deps.reserve(user);
   if (!place) {
@@ -69,11 +71,11 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
     expiresAtMs: nowMs + deps.retentionMs,
     workflow: accepted.workflow,
     targets: accepted.targets,
-    provenance: coercedProvenance(request, accepted.workflow),
+    provenance: await inTurns(coercedProvenance(request, accepted.workflow)),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });
-  if (!(await deps.ledger.jobs.insert(toRow(job), key))) {
+  if (!(await deps.ledger.jobs.insert(await toRow(job), key))) {
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
   }
   reached('after-job-insert');
@@ -81,41 +83,60 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
 }
 
 /** Saved files carry the prompt as validation coerced it, the names of files as the client wrote them. */
-function coercedProvenance(
+function* coercedProvenance(
   { provenance, workflow: submitted }: SubmitRequest,
   coerced: Graph,
-): SubmitRequest['provenance'] | null {
+): Steps<SubmitRequest['provenance'] | null> {
   if (!provenance || !isJsonObject(provenance.prompt)) return provenance ?? null;
-  const nodes = Object.entries(provenance.prompt).map(([id, node]): [string, Json] => {
+  const nodes: [string, Json][] = [];
+  for (const [id, node] of Object.entries(provenance.prompt)) {
     const [before, after] = [submitted[id]?.inputs ?? {}, coerced[id]?.inputs ?? {}];
-    if (!isJsonObject(node) || !isJsonObject(node['inputs'])) return [id, node];
-    const inputs = Object.entries(node['inputs']).map(([name, value]) => {
-      const isSame = stringifyJson(before[name] ?? null) === stringifyJson(value);
-      return [name, isSame ? (after[name] ?? value) : value];
-    });
-    return [id, { ...node, inputs: Object.fromEntries(inputs) as Json }];
-  });
+    if (!isJsonObject(node) || !isJsonObject(node['inputs'])) {
+      nodes.push([id, node]);
+      continue;
+    }
+    const inputs = Object.entries(node['inputs']).map(([name, value]) => [
+      name,
+      isSame(before[name] ?? null, value) ? (after[name] ?? value) : value,
+    ]);
+    nodes.push([id, { ...node, inputs: Object.fromEntries(inputs) as Json }]);
+    yield 1 + inputs.length;
+  }
   return { ...provenance, prompt: Object.fromEntries(nodes) };
 }
 
-function refuseFiles(
+/** Long texts are the same object far more often than not. */
+function isSame(a: Json, b: Json): boolean {
+  return a === b || stringifyJson(a) === stringifyJson(b);
+}
+
+function* refuseFiles(
   { missing, unknownFiles: failures }: Resolved,
   workflow: Graph,
   targets: readonly string[],
-): Result<never> | undefined {
+): Steps<Result<never> | undefined> {
   if (missing.length > 0) {
     const details = { missing_ids: [...new Set(missing)] };
     return refuse(422, 'missing_asset', 'the workflow names assets that do not exist', { details });
   }
   if (failures.length === 0) return undefined;
-  const nodeErrors: { [nodeId: string]: Json } = {};
-  for (const { nodeId } of failures) {
-    nodeErrors[nodeId] = {
-      errors: failures.filter((failure) => failure.nodeId === nodeId).map(invalidFile),
-      dependent_outputs: targets.filter((target) => closure(workflow, [target]).includes(nodeId)),
-      class_type: workflow[nodeId]?.class_type ?? '',
-    };
+  const byNode = new Map<string, Json[]>();
+  for (const failure of failures) {
+    const known = byNode.get(failure.nodeId);
+    if (known) known.push(invalidFile(failure));
+    else byNode.set(failure.nodeId, [invalidFile(failure)]);
   }
+  const spoiled = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
+  const entries = [...byNode].map(([id, errors]): [string, Json] => [
+    id,
+    {
+      errors,
+      dependent_outputs: spoiled.get(id) ?? [],
+      class_type: workflow[id]?.class_type ?? '',
+    },
+  ]);
+  // Not by assignment: a node may be called `__proto__`.
+  const nodeErrors: Json = Object.fromEntries(entries);
   const details = { node_errors: nodeErrors };
   return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
 }

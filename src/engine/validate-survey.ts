@@ -1,5 +1,7 @@
 import type { NodeDef } from '../nodes/node.ts';
+import type { Steps } from '../wire/steps.ts';
 import type { Graph } from '../wire/v2.ts';
+import { MAX_BLAME_STEPS } from './dependents.ts';
 import { type Verdict, judgeNode } from './validate-node.ts';
 
 /** What one walk over everything the outputs need has found. */
@@ -14,15 +16,15 @@ export type Survey = {
   readonly culprits: ReadonlyMap<string, string | undefined>;
 };
 
-/** Steps spent on telling which outputs fail because of which node; graphs made to be slow get less. */
-const MAX_STEPS = 2_000_000;
+/** What judging one node weighs. */
+const JUDGING = 10;
 
 /** Judges each node the outputs need once, their sources first. */
-export function surveyGraph(
+export function* surveyGraph(
   workflow: Graph,
   outputs: readonly string[],
   nodes: ReadonlyMap<string, NodeDef>,
-): Survey {
+): Steps<Survey> {
   const verdicts = new Map<string, Verdict>();
   const culprits = new Map<string, string | undefined>();
   const judge = (id: string): Verdict => {
@@ -34,14 +36,18 @@ export function surveyGraph(
   let cycle: readonly string[] = [];
   for (const output of outputs) {
     if (verdicts.has(output)) continue;
-    const found = walk(output, { judge, verdicts, culprits });
+    const found = yield* walk(output, { judge, verdicts, culprits });
     if (cycle.length === 0) cycle = found;
   }
   return { verdicts, culprits, cycle, failing: new Set(outputs.filter((id) => culprits.has(id))) };
 }
 
 /** Failing outputs by the erroneous node that spoils them; each is named at least once, however large the graph. */
-export function spoiled({ verdicts, failing, culprits }: Survey): ReadonlyMap<string, string[]> {
+export function* spoiled({
+  verdicts,
+  failing,
+  culprits,
+}: Survey): Steps<ReadonlyMap<string, string[]>> {
   const byNode = new Map<string, string[]>();
   const blame = (id: string, output: string): void => {
     const known = byNode.get(id);
@@ -50,13 +56,14 @@ export function spoiled({ verdicts, failing, culprits }: Survey): ReadonlyMap<st
   };
   let steps = 0;
   for (const output of failing) {
-    if (steps > MAX_STEPS) {
+    if (steps > MAX_BLAME_STEPS) {
       const culprit = culprits.get(output);
       if (culprit !== undefined) blame(culprit, output);
       continue;
     }
     const needed = reach(output, verdicts);
     steps += needed.size;
+    yield needed.size;
     for (const id of needed) if (!isClean(verdicts.get(id))) blame(id, output);
   }
   return byNode;
@@ -69,9 +76,10 @@ type Walk = {
 };
 
 /** Depth first with a stack of its own: graphs may be deeper than the call stack. Answers a cycle it met. */
-function walk(start: string, { judge, verdicts, culprits }: Walk): readonly string[] {
+function* walk(start: string, { judge, verdicts, culprits }: Walk): Steps<readonly string[]> {
   const onPath = new Set([start]);
   const path = [{ id: start, next: sources(judge(start)) }];
+  yield JUDGING;
   let cycle: readonly string[] = [];
   const spoil = (id: string, because: string | undefined): void => {
     if (!culprits.has(id)) culprits.set(id, because);
@@ -92,6 +100,7 @@ function walk(start: string, { judge, verdicts, culprits }: Walk): readonly stri
     } else {
       onPath.add(from);
       path.push({ id: from, next: sources(judge(from)) });
+      yield JUDGING;
     }
   }
   return cycle;

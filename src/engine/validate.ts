@@ -1,6 +1,7 @@
 import type { NodeDef } from '../nodes/node.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
+import { type Steps, inOneGo } from '../wire/steps.ts';
 import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
 import { configOf, entry } from './validate-entry.ts';
@@ -17,6 +18,11 @@ type Nodes = ReadonlyMap<string, NodeDef>;
  * `error` and `node_errors` in its details, so that the v1 side can say exactly what v1 said.
  */
 export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
+  return inOneGo(validateSteps(workflow, nodes));
+}
+
+/** The same, in steps. */
+export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<Valid>> {
   if (isUiFormat(workflow)) return refuseFormat();
   const unfit = unfitNode(workflow, nodes);
   if (unfit) return refuseWhole('invalid_prompt', unfit.message, `Node ID '#${unfit.id}'`);
@@ -24,14 +30,15 @@ export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
   if (outputs.length === 0) return refuseWhole('prompt_no_outputs', 'Prompt has no outputs', '');
-  const survey = surveyGraph(workflow, outputs, nodes);
-  if (survey.failing.size > 0) return refuseOutputs(workflow, survey);
-  return ok({ workflow: withCoerced(workflow, survey.verdicts), outputs });
+  const survey = yield* surveyGraph(workflow, outputs, nodes);
+  if (survey.failing.size > 0) return yield* refuseOutputs(workflow, survey);
+  return ok({ workflow: yield* withCoerced(workflow, survey.verdicts), outputs });
 }
 
-function refuseOutputs(workflow: Graph, survey: Survey): Result<never> {
+function* refuseOutputs(workflow: Graph, survey: Survey): Steps<Result<never>> {
   const meetings = firstLinks(survey);
-  const byNode = [...spoiled(survey)].map(([id, outputs]): [string, NodeErrors[string]] => {
+  const spoiledBy = yield* spoiled(survey);
+  const byNode = [...spoiledBy].map(([id, outputs]): [string, NodeErrors[string]] => {
     const errors = errorsOf(id, survey, meetings);
     const className = workflow[id]?.class_type ?? '';
     return [id, { errors, dependent_outputs: outputs, class_type: className }];
@@ -90,11 +97,13 @@ function errorsOf(
   ];
 }
 
-function withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): Graph {
-  const entries = Object.entries(workflow).map(([id, node]): [string, GraphNode] => {
+function* withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): Steps<Graph> {
+  const entries: [string, GraphNode][] = [];
+  for (const [id, node] of Object.entries(workflow)) {
     const coerced = verdicts.get(id)?.coerced;
-    return [id, coerced ? { ...node, inputs: { ...node.inputs, ...coerced } } : node];
-  });
+    entries.push([id, coerced ? { ...node, inputs: { ...node.inputs, ...coerced } } : node]);
+    yield 1 + Object.keys(node.inputs ?? {}).length;
+  }
   return Object.fromEntries(entries);
 }
 

@@ -1,4 +1,5 @@
 import type { JobRow, JobStore, KeyStore } from './ledger.ts';
+import { longTexts } from './sqlite-long-texts.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -23,22 +24,41 @@ const COLUMN = {
 const NAMES = Object.keys(COLUMN) as (keyof JobRow)[];
 const COLUMNS = NAMES.map((name) => `${COLUMN[name]} AS "${name}"`).join(', ');
 
+const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
+
+/** Of long texts. */
+function ownerOf(jobId: string): string {
+  return `job ${jobId}`;
+}
+
 /** The jobs of the embedded engine. */
 export function jobStore(db: Database, writer: Writer): JobStore {
+  const texts = longTexts(db, writer);
   const sql = statements(db);
   const update = createUpdate(db);
-  const rows = (found: unknown[]) => found as JobRow[];
+  const whole = (found: unknown): JobRow | undefined => {
+    const row = found as JobRow | undefined;
+    return row && texts.whole(ownerOf(row.id), row, LONG_COLUMNS);
+  };
+  const rows = (found: unknown[]) => found.flatMap((row) => whole(row) ?? []);
+  const insert = (row: JobRow, key: string | undefined): Promise<boolean> =>
+    writer.write(() => {
+      const { id: jobId, user, createdAtMs } = row;
+      const isFree =
+        key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
+      if (isFree) sql.insert.run({ ...row });
+      return isFree;
+    });
   return {
-    insert: (row, key) =>
-      writer.write(() => {
-        const { id: jobId, user, createdAtMs } = row;
-        const isFree =
-          key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
-        if (isFree) sql.insert.run({ ...row });
-        return isFree;
-      }),
+    async insert(row, key) {
+      if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key);
+      const owner = ownerOf(row.id);
+      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key);
+      if (!isFree) await texts.dropOthers(owner, undefined);
+      return isFree;
+    },
     update: (id, patch) => writer.write(() => update(id, patch)),
-    get: async (id) => sql.get.get(id) as JobRow | undefined,
+    get: async (id) => whole(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(
         before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit),

@@ -1,5 +1,6 @@
-import type { PromptRow, PromptStore } from './ledger.ts';
+import type { PromptJob, PromptRow, PromptStore } from './ledger.ts';
 import { createOutlines } from './sqlite-outlines.ts';
+import { longTexts } from './sqlite-long-texts.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -12,11 +13,23 @@ const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, clie
 /** Beyond this a number is a client's way of saying last or first, and no count. */
 const HIGHEST_COUNTED = 1e9;
 
+const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
+
 /** The prompts of v1, live and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
+  const texts = longTexts(db, writer);
   const sql = statements(db);
   const outlines = createOutlines(db);
-  const rows = (found: unknown[]) => found as PromptRow[];
+  const whole = (found: unknown): PromptRow | undefined => {
+    const row = found as PromptRow | undefined;
+    return row && texts.whole(row.key, row, LONG_COLUMNS);
+  };
+  const rows = (found: unknown[]) => found.flatMap((row) => whole(row) ?? []);
+  const insert = (row: PromptRow) => writer.writeOne(() => void sql.insert.run(...valuesOf(row)));
+  const attach = (key: string, { promptId, jobId, graphJson, targetsJson }: PromptJob) =>
+    writer.writeOne(
+      () => void sql.attach.run(promptId, jobId, graphJson ?? null, targetsJson, key),
+    );
   /** What came to nothing may have been looked at meanwhile. */
   const writeDone = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
@@ -24,19 +37,27 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
       throw error;
     });
   return {
-    insert: (row) => writer.writeOne(() => void sql.insert.run(...valuesOf(row))),
+    async insert(row) {
+      const isLong = texts.isLong(row, LONG_COLUMNS);
+      await insert(isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row);
+    },
     setState: (key, state) => writer.writeOne(() => void sql.setState.run(state, key)),
     setIntent: (key, { intentJson, targetsJson }) =>
       writer.writeOne(() => void sql.setIntent.run(intentJson, targetsJson, key)),
     askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
-    attach: (key, { promptId, jobId, graphJson = null, targetsJson }) =>
-      writer.writeOne(() => void sql.attach.run(promptId, jobId, graphJson, targetsJson, key)),
+    async attach(key, patch) {
+      if (!texts.isLong(patch, ['graphJson'])) return await attach(key, patch);
+      const marked = await texts.put(key, patch, ['graphJson']);
+      await attach(key, marked);
+      const kept = sql.marks.get(key) as object | undefined;
+      await texts.dropOthers(key, kept);
+    },
     detach: (key, { intentJson, targetsJson }) =>
       writer.writeOne(() => void sql.detach.run(intentJson, targetsJson, key)),
     begin: (key, atMs) => writer.writeOne(() => void sql.begin.run(atMs, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
-    finish: (key, { entryJson, statusWord, startedAtMs, endedAtMs, shortened }) =>
-      writeDone(
+    async finish(key, { entryJson, statusWord, startedAtMs, endedAtMs, shortened }) {
+      await writeDone(
         writer.writeOne(() => {
           const { graphJson = null, extraDataJson = null } = shortened ?? {};
           sql.finish.run({
@@ -50,10 +71,12 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
           });
           outlines.ended(key);
         }),
-      ),
+      );
+      if (shortened) await texts.dropOthers(key, sql.marks.get(key) as object | undefined);
+    },
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all({ user })),
-    find: async (user, promptId) => sql.find.get(user, promptId) as PromptRow | undefined,
-    findByJob: async (user, jobId) => sql.findByJob.get(user, jobId) as PromptRow | undefined,
+    find: async (user, promptId) => whole(sql.find.get(user, promptId)),
+    findByJob: async (user, jobId) => whole(sql.findByJob.get(user, jobId)),
     hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
@@ -68,7 +91,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
         (key) =>
           (sql.entry.get(key) as { entryJson: string | null } | undefined)?.entryJson ?? null,
       ),
-    get: async (key) => sql.get.get(key) as PromptRow | undefined,
+    get: async (key) => whole(sql.get.get(key)),
     deleteHistory: (user, promptIds) =>
       writeDone(
         writer.write(() => {
@@ -145,7 +168,10 @@ function statements(db: Database) {
       extra_data_json = coalesce(:extraDataJson, extra_data_json),
       stored_bytes = length(CAST(:entryJson AS BLOB))
         + length(CAST(coalesce(:graphJson, graph_json) AS BLOB))
-        + length(CAST(coalesce(:extraDataJson, extra_data_json) AS BLOB)),
+        + length(CAST(coalesce(:extraDataJson, extra_data_json) AS BLOB))
+        + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM long_texts WHERE owner = :key
+          AND '@' || name IN (coalesce(:graphJson, graph_json),
+            coalesce(:extraDataJson, extra_data_json))),
       done_seq = (SELECT coalesce(max(done_seq), 0) + 1 FROM prompts AS all_of
         WHERE all_of.state = 'done' AND all_of.user = prompts.user) WHERE key = :key`),
     live: db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
@@ -163,6 +189,8 @@ function statements(db: Database) {
     entry: db.prepare(
       `SELECT entry_json AS entryJson FROM prompts WHERE key = ? AND state = 'done'`,
     ),
+    marks: db.prepare(`SELECT substr(graph_json, 1, 100) AS graph,
+      substr(extra_data_json, 1, 100) AS extraData FROM prompts WHERE key = ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
     crowded: db.prepare(`SELECT user FROM prompts WHERE state = 'done'

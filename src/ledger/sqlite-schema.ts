@@ -125,4 +125,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
     started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
   `,
+  // Rows take their long texts along. What a process that died wrote without a row goes at a start.
+  `
+  CREATE TABLE long_texts (
+    owner TEXT NOT NULL, name TEXT NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (owner, name, part)
+  ) STRICT;
+  CREATE TRIGGER prompts_long_texts AFTER DELETE ON prompts
+    BEGIN DELETE FROM long_texts WHERE owner = old.key; END;
+  CREATE TRIGGER jobs_long_texts AFTER DELETE ON jobs
+    BEGIN DELETE FROM long_texts WHERE owner = 'job ' || old.id; END;
+  `,
 ];

@@ -10,6 +10,7 @@ import { fileStore, settingStore } from './sqlite-files.ts';
 import { sqliteIdentity } from './sqlite-identity.ts';
 import { jobStore, keyStore } from './sqlite-jobs.ts';
 import { createFileLists } from './sqlite-lists.ts';
+import { longTexts } from './sqlite-long-texts.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
 import { refusingNul } from './sqlite-nul.ts';
 import { promptStore } from './sqlite-prompts.ts';
@@ -71,6 +72,7 @@ export function isDamage(cause: unknown): boolean {
 
 function ledgerOver(db: Database, closeAll: () => void): SqliteLedger {
   const writer = createWriter(db);
+  longTexts(db, writer).dropOrphans();
   const lists = createFileLists();
   return {
     identity: sqliteIdentity(db, writer),

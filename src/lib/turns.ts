@@ -1,5 +1,4 @@
-/** Work in steps: each `yield` says how many values were worked on since the one before. */
-export type Steps<T> = Generator<number, T>;
+import type { Steps } from '../wire/steps.ts';
 
 /** Values worked on between two looks at the event loop: about two milliseconds. */
 const VALUES_A_TURN = 5_000;
@@ -19,14 +18,6 @@ export function nextTurn(): Promise<void> {
 function goOn(): void {
   waiting.shift()?.();
   if (waiting.length > 0) setImmediate(goOn);
-}
-
-/** Runs the work to its end in this turn. */
-export function inOneGo<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
 }
 
 /** Runs the work and lets other work of the process run in between; small work is done at once. */

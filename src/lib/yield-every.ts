@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from './turns.ts';
 
 /**
  * Cuts long work into pieces of `count` steps: call it after each step and await what it returns.

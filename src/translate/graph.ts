@@ -38,7 +38,34 @@ export function dependents(
   nodeId: string,
   outputs: readonly string[],
 ): readonly string[] {
-  return outputs.filter((output) => ancestors(graph, [output]).has(nodeId));
+  const users = usersOf(graph);
+  const reached = new Set<string>();
+  const open = [nodeId];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (reached.has(id) || !nodeOf(graph, id)) continue;
+    reached.add(id);
+    open.push(...(users.get(id) ?? []));
+  }
+  return outputs.filter((output) => reached.has(output));
+}
+
+/** A refusal asks about many nodes of one graph. */
+const knownUsers = new WeakMap<Graph, ReadonlyMap<string, readonly string[]>>();
+
+/** The nodes that take values from each. */
+function usersOf(graph: Graph): ReadonlyMap<string, readonly string[]> {
+  const known = knownUsers.get(graph);
+  if (known) return known;
+  const users = new Map<string, string[]>();
+  for (const [id, node] of Object.entries(graph)) {
+    for (const from of sources(node)) {
+      const others = users.get(from);
+      if (others) others.push(id);
+      else users.set(from, [id]);
+    }
+  }
+  knownUsers.set(graph, users);
+  return users;
 }
 
 /**

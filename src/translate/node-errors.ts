@@ -72,12 +72,12 @@ export function missingFiles(
 ): NodeErrors {
   const missing = Array.isArray(details.missing_ids) ? new Set(details.missing_ids) : undefined;
   const placed = (context.placed ?? []).filter(({ assetId }) => !missing || missing.has(assetId));
-  const nodeIds = [...new Set(placed.map(({ nodeId }) => nodeId))];
   const about = { graph, outputs: context.outputs ?? [] };
-  const entries = nodeIds.map((id) => {
-    const errors = placed.filter(({ nodeId }) => nodeId === id).map(missingFile);
-    return [id, nodeError(id, errors, about)] as const;
-  });
+  const byNode = new Map<string, NodeErrorEntry[]>();
+  for (const file of placed) {
+    byNode.set(file.nodeId, [...(byNode.get(file.nodeId) ?? []), missingFile(file)]);
+  }
+  const entries = [...byNode].map(([id, errors]) => [id, nodeError(id, errors, about)] as const);
   return Object.fromEntries(entries);
 }
 

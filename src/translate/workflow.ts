@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { FileRef, ObjectInfo } from '../wire/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../wire/v2.ts';
+import { type Steps, inOneGo } from '../wire/steps.ts';
 import { nodeOf } from './graph.ts';
 
 /** An input of a submitted graph that names a file of v1's. */
@@ -40,9 +41,16 @@ const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
 
 const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
 
+/** A picture sent as text is no name, and is not searched for one. */
+const MAX_NAME_CHARS = 4096;
+
+function annotated(value: string): RegExpExecArray | null {
+  return value.length > MAX_NAME_CHARS ? null : ANNOTATED.exec(value);
+}
+
 /** v1's name of a file in an input: `sub/x.png`, its folder in brackets when it is not `input`. */
 export function parseFileName(value: string): FileRef {
-  const [, path = value, folder = 'input'] = ANNOTATED.exec(value) ?? [];
+  const [, path = value, folder = 'input'] = annotated(value) ?? [];
   const slash = path.lastIndexOf('/');
   return {
     filename: path.slice(slash + 1),
@@ -61,7 +69,8 @@ export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly Fil
   return Object.entries(graph).flatMap(([nodeId, node]) =>
     fileInputs(node, objectInfo).flatMap((input) => {
       const value = node.inputs[input];
-      if (typeof value !== 'string' || value === '') return [];
+      const isName = typeof value === 'string' && value.length <= MAX_NAME_CHARS && value !== '';
+      if (!isName) return [];
       return [{ nodeId, input, value, ...parseFileName(value) }];
     }),
   );
@@ -96,15 +105,26 @@ export function adoptCoerced(
   coerced: Graph,
   rewritten: readonly FileMention[],
 ): Graph {
+  return inOneGo(adoptCoercedSteps(original, coerced, rewritten));
+}
+
+/** The same, in steps. */
+export function* adoptCoercedSteps(
+  original: Graph,
+  coerced: Graph,
+  rewritten: readonly FileMention[],
+): Steps<Graph> {
   if (rewritten.length === 0 && hasNothingFor(coerced, original)) return original;
-  const entries = Object.entries(original).map(([id, node]) => {
+  const entries: [string, GraphNode][] = [];
+  for (const [id, node] of Object.entries(original)) {
     const known = nodeOf(coerced, id)?.inputs ?? {};
     const inputs = Object.entries(node.inputs ?? {}).map(([name, value]) => [
       name,
       Object.hasOwn(known, name) ? known[name] : value,
     ]);
-    return [id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }] as const;
-  });
+    entries.push([id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }]);
+    yield 1 + inputs.length;
+  }
   return mapMentioned(Object.fromEntries(entries), rewritten, ({ value }) => value);
 }
 

@@ -1,5 +1,6 @@
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { inTurns } from '../lib/turns.ts';
 import {
   type V1Refusal,
   refuseShape,
@@ -10,7 +11,8 @@ import {
 import { partialNodeErrors } from '../translate/definition-errors.ts';
 import { chosenOutputs, outputNodes } from '../translate/workflow.ts';
 import type { Logger } from '../telemetry.ts';
-import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
+import type { Json, JsonObject } from '../wire/json.ts';
+import { stringifySteps } from '../wire/json-steps.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
 import type { Birth } from './birth.ts';
@@ -78,8 +80,8 @@ export function createAcceptor(deps: Deps): Acceptor {
     await deps.refuseForeignFolders(caller, { graph: submission.graph, placed, outputs });
     const createdAtMs = now();
     const plan = planOf(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
-    const graphJson = stringifyJson(plan.graph as Json);
-    const extraDataJson = stringifyJson(plan.extraData);
+    const graphJson = await inTurns(stringifySteps(plan.graph as Json));
+    const extraDataJson = await inTurns(stringifySteps(plan.extraData));
     const intake = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.isBusy(caller.user)) return await queueUp(intake);
     await record(intake, 'submitting');

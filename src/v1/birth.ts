@@ -1,9 +1,12 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import { adoptCoerced } from '../translate/workflow.ts';
-import { type Json, stringifyJson } from '../wire/json.ts';
+import { inTurns } from '../lib/turns.ts';
+import { adoptCoercedSteps } from '../translate/workflow.ts';
+import type { Json } from '../wire/json.ts';
+import { stringifySteps } from '../wire/json-steps.ts';
 import type { Job } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
+import { note } from './kept.ts';
 import type { Plan } from './plan.ts';
 import type { Pursuit } from './pursuit.ts';
 
@@ -18,12 +21,16 @@ export function createBirth(deps: {
   const { ledger, follower, pursuit } = deps;
   return async (prompt, plan, job) => {
     // v1 shows literals as v2 coerced them, files as the client named them.
-    const graph = adoptCoerced(plan.graph, job.x_workflow ?? {}, plan.placed);
+    const coerced = job.x_workflow ?? {};
+    const graph = await inTurns(adoptCoercedSteps(plan.graph, coerced, plan.placed));
     follower.attach(prompt, { jobId: job.id, graph, targets: plan.outputs });
+    const isChanged = graph !== plan.graph;
+    const graphJson = isChanged ? await inTurns(stringifySteps(graph as Json)) : undefined;
+    if (graphJson !== undefined) note(prompt.kept.graph, graph, graphJson);
     await ledger.prompts.attach(prompt.key, {
       promptId: prompt.promptId,
       jobId: job.id,
-      ...(graph !== plan.graph && { graphJson: stringifyJson(graph as Json) }),
+      ...(graphJson !== undefined && { graphJson }),
       targetsJson: JSON.stringify(plan.outputs),
     });
     await follower.begin(prompt);

@@ -22,6 +22,11 @@ export function replace<T>(kept: Kept<T>, value: T): void {
   kept.json = undefined;
 }
 
+/** Keeps the text of a value that was written meanwhile, unless the value is another one by now. */
+export function note<T>(kept: Kept<T>, value: T, json: string): void {
+  if (kept.value === value) kept.json = json;
+}
+
 /** Compact, every number as it was read. */
 export function jsonOf(kept: Kept<unknown>): string {
   return kept.json ?? stringifyJson(kept.value as Json);

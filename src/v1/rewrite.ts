@@ -1,4 +1,5 @@
 import type { FileStore } from '../ledger/ledger.ts';
+import { yieldEvery } from '../lib/yield-every.ts';
 import {
   type FileMention,
   type FoundAsset,
@@ -31,7 +32,9 @@ export function createRewriter(deps: {
     async placed(caller, graph) {
       const mentions = fileMentions(graph, await deps.objectInfo(caller));
       const found = new Map<string, FoundAsset>();
+      const turn = yieldEvery(FILES_A_TURN);
       for (const mention of mentions) {
+        await turn();
         const isName = !hasControlCharacter(mention.value);
         const row = isName ? await deps.files.get(caller.user, mention) : undefined;
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
@@ -46,6 +49,9 @@ export function createRewriter(deps: {
     },
   };
 }
+
+/** Looked up between two looks at the event loop. */
+const FILES_A_TURN = 100;
 
 /** No service has it: the answer is v1's own to a name nobody has. */
 export const NOBODYS_FILE = '00000000-0000-4000-8000-000000000000';

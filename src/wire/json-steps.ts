@@ -1,0 +1,85 @@
+import { type Json, LosslessNumber, stringifyJson } from './json.ts';
+import type { Steps } from './steps.ts';
+
+/** What is written at once; a value counts one, and each 64 characters of a text. */
+const WEIGHT_AT_ONCE = 4_000;
+const CHARS_A_WEIGHT = 64;
+/** Of a long text. */
+const PIECE_CHARS = 256 * 1024;
+
+/** The text `stringifyJson` gives, in steps that say how much they wrote. */
+export function* stringifySteps(value: Json): Steps<string> {
+  const pieces: string[] = [];
+  yield* write(value, pieces);
+  return pieces.length === 1 ? (pieces[0] ?? '') : pieces.join('');
+}
+
+function* write(value: Json, pieces: string[]): Steps<void> {
+  const weight = weightOf(value, WEIGHT_AT_ONCE);
+  if (weight <= WEIGHT_AT_ONCE) {
+    pieces.push(stringifyJson(value));
+    yield weight;
+  } else if (typeof value === 'string') yield* writeText(value, pieces);
+  else if (Array.isArray(value)) yield* writeList(value as readonly Json[], pieces);
+  else yield* writeObject(value as { readonly [name: string]: Json }, pieces);
+}
+
+function* writeText(text: string, pieces: string[]): Steps<void> {
+  pieces.push('"');
+  for (let start = 0; start < text.length;) {
+    let end = Math.min(text.length, start + PIECE_CHARS);
+    // The halves of a character would be escaped one by one.
+    const last = text.charCodeAt(end - 1);
+    if (end < text.length && last >= 0xd800 && last <= 0xdbff) end--;
+    pieces.push(JSON.stringify(text.slice(start, end)).slice(1, -1));
+    yield (end - start) / CHARS_A_WEIGHT;
+    start = end;
+  }
+  pieces.push('"');
+}
+
+/** Items that weigh little are written together. */
+function* writeList(items: readonly Json[], pieces: string[]): Steps<void> {
+  pieces.push('[');
+  for (let start = 0; start < items.length;) {
+    if (start > 0) pieces.push(',');
+    let end = start;
+    let weight = 0;
+    for (; end < items.length && weight <= WEIGHT_AT_ONCE; end++) {
+      weight += weightOf(items[end] ?? null, WEIGHT_AT_ONCE);
+    }
+    if (end > start + 1 && weight > WEIGHT_AT_ONCE) end--;
+    if (end === start + 1) yield* write(items[start] ?? null, pieces);
+    else {
+      pieces.push(stringifyJson(items.slice(start, end)).slice(1, -1));
+      yield weight;
+    }
+    start = end;
+  }
+  pieces.push(']');
+}
+
+function* writeObject(members: { readonly [name: string]: Json }, pieces: string[]): Steps<void> {
+  let before = '{';
+  for (const name of Object.keys(members)) {
+    const member = members[name];
+    if (member === undefined) continue;
+    pieces.push(`${before}${JSON.stringify(name)}:`);
+    before = ',';
+    yield* write(member, pieces);
+  }
+  pieces.push(before === '{' ? '{}' : '}');
+}
+
+/** Of a value and all in it; stops counting above `most`. */
+function weightOf(value: Json | undefined, most: number): number {
+  if (typeof value === 'string') return 1 + value.length / CHARS_A_WEIGHT;
+  if (typeof value !== 'object' || value === null || value instanceof LosslessNumber) return 1;
+  const members = value as { readonly [name: string]: Json };
+  let weight = 1;
+  for (const name in members) {
+    weight += weightOf(members[name], most - weight);
+    if (weight > most) break;
+  }
+  return weight;
+}
