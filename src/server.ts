@@ -80,12 +80,11 @@ export async function startServer(
   });
   await house.ledger.prompts.pruneHistory(config.history);
   await live.submissions.resume();
-  const { onUpgrade } = house.metrics;
   const quick = createQuickLane(house, shown.routes);
   const front = createFront({ ...house, ...live, quick, serve: app.callback() as RequestListener });
   const server = createHttpServer(front, { tls: config.tls });
   const ready = readyForSocket({ ...house, ...live });
-  const upgrade = createUpgrade({ ...house, ...live, ...config, onUpgrade, ready });
+  const upgrade = createUpgrade({ ...house, ...live, ...config, ...house.metrics, ready });
   onWebSocket(server, (request, socket, head) => {
     house.tap?.onUpgrade(request);
     upgrade(request, socket, head);
@@ -121,6 +120,7 @@ export async function startServer(
 }
 
 type House = Awaited<ReturnType<typeof openHouse>>;
+type Live = Awaited<ReturnType<typeof createLive>>;
 
 /** What is there before anybody knocks: files, ledger, engine, and who may come in. */
 async function openHouse(
@@ -235,15 +235,10 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
 }
 
 /** Every route: those open to all, then the old API word by word. */
-function surface(
-  house: House,
-  live: Awaited<ReturnType<typeof createLive>>,
-  counter: SharedCounter,
-) {
+function surface(house: House, live: Live, counter: SharedCounter) {
   const { config, dir, ledger, now } = house;
-  const limits = { maxBodyBytes: config.maxUploadBytes, maxUploadBytes: config.maxUploadBytes };
-  const { acceptor, cancel } = live.submissions;
-  const deps = { ...house, ...limits, cancel, spoolDir: dir.spool };
+  const { maxUploadBytes } = config;
+  const deps = { ...house, ...live.submissions, maxUploadBytes, spoolDir: dir.spool };
   const files = {
     ...deps,
     files: ledger.files,
@@ -277,7 +272,7 @@ function surface(
     ],
     routes: [
       ...upToDate(live.submissions, [
-        ...promptRoutes({ ...deps, acceptor, counter }),
+        ...promptRoutes({ ...deps, counter }),
         ...queueRoutes(deps),
         ...jobRoutes(deps),
       ]),

@@ -14,7 +14,7 @@ import type { Unchanged, UserData } from './userdata-store.ts';
 export type UserDataDeps = {
   readonly userData: UserData;
   readonly spoolDir: string;
-  readonly maxBodyBytes: number;
+  readonly maxUploadBytes: number;
 };
 
 /** Workflows and other files of a front end, kept for each user; a name is one encoded segment. */
@@ -104,16 +104,16 @@ function refusal(why: Unchanged): V1Error {
 }
 
 async function receive(
-  { spoolDir, maxBodyBytes }: UserDataDeps,
+  { spoolDir, maxUploadBytes }: UserDataDeps,
   ctx: Koa.Context,
 ): Promise<SpooledFile> {
   if ((ctx.get('Content-Encoding') || 'identity').toLowerCase() !== 'identity') {
     throw new V1Error(415, 'Compressed bodies are not taken.', { headers: CLOSE });
   }
-  if (Number(ctx.get('Content-Length')) > maxBodyBytes) {
-    throw new V1Error(413, tooLargeText(maxBodyBytes), { headers: CLOSE });
+  if (Number(ctx.get('Content-Length')) > maxUploadBytes) {
+    throw new V1Error(413, tooLargeText(maxUploadBytes), { headers: CLOSE });
   }
-  const spooled = await spoolStream(ctx.req, { dir: spoolDir, maxBytes: maxBodyBytes });
+  const spooled = await spoolStream(ctx.req, { dir: spoolDir, maxBytes: maxUploadBytes });
   if (spooled.ok) return spooled.value;
   throw new V1Error(spooled.status, spooled.message, { headers: CLOSE });
 }

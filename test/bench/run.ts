@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { accept } from './accept.ts';
 import type { Bench } from './bench.ts';
+import { bodies } from './bodies.ts';
 import { download } from './download.ts';
 import { engine } from './engine.ts';
 import { fanout } from './fanout.ts';
@@ -31,6 +32,7 @@ const BENCHES: readonly Bench[] = [
   objectInfo,
   accept,
   engine,
+  bodies,
   graphs,
   start,
 ];

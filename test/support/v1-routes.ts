@@ -59,7 +59,6 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     settings: fakeSettings(),
     spoolDir,
     maxUploadBytes: 1024 * 1024,
-    maxBodyBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     view: 'stream',
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
