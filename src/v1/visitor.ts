@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { hasControlCharacter } from '../wire/control-characters.ts';
+import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 /** Longer ones say nothing more. */
 const MOST_AGENT_CHARS = 200;
@@ -7,7 +8,8 @@ const MOST_AGENT_CHARS = 200;
 /** The program that calls, as it calls itself. */
 export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
-  return text.slice(0, MOST_AGENT_CHARS) || '(none)';
+  // It is stored and shown in the report.
+  return withoutCredentialsIn(text).slice(0, MOST_AGENT_CHARS) || '(none)';
 }
 
 const MAX_CLIENT_ID_CHARS = 128;

@@ -2,10 +2,9 @@
 // service goes on sending; the client is told in words, the log by a stable event.
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
 import type { Holdover } from '../support/holdover.ts';
 import { type Hook, type HostileV2, type Route, openHostileV2 } from '../support/hostile-v2.ts';
-import { startInFront } from '../support/in-front.ts';
+import { type FileRef, madeOutputs, startInFront, viewQuery } from '../support/in-front.ts';
 import { finish, staysRunning } from '../support/plays.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
@@ -21,11 +20,14 @@ const KEY = { 'X-API-Key': 'anna' };
 let upstream: HostileV2;
 let house: Holdover;
 let sockets: Set<Socket>;
+/** An output, of which there is no copy here. */
+let file: Partial<FileRef>;
 
 beforeAll(async () => {
   upstream = await openHostileV2();
   house = await startInFront(upstream, { limits: LIMITS });
-  await uploadInput(house.url, { name: 'a.png', bytes: await pngOf() }, KEY);
+  const made = await madeOutputs({ upstream, house }, [{ id: 'made' }], KEY);
+  [file = {}] = made.files;
 });
 beforeEach(() => void (sockets = new Set()));
 afterEach(async () => {
@@ -83,7 +85,7 @@ const resident = async (): Promise<number> => {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]);
 };
 
-const view = () => fetch(`${house.url}/view?filename=a.png&type=input`, { headers: KEY });
+const view = () => fetch(`${house.url}/view?${viewQuery(file)}`, { headers: KEY });
 
 describe('of a head', () => {
   test.each([

@@ -75,6 +75,15 @@ test.each([
   expectNoTrace();
 });
 
+test('a user agent that quotes an address with a login is reported without it', async () => {
+  const headers = { 'User-Agent': `client/1 (+http://user:${CANARY}@h/?token=${CANARY})` };
+  await fetch(`${server.url}/queue`, { headers });
+  const report = await (await fetch(`${server.url}/holdover/report.json`, { headers })).text();
+  expect(report).toContain('client/1 (+http://[removed]@h/');
+  expect(report).not.toContain(CANARY);
+  expectNoTrace();
+});
+
 test('keys in a body are neither logged, nor stored, nor shown', async () => {
   const extra_data = {
     api_key_comfy_org: CANARY,

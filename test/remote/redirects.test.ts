@@ -1,14 +1,16 @@
 // Where a service may send Holdover for a file: to itself, to the internet, to hosts the operator names.
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
+import { type FileRef, madeOutputs, viewQuery } from '../support/in-front.ts';
 import { type StorageHost, openStorageHost } from '../support/storage-host.ts';
 
 const KEY = { 'X-API-Key': 'comfyui-canary-key' };
 
 let upstream: HostileV2;
 let storage: StorageHost;
+/** An output, of which there is no copy here. */
+let file: Partial<FileRef>;
 
 beforeAll(async () => {
   [upstream, storage] = await Promise.all([openHostileV2(), openStorageHost()]);
@@ -23,12 +25,13 @@ async function inFront(...args: string[]): Promise<Holdover> {
     args: ['--upstream', upstream.url, ...args],
   });
   onTestFinished(() => house.dispose());
-  await uploadInput(house.url, { bytes: await pngOf(), name: 'a.png' }, KEY);
+  const made = await madeOutputs({ upstream, house }, [{ id: 'made' }], KEY);
+  [file = {}] = made.files;
   return house;
 }
 
 const view = (house: Holdover, path = '/view') =>
-  fetch(`${house.url}${path}?filename=a.png&type=input`, { headers: KEY, redirect: 'manual' });
+  fetch(`${house.url}${path}?${viewQuery(file)}`, { headers: KEY, redirect: 'manual' });
 
 const redirectTo = (location: string) =>
   upstream.always('content', ({ res }) => void res.writeHead(302, { Location: location }).end());
