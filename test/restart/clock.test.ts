@@ -78,7 +78,7 @@ describe.skipIf(missing !== '')(`a clock that is set${missing}`, () => {
     await post('done', flat({ prefix: 'done' }));
     await socket.untilDone('done');
     const ids = ['runs', 'waits', 'waits-too'];
-    await post('runs', growing({ steps: 300, side: 200, prefix: 'runs' }));
+    await post('runs', growing({ steps: 80, side: 128, prefix: 'runs' }));
     await post('waits', growing({ steps: 20, prefix: 'waits' }));
     await post('waits-too', flat({ prefix: 'waits-too' }));
     await untilRunning(url);
