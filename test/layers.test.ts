@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   v2: ['lib', 'wire', 'telemetry', 'hash'],
   'object-info': ['wire', 'telemetry', 'config', 'within'],
   models: ['lib', 'wire', 'http', 'ledger', 'telemetry', 'hash', 'spool', 'compiled'],
-  passthrough: ['wire', 'telemetry'],
+  passthrough: ['wire', 'http', 'telemetry'],
   folders: [
     'crash-point',
     'wire',

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { nextTurn } from '../lib/turns.ts';
 import { tooLargeText } from '../spool.ts';
 import { type Json, isJsonObject, jsonFault } from '../wire/json.ts';
 import { BodyBytes } from './body-bytes.ts';
@@ -44,6 +45,8 @@ export type BodyReader = {
 export const MAX_JSON_DEPTH = 200;
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
+/** Bytes counted between two looks at the event loop. */
+const BYTES_A_TURN = 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /** What a body whose length nobody said has room for at first. */
 const FIRST_ROOM_BYTES = 64 * 1024;
@@ -76,6 +79,20 @@ export function createBodyReader(deps: {
       return await build(received, bytes, { limits, ...options });
     },
   };
+}
+
+/**
+ * A text that has been received as a whole, as JSON and within the usual limits; `undefined`: it is
+ * none, or holds too much. Built in turns of the event loop.
+ */
+export async function jsonWithin(text: Buffer): Promise<Json | undefined> {
+  const scanner = new JsonScanner({ ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH });
+  for (let at = 0; at < text.length; at += BYTES_A_TURN) {
+    if (at > 0) await nextTurn();
+    if (scanner.push(text.subarray(at, at + BYTES_A_TURN))) return undefined;
+  }
+  const scan = scanner.end();
+  return 'kind' in scan ? undefined : await buildJson(scan, text.subarray.bind(text));
 }
 
 type Room = {

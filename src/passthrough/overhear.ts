@@ -1,10 +1,10 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { jsonWithin } from '../http/json-body.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Exchange } from './call.ts';
-import { type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
+import { type JsonObject, isJsonObject } from '../wire/json.ts';
 
 /** A call on a job that went through and was taken: one that made it, or one that asks for its end. */
 export type Overheard =
@@ -132,7 +132,7 @@ async function jsonOf(
   if (bytes === undefined || !Object.hasOwn(UNPACK, coding)) return undefined;
   try {
     const text = await UNPACK[coding as keyof typeof UNPACK](bytes);
-    const value = isUtf8(text) ? parseJson(text.toString()) : undefined;
+    const value = await jsonWithin(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     // Whoever it is for can make of it what he will.
