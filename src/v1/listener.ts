@@ -284,10 +284,9 @@ async function outcomeOf(
   const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
   const shown = withinLimit(prompt, { sizeBytes, limitBytes });
   const shortened = shown === prompt ? undefined : textsOf(shown);
-  const { graphJson } = shortened ?? texts;
   return {
     ...(shortened && { shortened }),
-    entryJson: await joinInTurns(historyPieces(state, shown, graphJson)),
+    entryJson: await joinInTurns(historyPieces(state, shown, (shortened ?? texts).graphJson)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
