@@ -12,9 +12,11 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
 import { uploadInput } from '../support/client-help.ts';
 import { postPrompt } from '../support/v1-client.ts';
 
@@ -76,6 +78,26 @@ async function filesIn(root: string): Promise<ReadonlyMap<string, string>> {
     if (/^(blobs|userdata|in|out)\//.test(name)) found.set(name, await readFile(path, 'utf8'));
   }
   return found;
+}
+
+/** The steps of the schema before ledgers had an identity. */
+const VERSIONS_WITHOUT_FOLDERS = 9;
+
+/** Rewrites the database as that version would have written it, with the same rows. */
+async function writtenByEarlierVersion(version: number): Promise<void> {
+  await rename(database(), `${database()}.now`);
+  const db = new DatabaseSync(database());
+  for (const step of MIGRATIONS.slice(0, version)) db.exec(step);
+  db.exec(`ATTACH '${database()}.now' AS now`);
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  for (const { name } of tables as { name: string }[]) {
+    const found = db.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
+    const columns = (found as { name: string }[]).map((column) => column.name).join(', ');
+    db.exec(`INSERT INTO main.${name} (${columns}) SELECT ${columns} FROM now.${name}`);
+  }
+  db.exec(`PRAGMA user_version = ${version}`);
+  db.close();
+  await rm(`${database()}.now`);
 }
 
 const LOSSES: readonly [string, () => Promise<void>][] = [
@@ -175,14 +197,7 @@ describe('a database that is', () => {
 
   test('of a version that knew no folders is taken with the files beside it', async () => {
     await fill();
-    const { DatabaseSync } = await import('@photostructure/sqlite');
-    const db = new DatabaseSync(database());
-    const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
-      user_version: number;
-    };
-    db.exec('DROP TABLE identity; PRAGMA user_version = 9');
-    db.close();
-    expect(version).toBeGreaterThan(9);
+    await writtenByEarlierVersion(VERSIONS_WITHOUT_FOLDERS);
     for (const name of ['folder.id', 'ledger.id']) await rm(join(dataDir, name));
     const before = await filesIn(dataDir);
     server = await start();
