@@ -21,7 +21,7 @@ export type Account = {
 
 type Fate = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
 
-/** All prompts of a load have ended within this time after the last kill, or they never will. */
+/** What has not ended by then, while nothing else of its client has either, never will. */
 const PATIENCE_MS = 180_000;
 const POLL_MS = 300;
 const OUTPUT_NAME = /^(.*)_\d{5}_\.png/;
@@ -57,14 +57,17 @@ export async function settle(account: Account, told: Told): Promise<void> {
 }
 
 async function isIdle(account: Account, { client }: Told): Promise<boolean> {
-  const deadlineMs = Date.now() + PATIENCE_MS;
+  let deadlineMs = Date.now() + PATIENCE_MS;
   let left: unknown[] = [];
-  do {
+  for (let fewest = Infinity; Date.now() < deadlineMs;) {
     const queue = (await insist(client, '/queue')).json();
     left = [...queue.queue_running, ...queue.queue_pending].map(([, id]) => id);
     if (left.length === 0) return true;
+    // A slow machine takes its time, and goes on all the same.
+    if (left.length < fewest) deadlineMs = Date.now() + PATIENCE_MS;
+    fewest = Math.min(fewest, left.length);
     await delay(POLL_MS);
-  } while (Date.now() < deadlineMs);
+  }
   account.stalled += left.length;
   account.troubles.push(`stalled: ${client.key}: ${left.join(' ')}`);
   return false;

@@ -15,7 +15,7 @@ export type Load = {
 /** The empty one is a client without a key. */
 const KEYS = ['', 'ann', 'bob-who-cancels'] as const;
 const LANES = 2;
-const PAUSE_MS = 60;
+const PAUSE_MS = 150;
 const RECONNECT_MS = 400;
 
 export function startLoad(urls: readonly string[], scene: Scene): Load {
