@@ -10,7 +10,7 @@ import { endWord } from '../translate/status.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
-import { IS_TERMINAL, type Job, type JobStatus } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job, type JobStatus, type Output } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
@@ -72,6 +72,8 @@ export function createListener(
   const { user } = prompt.caller;
   let waitedAtMs: number | undefined;
   let hasBegun = false;
+  /** Outputs that were told here, by their ids. */
+  const named = new Map<string, { readonly output: Output; readonly file: FileRef }>();
 
   async function take(input: Input): Promise<void> {
     if (isEnd(input)) endings.begin(user, prompt.key);
@@ -132,6 +134,7 @@ export function createListener(
     if (event.event === 'status' && event.data.status === 'queued') waitedAtMs = atMs;
     if (event.event === 'output') {
       const file = await nameOutput(ledger.files, user, event.data, atMs);
+      named.set(event.data.id, { output: event.data, file });
       reached('after-output-named');
       return take({ kind: 'output', output: event.data, file, atMs });
     }
@@ -149,7 +152,21 @@ export function createListener(
     return files;
   }
 
+  /**
+   * A service that died in the middle of a job runs it again from the start: the same file has
+   * another id then, and the first one is gone. Only the one that is there keeps a name.
+   */
+  async function unnameReplaced(job: Job): Promise<void> {
+    for (const { output, file } of named.values()) {
+      const isThere = job.outputs.some(({ id }) => id === output.id);
+      if (isThere || !job.outputs.some((other) => isReplacedBy(output, other))) continue;
+      await ledger.files.remove(user, file);
+      named.delete(output.id);
+    }
+  }
+
   async function takeJob(job: Job): Promise<boolean> {
+    await unnameReplaced(job);
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
     await take({ kind, job, files: await nameAll(job), atMs: now() });
     return teller.hasEnded();
@@ -217,6 +234,11 @@ function isStart(input: Input): boolean {
 function isSignOfLife(input: Input): boolean {
   if (input.kind === 'event' && input.event.event !== 'status') return true;
   return input.kind === 'output' || statusOf(input) === 'running';
+}
+
+function isReplacedBy(one: Output, other: Output): boolean {
+  const isSameFile = one.name === other.name && one.x_subfolder === other.x_subfolder;
+  return one.id !== other.id && one.node_id === other.node_id && isSameFile;
 }
 
 /** A service that says its engine lost a job which was waiting there. */

@@ -14,7 +14,7 @@ export type Told = {
   readonly inputs: ToldFile[];
   readonly masks: string[];
   /** By name: what was answered last, and what was sent later without an answer. */
-  readonly userdata: Map<string, { told: string | undefined; sent: string[] }>;
+  readonly userdata: Map<string, { told: string | undefined; sent: string[]; isBusy: boolean }>;
   /** From then on its prompts may end by a cancel. */
   mayBeCancelled: boolean;
 };
@@ -133,10 +133,14 @@ const read: Act = async ({ client }, { random }) => {
 const userdata: Act = async ({ client, userdata: files }, { random, next }) => {
   const name = `workflow-${Math.floor(random() * 5)}.json`;
   const text = `version ${next()}`;
-  const file = files.get(name) ?? { told: undefined, sent: [] };
+  const file = files.get(name) ?? { told: undefined, sent: [], isBusy: false };
   files.set(name, file);
+  // Which of two writes at a time is the last one is not for the client to say.
+  if (file.isBusy) return;
+  file.isBusy = true;
   file.sent.push(text);
   const answer = await client.ask('POST', `/userdata/${name}?overwrite=true`, { json: text });
+  file.isBusy = false;
   if (answer?.status !== 200) return;
   file.told = text;
   file.sent.length = 0;

@@ -3,7 +3,7 @@
 import { expect, test, vi } from 'vitest';
 import { type WireJob, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { progressAt, runs, staysRunning } from '../support/plays.ts';
+import { finish, outputOf, progressAt, runs, staysRunning } from '../support/plays.ts';
 import { type Client, type Scene, ownScene } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
@@ -121,6 +121,28 @@ test('a service that drops a prompt as soon as it comes, and again, has decided'
     'again2',
     'again3',
   ]);
+});
+
+test('a service that dies in the middle of a job and runs it again: its file has one name', async () => {
+  const scene = await ownScene({ env: FIXED });
+  const { upstream } = scene;
+  upstream.play(async (job, server) => {
+    server.change(job.id, { status: 'running' });
+    const lost = outputOf(job);
+    server.change(job.id, { outputs: [lost] });
+    server.emit(job.id, 'output', lost);
+  });
+  const client = await scene.client();
+  const { promptId, marker } = await client.post();
+  const files = async () => (await client.ask('/internal/files/output')).json as string[];
+  await expect.poll(files).toEqual([expect.stringContaining(`${marker}_00001_.png`)]);
+  const job = jobOf(client, marker);
+  upstream.change(job.id, { outputs: [] });
+  finish(upstream, job);
+  const entry = await client.ended(promptId);
+  const [image, second] = entry.outputs['9'].images;
+  expect(second).toBeUndefined();
+  expect(await files()).toEqual([expect.stringContaining(image.filename)]);
 });
 
 test('a prompt whose end was asked for is not sent again', async () => {
