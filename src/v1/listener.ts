@@ -16,6 +16,7 @@ import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
 import { jsonOf } from './kept.ts';
 import { nameOutput } from './names.ts';
+import { placeOf } from './output-name.ts';
 import { LeadLost } from './prompt-journal.ts';
 import type { Teller } from './teller.ts';
 
@@ -165,8 +166,23 @@ export function createListener(
     }
   }
 
+  /** The same where an earlier process named the file that is gone: only its service can tell. */
+  async function unnameGone(output: Output): Promise<void> {
+    const place = placeOf(output.name, output.x_subfolder);
+    const held = await ledger.files.get(user, {
+      ...place,
+      type: output.x_temp ? 'temp' : 'output',
+    });
+    if (!held || held.assetId === output.id || held.modifiedAtMs < prompt.createdAtMs) return;
+    const asset = await jobs.asset(prompt.caller, held.assetId);
+    if (!asset.ok && isGone(asset.error)) await ledger.files.remove(user, held);
+  }
+
   async function takeJob(job: Job): Promise<boolean> {
     await unnameReplaced(job);
+    if (deps.mayLoseJobs && prompt.isResumed) {
+      for (const output of job.outputs) await unnameGone(output);
+    }
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
     await take({ kind, job, files: await nameAll(job), atMs: now() });
     return teller.hasEnded();

@@ -62,7 +62,8 @@ export function createAudience(options: { readonly onEmpty: () => void }): Audie
     status: () => latest.status?.data.status,
     tell,
     announceEnd() {
-      const { status = 'running' } = latest.status?.data ?? {};
+      // Its end alone does not say that it ever began.
+      const { status = 'queued' } = latest.status?.data ?? {};
       tell({ event: 'status', data: { status, x_ends: true } });
     },
     show(job) {

@@ -1,5 +1,6 @@
 // A service whose engine dies and forgets what waited there: a prompt that never began is sent
 // again, one that began has ended.
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { type WireJob, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
@@ -123,27 +124,39 @@ test('a service that drops a prompt as soon as it comes, and again, has decided'
   ]);
 });
 
-test('a service that dies in the middle of a job and runs it again: its file has one name', async () => {
-  const scene = await ownScene({ env: FIXED });
-  const { upstream } = scene;
-  upstream.play(async (job, server) => {
-    server.change(job.id, { status: 'running' });
-    const lost = outputOf(job);
-    server.change(job.id, { outputs: [lost] });
-    server.emit(job.id, 'output', lost);
-  });
-  const client = await scene.client();
-  const { promptId, marker } = await client.post();
-  const files = async () => (await client.ask('/internal/files/output')).json as string[];
-  await expect.poll(files).toEqual([expect.stringContaining(`${marker}_00001_.png`)]);
-  const job = jobOf(client, marker);
-  upstream.change(job.id, { outputs: [] });
-  finish(upstream, job);
-  const entry = await client.ended(promptId);
-  const [image, second] = entry.outputs['9'].images;
-  expect(second).toBeUndefined();
-  expect(await files()).toEqual([expect.stringContaining(image.filename)]);
-});
+test.each([
+  ['a service that dies', async () => {}],
+  ['a service and its Holdover that die', (scene: Scene) => scene.restart()],
+] as const)(
+  '%s in the middle of a job, which runs again: its file has one name',
+  async (_, die) => {
+    const scene = await ownScene({ env: FIXED });
+    const { upstream } = scene;
+    upstream.play(async (job, server) => {
+      await delay(100);
+      server.change(job.id, { status: 'running' });
+      const lost = outputOf(job);
+      server.change(job.id, { outputs: [lost] });
+      server.emit(job.id, 'output', lost);
+    });
+    const client = await scene.client();
+    const { promptId, marker } = await client.post();
+    const files = async () => (await client.ask('/internal/files/output')).json as string[];
+    await expect
+      .poll(files, { timeout: 8_000 })
+      .toEqual([expect.stringContaining(`${marker}_00001_.png`)]);
+    const job = jobOf(client, marker);
+    upstream.always('asset', fault.refuse(404, 'not_found'));
+    await die(scene);
+    upstream.change(job.id, { outputs: [] });
+    finish(upstream, job);
+    await client.reconnect();
+    const entry = await client.ended(promptId);
+    const [image, second] = entry.outputs['9'].images;
+    expect(second).toBeUndefined();
+    expect(await files()).toEqual([expect.stringContaining(image.filename)]);
+  },
+);
 
 test('a prompt whose end was asked for is not sent again', async () => {
   const scene = await ownScene({ env: FIXED });
