@@ -40,6 +40,8 @@ type Deps = {
 /** Tells copies from the assets of an embedded engine that used the data directory before. */
 const MARK = 'kept-';
 const BATCH = 100;
+/** The service, or the engine behind it, cannot bring the file right now. */
+const IS_AWAY = new Set(['upstream_unreachable', 'upstream_error']);
 
 export function keepUploads(deps: Deps): KeptUploads {
   const { jobs, ledger, blobs, spoolDir, log, now } = deps;
@@ -124,7 +126,7 @@ export function keepUploads(deps: Deps): KeptUploads {
     range?: ByteRange,
   ): Promise<Result<Content>> {
     const answer = await jobs.content(caller, assetId, range);
-    if (answer.ok || !(isGone(answer.error) || answer.error.status >= 500)) return answer;
+    if (answer.ok || !(isGone(answer.error) || IS_AWAY.has(answer.error.code))) return answer;
     const copy = await copyOf(caller, assetId, range);
     return copy ? ok(copy) : answer;
   }

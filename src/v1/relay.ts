@@ -6,7 +6,6 @@ import { V1Error } from './errors.ts';
 const SHOWN_AS: { readonly [code: string]: number } = {
   upstream_unreachable: 502,
   bad_upstream_response: 502,
-  upstream_error: 502,
   /** The bytes were damaged between us and the upstream, twice. */
   hash_mismatch: 502,
 };
@@ -22,9 +21,14 @@ export function relayRefusal(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
   if (isGone(error)) return new V1Error(404);
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
-  const shown = SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status;
-  const message = code === 'upstream_error' && status >= 500 ? NOT_BROUGHT : messageOf(error);
+  const shown = isFailure(error) ? 502 : (SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status);
+  const message = isFailure(error) ? NOT_BROUGHT : messageOf(error);
   return new V1Error(shown, message, { headers: wait });
+}
+
+/** A 500 would blame Holdover. */
+function isFailure({ status, code }: V2Error): boolean {
+  return status === 500 && code === 'upstream_error';
 }
 
 const NOT_BROUGHT =

@@ -134,7 +134,7 @@ describe('/api/view answers 302 for whoever fetches the link without a key', () 
 
   test.each([
     ['gone', fault.refuse(404, 'output_unavailable'), 404],
-    ['the upstream fails', fault.refuse(500, 'upstream_error'), 500],
+    ['the upstream fails', fault.refuse(500, 'upstream_error'), 502],
     ['the upstream hangs up', fault.reset(), 502],
     ['the link is no link', ({ res }: any) => res.writeHead(302).end(), 502],
     [

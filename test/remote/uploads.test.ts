@@ -362,10 +362,20 @@ describe('what a prompt says of its files', () => {
     expect(loaded()).not.toMatchObject({ info: { id: old } });
   });
 
-  test('whose bytes are gone: 400 that names the file', async () => {
+  test('whose bytes are gone is sent again from its copy', async () => {
+    await upload({ name: 'copied.png', bytes: fresh() });
+    expired();
+    upstream.blobs.clear();
+    const sent = { prompt: loading('copied.png') };
+    expect((await postPrompt(house.url, sent, { headers: anna })).status).toBe(200);
+    expect(routes()).toContain('upload');
+  });
+
+  test('whose bytes are gone and not taken again: 400 that names the file', async () => {
     await upload({ name: 'lost.png', bytes: fresh() });
     expired();
     upstream.blobs.clear();
+    upstream.once('upload', fault.refuse(413, 'payload_too_large'));
     const sent = { prompt: loading('lost.png') };
     const { status, body } = await postPrompt(house.url, sent, { headers: anna });
     expect(status).toBe(400);
