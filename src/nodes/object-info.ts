@@ -21,7 +21,8 @@ function classInfo(def: NodeDef): ClassInfo {
     output_name: def.outputs.map(({ type, name = type }) => name),
     ...(def.style === 'v3' ? { output_tooltips: def.outputs.map(() => null) } : {}),
     name: def.name,
-    display_name: def.displayName,
+    // A 1.4.13 front end's search throws on the `null` that the original sends (row `display-name`).
+    display_name: def.displayName ?? def.name,
     description: def.description,
     python_module: def.pythonModule,
     category: def.category,

@@ -32,7 +32,7 @@ export async function readDefinitions(bytes: Buffer): Promise<Reading> {
       const { name, raw } = classAt(bytes, member);
       if (name === undefined || raw === undefined) leftOut++;
       else {
-        const text = shownTo(bytes.subarray(member.start, member.end), name, raw);
+        const text = shownText(bytes.subarray(member.start, member.end), name, raw);
         members.set(name, text);
         hash.update(text).update(',');
         if (isJsonObject(raw['input']) || Array.isArray(raw['output'])) described++;
@@ -49,26 +49,34 @@ export async function readDefinitions(bytes: Buffer): Promise<Reading> {
   };
 }
 
+/**
+ * A definition as clients are shown it: with a name to display, as a 1.4.13 front end's search throws
+ * on `null` (row `display-name`), and without the folders in which other users' uploads lie.
+ */
+function shownText(text: Buffer, name: string, raw: JsonObject): Buffer {
+  const listsFolders = text.includes('holdover-');
+  const isNameless = raw['display_name'] === null;
+  if (!listsFolders && !isNameless) return text;
+  return memberText(name, {
+    ...raw,
+    ...(listsFolders &&
+      raw['input'] !== undefined && { input: withoutUploadFolders(raw['input']) }),
+    ...(isNameless && { display_name: name }),
+  });
+}
+
+function memberText(name: string, info: Json): Buffer {
+  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(info)}`);
+}
+
 /** Definitions that are there already. */
 export function definitionsOf(info: ObjectInfo): Definitions {
   const entries = Object.entries(info).map(([name, one]) => {
-    return [name, Buffer.from(`${JSON.stringify(name)}:${stringifyJson(one)}`)] as const;
+    return [name, memberText(name, one)] as const;
   });
   const hash = createHash('sha256');
   for (const [, member] of entries) hash.update(member).update(',');
   return { version: versionOf(hash), members: new Map(entries), info };
-}
-
-/** An engine lists the folders in which other users' uploads lie. */
-function shownTo(text: Buffer, name: string, raw: JsonObject): Buffer {
-  if (!text.includes('holdover-')) return text;
-  const members = Object.entries(raw).map(([key, value]) => [
-    key,
-    key === 'input' ? withoutUploadFolders(value) : value,
-  ]);
-  return Buffer.from(
-    `${JSON.stringify(name)}:${stringifyJson(Object.fromEntries(members) as Json)}`,
-  );
 }
 
 function versionOf(hash: Hash): string {

@@ -22,7 +22,7 @@ const rendered = parseJson(stringifyJson(objectInfo(ALL_NODES.values()))) as Cla
 
 describe('/object_info describes each class as the original does', () => {
   test.each(Object.keys(recorded))('%s', (name) => {
-    expect(comparable(rendered[name])).toEqual(comparable(recorded[name]));
+    expect(comparable(rendered[name])).toEqual(comparable(displayed(name, recorded[name])));
     expect(keyOrder(rendered[name] ?? {})).toEqual(keyOrder(recorded[name] ?? {}));
   });
 
@@ -56,6 +56,11 @@ type Spec = { readonly required: { readonly [name: string]: Json } };
 
 function readClasses(url: URL): Classes {
   return parseJson(readFileSync(url, 'utf8')) as Classes;
+}
+
+/** As row `display-name` of `docs/differences.md` has it: the class name where the original sends `null`. */
+function displayed(name: string, recording: JsonObject | undefined): JsonObject {
+  return { ...recording, display_name: recording?.['display_name'] ?? name };
 }
 
 /** Everything but texts, and but the files an upload input lists, which differ per user. */

@@ -73,6 +73,12 @@ describe('definitions from outside', () => {
     },
   );
 
+  test('that have no name to display are displayed by the name of their class', async () => {
+    const definitions = await read('{"A":{"output":[18446744073709551615],"display_name":null}}');
+    expect(textOf(definitions)).toBe('{"A":{"output":[18446744073709551615],"display_name":"A"}}');
+    expect(definitions.info['A']?.display_name).toBe('A');
+  });
+
   test('that name a class twice have it once, as JSON means it', async () => {
     const definitions = await read(`{"A":{"output":[1]},"A":{"output":[2]}}`);
     expect(textOf(definitions)).toBe('{"A":{"output":[2]}}');
