@@ -1,3 +1,4 @@
+import { lookup as mimeTypeOf } from 'mime-types';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { FileRef, HistoryEntry, StatusWord } from '../wire/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
@@ -86,6 +87,22 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
         items.filter(isFile).map((file) => ({ ...file, nodeId, mediaType })),
       ),
   );
+}
+
+/** The kinds of media `GET /api/jobs?output_type=` filters by. */
+export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
+export type OutputType = (typeof OUTPUT_TYPES)[number];
+
+/** Whether a job has an output of this kind: told by the file's name, else by the list it is in. */
+export function hasOutputOf(view: JobView, type: OutputType): boolean {
+  const files = view.entry ? shownFiles(view.entry.outputs) : [];
+  return files.some(({ filename, mediaType }) => outputTypeOf(filename, mediaType) === type);
+}
+
+function outputTypeOf(filename: string, mediaType: string): string {
+  const [kind] = (mimeTypeOf(filename) || mediaType).split('/', 1);
+  if (kind === 'model') return '3d';
+  return kind === 'images' ? 'image' : (kind ?? mediaType);
 }
 
 function isFile(item: Json): item is FileRef & JsonObject {

@@ -1,5 +1,12 @@
 import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
-import { type JobView, jobItem, viewStatus } from '../translate/job-views.ts';
+import {
+  type JobView,
+  OUTPUT_TYPES,
+  type OutputType,
+  hasOutputOf,
+  jobItem,
+  viewStatus,
+} from '../translate/job-views.ts';
 import type { ListedStatus } from '../translate/status.ts';
 import type { Json } from '../wire/json.ts';
 import type { Board, LivePrompt } from './board.ts';
@@ -36,10 +43,20 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
   if (limit <= 0) throw badRequest('"limit" must be a positive integer.');
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const workflowId = query.get('workflow_id');
+  const outputType = outputTypeOf(query.get('output_type'));
   const sort = sorting(query);
   const entries = await entriesOf(deps, caller.user);
   const listed = sort(entries.filter((entry) => wanted.includes(viewStatus(entry))));
-  const found = workflowId === null ? listed : await ofWorkflow(listed, workflowId);
+  const ofWorkflow =
+    workflowId === null
+      ? listed
+      : await matching(listed, (view) => {
+          return jobItem(view).workflow_id === workflowId;
+        });
+  const found =
+    outputType === null
+      ? ofWorkflow
+      : await matching(ofWorkflow, (view) => hasOutputOf(view, outputType));
   const shown = found.slice(offset, offset + limit);
   sendJson(ctx, {
     jobs: await itemsOf(shown),
@@ -77,11 +94,14 @@ async function entriesOf({ ledger, board }: Deps, user: string): Promise<readonl
   return [...done.map((outline) => doneEntry(ledger, outline)), ...live.map(liveEntry)];
 }
 
-async function ofWorkflow(entries: readonly Entry[], id: string): Promise<readonly Entry[]> {
+async function matching(
+  entries: readonly Entry[],
+  isWanted: (view: JobView) => boolean,
+): Promise<readonly Entry[]> {
   const found: Entry[] = [];
   for (const entry of entries) {
     const view = await entry.view();
-    if (view && jobItem(view).workflow_id === id) found.push(entry);
+    if (view && isWanted(view)) found.push(entry);
   }
   return found;
 }
@@ -105,6 +125,13 @@ function statusesOf(text: string | null): readonly ListedStatus[] {
   const unknown = names.filter((name) => !LISTED.some((known) => known === name));
   if (unknown.length > 0) throw badRequest(`Unknown status: ${unknown.join(', ')}`);
   return LISTED.filter((known) => names.includes(known));
+}
+
+function outputTypeOf(text: string | null): OutputType | null {
+  if (text === null || text === '') return null;
+  const known = OUTPUT_TYPES.find((type) => type === text);
+  if (known === undefined) throw badRequest(`Unknown output_type: ${text}`);
+  return known;
 }
 
 function sorting(query: URLSearchParams): (entries: readonly Entry[]) => readonly Entry[] {

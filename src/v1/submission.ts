@@ -119,11 +119,12 @@ function graphOf(value: Json | undefined): Graph {
   );
 }
 
+/** v1 compares each target with the ids, which are texts: an id in another form names no node. */
 function targetsOf(value: Json | undefined): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value))
     throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
-  return value.map((id) => targetOf(String(id)));
+  return value.filter((id) => typeof id === 'string').map(targetOf);
 }
 
 function targetOf(id: string): string {

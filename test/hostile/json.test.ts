@@ -434,6 +434,8 @@ test.each([
   ['/api/jobs?limit=0', 400],
   ['/api/jobs?status=__proto__', 400],
   ['/api/jobs?sort_by=__proto__', 400],
+  ['/api/jobs?output_type=__proto__', 400],
+  ['/api/internal/logs', 404],
   ['/api/v2/jobs?limit=-1', 400],
   ['/api/v2/jobs?cursor=%00', 400],
 ])('GET %s is answered %i', async (path, status) => {

@@ -538,6 +538,26 @@ describe('37: hosted routes', () => {
     expect(jobs.map((job: any) => job.id)).toContain(id);
   });
 
+  test('/api/jobs lists only jobs with an output of the wanted type', async () => {
+    const id = await run(flat({ color: 371 }));
+    const listed = async (type: string): Promise<string[]> => {
+      const { jobs } = await getJson(`${house.url}/api/jobs?output_type=${type}&limit=5`);
+      return jobs.map((job: any) => job.id);
+    };
+    expect(await listed('image')).toContain(id);
+    expect(await listed('video')).toEqual([]);
+  });
+
+  test.each([[[['3']]], [[3]], [[null]], [[{}]]])(
+    'targets %j name no node, and so leave no output to run',
+    async (partial_execution_targets) => {
+      const body = JSON.stringify({ prompt: flat({ color: 372 }), partial_execution_targets });
+      const answer = await raw('/prompt', { method: 'POST', body });
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body.toString()).error.type).toBe('prompt_no_outputs');
+    },
+  );
+
   test('POST /api/jobs/{id}/cancel ends a running prompt as cancelled', async () => {
     const { body } = await postPrompt(house.url, {
       prompt: endless({ seed: 37 }),
