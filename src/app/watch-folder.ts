@@ -7,7 +7,7 @@ export type FolderWatch = {
   readonly lost: Promise<Error>;
   /** Throws when it is; nothing may be promised to a client then. Costs microseconds. */
   check(this: void): void;
-  close(): void;
+  close(this: void): void;
 };
 
 type Identity = { readonly dev: number; readonly ino: number };

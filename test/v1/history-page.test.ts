@@ -108,5 +108,5 @@ test.each([
   [{ maxItems: -3, offset: 1 }, ''],
 ])('%j of five entries is %j', (query, expected) => {
   const { maxItems, offset } = query as { maxItems?: number; offset?: number };
-  expect(pageOf([...'abcde'], { maxItems, offset }).join('')).toBe(expected);
+  expect(pageOf(['a', 'b', 'c', 'd', 'e'], { maxItems, offset }).join('')).toBe(expected);
 });

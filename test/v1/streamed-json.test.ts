@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, request } from 'node:http';
+import { type RequestListener, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import { expect, onTestFinished, test } from 'vitest';
@@ -12,7 +12,7 @@ async function serving(pieces: () => Iterator<string> | AsyncIterator<string>): 
   const app = new Koa();
   app.silent = true;
   app.use((ctx) => sendJsonPieces(ctx, pieces()));
-  const server = createServer(app.callback());
+  const server = createServer(app.callback() as RequestListener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
