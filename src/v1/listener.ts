@@ -1,23 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
-import { joinInTurns } from '../lib/join-in-turns.ts';
 import { yieldEvery } from '../lib/yield-every.ts';
-import type { PromptOutcome } from '../ledger/ledger.ts';
-import { type Submitted, historyPieces } from '../translate/history.ts';
-import { withinLimit } from '../translate/history-limit.ts';
-import type { Input, ProgressState } from '../translate/progress-state.ts';
-import { endWord } from '../translate/status.ts';
+import type { Input } from '../translate/progress-state.ts';
 import { type JobEvent, isGone } from '../wire/jobs.ts';
-import { type Json, stringifyJson } from '../wire/json.ts';
 import type { FileRef } from '../wire/v1.ts';
-import { IS_TERMINAL, type Job, type JobStatus, type Output } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job, type Output } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { Endings } from './endings.ts';
 import type { FollowerDeps } from './follower.ts';
-import { jsonOf } from './kept.ts';
+import { isEnd, isKnown, isSignOfLife, isStart } from './input-kinds.ts';
 import { nameOutput } from './names.ts';
 import { placeOf } from './output-name.ts';
 import { LeadLost } from './prompt-journal.ts';
+import { outcomeOf } from './prompt-outcome.ts';
 import type { Teller } from './teller.ts';
 
 /** How a prompt ends without a job that tells it. */
@@ -235,23 +230,6 @@ export function createListener(
   };
 }
 
-/** It only names a node that has begun: every entry of a prompt's log is written and heard everywhere. */
-function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
-  if (event.event !== 'progress') return false;
-  const { current_node: nodeId, step } = event.data;
-  return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);
-}
-
-function isStart(input: Input): boolean {
-  return statusOf(input) === 'running';
-}
-
-/** A node of the job is running, or has run. */
-function isSignOfLife(input: Input): boolean {
-  if (input.kind === 'event' && input.event.event !== 'status') return true;
-  return input.kind === 'output' || statusOf(input) === 'running';
-}
-
 function isReplacedBy(one: Output, other: Output): boolean {
   const isSameFile = one.name === other.name && one.x_subfolder === other.x_subfolder;
   return one.id !== other.id && one.node_id === other.node_id && isSameFile;
@@ -260,21 +238,6 @@ function isReplacedBy(one: Output, other: Output): boolean {
 /** A service that says its engine lost a job which was waiting there. */
 function isLostWaiting({ status, error, started_at: startedAt }: Job): boolean {
   return status === 'failed' && error?.code === 'worker_lost' && startedAt === null;
-}
-
-function isEnd(input: Input): boolean {
-  if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
-    return true;
-  }
-  const status = statusOf(input);
-  return status !== undefined && IS_TERMINAL[status];
-}
-
-function statusOf(input: Input): JobStatus | undefined {
-  if (input.kind === 'event') {
-    return input.event.event === 'status' ? input.event.data.status : undefined;
-  }
-  return input.kind === 'snapshot' || input.kind === 'settled' ? input.job.status : undefined;
 }
 
 function cancelled(
@@ -310,29 +273,6 @@ function orIdle<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
     timer.unref();
     next.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-async function outcomeOf(
-  prompt: LivePrompt,
-  state: ProgressState,
-  limitBytes: number,
-): Promise<PromptOutcome> {
-  const { graph, extraData } = prompt.kept;
-  const texts = { graphJson: jsonOf(graph), extraDataJson: jsonOf(extraData) };
-  const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
-  const shown = withinLimit(prompt, { sizeBytes, limitBytes });
-  const shortened = shown === prompt ? undefined : textsOf(shown);
-  return {
-    ...(shortened && { shortened }),
-    entryJson: await joinInTurns(historyPieces(state, shown, (shortened ?? texts).graphJson)),
-    statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
-    startedAtMs: state.startedAtMs,
-    endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
-  };
-}
-
-function textsOf({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
-  return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
 }
 
 function ignore(): void {}

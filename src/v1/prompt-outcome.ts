@@ -1,0 +1,33 @@
+import { joinInTurns } from '../lib/join-in-turns.ts';
+import type { PromptOutcome } from '../ledger/ledger.ts';
+import { type Submitted, historyPieces } from '../translate/history.ts';
+import { withinLimit } from '../translate/history-limit.ts';
+import type { ProgressState } from '../translate/progress-state.ts';
+import { endWord } from '../translate/status.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
+import type { LivePrompt } from './board.ts';
+import { jsonOf } from './kept.ts';
+
+/** The record of a prompt that has ended: its history entry, its graph within the limit, its times. */
+export async function outcomeOf(
+  prompt: LivePrompt,
+  state: ProgressState,
+  limitBytes: number,
+): Promise<PromptOutcome> {
+  const { graph, extraData } = prompt.kept;
+  const texts = { graphJson: jsonOf(graph), extraDataJson: jsonOf(extraData) };
+  const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
+  const shown = withinLimit(prompt, { sizeBytes, limitBytes });
+  const shortened = shown === prompt ? undefined : textsOf(shown);
+  return {
+    ...(shortened && { shortened }),
+    entryJson: await joinInTurns(historyPieces(state, shown, (shortened ?? texts).graphJson)),
+    statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
+    startedAtMs: state.startedAtMs,
+    endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
+  };
+}
+
+function textsOf({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
+  return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
+}
