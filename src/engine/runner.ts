@@ -1,6 +1,8 @@
+import { inTurns } from '../lib/turns.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
-import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import { type Json, parseJson } from '../wire/json.ts';
+import { stringifySteps } from '../wire/json-steps.ts';
 import type { JobError, JobStatus } from '../wire/v2.ts';
 import type { Answer } from './answers.ts';
 import { jobError } from './failure.ts';
@@ -45,7 +47,7 @@ export async function runOnWorker(
   const reporter = createReporter(job, deps.clock);
   const disarm = armStop(job, { stop, slot, reporter, ...deps });
   try {
-    const order = toOrder(job, resolved, { stop, ...deps });
+    const order = await toOrder(job, resolved, { stop, ...deps });
     const end = await talk({ job, slot, reporter, order }, deps);
     if (end.kind === 'succeeded') reporter.complete();
     return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
@@ -120,26 +122,27 @@ function graceMsOf(
   );
 }
 
-function toOrder(
+async function toOrder(
   job: LiveJob,
-  resolved: Resolved,
-  {
-    stop,
-    memoryLimitBytes,
-  }: { readonly stop: SharedArrayBuffer; readonly memoryLimitBytes: number },
-): RunOrder {
-  const extraPngInfo = job.provenance?.extraPngInfo ?? null;
+  { workflow, files }: Resolved,
+  { stop, memoryLimitBytes }: Pick<RunOrder, 'stop' | 'memoryLimitBytes'>,
+): Promise<RunOrder> {
+  const { prompt = workflow as Json, extraPngInfo = null } = job.provenance ?? {};
   return {
     type: 'run',
     user: job.user,
-    workflowJson: stringifyJson(resolved.workflow),
+    workflowJson: await textInTurns(workflow as Json),
     targets: job.targets,
-    files: resolved.files,
-    promptJson: stringifyJson(job.provenance?.prompt ?? (resolved.workflow as Json)),
-    extraPngInfoJson: extraPngInfo === null ? null : stringifyJson(extraPngInfo),
+    files,
+    promptJson: await textInTurns(prompt),
+    extraPngInfoJson: extraPngInfo === null ? null : await textInTurns(extraPngInfo),
     memoryLimitBytes,
     stop,
   };
+}
+
+function textInTurns(value: Json): Promise<string> {
+  return inTurns(stringifySteps(value));
 }
 
 type EndedJob = Pick<LiveJob, 'stop'> & {

@@ -267,7 +267,6 @@ describe('/userdata?dir=', () => {
     ['dir=workflows/../../elsewhere', 403, 'Invalid directory'],
     ['dir=/etc', 403, 'Invalid directory'],
     ['dir=%2e%2e%2felsewhere', 403, 'Invalid directory'],
-    ['dir=a%00b', 404, 'Directory not found'],
     ['dir=..%5celsewhere', 403, 'Invalid directory'],
   ])('?%s is %i: %s', async (query, status, text) => {
     expect(await ask('GET', `/userdata?${query}`, undefined, CAROL)).toMatchObject({
