@@ -33,11 +33,17 @@ describe.each(['embedded', 'remote'])('%s', (kind) => {
   });
 
   test.each([
-    ['another site', 403, 'forbidden', ['Origin: http://elsewhere.example']],
-    ['another name of this machine', 403, 'forbidden', ['Host: elsewhere.example']],
-    ['two hosts', 400, 'invalid_input', ['Host: 127.0.0.1', 'Host: elsewhere.example']],
-    ['an expectation that cannot be met', 417, 'invalid_input', ['Expect: foo']],
-  ] as const)('%s is %i', async (_what, status, bucket, headers) => {
+    ['another site', 403, 'forbidden', ['Origin: http://elsewhere.example'], 'foreign_origin'],
+    ['another name of this machine', 403, 'forbidden', ['Host: elsewhere.example'], 'foreign_host'],
+    [
+      'two hosts',
+      400,
+      'invalid_input',
+      ['Host: 127.0.0.1', 'Host: elsewhere.example'],
+      'invalid_host',
+    ],
+    ['an expectation that cannot be met', 417, 'invalid_input', ['Expect: foo'], undefined],
+  ] as const)('%s is %i', async (_what, status, bucket, headers, rule) => {
     for (const target of PATHS) {
       for (const method of ['GET', 'POST']) {
         const text = requestText(target, { method, headers });
@@ -46,7 +52,9 @@ describe.each(['embedded', 'remote'])('%s', (kind) => {
     }
     expect(origin.heard).toHaveLength(0);
     const v1 = await say(house.port, requestText('/queue', { headers }));
-    expect([v1.status, v1.body.replace('0\r\n\r\n', '')]).toEqual([status, '']);
+    expect(v1.status).toBe(status);
+    const body = v1.body.replace('0\r\n\r\n', '');
+    expect(body === '' ? undefined : JSON.parse(body).code).toBe(rule);
     expect(v1.headers['x-service-error-type']).toBeUndefined();
   });
 
