@@ -21,7 +21,7 @@ export const CRASH_POINTS = [
   'after-asset-recorded',
   'after-output-named',
   'folder-owed',
-  // What is left of a prompt.
+  // The record of a prompt after its end.
   'after-cancel-asked',
   'after-history',
   // `holdover import`.

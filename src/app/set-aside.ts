@@ -20,7 +20,7 @@ const MOVED = ['folder.id', 'ledger.id', 'holdover.db', LOG, 'holdover.db-shm', 
 /** Users keep their identity, and the folder that is set aside is a whole data directory. */
 const COPIED = ['secret.key'];
 
-/** Whether files of users are in a data directory. */
+/** True when files of users are in a data directory. */
 export function holdsFiles(root: string): boolean {
   return FILES.some((name) => hasFile(join(root, name)));
 }
@@ -31,7 +31,7 @@ function hasFile(folder: string): boolean {
   return entries.some((entry) => (entry.isDirectory() ? hasFile(join(folder, entry.name)) : true));
 }
 
-/** Whether a database is gone whose last transactions, or whose files, are still there. */
+/** True when a database is gone whose last transactions, or whose files, are still there. */
 export function lacksDatabase(root: string): boolean {
   if (sizeOf(join(root, 'holdover.db')) > 0) return false;
   return holdsFiles(root) || sizeOf(join(root, LOG)) > 0;

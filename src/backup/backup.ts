@@ -106,7 +106,7 @@ async function backUpAlone(options: Opened): Promise<BackupResult> {
   return { name, files: files.length, copied: blobs.copied, missing, removed };
 }
 
-/** What an earlier process left there is used again where it is whole. */
+/** Uses files again that an earlier process left there, where they are whole. */
 async function prepare(partial: string): Promise<void> {
   mkdirSync(partial, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(partial)) {

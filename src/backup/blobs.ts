@@ -59,7 +59,7 @@ export function createBlobCopier(places: {
   };
 }
 
-/** What a manifest says of copied bytes. */
+/** The entry of copied bytes in a manifest. */
 export function factsOf(copied: Extract<Copied, { ok: true }>): Omit<Listed, 'path'> {
   const { hash, sizeBytes, modifiedAtMs } = copied;
   return { hash, sizeBytes, modifiedAtMs };

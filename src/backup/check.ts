@@ -33,7 +33,7 @@ export type CheckReport = {
     readonly state: DatabaseState;
     readonly errors: readonly string[];
   };
-  /** Whether the ledger is the one that recorded the files here. */
+  /** True when the ledger is the one that recorded the files here. */
   readonly belongs: boolean;
   /** `elsewhere`: a shared ledger has it. */
   readonly secret: 'ok' | 'absent' | 'damaged' | 'elsewhere';
@@ -77,7 +77,7 @@ export async function check(options: CheckOptions): Promise<CheckReport> {
   return { ...common, recorded: { files: named.length, bytes }, ...found };
 }
 
-/** Whether there is nothing to do for a person. */
+/** True when there is nothing to do for a person. */
 export function isSound(report: CheckReport): boolean {
   const { ledger, belongs, secret, unfinishedRestore, trouble, orphans } = report;
   const hasSecret = secret === 'ok' || secret === 'elsewhere';

@@ -73,7 +73,7 @@ export async function hashFile(path: string): Promise<Read> {
   }
 }
 
-/** What the folder has by now survives a loss of power. */
+/** Makes the names in the folder survive a loss of power. */
 export async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY);
   try {

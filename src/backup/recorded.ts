@@ -10,7 +10,7 @@ import {
   rememberedNames,
 } from '../ledger/sqlite-read.ts';
 
-/** What a ledger says of the files of its data folder. */
+/** The files of a data folder as its ledger records them. */
 export type Recorded = {
   readonly kind: 'sqlite' | 'redis';
   inspect(): { readonly state: DatabaseState; readonly errors: readonly string[] };

@@ -10,7 +10,7 @@ import {
 import { databaseIn } from '../data-dir.ts';
 import { recordedInRedis } from './recorded.ts';
 
-/** What a backup wants of a ledger that is in use meanwhile. */
+/** The records of a ledger that stays in use while a backup is made. */
 export type Records = {
   readonly kind: 'sqlite' | 'redis';
   /** The bytes that are on record now. */

@@ -22,7 +22,7 @@ export type RestoreOptions = {
   /** Name of the backup; `undefined`: the newest complete one. */
   readonly at: string | undefined;
   readonly dataDir: string;
-  /** What is in the data folder now: refused, or moved to a folder of its own inside of it. */
+  /** Present content of the data folder: refused, or moved to a folder of its own inside of it. */
   readonly existing: 'refuse' | 'move aside';
   readonly now: () => number;
   readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
@@ -97,7 +97,7 @@ function named(from: string, at: string): Generation {
   throw new NotRestored(`there is no backup ${at}; there are: ${names}`);
 }
 
-/** What a data folder has now, without what an earlier, unfinished restore only copied. */
+/** Names in a data folder, without those an earlier, unfinished restore only copied. */
 function formerIn(root: string): readonly string[] {
   const ours = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
   return readdirSync(root).filter((name) => !ours.test(name));

@@ -48,7 +48,7 @@ export function realOf(path: string): string {
   }
 }
 
-/** Whether a path is the folder, or below it. */
+/** True when a path is the folder, or below it. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

@@ -75,7 +75,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
   };
   const nextFree = async (user: string, question: CounterQuestion): Promise<number> =>
     await names.promise(user, startOf(question), await highestUsed(user, question));
-  /** What the job itself has made since is above it: it was promised. */
+  /** Numbers the job has made since are above it: they were promised. */
   const nextOfJob = async (
     { user, jobId }: { readonly user: string; readonly jobId: string },
     question: CounterQuestion,

@@ -39,7 +39,7 @@ type Draft = {
   readonly unknownFiles: { nodeId: string; input: string; value: string }[];
 };
 
-/** What a look for a file weighs. */
+/** Weight of one file look-up, in values. */
 const FILE = 20;
 /** Looked at between two looks at the event loop. */
 const VALUES_A_TURN = 2_000;
@@ -75,7 +75,7 @@ export async function resolveFiles(
   };
 }
 
-/** Whether a value names assets, and how many values it has up to the first of them. */
+/** True when a value names assets, and how many values it has up to the first of them. */
 function searchAssets(value: Json): { readonly isThere: boolean; readonly values: number } {
   if (typeof value !== 'object' || value === null) return { isThere: false, values: 1 };
   if (isJsonObject(value) && value['__type'] === 'core/ASSET') return { isThere: true, values: 1 };

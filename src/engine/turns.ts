@@ -41,7 +41,7 @@ function isBefore(one: UserTurn<unknown>, other: UserTurn<unknown>): boolean {
 }
 
 /**
- * Whether one more job of a user may wait. Beyond the limit there is a tenth more room for users who
+ * True when one more job of a user may wait. Beyond the limit there is a tenth more room for users who
  * have nothing waiting: one user's jobs alone cannot keep the others out.
  */
 export function hasRoom({

@@ -16,7 +16,7 @@ export type Survey = {
   readonly culprits: ReadonlyMap<string, string | undefined>;
 };
 
-/** What judging one node weighs. */
+/** Weight of judging one node, in values. */
 const JUDGING = 10;
 
 /** Judges each node the outputs need once, their sources first. */

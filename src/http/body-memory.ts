@@ -5,7 +5,7 @@ import { getHeapStatistics } from 'node:v8';
 export type BodyMemory = {
   /** Bytes of the largest body there is ever room for. */
   readonly largestBody: number;
-  /** Waits a while for room; `undefined`: there is none. A body of a length nobody said is `grown`. */
+  /** Waits a while for room; `undefined`: there is none. A body that announces no length is `grown`. */
   reserve(bytes: number): Promise<Hold | undefined>;
   /** Bytes reserved now. */
   readonly reservedBytes: () => number;
@@ -25,7 +25,7 @@ export type BodyMemoryOptions = {
 const BYTES_A_BYTE = 4;
 /** Bytes in memory for each byte of a prompt that waits or runs. */
 const BYTES_A_KEPT_BYTE = 2;
-/** What the process needs without any body. */
+/** Memory the process needs without any body. */
 const OWN_BYTES = 96 * 1024 * 1024;
 /** Bodies up to here need no room of their own: there is a reserve for them. */
 const SMALL_BYTES = 64 * 1024;
@@ -34,7 +34,7 @@ const WAIT_MS = 5_000;
 /** Memory of prompts that end is given back without a word. */
 const LOOK_AGAIN_MS = 100;
 
-/** What a process may spend on bodies: most of its heap, or of the memory its container has. */
+/** Memory a process may spend on bodies: most of its heap, or of the memory its container has. */
 export function bodyMemoryBytes(): number {
   const constrained = process.constrainedMemory() || Infinity;
   const machine = Math.min(constrained, totalmem());

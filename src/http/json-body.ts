@@ -48,7 +48,7 @@ const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
 /** Bytes counted between two looks at the event loop. */
 const BYTES_A_TURN = 1024 * 1024;
 const RETRY_AFTER_S = 5;
-/** What a body whose length nobody said has room for at first. */
+/** First reservation of a body that announces no length. */
 const FIRST_ROOM_BYTES = 64 * 1024;
 /** Fewer values weigh less than the text they come in. */
 const MANY_VALUES = 10_000;
@@ -100,7 +100,7 @@ type Room = {
   grow(bytes: number): Promise<boolean>;
 };
 
-/** What a body takes up until it is answered. */
+/** Memory a body takes up until it is answered. */
 function createRoom({ res }: Exchange, memory: BodyMemory): Room {
   const holds: Hold[] = [];
   const release = (): void => holds.splice(0).forEach((hold) => hold.release());

@@ -3,7 +3,7 @@ import { OPEN_LIST, OPEN_OBJECT } from './json-cuts.ts';
 export const QUOTE = 0x22;
 export const BACKSLASH = 0x5c;
 
-/** What a byte outside of strings is. */
+/** Kind of a byte outside of strings. */
 export const Kind = {
   Other: 0,
   Blank: 1,

@@ -45,7 +45,7 @@ class Stitcher {
   #spine: Container[] = [];
   #open: readonly OpenContainer[] = [];
   #place: { readonly holder: Container | undefined; readonly name: string } | undefined;
-  /** Stands for the member that goes on; a name nobody can have chosen. */
+  /** Stands for the member that goes on; a name no client can have chosen. */
   readonly #goesOn = randomUUID();
 
   add(

@@ -56,7 +56,7 @@ export type PromptOutcome = {
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
-  /** What takes the place of its graph and extra data, where history keeps less of them. */
+  /** Texts that replace its graph and extra data where history keeps less of them. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };
 

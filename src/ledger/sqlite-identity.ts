@@ -2,7 +2,7 @@ import type { LedgerIdentity } from './identity.ts';
 import type { Database } from './sqlite.ts';
 import type { Writer } from './sqlite-writer.ts';
 
-/** What the table `identity` says of a database. */
+/** The row of the table `identity`. */
 export function sqliteIdentity(db: Database, writer: Writer): LedgerIdentity {
   const select = db.prepare('SELECT value FROM identity WHERE name = ?');
   const insert = db.prepare('INSERT OR IGNORE INTO identity (name, value) VALUES (?, ?)');

@@ -9,7 +9,7 @@ export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number }
 /** `empty`: a database without a single table, as SQLite sees a file of no bytes. */
 export type DatabaseState = 'ok' | 'absent' | 'empty' | 'damaged';
 
-/** What the name of some bytes was: a v1 file name, or an output of a job. */
+/** The name some bytes had: a v1 file name, or an output of a job. */
 export type Remembered =
   | { readonly kind: 'file'; readonly row: FileRow }
   | { readonly kind: 'output'; readonly user: string; readonly outputsJson: string };

@@ -64,7 +64,7 @@ export class DamagedLedger extends Error {}
 /** This package leaves the code out where a statement fails while its rows are read. */
 const DAMAGE = /^(database disk image is malformed|file is not a database)$/;
 
-/** Whether SQLite says that the file is not as it wrote it. */
+/** True when SQLite says that the file is not as it wrote it. */
 export function isDamage(cause: unknown): boolean {
   const { errcode, message = '' } = cause as { errcode?: unknown; message?: string };
   return DAMAGED.includes(errcode) || DAMAGE.test(message);

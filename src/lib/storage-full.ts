@@ -1,14 +1,14 @@
 const CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 /** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: no room for the index of its log. */
 const SQLITE_CODES: ReadonlySet<unknown> = new Set([13, 4874]);
-/** What Redis says when its memory, or its disk, is full. */
+/** Error texts of a Redis whose memory, or disk, is full. */
 const REDIS_WORDS = /^(OOM|MISCONF) /;
 const MOST_CAUSES = 8;
 
 /** Words for the caller. */
 export const STORAGE_FULL = 'There is no room left on the storage of this server.';
 
-/** Whether an error, or one of its causes, says that the disk, the quota or the ledger is full. */
+/** True when an error, or one of its causes, says that the disk, the quota or the ledger is full. */
 export function isStorageFull(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MOST_CAUSES && cause instanceof Error; depth += 1) {

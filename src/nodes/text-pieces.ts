@@ -2,7 +2,7 @@ import { constants } from 'node:buffer';
 import { type NodeContext, OutOfMemory } from './node.ts';
 import type { Reserver } from './tensor.ts';
 
-/** What a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
+/** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
 export const BYTES_PER_CHAR = 2;
 
 /** Characters that are worked on between two looks at the stop flag. */
@@ -77,7 +77,7 @@ export function offsetOf(text: string, chars: number, context: Pick<NodeContext,
   return offset;
 }
 
-/** Whether a place is between the halves of one character. */
+/** True when a place is between the halves of one character. */
 export function isInsidePair(text: string, at: number): boolean {
   const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
   return before >= 0xd800 && before < 0xdc00 && after >= 0xdc00 && after < 0xe000;

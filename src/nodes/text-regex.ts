@@ -10,7 +10,7 @@ export type RegexFlags = {
 /** A Python pattern and its flags, those the pattern itself begins with included. */
 export type PythonPattern = RegexFlags & { readonly source: string };
 
-/** What a pattern found: the whole match is group 0. */
+/** A match of a pattern; group 0 is the whole of it. */
 export type TextMatch = {
   readonly index: number;
   readonly groups: readonly (string | undefined)[];

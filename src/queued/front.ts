@@ -56,7 +56,7 @@ export function createFront(deps: FrontDeps): JobHalf {
     await runs.leave(row.id);
   }
 
-  /** Whether no worker has a job, nor gets it any more. */
+  /** True when no worker has a job, nor gets it any more. */
   async function takeBack(id: string): Promise<boolean> {
     const isWaiting = await runs.withdraw(id);
     const ticket = (isWaiting ? undefined : await runs.ticketOf(id)) ?? id;

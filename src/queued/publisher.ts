@@ -10,7 +10,7 @@ const KEEP_EVERY_MS = 1000;
 /** Events that go out in one script. */
 const BATCH = 200;
 /**
- * What a job has made and shown so far is written whole, for those who read the job while it runs.
+ * Outputs and shown results so far are written whole, for readers of the job while it runs.
  * Of a large job not at every change: when there is a quarter more of it, or so long after the last time.
  */
 const WHOLE = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;

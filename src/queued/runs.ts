@@ -118,7 +118,7 @@ export function createRuns({ redis, keys }: { readonly redis: Redis; readonly ke
     /** Its first node begins; durable once this resolves. */
     begin: async ({ id, fence }: Held): Promise<Heard> =>
       (await ask(BEGIN, id, [], [fence])) as Heard,
-    /** Whoever had this job under an earlier fence was slow, and did not die. */
+    /** The worker that had this job under an earlier fence was slow, and did not die. */
     async stillAlive({ id, fence }: Held): Promise<void> {
       await ask(STILL_ALIVE, id, [], [fence]);
     },

@@ -22,7 +22,7 @@ export type Tickets = {
   add(jobs: readonly Ticketed[]): Promise<void>;
   /** Adds as many as are missing for so many waiting jobs: that of a job may be with a worker for another. */
   fill(waiting: number): Promise<void>;
-  /** Whether it could be taken out: not when a living worker has it. */
+  /** True when it could be taken out: not when a living worker has it. */
   remove(id: string): Promise<boolean>;
   close(): Promise<void>;
 };

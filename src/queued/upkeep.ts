@@ -86,7 +86,7 @@ export function createUpkeep(deps: UpkeepDeps): Keeper {
 
   const keeper = createKeeper(chore, { log: deps.log, everyMs: deps.sweepIntervalMs });
   return {
-    // Whoever starts may be the one that died; the lock of one that died in a sweep holds for long.
+    // The process that starts may be the one that died; the lock of one that died in a sweep holds for long.
     start: (first) =>
       keeper.start(async () => {
         await first();

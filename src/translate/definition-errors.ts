@@ -10,7 +10,7 @@ const LONG_LIST = 20;
 const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
 
 /**
- * What v1 reports of the outputs it left out of a prompt it took, worked out from node definitions:
+ * The errors v1 reports for outputs it left out of a prompt it took, worked out from node definitions:
  * one server runs the good outputs and says nothing of the rest. Nothing, when no output is good by
  * the definitions: then they are not those of the engine, which took the prompt.
  */

@@ -86,7 +86,7 @@ export function toPromptRefusal(
   return withRetry({ status, body: { error: stated ?? own, node_errors } }, error);
 }
 
-/** What the engine says of a whole prompt: one server passes on its message, and not its type. */
+/** Messages of the engine about a whole prompt: one server passes on its message, and not its type. */
 const KNOWN_MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^Prompt has no outputs$/, 'prompt_no_outputs'],
   [/^Cannot execute because /, 'invalid_prompt'],

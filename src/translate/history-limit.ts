@@ -9,7 +9,7 @@ const LEFT_OUT =
   'The graph of this prompt is larger than history keeps (--history-graph-limit); it is left out.';
 
 /**
- * What history shows of a prompt whose graph and extra data take more than `limitBytes` as JSON:
+ * The prompt as history shows it when graph and extra data take more than `limitBytes` as JSON:
  * the same with long texts shortened, and if that is still too much, without both.
  */
 export function withinLimit(

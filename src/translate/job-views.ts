@@ -93,7 +93,7 @@ function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
 export const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const;
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
-/** Whether a job has an output of this kind: told by the file's name, else by the list it is in. */
+/** True when a job has an output of this kind: told by the file's name, else by the list it is in. */
 export function hasOutputOf(view: JobView, type: OutputType): boolean {
   const files = view.entry ? shownFiles(view.entry.outputs) : [];
   return files.some(({ filename, mediaType }) => outputTypeOf(filename, mediaType) === type);

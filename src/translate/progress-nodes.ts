@@ -14,7 +14,7 @@ export function nodesPaceMs(begunNodes: number): number {
   return Math.min(PACE_MS.most, Math.max(PACE_MS.least, begunNodes * PACE_MS.perNode));
 }
 
-/** Whether the next `progress_state` may come at this time; a clock that was set back is no reason to wait. */
+/** True when the next `progress_state` may come at this time; a clock that was set back is no reason to wait. */
 export function nodesAreDue(
   { runs, nodesSaidAtMs }: Pick<ProgressState, 'runs' | 'nodesSaidAtMs'>,
   atMs: number,

@@ -38,7 +38,7 @@ const REPLAY_FRAMES = 2000;
 /** Of one frame, beside what it says. */
 const FRAME_BYTES = 200;
 
-/** What goes first when there is too much; nothing else ever goes. */
+/** Kinds of frames in the order they are dropped when there is too much; no other is ever dropped. */
 const DROP_ORDER = ['step', 'text', 'picture', 'executed'] as const;
 type Droppable = (typeof DROP_ORDER)[number];
 

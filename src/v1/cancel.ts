@@ -46,7 +46,7 @@ export function createCancel(deps: Deps): Cancel {
   async function here(prompt: LivePrompt, caller: Caller): Promise<void> {
     if (outbox.withdraw(prompt)) return follower.settle(prompt, { kind: 'canceled' });
     if (await reconciler.withdraw(prompt)) return;
-    // Without a job it is on its way: whoever hears of the job sees what was asked.
+    // Without a job it is on its way: the process that learns of the job sees what was asked.
     await pursuit.pursue(prompt, caller);
   }
 
@@ -77,7 +77,7 @@ export function createCancel(deps: Deps): Cancel {
       if (!prompt) return;
       prompt.cancelAsked = true;
       if (!journal.leads(key)) return;
-      // A service may answer that the job is over and say so on no stream: whoever follows it asks.
+      // A service may answer that the job is over and say so on no stream: the process that follows it asks.
       void here(prompt, prompt.caller);
     },
   };

@@ -54,9 +54,9 @@ export type FollowerDeps = {
   readonly now: () => number;
   /** How much of each user's history is kept, and of one prompt's graph in it. */
   readonly history: HistoryLimits & { readonly graphBytes: number };
-  /** Whether the job service may lose jobs it took. */
+  /** True when the job service may lose jobs it took. */
   readonly mayLoseJobs: boolean;
-  /** What becomes of a prompt whose job is gone, or failed, before it began. */
+  /** Decides on a prompt whose job is gone, or failed, before it began. */
   readonly resend: Resend;
   /** Hears how each prompt ended, in v1's word. */
   readonly onEnded?: (statusWord: string) => void;

@@ -18,7 +18,7 @@ export type UploadFolderOf = (upload: {
 
 type Deps = {
   readonly files: Pick<FileStore, 'list'>;
-  /** Absent: whoever runs the jobs keeps no such folders. */
+  /** Absent: the job service keeps no such folders. */
   readonly uploadFolderOf?: UploadFolderOf | undefined;
 };
 
@@ -31,7 +31,7 @@ type Named = {
 
 /**
  * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
- * tells nobody's files apart; these folders do, as long as nobody can name them.
+ * tells nobody's files apart; these folders do, as long as no other user can name them.
  */
 export function createFolderCheck({ files, uploadFolderOf }: Deps) {
   return async (

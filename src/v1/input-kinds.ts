@@ -9,7 +9,7 @@ export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>):
   return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);
 }
 
-/** Whether it says that a job runs. */
+/** True when it says that a job runs. */
 export function isStart(input: Input): boolean {
   return statusOf(input) === 'running';
 }
@@ -20,7 +20,7 @@ export function isSignOfLife(input: Input): boolean {
   return input.kind === 'output' || statusOf(input) === 'running';
 }
 
-/** Whether it is the end of a job, or announces it. */
+/** True when it is the end of a job, or announces it. */
 export function isEnd(input: Input): boolean {
   if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
     return true;

@@ -266,7 +266,7 @@ function unbornJob({ key, createdAtMs }: LivePrompt): Job {
   };
 }
 
-/** What comes, or `undefined` after so long; no timer is left behind by an event that was faster. */
+/** The next event, or `undefined` after so long; no timer is left behind by an event that was faster. */
 function orIdle<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => resolve(undefined), Math.max(1, ms));

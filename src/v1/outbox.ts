@@ -150,7 +150,7 @@ export function createOutbox(deps: Deps): Outbox {
     return 0;
   }
 
-  /** What became of it could not be written down: it is looked for, and those behind it go on. */
+  /** Its outcome could not be written down: it is looked for, and those behind it go on. */
   function broken(letter: Letter, cause: unknown): number {
     if (cause instanceof LeadLost) return 0;
     const { prompt, plan, told } = letter;

@@ -121,7 +121,7 @@ export function isInDoubt({ intentJson }: PromptRow): boolean {
   return intentIn(intentJson).where !== 'here';
 }
 
-/** Whether it was submitted here; jobs that were submitted through v2 have an owner of their own. */
+/** True when it was submitted here; jobs that were submitted through v2 have an owner of their own. */
 export function isOurs({ intentJson }: PromptRow): boolean {
   return intentIn(intentJson).key !== undefined;
 }

@@ -20,7 +20,7 @@ export type Doubt = {
   readonly plan: Plan;
   /**
    * `accepted`: the client was told it will run, so it is sent until it has a job. `unknown`: it was
-   * told that nobody knows; `unheard`: it was told nothing, the process died.
+   * told that its outcome is unknown; `unheard`: it was told nothing, the process died.
    */
   readonly told: Told;
   /**
@@ -107,7 +107,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       return giveUp(search, { kind: 'lost', reason: NEVER_MADE });
     }
     const plan = sentAgain(search.plan);
-    // Whoever goes on after this process must know which key may have made a job.
+    // A process that goes on after this one must know which key may have made a job.
     await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
     Object.assign(search, { plan, isKeyFree: 'yes', seen: undefined });
     return send(search, 'none');

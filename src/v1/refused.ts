@@ -11,7 +11,7 @@ import type { Refusal } from './guard.ts';
 /** Of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;
 
-/** What a refused request is told: in the form of the API it is for, with the rule that refused it. */
+/** The answer to a refused request: in the form of the API it is for, with the rule that refused it. */
 export function refusalAnswer(
   url: string | undefined,
   { status, rule, message }: Refusal,

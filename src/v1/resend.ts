@@ -8,7 +8,7 @@ import type { Outbox } from './outbox.ts';
 import type { Pace } from './pace.ts';
 import { intentOf, isOurs, planOfRow, resendsOf, sentAgain } from './plan.ts';
 
-/** What is known of a job that never began: nothing (its service does not have it), or its end. */
+/** The present state of a job that never began: nothing (its service does not have it), or its end. */
 export type Vanished = {
   readonly job: Job | undefined;
   /** When this job was last seen to wait; `undefined`: not since it is followed here. */
@@ -33,7 +33,7 @@ type Deps = {
   readonly pace: Pace;
   readonly log: Logger;
   readonly now: () => number;
-  /** Whether the service may lose jobs it took; the embedded engine has them in the same ledger. */
+  /** True when the service may lose jobs it took; the embedded engine has them in the same ledger. */
   readonly mayLoseJobs: boolean;
 };
 

@@ -1,10 +1,10 @@
 import type { Pace } from './pace.ts';
 
-/** What the client of a submission was told before its outcome became unknown. */
+/** The answer the client of a submission got before its outcome became unknown. */
 export type Told = 'accepted' | 'unknown' | 'unheard';
 
 /**
- * What a look for the job came to, when there was none. `none`: there never will be one; `not listed`:
+ * The result of a search that found no job. `none`: there never will be one; `not listed`:
  * the service's whole list lacks it, though a request may be on its way; `not seen`: the service has
  * no list, or not all of it; `engine down`: the service says that it cannot reach its engine,
  * as it has answered to every request; `blind`: the service could not be asked.
@@ -38,7 +38,7 @@ const TOLD_UNKNOWN = {
 } as const satisfies Rows['unknown'];
 
 /**
- * What becomes of a submission of unknown outcome: one its client was told is accepted is sent until
+ * Decides on a submission of unknown outcome: one its client was told is accepted is sent until
  * it has a job, one its client was told an error about is given up, one its client never heard of
  * is forgotten. While its key may be free (`yes`) that key is sent again; a key that was used and left
  * no job is replaced.
@@ -80,7 +80,7 @@ const FATES = {
   },
 } as const satisfies Record<'yes' | 'no', Rows>;
 
-/** What to do now; `wait`: look again later. */
+/** The next step; `wait`: look again later. */
 export function fateOf(
   pace: Pace,
   known: {

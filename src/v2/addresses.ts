@@ -2,8 +2,8 @@ import { type LookupAddress, lookup } from 'node:dns';
 import { BlockList, type LookupFunction, isIP } from 'node:net';
 
 /**
- * Who can reach an address: the whole internet, or only machines of some network (this machine
- * included). `forbidden`: no link may lead there, whoever names it.
+ * The reach of an address: the whole internet, or only machines of some network (this machine
+ * included). `forbidden`: no link may lead there, even when the operator names it.
  */
 export type Reach = 'public' | 'private' | 'forbidden';
 

@@ -103,7 +103,7 @@ export function createAudience(options: { readonly onEmpty: () => void }): Audie
 
 type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 
-/** What one listener has not taken yet: everything in order, but of previews and progress the latest only. */
+/** Events one listener has not taken yet: everything in order, but of previews and progress the latest only. */
 function createLine(first: readonly JobEvent[]) {
   const waiting = createUnreadEvents();
   let isOver = false;

@@ -35,7 +35,7 @@ export function noteTooLarge(
   return true;
 }
 
-/** What all answers that are being read hold together. */
+/** Bytes that all answers being read hold together. */
 export type HeldBytes = {
   /** Adds to it; false: there is no room for so much. */
   take(bytes: number): boolean;

@@ -10,7 +10,7 @@ export type RemoteLimits = {
   readonly bodyIdleTimeoutMs: number;
   /** Largest JSON answer. */
   readonly maxAnswerBytes: number;
-  /** What all JSON answers that are being read may hold together. */
+  /** Most bytes that all JSON answers being read may hold together. */
   readonly maxAnswersBytes: number;
   /** Connections for calls; streams, uploads and downloads have their own. */
   readonly connections: number;

@@ -57,7 +57,7 @@ const CHOICE = /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
- * What an upstream says about a file, with the file named as its user did. Choices that lie in upload
+ * The message of an upstream about a file, with the file named as its user did. Choices that lie in upload
  * folders are left out: they may be anybody's.
  */
 export function withoutFolders(text: string): string {

@@ -135,7 +135,7 @@ class SendingNotice extends Decorator {
     super.onRequestStart(controller, context);
   }
 
-  /** Interim answers end here: nobody waits for one, and the library takes a second head for a fault. */
+  /** Interim answers end here: no caller waits for one, and the library takes a second head for a fault. */
   override onResponseStart(
     controller: Dispatcher.DispatchController,
     status: number,

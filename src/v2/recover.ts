@@ -137,7 +137,7 @@ export function createRecovery(deps: Deps): Recovery {
         if (facts.listing === 'no') return 'not seen';
         const found = await find(account, lost);
         if (found.ok && found.value.job) return found.value.job;
-        // It lists nothing before its engine is back; nobody waits for that.
+        // It lists nothing before its engine is back; no caller waits for that.
         if (!found.ok && found.error.engineDown) return 'engine down';
         lacking = found.ok && found.value.isListed ? lacking + 1 : 0;
         if (lost.isAnswered && lacking >= LOOKS_THAT_LACK_IT) return 'absent';

@@ -15,7 +15,7 @@ export type WholeAnswer =
 
 export type AnswerBounds = {
   readonly maxBytes: number;
-  /** What the answers of all calls may hold together. */
+  /** Most bytes that the answers of all calls may hold together. */
   readonly held: HeldBytes;
   /** For all of the body, however it trickles in. */
   readonly maxBodyMs: number;

@@ -7,7 +7,7 @@ const ENCODED = /%(?:[01][\da-f]|7f|c2%[89][\da-f])/i;
 const ENCODED_AGAIN = /%(?:25)*(?:[01][\da-f]|7f|c2%(?:25)*[89][\da-f])/i;
 
 /**
- * Whether there is a control character in a name, an id, a key or a path. `as` says how the text is
+ * True when there is a control character in a name, an id, a key or a path. `as` says how the text is
  * written: plain, percent-encoded once, or percent-encoded any number of times.
  */
 export function hasControlCharacter(
@@ -25,7 +25,7 @@ const PARTNERS = /^\/proxy\//;
 const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);
 
 /**
- * Whether the path of a request target, or the name or value of a parameter, has a control character,
+ * True when the path of a request target, or the name or value of a parameter, has a control character,
  * however often it is encoded: something on the way may decode once more. v2 refuses those of a label
  * filter with a code of its own.
  */

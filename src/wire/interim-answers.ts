@@ -1,4 +1,4 @@
-/** More heads of interim answers (`103 Early Hints`) to one request than this come from nobody honest. */
+/** More heads of interim answers (`103 Early Hints`) to one request than this come from no honest server. */
 const MOST_INTERIM_ANSWERS = 16;
 
 export class TooManyInterimAnswers extends Error {

@@ -1,7 +1,7 @@
 import { type Json, LosslessNumber, stringifyJson } from './json.ts';
 import type { Steps } from './steps.ts';
 
-/** What is written at once; a value counts one, and each 64 characters of a text. */
+/** Most that is written at once; a value counts one, and each 64 characters of a text. */
 const WEIGHT_AT_ONCE = 4_000;
 const CHARS_A_WEIGHT = 64;
 /** Of a long text. */

@@ -91,7 +91,7 @@ export function prettyJson(value: Json): string {
   return `${stringify(value, null, 2) ?? 'null'}\n`;
 }
 
-/** Whether two values have the same text, but for the order of members. */
+/** True when two values have the same text, but for the order of members. */
 export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;

@@ -1,4 +1,4 @@
-/** A day: nobody who asks for more is worth waiting for, and a client that is told so may believe it. */
+/** A day: a longer wait is not worth it, and a client that is told so may believe it. */
 const MOST_SECONDS = 86_400;
 
 /**

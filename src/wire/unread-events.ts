@@ -17,7 +17,7 @@ export type UnreadEvents = {
   shift(): JobEvent | undefined;
   clear(): void;
   readonly size: () => number;
-  /** Whether the reader is hopelessly behind. */
+  /** True when the reader is hopelessly behind. */
   readonly isTooMuch: () => boolean;
 };
 

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from './json.ts';
 
 // Holdover keeps each upload upstream in a folder of its own, `holdover-` and 16 hex digits, which
-// nobody can guess. An engine behind a service lists such folders to everybody.
+// no other user can guess. An engine behind a service lists such folders to all.
 
 const MARK = 'holdover-';
 

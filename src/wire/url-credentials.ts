@@ -57,7 +57,7 @@ export function withoutCredentialsIn(text: string): string {
     .replaceAll(HEADER_IN_TEXT, `$1${REMOVED}`);
 }
 
-/** Whether a member of this name, of a header block or of `extra_data`, holds a credential. */
+/** True when a member of this name, of a header block or of `extra_data`, holds a credential. */
 export function isCredentialMember(name: string): boolean {
   return MEMBER.test(name);
 }

@@ -3,7 +3,7 @@ const PREFIX = '/api/v2';
 /** v1 has routes under `/v2` too; their `/api` twins are not v2's. */
 const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
 
-/** Whether v2 answers for a path: everything below its prefix but what is v1's, if only with a 404. */
+/** True when v2 answers for a path: everything below its prefix but what is v1's, if only with a 404. */
 export function isV2Path(path: string): boolean {
   return (path === PREFIX || path.startsWith(`${PREFIX}/`)) && !V1_TWINS.test(path);
 }
