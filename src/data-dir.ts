@@ -1,8 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TieOptions, tieFolder } from './app/tie-folder.ts';
 import type { LedgerIdentity } from './ledger/identity.ts';
+import { writeWhole } from './app/write-whole.ts';
 
 /** Where things are below `--data-dir`. */
 export type DataDir = {
@@ -78,12 +79,7 @@ function secretFile(root: string): string {
 
 function secretIn(root: string): Buffer {
   const path = secretFile(root);
-  if (!existsSync(path)) {
-    // Whole or not at all: a kill half-way leaves no secret that cannot be used.
-    const fresh = `${path}.${randomUUID()}`;
-    writeFileSync(fresh, randomBytes(SECRET_BYTES), { mode: 0o600, flush: true });
-    renameSync(fresh, path);
-  }
+  if (!existsSync(path)) writeWhole(path, randomBytes(SECRET_BYTES));
   const secret = readFileSync(path);
   if (secret.length !== SECRET_BYTES) {
     throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);

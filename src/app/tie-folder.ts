@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LedgerIdentity } from '../ledger/identity.ts';
+import { writeWhole } from './write-whole.ts';
 import { holdsFiles, setAsideWith } from './set-aside.ts';
 
 export type TieOptions = {
@@ -75,13 +76,6 @@ async function folderIdIn(root: string, known: string | undefined): Promise<stri
     if (id.length === ID_CHARS) return id;
   }
   throw new Error(`${path} is damaged: put a copy of it back`);
-}
-
-/** Whole or not at all: a kill half-way leaves no file that cannot be used. */
-function writeWhole(path: string, content: string): void {
-  const fresh = `${path}.${randomUUID()}`;
-  writeFileSync(fresh, content, { mode: 0o600, flush: true });
-  renameSync(fresh, path);
 }
 
 /** Why a data directory is refused whose files no ledger knows, and the ways out. */
