@@ -4,6 +4,7 @@ import {
   type Flags,
   type LOG_LEVELS,
   OPTIONS,
+  type DIALECTS,
   type PREVIEW_METHODS,
   type VIEW_MODES,
 } from './config/flags.ts';
@@ -51,6 +52,7 @@ export type Config = {
   readonly logLevel: (typeof LOG_LEVELS)[number];
   readonly localToken: string | undefined;
   readonly view: (typeof VIEW_MODES)[number];
+  readonly dialect: (typeof DIALECTS)[number];
   readonly previewMethod: (typeof PREVIEW_METHODS)[number];
   readonly concurrency: number;
   readonly queueLimit: number;
@@ -156,6 +158,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     logLevel: flags.logLevel,
     localToken: flags.localToken === '' ? undefined : flags.localToken,
     view: flags.view,
+    dialect: flags.dialect,
     previewMethod: flags.previewMethod,
     concurrency: flags.concurrency,
     queueLimit: flags.queueLimit,

@@ -17,6 +17,7 @@ import { type Logger, unredacted } from './telemetry.ts';
 import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
 import { createApp } from './v1/app.ts';
+import { createDialects } from './v1/dialect.ts';
 import { createBoard } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
@@ -73,6 +74,7 @@ export async function startServer(
   const app = createApp({
     ...house,
     checkFolder: house.store.checkFolder,
+    dialects: house.dialects,
     corsOrigin: config.corsOrigin,
     count: house.metrics.count,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
@@ -197,6 +199,7 @@ async function openHouse(
     definitions,
     objectInfo: definitions.info,
     features,
+    dialects: createDialects(config.dialect),
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
     census,
     leaving: createLeaving({ ...config.endOfV1, now, count: census.count }),

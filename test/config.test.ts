@@ -25,6 +25,7 @@ describe('flags', () => {
       ledger: { kind: 'sqlite' },
       maxUploadBytes: 104857600,
       corsOrigin: undefined,
+      dialect: 'auto',
       previewMethod: 'auto',
       view: 'auto',
       concurrency: 1,

@@ -3,6 +3,7 @@ import { DEPRECATION_DATE } from './leaving.ts';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
+export const DIALECTS = ['auto', 'local', 'hosted'] as const;
 export const PREVIEW_METHODS = ['auto', 'negotiated', 'none'] as const;
 export const ASSET_MODES = ['auto', 'object', 'string'] as const;
 export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
@@ -35,6 +36,7 @@ export type Flags = {
   localToken?: string;
   allowInsecureBind?: boolean;
   view: (typeof VIEW_MODES)[number];
+  dialect: (typeof DIALECTS)[number];
   previewMethod: (typeof PREVIEW_METHODS)[number];
   concurrency: number;
   queueLimit: number;
@@ -138,6 +140,12 @@ export const OPTIONS: readonly Option[] = [
   setting('--allow-insecure-bind', 'bind beyond loopback without a token'),
   setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
     .choices(VIEW_MODES)
+    .default('auto'),
+  setting(
+    '--dialect <DIALECT>',
+    'v1 as the local or the hosted server speaks it; auto: the form of each call tells',
+  )
+    .choices(DIALECTS)
     .default('auto'),
   setting(
     '--preview-method <METHOD>',

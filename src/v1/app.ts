@@ -5,6 +5,7 @@ import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
 import { type Logger, logAnswer, requestId } from '../telemetry.ts';
+import type { Dialects } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
 import type { Guard } from './guard.ts';
 import { LEAVING_HEADERS } from './leaving.ts';
@@ -16,6 +17,7 @@ import { type V1Route, twinsOf } from './routes.ts';
 import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
 
 type Deps = ServingDeps & {
+  readonly dialects: Dialects;
   readonly guard: Guard;
   readonly routes: readonly V1Route[];
   /** Asked before any route, and before authentication: signed downloads. */
@@ -78,13 +80,14 @@ function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.M
   return { router, byName: plain.serve };
 }
 
-function observe({ answers }: Deps): Koa.Middleware {
+function observe({ answers, dialects }: Deps): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
     const v2: string[] = [];
     ctx.state.v2Calls = v2;
     ctx.state.requestId = id;
+    ctx.state.dialect = dialects.ofCall(ctx.req);
     ctx.set('X-Request-Id', id);
     ctx.set('X-Content-Type-Options', 'nosniff');
     await next();

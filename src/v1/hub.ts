@@ -4,6 +4,7 @@ import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
+import type { Dialect } from './dialect.ts';
 import { readyFrame } from './ready.ts';
 import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
 
@@ -25,6 +26,7 @@ type Newcomer = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches?: boolean;
+  readonly dialect: Dialect;
 };
 
 /** Every WebSocket of every user, and the channels of their prompts. */
@@ -133,12 +135,13 @@ export function createHub(deps: {
   }
 
   return {
-    attach(connection, { user, clientId, watches = false }) {
+    attach(connection, { user, clientId, dialect, watches = false }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
       const session = createSession(connection, {
         user,
         sid,
+        dialect,
         watches,
         serverFlags: deps.serverFlags,
         now,

@@ -8,6 +8,7 @@ import {
   stringifyJson,
 } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
+import type { Dialect } from './dialect.ts';
 import type { Ready } from './ready.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
@@ -28,6 +29,8 @@ const UNWATCHED_CHARS = 16 * 1024;
 export type Session = {
   readonly user: string;
   readonly sid: string;
+  /** What it is sent goes by its own form, whatever form the prompts had. */
+  readonly dialect: Dialect;
   /** It looks on at all prompts of its user, and nothing counts as received by it. */
   readonly watches: boolean;
   isOpen(): boolean;
@@ -55,6 +58,7 @@ export type Session = {
 type Options = {
   readonly user: string;
   readonly sid: string;
+  readonly dialect: Dialect;
   readonly watches?: boolean;
   readonly serverFlags: JsonObject;
   readonly now: () => number;
@@ -67,7 +71,7 @@ type Options = {
 export type Connection = { readonly ws: WebSocket; readonly socket: Duplex };
 
 export function createSession({ ws, socket }: Connection, options: Options): Session {
-  const { user, sid, watches = false, now } = options;
+  const { user, sid, dialect, watches = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
@@ -79,6 +83,7 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   const session: Session = {
     user,
     sid,
+    dialect,
     watches,
     isOpen: () => ws.readyState === WebSocket.OPEN,
     wantsMetadata: () => negotiation.metadata,

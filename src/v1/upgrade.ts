@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import type { Logger } from '../telemetry.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Client } from './brownout.ts';
+import type { Dialect, Dialects } from './dialect.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
@@ -21,6 +22,7 @@ const PIECES = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 type Deps = {
   readonly hub: Hub;
   readonly guard: Guard;
+  readonly dialects: Dialects;
   readonly authenticate: Authenticate;
   readonly log: Logger;
   readonly leaving: Leaving;
@@ -93,6 +95,7 @@ type Newcomer = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches: boolean;
+  readonly dialect: Dialect;
 };
 
 async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
@@ -126,7 +129,9 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   }
   await deps.ready?.(user);
   const full = hub.count() >= deps.maxSockets || hub.count(user) >= deps.maxSocketsPerUser;
-  return full ? { status: 503 } : { user, clientId, watches: params.get('watch') === '1' };
+  if (full) return { status: 503 };
+  const watches = params.get('watch') === '1';
+  return { user, clientId, watches, dialect: deps.dialects.ofSocket(request) };
 }
 
 async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {

@@ -21,6 +21,12 @@ export function loginIn(url: string): string | undefined {
   return query === '' ? undefined : partsOf(query).find(isLogin)?.value;
 }
 
+/** True when a request target names a login, even an empty one. */
+export function hasLogin(url: string): boolean {
+  const { query } = readTarget(url);
+  return query !== '' && partsOf(query).some(isLogin);
+}
+
 /**
  * The query without the login; all else stays byte for byte. Where a `token` may be something else as
  * well, only one of these keys is taken out.

@@ -48,6 +48,7 @@ function open() {
   const session = createSession(connection, {
     user: 'u',
     sid: 's',
+    dialect: 'local',
     serverFlags: {},
     now: () => clock.nowMs,
     onClose: () => {},

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createBodyReader } from '../../src/http/json-body.ts';
 import { createLoneLogShare } from '../../src/v1/log-share.ts';
 import { createApp } from '../../src/v1/app.ts';
+import { createDialects } from '../../src/v1/dialect.ts';
 import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
 import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
 import { createSlots } from '../../src/v1/render.ts';
@@ -74,6 +75,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     ...change,
   };
   const app = createApp({
+    dialects: createDialects('auto'),
     guard: () => undefined,
     authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
     routes: [...fileRoutes(deps), ...catalogRoutes(deps)],

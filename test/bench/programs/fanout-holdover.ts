@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { WebSocket } from 'ws';
 import type { V1Message } from '../../../src/wire/v1.ts';
+import { createDialects } from '../../../src/v1/dialect.ts';
 import { createGuard } from '../../../src/v1/guard.ts';
 import { createHub } from '../../../src/v1/hub.ts';
 import { createLeaving } from '../../../src/v1/leaving.ts';
@@ -28,6 +29,7 @@ const upgrade = createUpgrade({
       hub.attach(connection, who);
     },
   },
+  dialects: createDialects('auto'),
   guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
   authenticate: async () => ({ user: 'local' }),
   leaving: createLeaving({

@@ -1,0 +1,94 @@
+import type { IncomingMessage } from 'node:http';
+import type Koa from 'koa';
+import { readTarget } from '../wire/target.ts';
+import { hasLogin } from '../wire/url-credentials.ts';
+
+/** The v1 server a client was written for: the original one, or the hosted service. */
+export type Dialect = 'local' | 'hosted';
+
+/** `auto`: the form of each call and of each socket tells. */
+export type DialectSetting = 'auto' | Dialect;
+
+/** How each dialect answers where the two v1 servers differ. Nothing else tests for the dialect. */
+type DialectRules = {
+  /** Sockets that hear a prompt with a `client_id`: those of that id, or all of the user. */
+  readonly promptWithClientId: 'its-sockets' | 'all-sockets';
+  /** Frames a socket hears of a prompt without one, and of a v2 job. */
+  readonly promptWithoutClientId: 'broadcasts' | 'everything';
+  /** Frames handed to a socket that connects late. */
+  readonly lateSocket: 'missed-by-its-id' | 'last-unheard-prompt';
+  /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
+  readonly samplerPreviews: 'by-method' | 'always';
+  /** Error bodies below `/api`. */
+  readonly apiErrors: 'as-recorded' | 'code-and-message';
+  /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
+  readonly exceptionType: 'own' | 'documented';
+  /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
+  readonly queueDelete: 'pending' | 'pending-and-running';
+  /** `subfolder` in `/view`: a folder of the user's files, or ignored because names are hashes. */
+  readonly viewSubfolder: 'folder' | 'ignored';
+  /** `/api/view`: a 302 to a link that expires. */
+  readonly apiView: 'redirect-except-browsers' | 'redirect';
+  /** `notification` messages: texts for people about what their prompt waits for. */
+  readonly notifications: 'none' | 'sent';
+};
+
+const RULES = {
+  local: {
+    promptWithClientId: 'its-sockets',
+    promptWithoutClientId: 'broadcasts',
+    lateSocket: 'missed-by-its-id',
+    samplerPreviews: 'by-method',
+    apiErrors: 'as-recorded',
+    exceptionType: 'own',
+    queueDelete: 'pending',
+    viewSubfolder: 'folder',
+    apiView: 'redirect-except-browsers',
+    notifications: 'none',
+  },
+  hosted: {
+    promptWithClientId: 'all-sockets',
+    promptWithoutClientId: 'everything',
+    lateSocket: 'last-unheard-prompt',
+    samplerPreviews: 'always',
+    apiErrors: 'code-and-message',
+    exceptionType: 'documented',
+    queueDelete: 'pending-and-running',
+    viewSubfolder: 'ignored',
+    apiView: 'redirect',
+    notifications: 'sent',
+  },
+} as const satisfies Record<Dialect, DialectRules>;
+
+type Call = Pick<IncomingMessage, 'headers' | 'url'>;
+
+/** Tells the dialect of calls and sockets by their form, or says the one that the setting forces. */
+export type Dialects = {
+  readonly ofCall: (call: Call) => Dialect;
+  readonly ofSocket: (call: Call) => Dialect;
+};
+
+export function createDialects(setting: DialectSetting): Dialects {
+  if (setting !== 'auto') return { ofCall: () => setting, ofSocket: () => setting };
+  return {
+    // An empty key counts, and so does the operator's token: the form tells, not the identity.
+    ofCall({ headers, url = '' }) {
+      const isHosted = headers['x-api-key'] !== undefined && isBelowApi(url);
+      return isHosted ? 'hosted' : 'local';
+    },
+    ofSocket: ({ url = '' }) => (hasLogin(url) ? 'hosted' : 'local'),
+  };
+}
+
+export function rulesOf(dialect: Dialect): DialectRules {
+  return RULES[dialect];
+}
+
+/** The rules of the call being answered. */
+export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
+  return RULES[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
+}
+
+function isBelowApi(url: string): boolean {
+  return readTarget(url).path.startsWith('/api/');
+}
