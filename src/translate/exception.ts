@@ -56,6 +56,9 @@ const SIGNS = {
 
 const ROWS = Object.entries(SIGNS) as [DocumentedException, Signs][];
 
+/** PyTorch's class, which the local server shows when a node runs out of memory. */
+const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
+
 /** Codes of refusals by rule, which no repetition changes. */
 const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 
@@ -63,10 +66,21 @@ const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 const CLASS_LINE =
   /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
 
-/** What `execution_error.exception_type` says of a v2 job error. */
-export function exceptionType(error: JobError): string {
-  if (error.x_exception_type) return error.x_exception_type;
-  return byCode(error.code) ?? byText(error) ?? fromTraceback(error.traceback) ?? 'RuntimeError';
+/** What `execution_error.exception_type` says of one error, to clients of either v1 server. */
+export type ExceptionTypes = {
+  /** The class in the node's own language, as the local server names it. */
+  readonly own: string;
+  /** One of the six words the hosted service documents. */
+  readonly documented: DocumentedException;
+};
+
+/** Both words for a v2 job error. */
+export function exceptionTypes(error: JobError): ExceptionTypes {
+  const sign = byCode(error.code) ?? byText(error);
+  const told = error.x_exception_type || fromTraceback(error.traceback);
+  const own = told || (sign === 'OOMError' ? OUT_OF_MEMORY : sign) || 'RuntimeError';
+  // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a download.
+  return { own, documented: sign ?? documentedIn(own) ?? 'ValidationError' };
 }
 
 /** Whether the code alone says that trying again is useless. */
@@ -88,8 +102,13 @@ function byCode(code: string): DocumentedException | undefined {
   return ROWS.find(([, signs]) => signs.code.test(code))?.[0];
 }
 
-function byText({ class_type, message, traceback }: JobError): DocumentedException | undefined {
-  const text = `${class_type ?? ''} ${message} ${lastLine(traceback)}`;
+function documentedIn(word: string): DocumentedException | undefined {
+  return ROWS.find(([name]) => name === word)?.[0];
+}
+
+function byText(error: JobError): DocumentedException | undefined {
+  const { class_type: classType, message, traceback, x_exception_type: own } = error;
+  const text = `${classType ?? ''} ${message} ${lastLine(traceback)} ${own ?? ''}`;
   return ROWS.find(([, signs]) => signs.text.test(text))?.[0];
 }
 

@@ -4,6 +4,7 @@ import type { HistoryEntry, NodeOutput, QueueItem } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import { displayNode } from './graph.ts';
 import type { ProgressState } from './progress-state.ts';
+import { endOfStoredEntry } from './shown-entry.ts';
 import { historyStatus } from './status.ts';
 
 /** What was submitted, as `/queue` and `/history` show it: secrets are gone already. */
@@ -33,7 +34,7 @@ export function historyEntry(state: ProgressState, submitted: Submitted): Histor
   };
 }
 
-/** The same as text, in pieces; `graphJson` is the text of the graph, where it was written already. */
+/** The same as the text that is stored, in pieces; `graphJson` is the text of the graph, where it was written already. */
 export function* historyPieces(
   state: ProgressState,
   submitted: Submitted,
@@ -48,7 +49,7 @@ export function* historyPieces(
   yield* jsonPieces(outputs as Json, 1);
   yield `,"status":${stringifyJson(status as unknown as Json)},"meta":`;
   yield* jsonPieces(meta as Json, 1);
-  yield '}';
+  yield endOfStoredEntry(state.error);
 }
 
 /** v1's 5-tuple. */

@@ -1,7 +1,7 @@
 import { type Json, isSameJson } from '../wire/json.ts';
 import type { NodeOutput, V1Message } from '../wire/v1.ts';
 import type { JobError } from '../wire/v2.ts';
-import { exceptionType, tracebackLines } from './exception.ts';
+import { exceptionTypes, tracebackLines } from './exception.ts';
 import { classOf, linkSource, nodeOf } from './graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from './limits.ts';
 import { showJob } from './outputs.ts';
@@ -90,7 +90,8 @@ function end(turn: Turn, outcome: 'failed' | 'lost', error: JobError): void {
   releasePicture(turn);
   sayNodesLeft(turn);
   turn.state.error = error;
-  sayForHistory(turn, errorMessage(turn, error));
+  const { own, documented } = exceptionTypes(error);
+  sayForHistory(turn, errorMessage(turn, error, own), { documented });
   close(turn, outcome);
 }
 
@@ -102,7 +103,7 @@ function close(turn: Turn, outcome: Outcome): void {
 }
 
 /** Keys in v1's order. It names all nodes of the prompt as `current_outputs`, cached or not. */
-function errorMessage(turn: Turn, error: JobError): V1Message {
+function errorMessage(turn: Turn, error: JobError, exceptionType: string): V1Message {
   const { state, atMs } = turn;
   const nodeId = shownId(turn, error.node_id ?? state.current ?? '');
   return {
@@ -113,7 +114,7 @@ function errorMessage(turn: Turn, error: JobError): V1Message {
       node_type: classOf(state.graph, nodeId) || (error.class_type ?? ''),
       executed: shortIds(state.executed),
       exception_message: shortText(error.message).replace(/\n*$/, '\n'),
-      exception_type: exceptionType(error),
+      exception_type: exceptionType,
       traceback: shortLines(tracebackLines(error.traceback)),
       current_inputs: shortInputs(error.x_current_inputs ?? literalInputs(turn, nodeId)),
       current_outputs: shortIds(Object.keys(state.graph)),

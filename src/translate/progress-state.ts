@@ -2,6 +2,7 @@ import type { PreviewMime } from '../wire/frames.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import type { FileRef, HistoryMessage, NodeOutput, V1Message } from '../wire/v1.ts';
 import type { Graph, Job, JobError, NodeUi, Output } from '../wire/v2.ts';
+import type { DocumentedException } from './exception.ts';
 import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 
@@ -55,7 +56,12 @@ type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
 /** What is to be sent, in this order. */
 export type Effect =
-  | { readonly kind: 'json'; readonly message: V1Message }
+  | {
+      readonly kind: 'json';
+      readonly message: V1Message;
+      /** `exception_type` for clients of the hosted service; the message has the node's own word. */
+      readonly documented?: DocumentedException;
+    }
   /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
   | {
       readonly kind: 'step';

@@ -165,8 +165,12 @@ export function say(turn: Turn, message: V1Message): void {
 }
 
 /** Sends it and keeps it: history shows the very payload the sockets got. */
-export function sayForHistory(turn: Turn, message: V1Message): void {
-  say(turn, message);
+export function sayForHistory(
+  turn: Turn,
+  message: V1Message,
+  words: Pick<Effect & { kind: 'json' }, 'documented'> = {},
+): void {
+  turn.effects.push({ kind: 'json', message, ...words });
   turn.state.messages = [...turn.state.messages, [message.type, message.data]];
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
+import type { ExceptionWord } from '../translate/shown-entry.ts';
 import { readTarget } from '../wire/target.ts';
 import { hasLogin } from '../wire/url-credentials.ts';
 
@@ -22,7 +23,7 @@ type DialectRules = {
   /** Error bodies below `/api`. */
   readonly apiErrors: 'as-recorded' | 'code-and-message';
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
-  readonly exceptionType: 'own' | 'documented';
+  readonly exceptionType: ExceptionWord;
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
   readonly queueDelete: 'pending' | 'pending-and-running';
   /** `subfolder` in `/view`: a folder of the user's files, or ignored because names are hashes. */

@@ -1,4 +1,5 @@
 import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
+import { type ExceptionWord, shownEntry } from '../translate/shown-entry.ts';
 
 export type HistoryQuery = {
   readonly maxItems: number | undefined;
@@ -23,11 +24,14 @@ export function pageOf<T>(all: readonly T[], { maxItems, offset }: HistoryQuery)
 export async function* historyBody(
   ledger: Ledger,
   shown: readonly PromptOutline[],
+  word: ExceptionWord = 'own',
 ): AsyncGenerator<string, undefined> {
   const newest = new Map(shown.map((outline) => [outline.promptId, outline]));
   let before = '{';
   for await (const entries of entriesOf(ledger, [...newest.values()])) {
-    const members = entries.map(([{ promptId }, text]) => `${JSON.stringify(promptId)}:${text}`);
+    const members = entries.map(
+      ([{ promptId }, text]) => `${JSON.stringify(promptId)}:${shownEntry(text, word)}`,
+    );
     if (members.length === 0) continue;
     yield before + members.join(',');
     before = ',';

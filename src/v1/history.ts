@@ -1,10 +1,12 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
+import { type ExceptionWord, shownEntry } from '../translate/shown-entry.ts';
 import { parseJson, stringifyJson } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 import type { HistoryEntry } from '../wire/v1.ts';
 import { readJson } from './body.ts';
+import { rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import { entriesOf, historyBody, pageOf } from './history-page.ts';
 import { sendJsonPieces } from './streamed-json.ts';
@@ -25,8 +27,11 @@ export function historyRoutes(deps: Deps): readonly V1Route[] {
 }
 
 /** The entry of a done row; what is stored there came from us. */
-export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry {
-  return parseJson(row.entryJson ?? 'null') as unknown as HistoryEntry;
+export function entryOf(
+  row: Pick<PromptRow, 'entryJson'>,
+  word: ExceptionWord = 'own',
+): HistoryEntry {
+  return parseJson(shownEntry(row.entryJson ?? 'null', word)) as unknown as HistoryEntry;
 }
 
 /** A done prompt under its v1 id or its v2 id. */
@@ -50,14 +55,15 @@ export function integerOf(query: URLSearchParams, name: string): number | undefi
 async function list({ ledger }: Deps, { ctx, caller, query }: V1Request): Promise<void> {
   const page = { maxItems: integerOf(query, 'max_items'), offset: integerOf(query, 'offset') };
   const shown = pageOf(await ledger.prompts.outlines(caller.user), page);
-  await sendJsonPieces(ctx, historyBody(ledger, shown));
+  await sendJsonPieces(ctx, historyBody(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
 async function one({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
-  const text = row?.entryJson ?? null;
+  const stored = row?.entryJson ?? null;
+  const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).exceptionType);
   const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
   await sendJsonPieces(ctx, pieces.values());
 }
@@ -80,17 +86,18 @@ async function listV2({ ledger }: Deps, { ctx, caller, query }: V1Request): Prom
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const count = integerOf(query, 'max_items') ?? all.length;
   const shown = all.slice(offset, offset + Math.max(0, count));
-  await sendJsonPieces(ctx, historyV2Pieces(ledger, shown));
+  await sendJsonPieces(ctx, historyV2Pieces(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
 async function* historyV2Pieces(
   ledger: Ledger,
   shown: readonly PromptOutline[],
+  word: ExceptionWord,
 ): AsyncGenerator<string, undefined> {
   let before = '{"history":[';
   for await (const entries of entriesOf(ledger, shown)) {
     for (const [outline, entryJson] of entries) {
-      yield before + stringifyJson(historyV2Item(outline, entryOf({ entryJson })));
+      yield before + stringifyJson(historyV2Item(outline, entryOf({ entryJson }, word)));
       before = ',';
     }
   }
@@ -102,5 +109,5 @@ async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Prom
   const row = await findDone(ledger, caller.user, id);
   if (!row)
     throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
-  sendJson(ctx, { [id]: historyV2Detail(entryOf(row)) });
+  sendJson(ctx, { [id]: historyV2Detail(entryOf(row, rulesFor(ctx).exceptionType)) });
 }

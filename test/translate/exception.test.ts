@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { exceptionType, tracebackLines } from '../../src/translate/exception.ts';
+import { exceptionTypes, tracebackLines } from '../../src/translate/exception.ts';
 import type { JobError } from '../../src/wire/v2.ts';
 
 const error = (more: Partial<JobError>): JobError => ({
@@ -9,57 +9,99 @@ const error = (more: Partial<JobError>): JobError => ({
 });
 
 describe('execution_error.exception_type', () => {
-  test.each<[string, Partial<JobError>, string]>([
+  test.each<[string, Partial<JobError>, string, string]>([
     [
-      'the one the engine names',
-      { x_exception_type: 'PIL.UnidentifiedImageError', code: 'out_of_memory' },
-      'PIL.UnidentifiedImageError',
+      'the class the engine names, and the word its code stands for',
+      { x_exception_type: 'torch.OutOfMemoryError', code: 'out_of_memory' },
+      'torch.OutOfMemoryError',
+      'OOMError',
     ],
-    ['no credits, by code', { code: 'insufficient_credits' }, 'InsufficientFundsError'],
+    [
+      'an image that cannot be read',
+      {
+        x_exception_type: 'PIL.UnidentifiedImageError',
+        class_type: 'LoadImage',
+        message: "cannot identify image file 'corrupt.png'",
+      },
+      'PIL.UnidentifiedImageError',
+      'ImageDownloadError',
+    ],
+    [
+      'the code decides on the documented word even where the class says something else',
+      { x_exception_type: 'requests.HTTPError', code: 'insufficient_credits' },
+      'requests.HTTPError',
+      'InsufficientFundsError',
+    ],
+    ['no credits, by code', { code: 'insufficient_credits' }, ...both('InsufficientFundsError')],
     [
       'no credits, by text',
       { message: 'Payment Required: please add credits' },
-      'InsufficientFundsError',
+      ...both('InsufficientFundsError'),
     ],
-    ['no subscription, by code', { code: 'inactive_subscription' }, 'InactiveSubscriptionError'],
+    [
+      'no subscription, by code',
+      { code: 'inactive_subscription' },
+      ...both('InactiveSubscriptionError'),
+    ],
     [
       'no subscription, by text',
       { message: 'your subscription is not active' },
-      'InactiveSubscriptionError',
+      ...both('InactiveSubscriptionError'),
     ],
-    ['no memory, by code', { code: 'OUT_OF_MEMORY' }, 'OOMError'],
-    ['no memory, by text', { message: 'Allocation on device 0 would exceed' }, 'OOMError'],
-    ['image download, by code', { code: 'image_download_failed' }, 'ImageDownloadError'],
+    ['no memory, by code', { code: 'OUT_OF_MEMORY' }, 'torch.OutOfMemoryError', 'OOMError'],
+    [
+      'no memory, by text',
+      { message: 'Allocation on device 0 would exceed' },
+      'torch.OutOfMemoryError',
+      'OOMError',
+    ],
+    ['image download, by code', { code: 'image_download_failed' }, ...both('ImageDownloadError')],
     [
       'image download, by class and text',
       { class_type: 'LoadImageFromUrl', message: 'HTTP 404' },
-      'ImageDownloadError',
+      ...both('ImageDownloadError'),
     ],
-    ['model download, by code', { code: 'model_not_found' }, 'ModelDownloadError'],
+    ['model download, by code', { code: 'model_not_found' }, ...both('ModelDownloadError')],
     [
       'model download, by text',
       { message: 'checkpoint x.safetensors not found' },
-      'ModelDownloadError',
+      ...both('ModelDownloadError'),
     ],
-    ['validation, by code', { code: 'validation_failed' }, 'ValidationError'],
-    ['validation, by text', { message: 'Value not in list: sampler' }, 'ValidationError'],
+    ['validation, by code', { code: 'validation_failed' }, ...both('ValidationError')],
+    ['validation, by text', { message: 'Value not in list: sampler' }, ...both('ValidationError')],
     [
       'the class in the last traceback line',
       { traceback: 'Traceback:\n  File "x"\nmypack.errors.SizeError: too big\n' },
       'mypack.errors.SizeError',
+      'ValidationError',
     ],
-    ['nothing known', { traceback: 'something else entirely' }, 'RuntimeError'],
-    ['no traceback', { traceback: null }, 'RuntimeError'],
-  ])('%s', (_, more, type) => {
-    expect(exceptionType(error(more))).toBe(type);
+    [
+      'the class in the traceback rather than what the code stands for',
+      { code: 'model_not_found', traceback: 'Traceback:\nFileNotFoundError: x\n' },
+      'FileNotFoundError',
+      'ModelDownloadError',
+    ],
+    [
+      'a documented word that the upstream names itself',
+      { x_exception_type: 'InactiveSubscriptionError' },
+      ...both('InactiveSubscriptionError'),
+    ],
+    ['nothing known', { traceback: 'something else entirely' }, 'RuntimeError', 'ValidationError'],
+    ['no traceback', { traceback: null }, 'RuntimeError', 'ValidationError'],
+  ])('%s', (_, more, own, documented) => {
+    expect(exceptionTypes(error(more))).toEqual({ own, documented });
   });
 
-  test('a plain failure that mentions a picture is not forced into a documented class', () => {
-    expect(exceptionType(error({ class_type: 'ImageBlend', message: 'image sizes differ' }))).toBe(
-      'RuntimeError',
-    );
+  test('a plain failure that mentions a picture is not taken for a download', () => {
+    const failed = error({ class_type: 'ImageBlend', message: 'image sizes differ' });
+    expect(exceptionTypes(failed)).toEqual({ own: 'RuntimeError', documented: 'ValidationError' });
   });
 });
+
+/** Own word and documented one. */
+function both(word: string): [string, string] {
+  return [word, word];
+}
 
 describe('execution_error.traceback', () => {
   test.each([

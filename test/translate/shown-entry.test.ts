@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { historyPieces } from '../../src/translate/history.ts';
+import { type ExceptionWord, shownEntry } from '../../src/translate/shown-entry.ts';
+import type { HistoryEntry } from '../../src/wire/v1.ts';
+import type { JobError } from '../../src/wire/v2.ts';
+import { PROMPT_ID, chain, play, settled, started, status } from './script.ts';
+
+const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);
+const FAILED: JobError = {
+  code: 'insufficient_credits',
+  message: 'no',
+  node_id: '2',
+  x_exception_type: 'requests.HTTPError',
+};
+
+function stored(error: JobError | null): string {
+  const end = settled({ status: error ? 'failed' : 'succeeded', error }, new Map());
+  const { state } = play(GRAPH, [status('running', []), started('1'), end]);
+  const submitted = { number: 1, promptId: PROMPT_ID, graph: GRAPH, extraData: {}, targets: ['2'] };
+  return [...historyPieces(state, submitted)].join('');
+}
+
+function typeIn(text: string, word: ExceptionWord): unknown {
+  const { status: how } = JSON.parse(shownEntry(text, word)) as HistoryEntry;
+  const said = how.messages.find(([type]) => type === 'execution_error');
+  return (said?.[1] as { exception_type?: string } | undefined)?.exception_type;
+}
+
+test('an entry is shown with the word the client knows', () => {
+  expect(typeIn(stored(FAILED), 'own')).toBe('requests.HTTPError');
+  expect(typeIn(stored(FAILED), 'documented')).toBe('InsufficientFundsError');
+});
+
+test('both have the members v1 has, in its order', () => {
+  for (const word of ['own', 'documented'] as const) {
+    const shown = JSON.parse(shownEntry(stored(FAILED), word)) as HistoryEntry;
+    expect(Object.keys(shown)).toEqual(['prompt', 'outputs', 'status', 'meta']);
+  }
+});
+
+test('the text of one that succeeded is not touched', () => {
+  const text = stored(null);
+  expect(shownEntry(text, 'own')).toBe(text);
+  expect(shownEntry(text, 'documented')).toBe(text);
+});
+
+test('entries of earlier versions have one word; the other is found in what they say', () => {
+  const { status: how, ...rest } = JSON.parse(shownEntry(stored(FAILED), 'own')) as HistoryEntry;
+  const old = JSON.stringify({ ...rest, status: how }).replace('"no\\n"', '"payment required"');
+  expect(typeIn(old, 'own')).toBe('requests.HTTPError');
+  expect(typeIn(old, 'documented')).toBe('InsufficientFundsError');
+});
