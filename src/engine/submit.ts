@@ -5,7 +5,9 @@ import { inTurns } from '../lib/turns.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { type Caller, ok, refuse, type Result, type SubmitRequest } from '../wire/jobs.ts';
 import { isJsonObject, type Json, stringifyJson } from '../wire/json.ts';
+import { nodeErrorDetails } from '../wire/node-errors.ts';
 import { type Steps } from '../wire/steps.ts';
+import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import { type LiveJob, newJob, toRow } from './live.ts';
 import { dependentOutputs } from './dependents.ts';
@@ -120,14 +122,14 @@ function* refuseFiles(
     return refuse(422, 'missing_asset', 'the workflow names assets that do not exist', { details });
   }
   if (failures.length === 0) return undefined;
-  const byNode = new Map<string, Json[]>();
+  const byNode = new Map<string, NodeErrorEntry[]>();
   for (const failure of failures) {
     const known = byNode.get(failure.nodeId);
     if (known) known.push(invalidFile(failure));
     else byNode.set(failure.nodeId, [invalidFile(failure)]);
   }
   const spoiled = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
-  const entries = [...byNode].map(([id, errors]): [string, Json] => [
+  const entries = [...byNode].map(([id, errors]): [string, NodeErrors[string]] => [
     id,
     {
       errors,
@@ -136,13 +138,12 @@ function* refuseFiles(
     },
   ]);
   // Not by assignment: a node may be called `__proto__`.
-  const nodeErrors: Json = Object.fromEntries(entries);
-  const details = { node_errors: nodeErrors };
+  const details = nodeErrorDetails(Object.fromEntries(entries));
   return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
 }
 
 /** v1's words for a loader whose file is not there. */
-function invalidFile({ input, value }: Resolved['unknownFiles'][number]): Json {
+function invalidFile({ input, value }: Resolved['unknownFiles'][number]): NodeErrorEntry {
   return {
     type: 'custom_validation_failed',
     message: 'Custom validation failed for node',

@@ -2,6 +2,12 @@ import type { NodeDef } from '../nodes/node.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
 import { type Steps, inOneGo } from '../wire/steps.ts';
+import {
+  type ContractNodeError,
+  MISSING_CLASS,
+  UNKNOWN_CLASS,
+  nodeErrorDetails,
+} from '../wire/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
 import { configOf, entry } from './validate-entry.ts';
@@ -25,7 +31,7 @@ export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
 export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<Valid>> {
   if (isUiFormat(workflow)) return refuseFormat();
   const unfit = unfitNode(workflow, nodes);
-  if (unfit) return refuseWhole('invalid_prompt', unfit.message, `Node ID '#${unfit.id}'`);
+  if (unfit) return refuseNode(unfit);
   const outputs = Object.keys(workflow).filter(
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
@@ -107,17 +113,25 @@ function* withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): 
   return Object.fromEntries(entries);
 }
 
-function unfitNode(workflow: Graph, nodes: Nodes): { id: string; message: string } | undefined {
+/** A node that v1 refuses the whole prompt for. */
+type UnfitNode = {
+  readonly id: string;
+  readonly message: string;
+  readonly told: ContractNodeError;
+};
+
+function unfitNode(workflow: Graph, nodes: Nodes): UnfitNode | undefined {
   for (const [id, node] of Object.entries(workflow)) {
     const name: Json = isJsonObject(node as Json) ? (node.class_type as Json) : null;
     if (typeof name !== 'string') {
-      return { id, message: 'Cannot execute because a node is missing the class_type property.' };
+      const message = 'Cannot execute because a node is missing the class_type property.';
+      return { id, message, told: MISSING_CLASS };
     }
     if (nodes.has(name)) continue;
     const message =
       `Cannot execute because node ${name} does not exist. The embedded engine has no class ` +
       `${name}; a remote v2 upstream that has it can run this workflow.`;
-    return { id, message };
+    return { id, message, told: UNKNOWN_CLASS };
   }
   return undefined;
 }
@@ -133,6 +147,13 @@ function refuseFormat(): Result<never> {
   return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
 }
 
+/** v1 names such a node in `error` alone; the contract locates it among the nodes. */
+function refuseNode({ id, message, told }: UnfitNode): Result<never> {
+  const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
+  const details = { error, node_errors: Object.fromEntries([[id, [told]]]) as Json, x_native: {} };
+  return refuse(422, 'invalid_workflow', message, { details });
+}
+
 function refuseWhole(
   type: string,
   message: string,
@@ -141,7 +162,5 @@ function refuseWhole(
   code = 'invalid_workflow',
 ): Result<never> {
   const error = { type, message, details, extra_info: {} };
-  return refuse(422, code, message, {
-    details: { error, node_errors: nodeErrors as unknown as Json },
-  });
+  return refuse(422, code, message, { details: { error, ...nodeErrorDetails(nodeErrors) } });
 }

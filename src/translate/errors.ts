@@ -73,7 +73,7 @@ export function toPromptRefusal(
   const node_errors =
     error.code === 'missing_asset'
       ? missingFiles(details, graph, context)
-      : toNodeErrors(details.node_errors, graph, context.outputs ?? []);
+      : toNodeErrors(details, graph, context.outputs ?? []);
   const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph) ?? known;
   const isToldByNode =
     type === 'prompt_outputs_failed_validation' && Object.keys(node_errors).length > 0;

@@ -1,7 +1,13 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
+import {
+  type ContractNodeError,
+  UNKNOWN_CLASS,
+  isNativeNodeError,
+  nativeOf,
+} from '../wire/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
-import { classOf, dependents } from './graph.ts';
+import { classOf, dependents, linkSource, nodeOf } from './graph.ts';
 
 /** What the caller knows of a refused submission. */
 export type MissingContext = {
@@ -16,31 +22,22 @@ export type MissingContext = {
   }[];
 };
 
-type Entry = { readonly field: string; readonly reason: string };
-
-/** v2's reasons in v1's words; one nobody has seen is a custom refusal in its own words. */
-const REASONS = {
-  missing_input: { type: 'required_input_missing', message: 'Required input is missing' },
-  required_input_missing: { type: 'required_input_missing', message: 'Required input is missing' },
-  value_not_in_list: { type: 'value_not_in_list', message: 'Value not in list' },
-  invalid_value: { type: 'invalid_input_type', message: 'Failed to convert an input value' },
-  invalid_type: { type: 'invalid_input_type', message: 'Failed to convert an input value' },
-  type_mismatch: {
-    type: 'return_type_mismatch',
-    message: 'Return type mismatch between linked nodes',
-  },
-} as const satisfies Readonly<Record<string, { readonly type: string; readonly message: string }>>;
-
-/** v2 shows node errors in v1's own shape, passed through, or as lists of `{field, reason}`. */
+/**
+ * v1's `node_errors` of a refusal, by its `details`: they are there whole in `x_native`, or passed
+ * through in `node_errors` by some services, or told by the contract's lists of `{field, reason}`.
+ */
 export function toNodeErrors(
-  value: Json | undefined,
+  { node_errors: told, x_native: native }: JsonObject,
   graph: Graph,
   outputs: readonly string[],
 ): NodeErrors {
-  if (!isJsonObject(value)) return {};
-  const entries = Object.entries(value).flatMap(([id, node]) => {
-    if (isNative(node)) return [[id, node] as const];
-    const errors = entriesOf(node).map(toEntry);
+  if (isJsonObject(native) && Object.values(native).every(isNativeNodeError)) {
+    return native as unknown as NodeErrors;
+  }
+  if (!isJsonObject(told) || unknownClass(told, graph)) return {};
+  const entries = Object.entries(told).flatMap(([id, node]) => {
+    if (isNativeNodeError(node)) return [[id, node] as const];
+    const errors = entriesOf(node).map((error) => toEntry(error, inputsOf(graph, id)));
     return errors.length === 0 ? [] : [[id, nodeError(id, errors, { graph, outputs })] as const];
   });
   return Object.fromEntries(entries);
@@ -53,7 +50,7 @@ export function unknownClass(
 ): PromptRefusal['error'] | undefined {
   if (!isJsonObject(value)) return undefined;
   const id = Object.keys(value).find((key) =>
-    entriesOf(value[key]).some(({ reason }) => reason === 'unknown_class'),
+    entriesOf(value[key]).some(({ reason }) => reason === UNKNOWN_CLASS.reason),
   );
   if (id === undefined) return undefined;
   return {
@@ -81,6 +78,12 @@ export function missingFiles(
   return Object.fromEntries(entries);
 }
 
+/** A node's refusal in its own words. */
+const OWN_REFUSAL = {
+  type: 'custom_validation_failed',
+  message: 'Custom validation failed for node',
+} as const;
+
 function missingFile({
   input,
   value,
@@ -89,8 +92,7 @@ function missingFile({
   readonly value: string;
 }): NodeErrorEntry {
   return {
-    type: 'custom_validation_failed',
-    message: 'Custom validation failed for node',
+    ...OWN_REFUSAL,
     details: `${input} - Invalid image file: ${value}`,
     extra_info: { input_name: input },
   };
@@ -108,26 +110,28 @@ function nodeError(
   };
 }
 
-function toEntry({ field, reason }: Entry): NodeErrorEntry {
-  const extra_info = field === '' ? {} : { input_name: field };
-  if (Object.hasOwn(REASONS, reason))
-    return { ...REASONS[reason as keyof typeof REASONS], details: field, extra_info };
-  const details = field === '' ? reason : `${field} - ${reason}`;
-  return {
-    type: 'custom_validation_failed',
-    message: 'Custom validation failed for node',
-    details,
-    extra_info,
+function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): NodeErrorEntry {
+  const value = Object.hasOwn(inputs, field) ? inputs[field] : undefined;
+  const known = nativeOf(reason);
+  if (!known) {
+    const details = field === '' ? reason : `${field} - ${reason}`;
+    const extra_info = field === '' ? {} : { input_name: field };
+    return { ...OWN_REFUSAL, details, extra_info };
+  }
+  const isTold = value !== undefined && linkSource(value) === undefined;
+  const extra_info = {
+    ...(field !== '' && { input_name: field }),
+    ...(isTold && { received_value: value }),
   };
+  return { ...known, details: field, extra_info };
 }
 
-function isNative(value: Json): value is JsonObject & NodeErrors[string] {
-  return (
-    isJsonObject(value) && Array.isArray(value.errors) && Array.isArray(value.dependent_outputs)
-  );
+function inputsOf(graph: Graph, id: string): JsonObject {
+  const inputs = nodeOf(graph, id)?.inputs as Json | undefined;
+  return isJsonObject(inputs) ? inputs : {};
 }
 
-function entriesOf(value: Json | undefined): readonly Entry[] {
+function entriesOf(value: Json | undefined): readonly ContractNodeError[] {
   if (!Array.isArray(value)) return [];
   return value.filter(isJsonObject).map(({ field, reason }) => ({
     field: typeof field === 'string' ? field : '',

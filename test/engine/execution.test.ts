@@ -401,7 +401,8 @@ describe('file names in workflows', () => {
         status: 422,
         code: 'invalid_workflow',
         details: {
-          node_errors: {
+          node_errors: { 1: [{ field: 'file', reason: 'Invalid image file: x.png' }] },
+          x_native: {
             1: {
               errors: [
                 {

@@ -77,7 +77,13 @@ test('a key is taken once, a broken workflow is refused with node errors, a job 
   expect([broken.status, broken.json()]).toMatchObject([
     422,
     {
-      error: { code: 'invalid_workflow', details: { node_errors: { 2: { class_type: 'Sink' } } } },
+      error: {
+        code: 'invalid_workflow',
+        details: {
+          node_errors: { 2: [{ field: 'value', reason: 'missing_input' }] },
+          x_native: { 2: { class_type: 'Sink' } },
+        },
+      },
     },
   ]);
   const { id, urls } = first.json() as Job;

@@ -4,6 +4,7 @@ import { validateWorkflow } from '../../src/engine/validate.ts';
 import { ALL_NODES } from '../../src/nodes/library.ts';
 import type { NodeDef } from '../../src/nodes/node.ts';
 import { type Json, isJsonObject, parseJson, stringifyJson } from '../../src/wire/json.ts';
+import type { NodeErrors } from '../../src/wire/v1.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 
 type Exchange = {
@@ -45,10 +46,16 @@ function judge(graph: unknown) {
   return validateWorkflow(parsed, ALL_NODES);
 }
 
+/** A refusal as v1 tells it. */
 function refusalOf(graph: unknown): { error: Json; node_errors: Json } {
+  const { error, x_native } = detailsOf(graph);
+  return { error, node_errors: x_native };
+}
+
+function detailsOf(graph: unknown): { error: Json; node_errors: Json; x_native: Json } {
   const result = judge(graph);
   if (result.ok) throw new Error('it was accepted');
-  return JSON.parse(stringifyJson(result.error.details)) as { error: Json; node_errors: Json };
+  return JSON.parse(stringifyJson(result.error.details)) as ReturnType<typeof detailsOf>;
 }
 
 describe('v1 validation, as recorded', () => {
@@ -69,6 +76,52 @@ describe('v1 validation, as recorded', () => {
       if (error) expect(comparable(refused)).toMatchObject(comparable({ error }) as object);
     },
   );
+});
+
+/** Recorded refusals that name nodes. */
+const BY_NODE = CASES.filter(({ response }) => {
+  const { node_errors: nodeErrors = {} } = response.body_json;
+  return Object.keys(nodeErrors as object).length > 0;
+});
+
+describe('node errors in the shape of the v2 contract', () => {
+  test('there are recordings to compare with', () => {
+    expect(BY_NODE.length).toBeGreaterThan(10);
+  });
+
+  test.each(BY_NODE.map((exchange) => [exchange.note ?? '', exchange] as const))(
+    '%s: one {field, reason} for each error of each node',
+    (_note, { request, response }) => {
+      const native = response.body_json.node_errors as unknown as NodeErrors;
+      const told = detailsOf(request.body_json?.prompt).node_errors as {
+        [id: string]: { field: string; reason: string }[];
+      };
+      expect(Object.keys(told).toSorted()).toEqual(Object.keys(native).toSorted());
+      for (const [id, entries] of Object.entries(told)) {
+        const fields = native[id]?.errors.map(({ extra_info: info }) => info.input_name ?? '');
+        expect(entries.map(({ field }) => field).toSorted()).toEqual(fields?.toSorted());
+        for (const entry of entries) {
+          expect(Object.keys(entry)).toEqual(['field', 'reason']);
+          expect(entry.reason).not.toBe('');
+        }
+      }
+    },
+  );
+
+  test.each([
+    [{ class_type: 'SaveImage', inputs: { filename_prefix: 'x' } }, 'images', 'missing_input'],
+    [
+      { class_type: 'SaveImage', inputs: { images: ['1', 7], filename_prefix: 'x' } },
+      'images',
+      'exception_during_validation',
+    ],
+    [{ class_type: 'KSampler', inputs: {} }, 'class_type', 'unknown_class'],
+    [{ inputs: {} }, 'class_type', 'missing_input'],
+  ])('%j is told at %s as %s', (node, field, reason) => {
+    const told = detailsOf({ '1': EMPTY, '2': node }).node_errors;
+    const isWhole = reason === 'exception_during_validation';
+    expect(told).toEqual({ '2': [{ field: isWhole ? '' : field, reason }] });
+  });
 });
 
 const EMPTY = {
@@ -323,7 +376,8 @@ test('a list of more than 20 options is told as its length', () => {
   expect(validateWorkflow(workflow, new Map([['Picker', picker]]))).toMatchObject({
     error: {
       details: {
-        node_errors: {
+        node_errors: { '1': [{ field: 'which', reason: 'value_not_in_list' }] },
+        x_native: {
           '1': {
             errors: [
               {

@@ -146,16 +146,68 @@ describe('POST /prompt refused by v2', () => {
     });
   });
 
-  test('an unknown class refuses the whole prompt by name', () => {
-    const node_errors: JsonObject = { '1': [{ field: 'class_type', reason: 'unknown_class' }] };
-    expect(
-      toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH).body.error,
-    ).toEqual({
-      type: 'invalid_prompt',
-      message: 'Cannot execute because node EmptyImage does not exist.',
-      details: "Node ID '#1'",
-      extra_info: {},
+  test('an unknown class refuses the whole prompt by name, and no node', () => {
+    const node_errors: JsonObject = {
+      '1': [{ field: 'class_type', reason: 'unknown_class' }],
+      '2': [{ field: 'images', reason: 'missing_input' }],
+    };
+    const { body } = toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH);
+    expect(body).toEqual({
+      error: {
+        type: 'invalid_prompt',
+        message: 'Cannot execute because node EmptyImage does not exist.',
+        details: "Node ID '#1'",
+        extra_info: {},
+      },
+      node_errors: {},
     });
+  });
+
+  test('of both shapes the native one counts, whole', () => {
+    const native = {
+      '1': {
+        errors: [{ type: 't', message: 'm', details: 'd', extra_info: { a: [1] } }],
+        dependent_outputs: ['2'],
+        class_type: 'X',
+      },
+    };
+    const details = { node_errors: { '1': [{ field: 'w', reason: 'r' }] }, x_native: native };
+    const { body } = toPromptRefusal(refusal('invalid_workflow', 422, details), GRAPH);
+    expect(body.node_errors).toEqual(native);
+  });
+
+  test.each<Json>([5, [], { '1': [] }, { '1': { errors: [] } }])(
+    'x_native %j is no native shape: the contract’s counts',
+    (x_native) => {
+      const details = { node_errors: { '1': [{ field: 'width', reason: 'r' }] }, x_native };
+      const { body } = toPromptRefusal(refusal('invalid_workflow', 422, details), GRAPH);
+      expect(body.node_errors['1']?.errors).toMatchObject([{ details: 'width - r' }]);
+    },
+  );
+
+  test('a {field, reason} list about a value shows the value that was sent', () => {
+    const graph = { '1': { class_type: 'EmptyImage', inputs: { width: 0, image: ['2', 0] } } };
+    const node_errors: JsonObject = {
+      '1': [
+        { field: 'width', reason: 'value_smaller_than_min' },
+        { field: 'image', reason: 'type_mismatch' },
+      ],
+    };
+    const { body } = toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), graph);
+    expect(body.node_errors['1']?.errors).toEqual([
+      {
+        type: 'value_smaller_than_min',
+        message: 'Value smaller than the minimum',
+        details: 'width',
+        extra_info: { input_name: 'width', received_value: 0 },
+      },
+      {
+        type: 'return_type_mismatch',
+        message: 'Return type mismatch between linked nodes',
+        details: 'image',
+        extra_info: { input_name: 'image' },
+      },
+    ]);
   });
 
   test.each([

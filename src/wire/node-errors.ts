@@ -1,0 +1,95 @@
+import { type Json, isJsonObject } from './json.ts';
+import type { NodeErrorEntry, NodeErrors } from './v1.ts';
+
+/** One entry of `details.node_errors` as the v2 contract has it; `field` is empty for a whole node. */
+export type ContractNodeError = { readonly field: string; readonly reason: string };
+
+/** Reason of a node whose class does not exist. */
+export const UNKNOWN_CLASS: ContractNodeError = { field: 'class_type', reason: 'unknown_class' };
+
+/** Reason of a node that names no class. */
+export const MISSING_CLASS: ContractNodeError = { field: 'class_type', reason: 'missing_input' };
+
+/** v1's error types with the message of each, and the reason that says the same in v2. */
+const TYPES = {
+  required_input_missing: { reason: 'missing_input', message: 'Required input is missing' },
+  value_not_in_list: { reason: 'value_not_in_list', message: 'Value not in list' },
+  value_smaller_than_min: {
+    reason: 'value_smaller_than_min',
+    message: 'Value smaller than the minimum',
+  },
+  value_bigger_than_max: {
+    reason: 'value_bigger_than_max',
+    message: 'Value bigger than the maximum',
+  },
+  invalid_input_type: { reason: 'invalid_value', message: 'Failed to convert an input value' },
+  return_type_mismatch: {
+    reason: 'type_mismatch',
+    message: 'Return type mismatch between linked nodes',
+  },
+  bad_linked_input: {
+    reason: 'bad_linked_input',
+    message: 'Bad linked input, must be a length-2 list of [node_id, slot_index]',
+  },
+  exception_during_validation: {
+    reason: 'exception_during_validation',
+    message: 'Exception when validating node',
+  },
+  exception_during_inner_validation: {
+    reason: 'exception_during_inner_validation',
+    message: 'Exception when validating inner node',
+  },
+} as const satisfies Readonly<Record<string, { reason: string; message: string }>>;
+
+type Type = keyof typeof TYPES;
+
+/** Other spellings of these reasons that services use. */
+const ALSO = {
+  required_input_missing: 'required_input_missing',
+  invalid_type: 'invalid_input_type',
+  invalid_input_type: 'invalid_input_type',
+  return_type_mismatch: 'return_type_mismatch',
+} as const satisfies Readonly<Record<string, Type>>;
+
+const BY_REASON: ReadonlyMap<string, Type> = new Map<string, Type>([
+  ...Object.entries(ALSO),
+  ...(Object.keys(TYPES) as Type[]).map((type): [string, Type] => [TYPES[type].reason, type]),
+]);
+
+/**
+ * The members of a refusal's `details` that are about nodes: `node_errors` in the contract's shape,
+ * and v1's own beside it.
+ */
+export function nodeErrorDetails(native: NodeErrors): {
+  readonly node_errors: Json;
+  readonly x_native: Json;
+} {
+  const entries = Object.entries(native).map(([id, { errors }]) => [id, errors.map(toContract)]);
+  return {
+    // Not by assignment: a node may be called `__proto__`.
+    node_errors: Object.fromEntries(entries) as Json,
+    x_native: native as unknown as Json,
+  };
+}
+
+/** v1's type and message for a v2 reason; none for a reason in free words. */
+export function nativeOf(reason: string): Pick<NodeErrorEntry, 'type' | 'message'> | undefined {
+  const type = BY_REASON.get(reason);
+  return type && { type, message: TYPES[type].message };
+}
+
+/** Whether one node's errors are in v1's own shape. */
+export function isNativeNodeError(value: Json | undefined): value is Json & NodeErrors[string] {
+  return (
+    isJsonObject(value) && Array.isArray(value.errors) && Array.isArray(value.dependent_outputs)
+  );
+}
+
+function toContract({ type, details, extra_info: info }: NodeErrorEntry): ContractNodeError {
+  const field = typeof info.input_name === 'string' ? info.input_name : '';
+  if (Object.hasOwn(TYPES, type)) return { field, reason: TYPES[type as Type].reason };
+  // A node's own refusal: its text tells more than its type.
+  const isPrefixed = field !== '' && details.startsWith(`${field} - `);
+  const reason = isPrefixed ? details.slice(field.length + 3) : details;
+  return { field, reason: reason || type };
+}
