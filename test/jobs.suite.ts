@@ -303,6 +303,42 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
       expect(await api.asset(ANNA, one.id)).toMatchObject({ ok: false, error: { status: 404 } });
     });
 
+    test('a key of an upload gives its first answer again, and fits no other request', async () => {
+      const { api } = await open();
+      const text = randomUUID();
+      const keyed = async (content: string, more: object = {}) => ({
+        ...(await upload(content)),
+        idempotencyKey: 'k',
+        ...more,
+      });
+      const first = value(await api.createAsset(ANNA, await keyed(text)));
+      const again = await Promise.all(
+        [1, 2, 3].map(async () => api.createAsset(ANNA, await keyed(text))),
+      );
+      expect(again.map(value)).toEqual([first, first, first]);
+      for (const other of [await keyed('other'), await keyed(text, { filePath: 'input/b.txt' })]) {
+        expect(await api.createAsset(ANNA, other)).toMatchObject({
+          error: { status: 422, code: 'idempotency_key_reuse' },
+        });
+      }
+      expect(value(await api.createAsset(BEN, await keyed(text))).id).not.toBe(first.id);
+    });
+
+    test('a key of from-hash gives its first answer again, and fits no other request', async () => {
+      const { api } = await open();
+      const { hash } = value(await api.createAsset(ANNA, await upload(randomUUID())));
+      const mint = (more: object = {}) =>
+        api.assetFromHash(ANNA, { hash: hash ?? '', idempotencyKey: 'k', ...more });
+      const first = value(await mint());
+      expect(value(await mint())).toEqual(first);
+      const reused = { error: { status: 422, code: 'idempotency_key_reuse' } };
+      expect(await mint({ filePath: 'input/c.txt' })).toMatchObject(reused);
+      const asUpload = { ...(await upload('x')), idempotencyKey: 'k' };
+      expect(await api.createAsset(ANNA, asUpload)).toMatchObject(reused);
+      value(await api.deleteAsset(ANNA, first.id));
+      expect(await mint()).toMatchObject(reused);
+    });
+
     test("from-hash works with bytes of one's own only", async () => {
       const { api } = await open();
       const asset = value(await api.createAsset(ANNA, await upload(randomUUID())));

@@ -641,6 +641,39 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.jobs.insert(job('4'), 'new')).toBe(false);
       });
 
+      test('a key makes one asset of each user; who comes later is given the first', async () => {
+        const insert = (id: string, user: string, claim = 'f') =>
+          ledger.assets.insert(asset(id, { user, createdAtMs: 7 }), {
+            key: 'k',
+            fingerprint: claim,
+            createdNew: id === 'a1',
+          });
+        const held = { assetId: 'a1', fingerprint: 'f', createdNew: true, claimedAtMs: 7 };
+        const inserted = [insert('a1', 'ann'), insert('a2', 'ann', 'g'), insert('b1', 'bob')];
+        expect(await Promise.all(inserted)).toEqual([undefined, held, undefined]);
+        expect(await ledger.assets.get('a2')).toBeUndefined();
+        expect(await ledger.keys.ofAsset('ann', 'k')).toEqual(held);
+        expect(await ledger.keys.ofAsset('bob', 'k')).toMatchObject({ createdNew: false });
+        expect(await ledger.keys.ofAsset('eve', 'k')).toBeUndefined();
+      });
+
+      test('an asset that cannot be inserted claims no key; jobs have keys of their own', async () => {
+        const claim = { key: 'k', fingerprint: 'f', createdNew: false };
+        await ledger.assets.insert(asset('taken'));
+        await expect(ledger.assets.insert(asset('taken'), claim)).rejects.toThrow();
+        expect(await ledger.jobs.insert(job('1'), 'k')).toBe(true);
+        expect(await ledger.assets.insert(asset('free'), claim)).toBeUndefined();
+      });
+
+      test('keys of assets older than the given time are forgotten', async () => {
+        const claim = (key: string) => ({ key, fingerprint: 'f', createdNew: true });
+        await ledger.assets.insert(asset('1', { createdAtMs: 999 }), claim('old'));
+        await ledger.assets.insert(asset('2', { createdAtMs: 1000 }), claim('new'));
+        await ledger.keys.expire(1000);
+        expect(await ledger.keys.ofAsset('ann', 'old')).toBeUndefined();
+        expect(await ledger.keys.ofAsset('ann', 'new')).toMatchObject({ assetId: '2' });
+      });
+
       test('settings merge one by one, for each user', async () => {
         await ledger.settings.merge('ann', { a: '1', b: '{"x":1}' });
         await ledger.settings.merge('ann', { b: 'null', ['__proto__']: '2' });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { reached } from '../crash-point.ts';
-import type { AssetRow, Ledger } from '../ledger/ledger.ts';
+import type { AssetRow, ClaimedAsset, Ledger } from '../ledger/ledger.ts';
 import {
   type AssetUpload,
   type ByteRange,
@@ -13,6 +13,7 @@ import {
 } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
 import { checkPlacement, checkUpload } from './asset-checks.ts';
+import { type KeyedRequest, answerAgain, keyedRequest } from './asset-keys.ts';
 import type { Blobs } from './blobs.ts';
 import { isImported } from './imported.ts';
 import { contentLink, isoTime } from './links.ts';
@@ -58,6 +59,23 @@ export function createAssets(deps: AssetDeps): Assets {
     const row = await ledger.assets.byHash(user, hash);
     return row && isLive(row) ? row : undefined;
   };
+  const again = async (keyed: KeyedRequest, user: string, first: ClaimedAsset) => {
+    const row = await find(user, first.assetId);
+    return answerAgain(keyed, first, { row, show: showAsset, nowMs: clock() });
+  };
+  const firstOf = async (user: string, keyed: KeyedRequest | undefined) => {
+    const first = keyed && (await ledger.keys.ofAsset(user, keyed.key));
+    return keyed && first && (await again(keyed, user, first));
+  };
+  /** Another process, or a request for other bytes, may have claimed the key by now. */
+  const record = async (
+    row: AssetRow,
+    { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
+  ): Promise<Result<Asset>> => {
+    const first = await ledger.assets.insert(row, keyed && { ...keyed, createdNew });
+    if (keyed && first) return await again(keyed, row.user, first);
+    return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
+  };
   const discard = (row: AssetRow): Promise<void> =>
     locks(row.hash, async () => {
       await blobs.release(row.hash);
@@ -77,26 +95,36 @@ export function createAssets(deps: AssetDeps): Assets {
         await rm(upload.file.path, { force: true });
         return refusal;
       }
-      return await locks(upload.file.hash, async () => {
-        const known = await owned(user, upload.file.hash);
-        await blobs.adopt(upload.file);
+      const { file } = upload;
+      const keyed = keyedRequest('upload', file.hash, upload);
+      return await locks(file.hash, async () => {
+        const first = await firstOf(user, keyed);
+        if (first) {
+          await rm(file.path, { force: true });
+          return first;
+        }
+        const createdNew = (await owned(user, file.hash)) === undefined;
+        await blobs.adopt(file);
         reached('after-bytes-stored');
-        const row = newRow(user, { ...upload, ...upload.file }, clock());
-        await ledger.assets.insert(row);
+        const row = newRow(user, { ...upload, ...file }, clock());
+        const made = await record(row, { keyed, createdNew });
         reached('after-asset-recorded');
-        await blobs.recorded(row.hash);
-        return ok({ ...showAsset(row, clock()), created_new: !known });
+        // Where the key was claimed meanwhile these bytes may have no record.
+        await (keyed ? settleBlob(row.hash, deps) : blobs.recorded(row.hash));
+        return made;
       });
     },
     async fromHash(user, request) {
       const refusal = checkPlacement(request);
       if (refusal) return refusal;
+      const keyed = keyedRequest('from-hash', request.hash, request);
       return await locks(request.hash, async () => {
+        const first = await firstOf(user, keyed);
+        if (first) return first;
         const known = await owned(user, request.hash);
         if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
         const row = newRow(user, { ...known, ...request }, clock());
-        await ledger.assets.insert(row);
-        return ok({ ...showAsset(row, clock()), created_new: true });
+        return await record(row, { keyed, createdNew: true });
       });
     },
     async hasBlob(user, hash) {

@@ -21,7 +21,6 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
   };
   return {
     async upload({ ctx, caller, links }) {
-      // A repeated upload does no harm, equal bytes are stored once: the key is checked, not claimed.
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
@@ -32,14 +31,17 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       }
       const upload = await readUpload(form.value);
       if (!upload.ok) return upload;
-      return minted(await jobs.createAsset(caller, upload.value), links);
+      return minted(await jobs.createAsset(caller, { ...upload.value, ...key.value }), links);
     },
     async fromHash({ ctx, caller, links }) {
+      const key = readIdempotencyKey(ctx);
+      if (!key.ok) return key;
       const body = await readObject(ctx, bodies);
       if (!body.ok) return body;
       const request = readFromHash(body.value);
       if (!request.ok) return request;
-      return minted(await jobs.assetFromHash(caller, request.value), links);
+      const keyed = { ...request.value, ...key.value };
+      return minted(await jobs.assetFromHash(caller, keyed), links);
     },
     async byHash({ caller, params: { hash = '' } }) {
       const known = await jobs.hasBlob(caller, hash);

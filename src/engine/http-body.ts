@@ -51,10 +51,12 @@ export function unprintable<T>(field: string): Result<T> {
 }
 
 /** The `Idempotency-Key` header, when there is one. */
-export function readIdempotencyKey(ctx: Koa.Context): Result<string | undefined> {
+export function readIdempotencyKey(ctx: Koa.Context): Result<{ readonly idempotencyKey?: string }> {
   const key = ctx.req.headers['idempotency-key'];
-  if (key === undefined) return ok(undefined);
+  if (key === undefined) return ok({});
   if (typeof key === 'string' && hasControlCharacter(key)) return unprintable('Idempotency-Key');
-  if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) return ok(key);
+  if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) {
+    return ok({ idempotencyKey: key });
+  }
   return badRequest(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
 }

@@ -29,7 +29,7 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies, 'workflow');
       if (!body.ok) return body;
-      const request = readSubmission(body.value, key.value);
+      const request = readSubmission(body.value, key.value.idempotencyKey);
       if (!request.ok) return request;
       const made = await jobs.submit(caller, request.value);
       const { res: response } = ctx;

@@ -1,6 +1,8 @@
 import type { CallStore } from './calls.ts';
+import type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
 
 export type { CallCount, CallStore } from './calls.ts';
+export type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
 
 /**
  * What must survive `kill -9`. Every promise resolves only when its change is durable.
@@ -197,7 +199,11 @@ export type AssetRow = {
 };
 
 export interface AssetStore {
-  insert(row: AssetRow): Promise<void>;
+  /**
+   * Claims the key in the same transaction; where another request of the user has it, that one is
+   * given and nothing is inserted.
+   */
+  insert(row: AssetRow, claim?: AssetClaim): Promise<ClaimedAsset | undefined>;
   get(id: string): Promise<AssetRow | undefined>;
   byHash(user: string, hash: string): Promise<AssetRow | undefined>;
   byFilePath(user: string, filePath: string): Promise<AssetRow | undefined>;
@@ -213,10 +219,6 @@ export interface AssetStore {
   countByHash(hash: string): Promise<number>;
   /** Bytes on disk: each hash once. */
   totalBytes(): Promise<number>;
-}
-
-export interface KeyStore {
-  expire(claimedBeforeMs: number): Promise<void>;
 }
 
 export interface SettingStore {

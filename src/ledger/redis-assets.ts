@@ -1,5 +1,6 @@
 import type { AssetRow, AssetStore } from './ledger.ts';
 import { FILES_COMMON } from './redis-files.ts';
+import { claimedAssets } from './redis-keys.ts';
 import { type Link, idsOf, own } from './redis-link.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
 
@@ -20,9 +21,22 @@ const COLUMNS: Columns<AssetRow> = {
 export function assetStore(link: Link): AssetStore {
   const table = createTable<AssetRow>(link, 'asset', COLUMNS);
   const lua = link.scripts('assets', { insert, remove, paths });
-  const { read, write, redis, prefix } = link;
+  const claimed = claimedAssets(link);
+  const { ask, read, write, redis, prefix } = link;
   return {
-    insert: (row) => write(() => lua.insert(row.id, token(), ...table.fields(row))),
+    async insert(row, claim) {
+      const { key, fingerprint = '', createdNew = false } = claim ?? {};
+      const keyId = key === undefined ? '' : own(row.user, key);
+      const held = claimed.fields({
+        assetId: row.id,
+        fingerprint,
+        createdNew,
+        claimedAtMs: row.createdAtMs,
+      });
+      const { names } = claimed;
+      const args = [row.id, token(), keyId, names.length, ...names, ...held.slice(1)];
+      return claimed.decode(await ask(() => lua.insert(...args, ...table.fields(row))));
+    },
     get: table.get,
     byHash: (user, hash) => table.first(`assets:hash:${own(user, hash)}`),
     byFilePath: (user, filePath) => table.last(`assets:path:${own(user, filePath)}`),
@@ -56,13 +70,19 @@ end
 `;
 
 const insert = `${COMMON}
-local id, token = ARGV[1], ARGV[2]
+local id, token, claim, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 if call('EXISTS', at(id)) == 1 then
-  if call('HGET', at(id), 'token') == token then return end
+  if call('HGET', at(id), 'token') == token then return false end
   return redis.error_reply('TAKEN assets.id must be unique')
 end
+if claim ~= '' then
+  local key = P .. 'asset-key:' .. claim
+  if call('EXISTS', key) == 1 then return call('HMGET', key, unpack(ARGV, 5, 4 + n)) end
+  call('HSET', key, unpack(ARGV, 5 + n, 4 + 3 * n))
+  call('ZADD', P .. 'asset-keys:age', call('HGET', key, 'claimedAtMs'), claim)
+end
 local seq = next()
-set(at(id), 3)
+set(at(id), 5 + 3 * n)
 call('HSET', at(id), 'seq', seq, 'token', token)
 local user, hash, size, path, created, expires, job = unpack(row(id))
 call('ZADD', P .. 'assets:age', created, member(seq, id))
@@ -75,7 +95,8 @@ if job then
 end
 local same = P .. 'assets:same:' .. hash
 if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
-call('SADD', same, id)`;
+call('SADD', same, id)
+return false`;
 
 // History still shows the name of an output: it must never come to mean another picture.
 const remove = `${COMMON}${FILES_COMMON}

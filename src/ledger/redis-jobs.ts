@@ -1,4 +1,4 @@
-import type { JobRow, JobStore, KeyStore } from './ledger.ts';
+import type { JobRow, JobStore } from './ledger.ts';
 import { type Link, idsOf, own } from './redis-link.ts';
 import { type Columns, createTable, token } from './redis-table.ts';
 
@@ -46,12 +46,6 @@ export function jobStore(link: Link): JobStore {
       ),
     remove: (id) => write(() => lua.remove(id)),
   };
-}
-
-/** Single-use idempotency keys. */
-export function keyStore({ scripts, write }: Link): KeyStore {
-  const lua = scripts('keys', { expire });
-  return { expire: (beforeMs) => write(() => lua.expire(beforeMs)) };
 }
 
 const COMMON = `
@@ -114,9 +108,3 @@ call('ZREM', P .. 'jobs:of:' .. r[1], id)
 call('ZREM', P .. 'jobs:expiry', id)
 call('ZREM', P .. 'jobs:unfinished', member(r[2], id))
 call('UNLINK', at(id))`;
-
-const expire = `
-for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'keys:age', '-inf', '(' .. ARGV[1])) do
-  call('UNLINK', P .. 'key:' .. id)
-  call('ZREM', P .. 'keys:age', id)
-end`;

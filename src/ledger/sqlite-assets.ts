@@ -1,4 +1,5 @@
-import type { AssetRow, AssetStore } from './ledger.ts';
+import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from './ledger.ts';
+import { claimedAssets } from './sqlite-keys.ts';
 import type { FileLists } from './sqlite-lists.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
@@ -10,10 +11,23 @@ const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS conten
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
   const sql = statements(db);
+  const claimed = claimedAssets(db);
   const row = (found: unknown) => found as AssetRow | undefined;
   const rows = (found: unknown[]) => found as AssetRow[];
+  const claimFor = (
+    { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
+    { key, fingerprint, createdNew }: AssetClaim,
+  ): ClaimedAsset | undefined => {
+    const values = { user, key, fingerprint, assetId, createdNew: createdNew ? 1 : 0, claimedAtMs };
+    return sql.claim.run(values).changes === 1 ? undefined : claimed(user, key);
+  };
   return {
-    insert: (asset) => writer.write(() => void sql.insert.run({ ...asset })),
+    insert: (asset, claim) =>
+      writer.write(() => {
+        const holder = claim && claimFor(asset, claim);
+        if (!holder) sql.insert.run({ ...asset });
+        return holder;
+      }),
     get: async (id) => row(sql.get.get(id)),
     byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
@@ -48,6 +62,9 @@ function statements(db: Database) {
     insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
       tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,
       :contentType, :filePath, :tagsJson, :createdAtMs, :expiresAtMs, :jobId)`),
+    claim: db.prepare(`INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id,
+      created_new, claimed_at_ms) VALUES (:user, :key, :fingerprint, :assetId, :createdNew,
+      :claimedAtMs)`),
     get: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE id = ?`),
     byHash: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE hash = ? AND user = ? LIMIT 1`),
     byPath: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE user = ? AND file_path = ?

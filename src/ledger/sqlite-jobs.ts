@@ -1,4 +1,4 @@
-import type { JobRow, JobStore, KeyStore } from './ledger.ts';
+import type { JobRow, JobStore } from './ledger.ts';
 import { longTexts } from './sqlite-long-texts.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
@@ -66,14 +66,6 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     unfinished: async () => rows(sql.unfinished.all()),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     remove: (id) => writer.write(() => void sql.remove.run(id)),
-  };
-}
-
-/** Single-use idempotency keys. */
-export function keyStore(db: Database, writer: Writer): KeyStore {
-  const expire = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
-  return {
-    expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
   };
 }
 

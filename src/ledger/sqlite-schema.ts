@@ -136,4 +136,11 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER jobs_long_texts AFTER DELETE ON jobs
     BEGIN DELETE FROM long_texts WHERE owner = 'job ' || old.id; END;
   `,
+  `
+  CREATE TABLE asset_keys (
+    user TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, asset_id TEXT NOT NULL,
+    created_new INTEGER NOT NULL, claimed_at_ms INTEGER NOT NULL, PRIMARY KEY (user, key)
+  ) STRICT;
+  CREATE INDEX asset_keys_by_age ON asset_keys (claimed_at_ms);
+  `,
 ];

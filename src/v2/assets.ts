@@ -74,18 +74,21 @@ export function createAssets(deps: Deps): RemoteAssets {
   }
 
   async function mint(account: Account, request: FromHash): Promise<Result<Asset>> {
-    const { hash, filePath, tags, expiresInSeconds } = request;
+    const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
     const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
     if (filePath !== undefined) body['file_path'] = filePath;
     if (tags) body['tags'] = tags;
     if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
     const path = links.target('assets', 'from-hash');
-    return assetOf(await calls.read(account, { method: 'POST', path, body: stringifyJson(body) }));
+    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+    const ask = { method: 'POST', path, body: stringifyJson(body), headers } as const;
+    return assetOf(await calls.read(account, ask));
   }
 
   /** Bytes the upstream has need not travel; every doubt means that they do. */
   async function reuse(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
-    if (facts.byHash === 'no') return undefined;
+    // A key is for the very request it comes with.
+    if (facts.byHash === 'no' || upload.idempotencyKey !== undefined) return undefined;
     if (absent.delete(keyOf(account, upload.file.hash))) return undefined;
     const { file, filePath, tags, expiresInSeconds } = upload;
     const known = await look(account, file.hash);
@@ -105,7 +108,7 @@ export function createAssets(deps: Deps): RemoteAssets {
     const exchange = await calls.once(account, {
       method: 'POST',
       path: links.target('assets'),
-      headers: { ...headers, 'idempotency-key': randomUUID() },
+      headers: { ...headers, 'idempotency-key': upload.idempotencyKey ?? randomUUID() },
       body,
       timeoutMs: limits.submitTimeoutMs + upload.file.sizeBytes / SLOWEST_BYTES_PER_MS,
     });

@@ -109,6 +109,7 @@ export type AssetUpload = {
   readonly tags?: readonly string[];
   readonly expiresInSeconds?: number;
   readonly expectedHash?: string;
+  readonly idempotencyKey?: string;
 };
 
 /** `end` is inclusive, as in HTTP; of a range that is asked for it may be `Infinity`. */

@@ -1,0 +1,92 @@
+import { afterEach, expect, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+
+const KEY = { 'Idempotency-Key': 'upload-1' };
+let started: Holdover[] = [];
+afterEach(async () => {
+  for (const holdover of started) await holdover.dispose();
+  started = [];
+});
+
+async function start(options: Parameters<typeof startHoldover>[0] = {}): Promise<Holdover> {
+  const holdover = await startHoldover({ upstream: 'embedded', ...options });
+  started.push(holdover);
+  return holdover;
+}
+
+async function upload(
+  { url }: Holdover,
+  text: string,
+  headers: Record<string, string> = KEY,
+): Promise<{ status: number; body: any }> {
+  const body = new FormData();
+  body.set('content_type', 'text/plain');
+  body.set('file_path', 'input/a.txt');
+  body.set('file', new Blob([text]), 'a.txt');
+  const answer = await fetch(`${url}/api/v2/assets`, { method: 'POST', body, headers });
+  return { status: answer.status, body: await answer.json() };
+}
+
+async function mint(
+  { url }: Holdover,
+  hash: string,
+  headers: Record<string, string>,
+): Promise<{ status: number; body: any }> {
+  const body = JSON.stringify({ hash });
+  const answer = await fetch(`${url}/api/v2/assets/from-hash`, { method: 'POST', body, headers });
+  return { status: answer.status, body: await answer.json() };
+}
+
+test('many uploads with one key at once make one asset; other bytes are refused', async () => {
+  const holdover = await start();
+  const answers = await Promise.all(Array.from({ length: 8 }, () => upload(holdover, 'same')));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+  const [first, ...others] = answers.map(({ body }) => body);
+  for (const other of others) expect(other).toEqual(first);
+  expect(await upload(holdover, 'other')).toMatchObject({
+    status: 422,
+    body: { error: { code: 'idempotency_key_reuse' } },
+  });
+  expect(await upload(holdover, 'same', {})).toMatchObject({
+    status: 200,
+    body: { created_new: false },
+  });
+});
+
+test('uploads of different bytes with one key at once: one is taken, the others are refused', async () => {
+  const holdover = await start();
+  const texts = ['a', 'b', 'c', 'd', 'e'];
+  const answers = await Promise.all(texts.map((text) => upload(holdover, text)));
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422, 422, 422, 422]);
+  const taken = texts[answers.findIndex(({ status }) => status === 201)] ?? '';
+  for (const text of texts) {
+    const again = await upload(holdover, text, {});
+    expect([text, again.body.created_new]).toEqual([text, text !== taken]);
+  }
+});
+
+test('a key survives kill -9, of both ways to make an asset, for each user', async () => {
+  const first = await start();
+  const made = await upload(first, 'bytes');
+  const minted = await mint(first, made.body.hash, { 'Idempotency-Key': 'mint-1' });
+  await first.kill9();
+  const next = await start({ dataDir: first.dataDir });
+  const others = { ...KEY, Authorization: 'Bearer another-user' };
+  const body = { ...made.body, url: expect.any(String) };
+  expect(await upload(next, 'bytes')).toEqual({ status: 201, body });
+  expect(await mint(next, made.body.hash, { 'Idempotency-Key': 'mint-1' })).toEqual({
+    status: 201,
+    body: { ...minted.body, url: expect.any(String) },
+  });
+  expect((await upload(next, 'bytes', others)).body.id).not.toBe(made.body.id);
+});
+
+test('an upload that was recorded, but not answered, is answered to its retry', async () => {
+  const first = await start({ env: { HOLDOVER_CRASH_AT: 'after-asset-recorded' } });
+  await expect(upload(first, 'bytes')).rejects.toThrow();
+  const next = await start({ dataDir: first.dataDir });
+  const retried = await upload(next, 'bytes');
+  expect(retried).toMatchObject({ status: 201, body: { created_new: true } });
+  expect(await upload(next, 'bytes')).toEqual(retried);
+  expect((await upload(next, 'else')).status).toBe(422);
+});
