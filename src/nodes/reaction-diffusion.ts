@@ -11,8 +11,8 @@ import { floatInput, intInput, newImage } from './tensor.ts';
 /** Time steps of the simulation in one step of the node; even, so that a step ends in the field it began with. */
 const TURNS_PER_STEP = 16;
 
-/** Previews in a run, however many steps it has. */
-const PREVIEWS = 20;
+/** Four previews a second are enough to watch; each costs a picture to encode and to send. */
+const PREVIEW_INTERVAL_MS = 250;
 
 const SIDE = ['INT', { default: 256, min: 64, max: 2048, step: 8 }] as const;
 
@@ -23,8 +23,11 @@ const SEED = {
   control_after_generate: true,
 };
 
-/** A sampler-like generator of our own: a picture that grows step by step from a seed. */
-const reactionDiffusion: NodeDef = {
+/**
+ * A sampler-like generator of our own: a picture that grows step by step from a seed. `now` is in
+ * milliseconds and decides which steps have a preview.
+ */
+export const createReactionDiffusion = (now: () => number): NodeDef => ({
   name: 'ReactionDiffusion',
   displayName: 'Reaction–Diffusion',
   description:
@@ -49,10 +52,10 @@ const reactionDiffusion: NodeDef = {
     const spare = emptyField(context, size);
     sowSpots(field, splitMix64(seedInput(inputs)));
     const image = newImage(context, { ...size, batch: 1, channels: 3 });
-    await grow(context, { field, spare, rates, steps, image });
+    await grow(context, { field, spare, rates, steps, image, now });
     return { outputs: [image] };
   },
-};
+});
 
 type Growth = {
   readonly field: Field;
@@ -60,15 +63,18 @@ type Growth = {
   readonly rates: Rates;
   readonly steps: number;
   readonly image: ImageValue;
+  readonly now: () => number;
 };
 
 const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
-  const { field, steps, image } = growth;
-  const stepsPerPreview = Math.ceil(steps / PREVIEWS);
+  const { field, steps, image, now } = growth;
+  let lastPreviewAtMs = now();
   for (let step = 1; step <= steps; step++) {
     context.check();
     growStep(context, growth);
-    if (step % stepsPerPreview === 0 || step === steps) {
+    // The last one stays on the node in a front end: it shows the finished picture.
+    if (now() - lastPreviewAtMs >= PREVIEW_INTERVAL_MS || step === steps) {
+      lastPreviewAtMs = now();
       paintField(context, field, image);
       context.preview(await previewOf(image), 'image/jpeg');
     }
@@ -98,4 +104,6 @@ const seedInput = (inputs: Inputs): bigint => {
 };
 
 /** Everything that makes pictures of nothing but numbers. */
-export const GENERATOR_NODES: readonly NodeDef[] = [reactionDiffusion];
+export const GENERATOR_NODES: readonly NodeDef[] = [
+  createReactionDiffusion(() => performance.now()),
+];

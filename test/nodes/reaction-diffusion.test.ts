@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Cancelled, OutOfMemory } from '../../src/nodes/node.ts';
 import type { Inputs, NodeContext } from '../../src/nodes/node.ts';
 import { objectInfo } from '../../src/nodes/object-info.ts';
-import { GENERATOR_NODES } from '../../src/nodes/reaction-diffusion.ts';
+import { GENERATOR_NODES, createReactionDiffusion } from '../../src/nodes/reaction-diffusion.ts';
 import { splitMix64 } from '../../src/nodes/reaction-random.ts';
 import { stringifyJson } from '../../src/wire/json.ts';
 import type { Json } from '../../src/wire/json.ts';
@@ -58,27 +58,40 @@ test('rates far out of range do not make the picture run away', async () => {
   expect(data.every((level) => level >= 0 && level <= 1)).toBe(true);
 });
 
-/** What a run tells, in order: `v` for a preview, else the step. */
-const told = async (steps: number): Promise<readonly string[]> => {
-  const events: string[] = [];
-  const progress = (step: number, of: number) => void events.push(`${step}/${of}`);
-  await grown({ steps }, { progress, preview: () => void events.push('v') });
-  return events;
+/** The steps of a run that each take `stepMs`, and those of them that have a preview. */
+const told = async (steps: number, stepMs: number) => {
+  let nowMs = 1000;
+  let previews = 0;
+  const all: number[] = [];
+  const withPreview: number[] = [];
+  const timed = createReactionDiffusion(() => nowMs);
+  const inputs = { width: 64, height: 64, seed: 0, steps, feed: 0.055, kill: 0.062 };
+  await runToImage(timed, inputs, {
+    ...fakeContext({}),
+    preview: () => void previews++,
+    progress(step) {
+      nowMs += stepMs;
+      all.push(step);
+      if (previews > 0) withPreview.push(step);
+      previews = 0;
+    },
+  });
+  return { all, withPreview };
 };
 
-test('every step is reported, each with a picture while there are few', async () => {
-  expect(await told(3)).toEqual(['v', '1/3', 'v', '2/3', 'v', '3/3']);
-});
-
-test('of many steps every nth has a picture, and the last one always', async () => {
-  const events = await told(43);
-  expect(events.filter((event) => event !== 'v')).toHaveLength(43);
-  const withPicture = events.filter((_, i) => events[i - 1] === 'v');
-  expect(withPicture).toEqual([
-    ...Array.from({ length: 14 }, (_, i) => `${i * 3 + 3}/43`),
-    '43/43',
-  ]);
-});
+test.each([
+  { steps: 1, stepMs: 1, withPreview: [1] },
+  { steps: 20, stepMs: 10, withPreview: [20] },
+  { steps: 20, stepMs: 100, withPreview: [4, 7, 10, 13, 16, 19, 20] },
+  { steps: 5, stepMs: 1000, withPreview: [2, 3, 4, 5] },
+])(
+  'previews come four times a second, and with the last of $steps steps of $stepMs ms',
+  async ({ steps, stepMs, withPreview }) => {
+    const run = await told(steps, stepMs);
+    expect(run.all).toEqual(Array.from({ length: steps }, (_, i) => i + 1));
+    expect(run.withPreview).toEqual(withPreview);
+  },
+);
 
 test.each([
   { width: 64, height: 128, size: '256x512' },

@@ -17,17 +17,26 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([...houses.values()].map((house) => house.close())));
 
-/** v1's transcripts write node 1 with two steps before an output node 2; this is ours of that shape. */
-const stepped = (seed: number) => ({
+/**
+ * v1's transcripts write node 1 with two steps before an output node 2; this is ours of that shape.
+ * Ours sends previews by time and with the last step: with one step there is exactly one.
+ */
+const stepped = (seed: number, steps = 2) => ({
   '1': {
     class_type: 'ReactionDiffusion',
-    inputs: { width: 64, height: 64, seed, steps: 2, feed: 0.055, kill: 0.062 },
+    inputs: { width: 64, height: 64, seed, steps, feed: 0.055, kill: 0.062 },
   },
   '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
 });
 
 const START = ['S(1)', 'S(1)', 'execution_start', 'execution_cached[]', 'PS{1:r 0/1}', 'X(1)'];
-const OUTPUT = ['PS{1:f 2/2}', 'PS{1:f 2/2,2:r 0/1}', 'X(2)', 'executed(2)', 'PS{1:f 2/2,2:f 1/1}'];
+const outputAfter = (steps: number) => [
+  `PS{1:f ${steps}/${steps}}`,
+  `PS{1:f ${steps}/${steps},2:r 0/1}`,
+  'X(2)',
+  'executed(2)',
+  `PS{1:f ${steps}/${steps},2:f 1/1}`,
+];
 const END = ['execution_success', 'S(0)', 'X(null)'];
 const JPEG = 'binary 1 jpeg tag, jpeg bytes';
 
@@ -38,32 +47,29 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
       house: 'silent',
       flags: {},
       seed: 1,
-      steps: ['PS{1:r 1/2}', 'P(1 1/2)', 'PS{1:r 2/2}', 'P(1 2/2)'],
+      steps: 2,
+      told: ['PS{1:r 1/2}', 'P(1 1/2)', 'PS{1:r 2/2}', 'P(1 2/2)'],
     },
     {
       title: 'T7: previews of type 1 after the progress of their step',
       house: 'previews',
       flags: {},
       seed: 2,
-      steps: ['PS{1:r 1/2}', 'P(1 1/2)', JPEG, 'PS{1:r 2/2}', 'P(1 2/2)', JPEG],
+      steps: 1,
+      told: ['PS{1:r 1/1}', 'P(1 1/1)', JPEG],
     },
     {
       title: 'T8: negotiated previews of type 4 before it',
       house: 'previews',
       flags: { supports_preview_metadata: true },
       seed: 3,
-      steps: [
-        'PS{1:r 1/2}',
-        'binary 4 jpeg',
-        'P(1 1/2)',
-        'PS{1:r 2/2}',
-        'binary 4 jpeg',
-        'P(1 2/2)',
-      ],
+      steps: 1,
+      told: ['PS{1:r 1/1}', 'binary 4 jpeg', 'P(1 1/1)'],
     },
-  ])('$title', async ({ house, flags, seed, steps }) => {
-    const frames = await run(house, { prompt: stepped(seed), flags });
-    expect(frames).toEqual(['S(0)+sid', 'feature_flags', ...START, ...steps, ...OUTPUT, ...END]);
+  ])('$title', async ({ house, flags, seed, steps, told }) => {
+    const frames = await run(house, { prompt: stepped(seed, steps), flags });
+    const expected = [...START, ...told, ...outputAfter(steps), ...END];
+    expect(frames).toEqual(['S(0)+sid', 'feature_flags', ...expected]);
   });
 
   test('T3: a rerun names the cached nodes and executes none', async () => {
