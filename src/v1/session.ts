@@ -9,6 +9,7 @@ import {
 } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import type { Dialect } from './dialect.ts';
+import { createFirstFrames } from './first-frames.ts';
 import type { Ready } from './ready.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
@@ -68,9 +69,14 @@ type Options = {
 };
 
 /** A WebSocket and the connection it was made of; the library writes there at once, and so may we. */
-export type Connection = { readonly ws: WebSocket; readonly socket: Duplex };
+export type Connection = {
+  readonly ws: WebSocket;
+  readonly socket: Duplex;
+  /** The 101 has just been written: the first frame leaves so much later. Absent: at once. */
+  readonly holdMs?: number;
+};
 
-export function createSession({ ws, socket }: Connection, options: Options): Session {
+export function createSession({ ws, socket, holdMs }: Connection, options: Options): Session {
   const { user, sid, dialect, watches = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
@@ -78,6 +84,7 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   let swallowedAtMs = now();
   let waiting: { promptId: string; frame: Ready } | undefined;
   const states = new Map<string, () => Ready>();
+  const firstFrames = holdMs === undefined ? undefined : createFirstFrames(writeNow, holdMs);
   let alive = true;
 
   const session: Session = {
@@ -91,14 +98,14 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
     sendText,
     sendBinary: send,
     sendPreview(promptId, frame) {
-      const waitingBytes = ws.bufferedAmount;
+      const waitingBytes = unsentBytes();
       if (waitingBytes + frame.length <= UNWATCHED_BYTES) return write(frame);
       if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return write(frame, sendWaiting);
       dropWaiting();
       waiting = { promptId, frame };
     },
     sendState(promptId, frame) {
-      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) states.set(promptId, frame);
+      if (unsentBytes() > PREVIEW_BACKLOG_BYTES) states.set(promptId, frame);
       else sendText(frame());
     },
     sendWaitingState(promptId) {
@@ -109,8 +116,9 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
     forgetPreview(promptId) {
       if (waiting?.promptId === promptId) dropWaiting();
     },
-    backlogBytes: () => ws.bufferedAmount + (waiting?.frame.length ?? 0),
+    backlogBytes: () => unsentBytes() + (waiting?.frame.length ?? 0),
     ping() {
+      if (firstFrames?.isHolding()) return;
       if (!alive) return ws.terminate();
       alive = false;
       ws.ping();
@@ -118,8 +126,12 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
     close,
   };
 
-  /** The library frames a message anew for each socket: a fifth of what one to many costs. */
   function write(frame: string | Ready, done?: () => void): void {
+    if (!firstFrames?.hold(frame, done)) writeNow(frame, done);
+  }
+
+  /** The library frames a message anew for each socket: a fifth of what one to many costs. */
+  function writeNow(frame: string | Ready, done?: () => void): void {
     if (typeof frame === 'string') return ws.send(frame, done);
     if (ws.readyState !== WebSocket.OPEN) return;
     const [first, second] = frame.pieces;
@@ -130,13 +142,17 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
     socket.uncork();
   }
 
+  function unsentBytes(): number {
+    return ws.bufferedAmount + (firstFrames?.bytes() ?? 0);
+  }
+
   function sendText(text: string | Ready): void {
     lastTextAtMs = now();
     send(text);
   }
 
   function send(frame: string | Ready): void {
-    const waitingBytes = ws.bufferedAmount;
+    const waitingBytes = unsentBytes();
     if (waitingBytes === 0) {
       swallowedAtMs = now();
       // Too little for anybody to wait behind; whatever follows it unswallowed is watched.
@@ -159,17 +175,18 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
 
   function sendWaiting(): void {
     for (const [promptId, frame] of states) {
-      if (ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
+      if (unsentBytes() > PREVIEW_BACKLOG_BYTES) return;
       states.delete(promptId);
       sendText(frame());
     }
-    if (waiting === undefined || ws.bufferedAmount > PREVIEW_BACKLOG_BYTES) return;
+    if (waiting === undefined || unsentBytes() > PREVIEW_BACKLOG_BYTES) return;
     const { frame } = waiting;
     waiting = undefined;
     write(frame, sendWaiting);
   }
 
   function close(code: number): void {
+    firstFrames?.flush();
     ws.close(code);
     setTimeout(() => ws.terminate(), 2000).unref();
   }
@@ -193,7 +210,10 @@ export function createSession({ ws, socket }: Connection, options: Options): Ses
   });
   ws.on('pong', () => (alive = true));
   ws.on('error', ignore);
-  ws.on('close', options.onClose);
+  ws.on('close', () => {
+    firstFrames?.drop();
+    options.onClose();
+  });
   return session;
 }
 

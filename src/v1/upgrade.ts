@@ -18,6 +18,8 @@ import { agentOf, isOwnPage, isUsableId } from './visitor.ts';
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
 /** No client fragments what it sends; each piece costs far more memory than it has bytes. */
 const PIECES = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
+/** A client has read the 101 by then, also on a busy machine, and a person does not notice. */
+const HOLD_MS = 20;
 
 type Deps = {
   readonly hub: Hub;
@@ -69,7 +71,7 @@ export function createUpgrade(
         // Frames are small and each one matters at once.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101);
-          hub.attach({ ws, socket }, verdict);
+          hub.attach({ ws, socket, holdMs: HOLD_MS }, verdict);
         });
       },
       (error: unknown) => {
