@@ -59,8 +59,8 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
         if (!line) return void discover(key);
         if (line.token() === undefined) line.hear(n, text, picture).catch(complain('an entry'));
       },
-      onReceived(key, upTo, from) {
-        if (from !== instance) lines.get(key)?.receivedElsewhere(upTo);
+      onReceived(key, audience, upTo, from) {
+        if (from !== instance) lines.get(key)?.receivedElsewhere(audience, upTo);
       },
       onCancel: (key) => crew?.cancelAsked(key),
       onVacant: () => void look(),
@@ -189,9 +189,9 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
     },
     append: (key, entry) => lineOf(key).append(entry),
     leads: (key) => lines.get(key)?.token() !== undefined,
-    received(key, at) {
+    received(key, audience, at) {
       // At once: it is on its way before the frame is, so that who heard that is known to have.
-      scripts.received(key, at, instance).catch(complain('a receipt'));
+      scripts.received(key, at, instance, audience).catch(complain('a receipt'));
     },
     askCancel(key) {
       redis.publish(`${channels}events`, `c ${key}`).catch(complain('a cancel'));

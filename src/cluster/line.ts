@@ -1,4 +1,10 @@
-import { type Entry, type Hearer, LeadLost } from '../v1/prompt-journal.ts';
+import {
+  type Audience,
+  type Entry,
+  type Hearer,
+  LeadLost,
+  type ReceivedUpTo,
+} from '../v1/prompt-journal.ts';
 import { entryOf, textOf } from './entry-text.ts';
 
 /** One prompt as this process hears of it. */
@@ -21,7 +27,7 @@ export type Line = {
   catchUp(): Promise<void>;
   /** How it ended is known, and nothing else is any more. */
   conclude(kind: 'recorded' | 'removed'): Promise<void>;
-  receivedElsewhere(upTo: number): void;
+  receivedElsewhere(audience: Audience, upTo: number): void;
   /** Resolves when everything that came is heard. */
   idle(): Promise<void>;
   readonly isOver: () => boolean;
@@ -38,7 +44,7 @@ export type EntryStore = {
   /** Those after the `n`th. */
   after(key: string, n: number): Promise<readonly { readonly n: number; readonly text: string }[]>;
   /** Up to where sockets had received it. */
-  mark(key: string): Promise<number>;
+  mark(key: string): Promise<ReceivedUpTo>;
 };
 
 /** Everything of a prompt happens one thing after the other. */
@@ -121,7 +127,7 @@ export function createLine(key: string, store: EntryStore): Line {
       inTurn(async () => {
         if (!isOver && token === undefined) await apply(heard + 1, { kind });
       }),
-    receivedElsewhere: (upTo) => hearer?.receivedElsewhere(upTo),
+    receivedElsewhere: (audience, upTo) => hearer?.receivedElsewhere(audience, upTo),
     idle: async () => void (await chain),
     isOver: () => isOver,
   };

@@ -1,9 +1,10 @@
 import type { Redis, RedisLinks } from '../redis.ts';
+import type { Audience } from '../v1/prompt-journal.ts';
 
 /** What processes tell each other about prompts. */
 export type News = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
-  readonly onReceived: (key: string, upTo: number, instance: string) => void;
+  readonly onReceived: (key: string, audience: Audience, upTo: number, instance: string) => void;
   readonly onCancel: (key: string) => void;
   /** Some process gave back what it looked after. */
   readonly onVacant: () => void;
@@ -51,8 +52,10 @@ export function createEar({ links, news }: { links: RedisLinks; news: News }): E
   function hearEvent(message: string): void {
     const body = message.slice(2);
     if (message.startsWith('e')) return hearEntry(body);
-    const [key = '', upTo = '', instance = ''] = body.split(' ');
-    if (message.startsWith('r')) return news.onReceived(key, Number(upTo), instance);
+    const [key = '', upTo = '', instance = '', audience = 'client'] = body.split(' ');
+    if (message.startsWith('r')) {
+      return news.onReceived(key, audience as Audience, Number(upTo), instance);
+    }
     if (message.startsWith('c')) return news.onCancel(key);
     return news.onVacant();
   }

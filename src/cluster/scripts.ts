@@ -85,11 +85,12 @@ const register = `
 for _, key in ipairs(ARGV) do call('ZADD', P .. 'leases', 'NX', 0, key) end`;
 
 const received = `
-local key, upTo, instance = unpack(ARGV)
+local key, upTo, instance, audience = unpack(ARGV)
 local mark = P .. 'received:' .. key
+if audience ~= 'client' then mark = mark .. ':' .. audience end
 if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
 call('SET', mark, upTo, 'PX', ${MARK_MS})
-call('PUBLISH', C .. 'events', 'r ' .. key .. ' ' .. upTo .. ' ' .. instance)`;
+call('PUBLISH', C .. 'events', table.concat({'r', key, upTo, instance, audience}, ' '))`;
 
 const SCRIPTS = {
   claim,

@@ -28,6 +28,10 @@ export function createEntryStore(deps: {
       const entries = await redis.xrange(`${prefix}entries:${key}`, `(${n}-0`, '+');
       return entries.map(([id, [, text = '']]) => ({ n: Number.parseInt(id, 10), text }));
     },
-    mark: async (key) => Number((await redis.get(`${prefix}received:${key}`)) ?? 0),
+    async mark(key) {
+      const mark = `${prefix}received:${key}`;
+      const [client, hosted] = await redis.mget(mark, `${mark}:hosted`);
+      return { client: Number(client ?? 0), hosted: Number(hosted ?? 0) };
+    },
   };
 }

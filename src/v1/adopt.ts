@@ -64,6 +64,7 @@ export function createAdopter(deps: Deps): Adopter {
         extraData,
         targets: [],
         isResumed: false,
+        isV2Job: true,
       },
       caller,
     );

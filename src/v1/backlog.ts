@@ -1,11 +1,11 @@
 import type { V1Message } from '../wire/v1.ts';
-import type { Frame } from './channel.ts';
+import { type Frame, nodeIn } from './frame.ts';
 import { encodeMessage } from './session.ts';
 
 /** Frames of one prompt that no socket has received, in order. */
 export type Backlog = {
-  /** `at`: the place in the prompt's journal it comes from. */
-  keep(frame: Frame, at: number): void;
+  /** `at`: the place in the prompt's journal it comes from; `heard`: by a socket of another id. */
+  keep(frame: Frame, at: number, by?: 'unheard' | 'heard'): void;
   /** One that is fetched only when a socket is about to come. */
   keepUnread(load: Load, at: number): void;
   /** Fetches what is not there yet. */
@@ -13,12 +13,19 @@ export type Backlog = {
   /** What came up to this place has reached a socket elsewhere; tells the last node it named. */
   forget(upTo: number): Frame | undefined;
   /** Everything, to be sent now, and the place of the last. */
-  empty(): { readonly frames: readonly Frame[]; readonly at: number };
+  empty(): Kept;
+  /** The frames that no socket has heard, to be sent now; they stay for the sockets of their id. */
+  hear(): Kept;
+  /** Some socket has heard what came up to this place. */
+  hearUpTo(at: number): void;
   /** Drops all that is not v1's word about a start, a node or an end. */
   shed(): void;
   readonly size: () => number;
   readonly bytes: () => number;
 };
+
+/** Frames in order, and the place of the last. */
+export type Kept = { readonly frames: readonly Frame[]; readonly at: number };
 
 export type Load = () => Promise<Frame | undefined>;
 
@@ -27,6 +34,7 @@ type Item = {
   frame: Frame | undefined;
   load?: Load | undefined;
   bytes: number;
+  isHeard: boolean;
 };
 
 /** Most bytes of undelivered frames kept of one prompt for a socket that may still come. */
@@ -127,10 +135,10 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
   }
 
   return {
-    keep(frame, at) {
+    keep(frame, at, by = 'unheard') {
       const worth = worthOf(frame);
       if (!worth) return;
-      const item: Item = { at, frame: worth, bytes: 0 };
+      const item: Item = { at, frame: worth, bytes: 0, isHeard: by === 'heard' };
       const isFull = size >= REPLAY_FRAMES;
       const kept = isFull ? inPlaceOf(items.at(-1), worth) : worth;
       items.push(item);
@@ -138,7 +146,7 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
       fill(item, kept);
     },
     keepUnread(load, at) {
-      items.push({ frame: undefined, at, load, bytes: 0 });
+      items.push({ frame: undefined, at, load, bytes: 0, isHeard: false });
       size++;
     },
     async read() {
@@ -154,7 +162,7 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
     forget(upTo) {
       if ((items[0]?.at ?? Infinity) > upTo) return undefined;
       const gone = items.filter(({ at }) => at <= upTo);
-      const last = gone.findLast(({ frame }) => frame && isExecuting(frame))?.frame;
+      const last = gone.findLast(({ frame }) => frame && nodeIn(frame) !== undefined)?.frame;
       for (const item of gone) drop(item);
       items = items.filter(({ at }) => at > upTo);
       return last;
@@ -162,7 +170,15 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
     empty() {
       const kept = items.filter(isKept);
       clear();
-      return { frames: kept.flatMap(({ frame }) => frame ?? []), at: kept.at(-1)?.at ?? 0 };
+      return handedOver(kept);
+    },
+    hear() {
+      const unheard = items.filter((item) => isKept(item) && !item.isHeard);
+      for (const item of unheard) item.isHeard = true;
+      return handedOver(unheard);
+    },
+    hearUpTo(upTo) {
+      for (const item of items) if (item.at <= upTo) item.isHeard = true;
     },
     shed() {
       for (const item of items) {
@@ -174,6 +190,10 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
     size: () => size,
     bytes: () => bytes,
   };
+}
+
+function handedOver(items: readonly Item[]): Kept {
+  return { frames: items.flatMap(({ frame }) => frame ?? []), at: items.at(-1)?.at ?? 0 };
 }
 
 function noItems(): Record<Droppable, Item[]> {
@@ -204,11 +224,6 @@ function stateIn(frame: Frame): V1Message | undefined {
   return frame.kind === 'json' && frame.message.type === 'progress_state'
     ? frame.message
     : undefined;
-}
-
-/** Whether it names the node at work. */
-function isExecuting(frame: Frame): boolean {
-  return frame.kind === 'json' && frame.message.type === 'executing';
 }
 
 function bytesOf(frame: Frame): number {

@@ -20,6 +20,8 @@ export type PromptDraft = {
   readonly targets: readonly string[];
   /** It was accepted by a process that is gone. */
   readonly isResumed: boolean;
+  /** It was submitted through v2, whose callers have its own events. */
+  readonly isV2Job?: boolean;
 };
 
 type Replaced = 'graph' | 'graphJson' | 'extraData' | 'extraDataJson' | 'targets' | 'isResumed';

@@ -1,60 +1,26 @@
-import {
-  type PreviewMime,
-  previewFrame,
-  previewWithMetadataFrame,
-  textFrame,
-} from '../wire/frames.ts';
 import type { V1Message } from '../wire/v1.ts';
-import { type Load, createBacklog } from './backlog.ts';
-import { type Ready, readyFrame } from './ready.ts';
+import { type Share, isWithin, shareOf } from './audience.ts';
+import { type Kept, type Load, createBacklog } from './backlog.ts';
+import { rulesOf } from './dialect.ts';
+import {
+  type EncodedFrame,
+  type EncodedPicture,
+  type Frame,
+  encodeFrame,
+  nodeIn,
+} from './frame.ts';
+import type { Audience, ReceivedUpTo } from './prompt-journal.ts';
 import { type Session, encodeMessage } from './session.ts';
 
-export type Picture = {
-  readonly nodeId: string;
-  readonly displayNodeId: string;
-  readonly mime: PreviewMime;
-  readonly bytes: Uint8Array;
-  /** A result delivered over the socket, not a preview of one: nobody may miss it. */
-  readonly essential: boolean;
-};
-
-/** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
-export type Frame =
-  | { readonly kind: 'json'; readonly message: V1Message }
-  | {
-      readonly kind: 'step';
-      /** Absent while that of a large graph is held back. */
-      readonly state?: V1Message;
-      readonly progress: V1Message;
-      readonly picture?: Picture;
-    }
-  | { readonly kind: 'picture'; readonly picture: Picture }
-  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
-
-/** A frame as it goes to any number of sockets. */
-type Encoded =
-  | { readonly kind: 'json'; readonly type: V1Message['type']; readonly text: () => Ready }
-  | { readonly kind: 'text'; readonly bytes: () => Ready }
-  | { readonly kind: 'picture'; readonly picture: EncodedPicture }
-  | {
-      readonly kind: 'step';
-      readonly state: (() => Ready) | undefined;
-      readonly progress: () => Ready;
-      readonly picture: EncodedPicture | undefined;
-    };
-
-type EncodedPicture = Pick<Picture, 'essential'> & {
-  readonly plain: () => Ready;
-  readonly withMetadata: () => Ready;
-};
-
-/** Where a prompt's frames go: its own client id, or every socket of its user when it named none. */
+/** The prompt whose frames these are, and the `client_id` it named. */
 export type Address = {
   readonly user: string;
   readonly clientId: string | null;
   readonly promptId: string;
   /** What the prompt itself asked for (`extra_data.preview_method`); else the server's setting counts. */
   readonly previewMethod?: 'none';
+  /** A job submitted through v2 has events of its own: nothing of it waits for a socket. */
+  readonly isV2Job?: boolean;
 };
 
 const ENDS: ReadonlySet<V1Message['type']> = new Set([
@@ -65,29 +31,36 @@ const ENDS: ReadonlySet<V1Message['type']> = new Set([
 
 export type PreviewMethod = 'auto' | 'negotiated' | 'none';
 
-/** The line from one prompt to its sockets; what nobody received waits for one that fits. */
+/** The line from one prompt to its sockets; frames that should have been received wait for a socket. */
 export type Channel = {
   readonly address: Address;
   /** `at`: its place in the prompt's journal. */
   send(frame: Frame, at: number): void;
   /** The same for one no socket here waits for: it is fetched when one is about to come. */
   sendLater(load: Load, at: number): void;
+  /** Whether a socket is here that is sent more of it than texts. */
   hasListener(): boolean;
+  /** Those with a socket here. */
+  audiences(): readonly Audience[];
   /** A socket arrives soon: what it will be handed is fetched. */
   prepare(): Promise<void>;
-  /** A socket arrived: hand it what no socket has received, or where the run is. */
+  /** A socket arrived: hand it what it should have received, or where the run is. */
   greet(session: Session): void;
   hasUnreceived(): boolean;
   /** Bytes kept for a socket that may come. */
   unreceivedBytes(): number;
   /** There is no room for more of it: only starts, nodes and ends stay. */
   shed(): void;
-  /** Whether the last frame came from there and a socket has it. */
-  isReceived(at: number): boolean;
+  /** The user has submitted another prompt. */
+  supersede(): void;
+  /** Its result was fetched: nothing of it needs to be told to a socket that comes. */
+  settle(): void;
+  /** Those who have the last frame, if that came from there. */
+  receivedBy(at: number): readonly Audience[];
   /** Sockets elsewhere have what was said up to there; nobody here needs to hear it any more. */
-  skip(upTo: number): void;
+  skip(upTo: ReceivedUpTo): void;
   /** Sockets elsewhere have it; those here hear it all the same. */
-  forget(upTo: number): void;
+  forget(audience: Audience, upTo: number): void;
 };
 
 export function createChannel(
@@ -96,7 +69,7 @@ export function createChannel(
     readonly sessions: () => Iterable<Session>;
     readonly previewMethod: PreviewMethod;
     /** A socket that came late has all up to there. */
-    readonly onCaughtUp?: ((at: number) => void) | undefined;
+    readonly onCaughtUp?: ((audience: Audience, at: number) => void) | undefined;
     /** Something was kept for a socket that may come. */
     readonly onKeep?: (bytes: number) => void;
     /** Texts, pictures or outputs were dropped: there was too much for a socket that may come. */
@@ -104,49 +77,81 @@ export function createChannel(
   },
 ): Channel {
   const { promptId, clientId, previewMethod = deps.previewMethod } = address;
-  const unreceived = createBacklog(deps.onDrop);
-  const elsewhere = { received: 0, over: 0 };
-  let receivedAt = -1;
+  const backlog = createBacklog(deps.onDrop);
+  const elsewhere = { received: { client: 0, hosted: 0 }, over: { client: 0, hosted: 0 } };
+  /** Ids of the sockets here that were sent some of it. */
+  const heardBy = new Set<string>();
+  let last: { readonly at: number; readonly by: ReadonlySet<Audience> } = { at: 0, by: new Set() };
+  let hasStarted = false;
+  let isSuperseded = false;
+  let isSettled = false;
   let activeNode: string | null = null;
-  let nodeBeforeUnreceived: string | null = null;
+  let nodeBeforeBacklog: string | null = null;
   /** The running node and its latest step and preview, for whoever starts to watch. */
   const scene = new Map<Frame['kind'], Frame>();
 
-  function fits(session: Session): boolean {
-    const isTheirs = clientId === null || session.sid === clientId;
-    return session.isOpen() && !session.watches && isTheirs;
+  function audienceOf(session: Session): Audience | undefined {
+    if (!session.isOpen() || session.watches) return undefined;
+    if (shareOf(session, clientId) !== 'everything') return undefined;
+    return session.sid === clientId ? 'client' : 'hosted';
+  }
+
+  function audiences(): readonly Audience[] {
+    return [...new Set([...deps.sessions()].flatMap((session) => audienceOf(session) ?? []))];
   }
 
   function deliver(frame: Frame, at: number): void {
-    if (unreceived.size() === 0) nodeBeforeUnreceived = activeNode;
+    if (backlog.size() === 0) nodeBeforeBacklog = activeNode;
     noteActiveNode(frame);
     noteScene(frame);
-    if (at > 0 && at <= elsewhere.over) return;
-    const ready = encode(frame);
-    let isReceived = false;
+    hasStarted ||= frame.kind === 'json' && frame.message.type === 'execution_start';
+    const encoded = encodeFrame(frame, promptId);
+    const by = new Set<Audience>();
     for (const session of deps.sessions()) {
       if (!session.isOpen()) continue;
-      const isTheirs = fits(session);
-      isReceived ||= isTheirs;
-      // The v1 server sends text frames to every socket, whoever submitted; ours stay with the user.
-      if (isTheirs || session.watches || frame.kind === 'text') write(session, ready);
+      const share = shareOf(session, clientId);
+      const audience = audienceOf(session);
+      const isOver = at > 0 && at <= elsewhere.over[audience ?? 'hosted'];
+      if (isOver || !isWithin(share, frame, hasStarted)) continue;
+      write(session, encoded, share);
+      if (audience) heardBy.add(session.sid);
+      if (audience) by.add(audience);
     }
-    receivedAt = isReceived ? at : -1;
-    if (isReceived || !isMissing(at)) return;
-    const before = unreceived.bytes();
-    unreceived.keep(frame, at);
-    deps.onKeep?.(unreceived.bytes() - before);
+    last = { at, by };
+    keep(frame, at);
   }
 
-  /** Nobody anywhere has what came from this place, as far as is known; 0 is no place. */
-  function isMissing(at: number): boolean {
-    return at === 0 || at > elsewhere.received;
+  function keep(frame: Frame, at: number): void {
+    if (!mayComeFor(at, last.by)) return;
+    const before = backlog.bytes();
+    backlog.keep(frame, at, isUnheard(at, last.by) ? 'unheard' : 'heard');
+    deps.onKeep?.(backlog.bytes() - before);
   }
 
-  function forget(upTo: number): void {
-    elsewhere.received = Math.max(elsewhere.received, upTo);
-    const last = unreceived.forget(upTo);
-    if (last) nodeBeforeUnreceived = nodeIn(last) ?? nodeBeforeUnreceived;
+  /** Whether a socket may come that lacks what came from this place. */
+  function mayComeFor(at: number, by: ReadonlySet<Audience>): boolean {
+    if (isSettled || address.isV2Job) return false;
+    if (clientId !== null) return !by.has('client') && isAfter(at, elsewhere.received.client);
+    return isUnheard(at, by) && !(isSuperseded && isNew());
+  }
+
+  function isUnheard(at: number, by: ReadonlySet<Audience>): boolean {
+    const { client, hosted } = elsewhere.received;
+    return by.size === 0 && isAfter(at, Math.max(client, hosted));
+  }
+
+  /** No socket has been sent any of it, as far as is known. */
+  function isNew(): boolean {
+    const { client, hosted } = elsewhere.received;
+    return heardBy.size === 0 && client === 0 && hosted === 0;
+  }
+
+  function forget(audience: Audience, upTo: number): void {
+    const { received } = elsewhere;
+    received[audience] = Math.max(received[audience], upTo);
+    if (audience === 'hosted' && clientId !== null) return backlog.hearUpTo(upTo);
+    const gone = backlog.forget(upTo);
+    if (gone) nodeBeforeBacklog = nodeIn(gone) ?? nodeBeforeBacklog;
   }
 
   function noteActiveNode(frame: Frame): void {
@@ -165,136 +170,118 @@ export function createChannel(
     } else if (frame.picture?.essential !== true) scene.set(frame.kind, frame);
   }
 
-  /** What all sockets are sent, made once and only if one of them wants it. */
-  function encode(frame: Frame): Encoded {
-    switch (frame.kind) {
-      case 'json': {
-        const { type } = frame.message;
-        return { kind: 'json', type, text: once(() => textOf(frame.message)) };
-      }
-      case 'text':
-        return { kind: 'text', bytes: once(() => ready(textFrame(frame.nodeId, frame.text))) };
-      case 'picture':
-        return { kind: 'picture', picture: encodePicture(frame.picture) };
-      case 'step': {
-        const { state, progress, picture } = frame;
-        return {
-          kind: 'step',
-          state: state && once(() => textOf(state)),
-          progress: once(() => textOf(progress)),
-          picture: picture && encodePicture(picture),
-        };
-      }
-    }
-  }
-
-  function encodePicture(picture: Picture): EncodedPicture {
-    const { bytes, mime, essential } = picture;
-    return {
-      essential,
-      plain: once(() => ready(previewFrame(bytes, mime))),
-      withMetadata: once(() => ready(metadataFrame(picture))),
-    };
-  }
-
-  function write(session: Session, frame: Encoded): void {
+  function write(session: Session, frame: EncodedFrame, share: Share): void {
     switch (frame.kind) {
       case 'json':
         return writeMessage(session, frame);
       case 'text':
         return session.sendBinary(frame.bytes());
       case 'picture':
-        return writePicture(session, frame.picture);
+        return writePicture(session, frame.picture, share);
       case 'step':
-        return writeStep(session, frame);
+        return writeStep(session, frame, share);
     }
   }
 
   /** A `progress_state` that waits for room comes before the end. */
-  function writeMessage(session: Session, { type, text }: Encoded & { kind: 'json' }): void {
-    if (type === 'progress_state') return session.sendState(promptId, text);
-    if (ENDS.has(type)) session.sendWaitingState(promptId);
+  function writeMessage(session: Session, frame: EncodedFrame & { kind: 'json' }): void {
+    const text = frame[rulesOf(session.dialect).exceptionType];
+    if (frame.type === 'progress_state') return session.sendState(promptId, text);
+    if (ENDS.has(frame.type)) session.sendWaitingState(promptId);
     session.sendText(text());
   }
 
   /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
   function writeStep(
     session: Session,
-    { state, progress, picture }: Encoded & { kind: 'step' },
+    { state, progress, picture }: EncodedFrame & { kind: 'step' },
+    share: Share,
   ): void {
+    const isFirst = wantsMetadata(session, share);
     if (state) session.sendState(promptId, state);
-    if (picture && session.wantsMetadata()) writePicture(session, picture);
+    if (picture && isFirst) writePicture(session, picture, share);
     session.sendText(progress());
-    if (picture && !session.wantsMetadata()) writePicture(session, picture);
+    if (picture && !isFirst) writePicture(session, picture, share);
   }
 
-  function writePicture(session: Session, picture: EncodedPicture): void {
+  function writePicture(session: Session, picture: EncodedPicture, share: Share): void {
     const wanted = previewMethod === 'auto' || session.wantsMetadata();
     if (!picture.essential && (previewMethod === 'none' || !wanted)) return;
-    const frame = session.wantsMetadata() ? picture.withMetadata() : picture.plain();
+    const frame = wantsMetadata(session, share) ? picture.withMetadata() : picture.plain();
     if (picture.essential && !session.watches) session.sendBinary(frame);
     else session.sendPreview(promptId, frame);
-  }
-
-  function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture): Buffer {
-    return previewWithMetadataFrame(bytes, {
-      node_id: nodeId,
-      prompt_id: promptId,
-      display_node_id: displayNodeId,
-      parent_node_id: null,
-      real_node_id: nodeId,
-      image_type: mime,
-    });
   }
 
   return {
     address,
     send: deliver,
     sendLater(load, at) {
-      if (unreceived.size() === 0) nodeBeforeUnreceived = activeNode;
-      if (isMissing(at)) unreceived.keepUnread(load, at);
+      if (backlog.size() === 0) nodeBeforeBacklog = activeNode;
+      if (mayComeFor(at, new Set())) backlog.keepUnread(load, at);
     },
-    hasListener: () => [...deps.sessions()].some(fits),
-    prepare: () => unreceived.read(),
+    hasListener: () =>
+      [...deps.sessions()].some(
+        (session) => session.isOpen() && shareOf(session, clientId) !== 'texts',
+      ),
+    audiences,
+    prepare: () => backlog.read(),
     greet(session) {
-      if (session.watches) for (const frame of scene.values()) write(session, encode(frame));
-      if (!fits(session)) return;
-      const { frames, at } = unreceived.empty();
+      if (session.watches) {
+        for (const frame of scene.values()) writeNow(session, frame);
+      }
+      const audience = audienceOf(session);
+      const handed = audience && takeFor(session, audience);
+      if (audience === undefined || handed === undefined) return;
+      const { frames, at } = handed;
       // A socket that returns to a run it already knows gets v1's bare `executing`.
-      const node = frames.length === 0 ? activeNode : nodeBeforeUnreceived;
-      if (node !== null && clientId === session.sid) {
+      const node = frames.length === 0 ? activeNode : nodeBeforeBacklog;
+      if (node !== null && audience === 'client') {
         session.sendText(encodeMessage({ type: 'executing', data: { node } }));
       }
-      for (const frame of frames) write(session, encode(frame));
-      if (at > 0) deps.onCaughtUp?.(at);
+      for (const frame of frames) writeNow(session, frame);
+      if (frames.length > 0) heardBy.add(session.sid);
+      if (at > 0) deps.onCaughtUp?.(audience, at);
     },
-    hasUnreceived: () => unreceived.size() > 0,
-    unreceivedBytes: () => unreceived.bytes(),
-    shed: () => unreceived.shed(),
-    isReceived: (at) => at > 0 && receivedAt === at,
+    hasUnreceived: () => backlog.size() > 0,
+    unreceivedBytes: () => backlog.bytes(),
+    shed: () => backlog.shed(),
+    supersede() {
+      isSuperseded = true;
+      if (clientId === null && isNew()) backlog.empty();
+    },
+    settle() {
+      isSettled = true;
+      backlog.empty();
+    },
+    receivedBy: (at) => (at > 0 && last.at === at ? [...last.by] : []),
     skip(upTo) {
-      elsewhere.over = upTo;
-      forget(upTo);
+      elsewhere.over = { ...upTo };
+      forget('client', upTo.client);
+      forget('hosted', upTo.hosted);
     },
     forget,
   };
+
+  function writeNow(session: Session, frame: Frame): void {
+    write(session, encodeFrame(frame, promptId), shareOf(session, clientId));
+  }
+
+  /** What a socket that arrives is handed, by the rule of its dialect; `undefined`: it is not its prompt. */
+  function takeFor(session: Session, audience: Audience): Kept | undefined {
+    const isById = rulesOf(session.dialect).lateSocket === 'missed-by-its-id';
+    // A socket that returns is handed what it has missed, whichever prompt is the last.
+    const isMeant = isById || heardBy.has(session.sid) || (isNew() && !isSuperseded);
+    if (!isMeant) return undefined;
+    return audience === 'client' || clientId === null ? backlog.empty() : backlog.hear();
+  }
 }
 
-/** The node at work from this frame on; `undefined`: it does not say. */
-function nodeIn(frame: Frame): string | null | undefined {
-  const isIt = frame.kind === 'json' && frame.message.type === 'executing';
-  return isIt ? frame.message.data.node : undefined;
+/** 0 is no place in a journal. */
+function isAfter(at: number, upTo: number): boolean {
+  return at === 0 || at > upTo;
 }
 
-function textOf(message: V1Message): Ready {
-  return readyFrame(Buffer.from(encodeMessage(message)), 'text');
-}
-
-function ready(bytes: Buffer): Ready {
-  return readyFrame(bytes, 'binary');
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
+/** The original server knows no socket of a prompt without `client_id`, nor what it negotiated. */
+function wantsMetadata(session: Session, share: Share): boolean {
+  return share === 'everything' && session.wantsMetadata();
 }

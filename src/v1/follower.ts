@@ -144,7 +144,7 @@ export function createFollower(given: FollowerDeps): Follower {
         line.feed = undefined;
       },
       joined: (upTo) => channel.skip(upTo),
-      receivedElsewhere: (upTo) => channel.forget(upTo),
+      receivedElsewhere: (audience, upTo) => channel.forget(audience, upTo),
     };
   }
 
@@ -156,9 +156,8 @@ export function createFollower(given: FollowerDeps): Follower {
       if (known) return known.prompt;
       const noPreviews = draft.extraData.preview_method === 'none';
       const own = noPreviews ? { previewMethod: 'none' as const } : {};
-      const channel = hub.channel({ user, clientId, promptId, ...own }, (at) =>
-        journal.received(key, at),
-      );
+      const address = { user, clientId, promptId, isV2Job: draft.isV2Job ?? false, ...own };
+      const channel = hub.channel(address, (audience, at) => journal.received(key, audience, at));
       const prompt = newPrompt(draft, { caller, channel });
       board.add(prompt);
       const line = createLine(prompt, createTeller(deps, prompt));

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
+import { shareOf } from './audience.ts';
 import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
 import type { Dialect } from './dialect.ts';
+import type { Audience } from './prompt-journal.ts';
 import { readyFrame } from './ready.ts';
 import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
 
-/** How long frames that no socket received wait for one that should have. */
+/** How long frames wait for a socket that should have received them. */
 const REPLAY_MS = 120_000;
 /** One client gives up after ten seconds without a text frame, so a waiting one hears us sooner. */
 const KEEPALIVE_MS = 7000;
@@ -34,11 +36,15 @@ export type Hub = {
   /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
   attach(connection: Connection, who: Newcomer): void;
   /** Opens the line of a new prompt. */
-  channel(address: Address, onCaughtUp?: (at: number) => void): Channel;
+  channel(address: Address, onCaughtUp?: (audience: Audience, at: number) => void): Channel;
   /** A socket of this user is about to come. */
   prepare(user: string): Promise<void>;
-  /** The prompt is over; what nobody received is kept for a while. */
+  /** Its `POST` was answered: its user's other prompts are not the last one any more. */
+  submitted(channel: Channel): void;
+  /** The prompt is over; frames that should have been received are kept for a while. */
   retire(channel: Channel): void;
+  /** A client has the result of this prompt: no socket that comes needs to be told of it. */
+  fetched(user: string, promptId: string): void;
   /** Tells all sockets of this user how many of their prompts are left. */
   status(user: string): void;
   /** Says something to the sockets of this id, if there are any. */
@@ -50,7 +56,7 @@ export type Hub = {
   backlogBytes(): number;
   /** Previews no socket got, since the start. */
   droppedFrames(): number;
-  /** Whether a socket is there for a prompt of this client; of no client: any socket of the user. */
+  /** Whether a socket is there that is sent more than texts of a prompt of this client. */
   listens(user: string, clientId: string | null): boolean;
   close(): void;
 };
@@ -134,6 +140,10 @@ export function createHub(deps: {
     drop(channels, channel.address.user, channel);
   }
 
+  function forgetIfDone(channel: Channel): void {
+    if (retiring.has(channel) && !channel.hasUnreceived()) forget(channel);
+  }
+
   return {
     attach(connection, { user, clientId, dialect, watches = false }) {
       // v1 mints 32 hex characters, no dashes.
@@ -151,7 +161,7 @@ export function createHub(deps: {
       session.sendText(statusText(user, sid));
       for (const channel of channels.get(user) ?? []) {
         channel.greet(session);
-        if (retiring.has(channel) && !channel.hasUnreceived()) forget(channel);
+        forgetIfDone(channel);
       }
       if (!sessions.has(user)) deps.onPresence?.(user, true);
       add(sessions, user, session);
@@ -170,11 +180,25 @@ export function createHub(deps: {
       add(channels, address.user, channel);
       return channel;
     },
+    submitted(channel) {
+      if (channel.address.isV2Job) return;
+      for (const other of channels.get(channel.address.user) ?? []) {
+        if (other !== channel) other.supersede();
+        forgetIfDone(other);
+      }
+    },
+    fetched(user, promptId) {
+      for (const channel of channels.get(user) ?? []) {
+        if (channel.address.promptId !== promptId) continue;
+        channel.settle();
+        forgetIfDone(channel);
+      }
+    },
     retire(channel) {
       const timer = setTimeout(() => forget(channel), REPLAY_MS);
       timer.unref();
       retiring.set(channel, timer);
-      if (!channel.hasUnreceived()) forget(channel);
+      forgetIfDone(channel);
     },
     status(user) {
       const theirs = sessions.get(user);
@@ -200,7 +224,7 @@ export function createHub(deps: {
     droppedFrames: () => droppedFrames,
     listens(user, clientId) {
       const theirs = [...(sessions.get(user) ?? [])];
-      return theirs.some(({ sid, watches }) => watches || clientId === null || sid === clientId);
+      return theirs.some((session) => shareOf(session, clientId) !== 'texts');
     },
     close() {
       clearInterval(keepalive);

@@ -27,16 +27,26 @@ export type Entry =
  */
 export const PREVIEW_HEAD_BYTES = 4;
 
+/**
+ * Sockets that are sent a whole prompt: those of its client id, and the other hosted ones of its
+ * user. What one of the former has received is received; what one of the latter has is heard, and
+ * still waits for the former.
+ */
+export type Audience = 'client' | 'hosted';
+
+/** By audience, the place in the prompt's journal up to which it has everything. */
+export type ReceivedUpTo = { readonly [audience in Audience]: number };
+
 /** One process's ear on one prompt. */
 export type Hearer = {
   /** The next entry; `at` is its place, from 1 on, or 0 where places do not matter. */
   apply(entry: Entry, at: number): Promise<void>;
   /** Another process looks after the prompt from now on. */
   lost(): void;
-  /** What was said up to here has reached a socket before this process heard of the prompt. */
-  joined(receivedUpTo: number): void;
+  /** What was said up to here has reached sockets before this process heard of the prompt. */
+  joined(upTo: ReceivedUpTo): void;
   /** The same, while this process was listening: it need not be kept any longer. */
-  receivedElsewhere(upTo: number): void;
+  receivedElsewhere(audience: Audience, upTo: number): void;
 };
 
 /** What a journal asks of the house it is in. */
@@ -66,8 +76,8 @@ export interface PromptJournal {
   /** Resolves when the entry was heard here; rejects with `LeadLost`. */
   append(key: string, entry: Entry): Promise<void>;
   leads(key: string): boolean;
-  /** All that was said of it up to this entry has reached a socket. */
-  received(key: string, at: number): void;
+  /** All that was said of it up to this entry has reached a socket of this audience. */
+  received(key: string, audience: Audience, at: number): void;
   /** Whoever looks after it shall hear that its end is wanted. */
   askCancel(key: string): void;
   /** Whether sockets of this user may be at other processes. */

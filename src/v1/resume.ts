@@ -8,7 +8,7 @@ import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
-import { isInDoubt, needsOwnKey, planOfRow } from './plan.ts';
+import { isInDoubt, isOurs, needsOwnKey, planOfRow } from './plan.ts';
 import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Pursuit } from './pursuit.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -166,6 +166,7 @@ function draftOf(row: PromptRow): PromptDraft {
     extraDataJson: row.extraDataJson,
     targets: parseJson(row.targetsJson) as readonly string[],
     isResumed: false,
+    isV2Job: !isOurs(row),
   };
 }
 

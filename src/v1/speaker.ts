@@ -1,7 +1,7 @@
 import type { Effect, PictureEffect } from '../translate/progress-state.ts';
 import { sniffPreview } from '../wire/frames.ts';
 import type { LivePrompt } from './board.ts';
-import type { Frame, Picture } from './channel.ts';
+import type { Frame, Picture } from './frame.ts';
 import { PREVIEW_HEAD_BYTES } from './prompt-journal.ts';
 import type { TellerDeps } from './teller.ts';
 import { readWhole } from './whole-file.ts';

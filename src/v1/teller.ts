@@ -11,7 +11,7 @@ import { parseJson } from '../wire/json.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Board, LivePrompt } from './board.ts';
 import type { FollowerDeps } from './follower.ts';
-import type { Entry } from './prompt-journal.ts';
+import type { Audience, Entry } from './prompt-journal.ts';
 import { createSpeaker } from './speaker.ts';
 
 /** Says one prompt's entries in v1's words, and keeps what the board shows of it up to date. */
@@ -33,7 +33,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
   const { user } = prompt.caller;
   const speaker = createSpeaker(deps, prompt);
   let state: ProgressState | undefined;
-  let receivedUpTo = 0;
+  const receivedUpTo = { client: 0, hosted: 0 };
   let ending: (Effect & { kind: 'end' }) | undefined;
 
   /** Its graph is final when the first input comes, and not before. */
@@ -49,8 +49,8 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
     prompt.hasEvidence = hasEvidence(state);
     prompt.startedAtMs = state.startedAtMs;
     // Told first: a client that heard it here may ask elsewhere for the rest at once.
-    if (turn.effects.length > 0 && turn.effects.every(isAtHand) && channel.hasListener()) {
-      noteReceived(at);
+    if (turn.effects.length > 0 && turn.effects.every(isAtHand)) {
+      for (const audience of channel.audiences()) noteReceived(audience, at);
     }
     for (const effect of turn.effects) {
       if (effect.kind === 'end') ending = effect;
@@ -58,10 +58,10 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
     }
   }
 
-  function noteReceived(at: number): void {
-    if (at <= receivedUpTo) return;
-    receivedUpTo = at;
-    journal.received(prompt.key, at);
+  function noteReceived(audience: Audience, at: number): void {
+    if (at <= receivedUpTo[audience]) return;
+    receivedUpTo[audience] = at;
+    journal.received(prompt.key, audience, at);
   }
 
   function noteStatusOf(input: Input): void {
@@ -101,6 +101,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
         return;
       case 'released':
         prompt.isReleased = true;
+        hub.submitted(channel);
         return hub.status(user);
       case 'taken':
         prompt.isResumed = true;
@@ -120,7 +121,7 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
     dueMs: () => (state === undefined ? null : idleDueMs(state)),
     async apply(entry, at) {
       await act(entry, at);
-      if (channel.isReceived(at)) noteReceived(at);
+      for (const audience of channel.receivedBy(at)) noteReceived(audience, at);
     },
   };
 }

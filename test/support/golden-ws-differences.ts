@@ -191,15 +191,7 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'submit-options',
-    meant: [
-      badInput('7 POST /prompt', 'invalid_prompt'),
-      meant(
-        'no-client-id',
-        'socket a',
-        ...saidToo('execution_start', 'execution_cached["1","2","3"]', 'executed(3)'),
-        ...saidToo('execution_success', 'X(null)'),
-      ),
-    ],
+    meant: [badInput('7 POST /prompt', 'invalid_prompt')],
   },
   {
     scenario: 'history',

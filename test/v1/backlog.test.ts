@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { createBacklog } from '../../src/v1/backlog.ts';
-import type { Frame } from '../../src/v1/channel.ts';
+import type { Frame } from '../../src/v1/frame.ts';
 import { createHub } from '../../src/v1/hub.ts';
 import type { V1Message } from '../../src/wire/v1.ts';
 

@@ -381,12 +381,31 @@ describe('22: frames go where the client_id says', () => {
     expect(new Set(other.outline())).toEqual(new Set(['status:0', 'status:1']));
   });
 
-  test('a prompt without one is heard by every socket of its user', async () => {
-    const sockets = [await open({ clientId: 'one' }), await open({ clientId: 'two' })];
+  test('of a prompt without one every local socket hears the broadcasts, every hosted one all', async () => {
+    const local = [await open({ clientId: 'one' }), await open({ clientId: 'two' })];
+    const hosted = [
+      await open({ clientId: 'one', query: 'token=' }),
+      await open({ clientId: 'three', query: 'token=' }),
+    ];
     const id = await post(flat({ color: 221 }), {});
-    await Promise.all(sockets.map((socket) => socket.untilDone(id)));
-    expect(sockets[0]!.outline(id)).toEqual(sockets[1]!.outline(id));
-    expect(sockets[0]!.outline(id)).toContain('execution_success');
+    await Promise.all(hosted.map((socket) => socket.untilDone(id)));
+    for (const socket of hosted) {
+      expect(socket.outline(id)).toEqual(hosted[0]!.outline(id));
+      expect(socket.outline(id)).toContain('execution_success');
+    }
+    for (const socket of local) {
+      await socket.until((frame) => isText(frame, 'progress_state'));
+      expect(new Set(socket.outline(id))).toEqual(new Set(['progress_state']));
+    }
+  });
+
+  test('a hosted socket hears what a client id of its user is told, a local one does not', async () => {
+    const hosted = await open({ clientId: 'three', query: 'token=' });
+    const local = await open({ clientId: 'three' });
+    const id = await post(flat({ color: 222 }), { client_id: 'own' });
+    await hosted.untilDone(id);
+    expect(hosted.outline(id)).toContain('execution_success');
+    expect(local.outline(id)).toEqual([]);
   });
 });
 
@@ -428,20 +447,29 @@ describe('30: sockets', () => {
     await socket.untilDone(await post(flat({ color: 300 }), { client_id: sid }));
   });
 
+  /** Not by asking for it: a result that was fetched is not told to a late socket. */
+  const ended = () =>
+    expect
+      .poll(async () => (await getJson(`${house.url}/prompt`)).exec_info)
+      .toEqual({
+        queue_remaining: 0,
+      });
+
   test.each([
-    ['the same client id', { client_id: 'latecomer' }],
-    ['none', {}],
+    ['local', 'the same client id', '', { client_id: 'latecomer' }],
+    ['hosted', 'the same client id', 'token=', { client_id: 'latecomer' }],
+    ['hosted', 'no client id', 'token=', {}],
   ])(
-    'a socket that comes after the end of a prompt of %s hears all of it',
-    async (_which, extra) => {
+    'a %s socket that comes after the end of a prompt of %s hears all of it',
+    async (_dialect, _which, query, extra) => {
       const id = await post(growing({ seed: 301, steps: 4 }), extra);
-      await expect.poll(() => entryOf(house.url, id)).toBeDefined();
-      const late = await open({ clientId: 'latecomer' });
+      await ended();
+      const late = await open({ clientId: 'latecomer', query });
       await late.untilDone(id);
       const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
       expect(outline[0]).toBe('execution_start');
       expect(outline).toContain('executed:9');
-      const again = await open({ clientId: 'latecomer' });
+      const again = await open({ clientId: 'latecomer', query });
       await sleep(50);
       expect(again.outline(id)).toEqual([]);
     },
@@ -449,7 +477,7 @@ describe('30: sockets', () => {
 
   test('a socket of another client id does not hear what it missed', async () => {
     const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
-    await expect.poll(() => entryOf(house.url, id)).toBeDefined();
+    await ended();
     const stranger = await open({ clientId: 'stranger' });
     await sleep(50);
     expect(stranger.outline(id)).toEqual([]);

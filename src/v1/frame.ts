@@ -1,0 +1,132 @@
+import type { DocumentedException } from '../translate/exception.ts';
+import {
+  type PreviewMime,
+  previewFrame,
+  previewWithMetadataFrame,
+  textFrame,
+} from '../wire/frames.ts';
+import type { V1Message } from '../wire/v1.ts';
+import { type Ready, readyFrame } from './ready.ts';
+import { encodeMessage } from './session.ts';
+
+export type Picture = {
+  readonly nodeId: string;
+  readonly displayNodeId: string;
+  readonly mime: PreviewMime;
+  readonly bytes: Uint8Array;
+  /** A result delivered over the socket, not a preview of one: nobody may miss it. */
+  readonly essential: boolean;
+};
+
+/** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
+export type Frame =
+  | {
+      readonly kind: 'json';
+      readonly message: V1Message;
+      /** `exception_type` for hosted sockets; the message has the node's own word. */
+      readonly documented?: DocumentedException;
+    }
+  | {
+      readonly kind: 'step';
+      /** Absent while that of a large graph is held back. */
+      readonly state?: V1Message;
+      readonly progress: V1Message;
+      readonly picture?: Picture;
+    }
+  | { readonly kind: 'picture'; readonly picture: Picture }
+  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
+
+/** A frame as it goes to any number of sockets; each form is made once, when a socket wants it. */
+export type EncodedFrame =
+  | {
+      readonly kind: 'json';
+      readonly type: V1Message['type'];
+      readonly own: () => Ready;
+      readonly documented: () => Ready;
+    }
+  | { readonly kind: 'text'; readonly bytes: () => Ready }
+  | { readonly kind: 'picture'; readonly picture: EncodedPicture }
+  | {
+      readonly kind: 'step';
+      readonly state: (() => Ready) | undefined;
+      readonly progress: () => Ready;
+      readonly picture: EncodedPicture | undefined;
+    };
+
+export type EncodedPicture = Pick<Picture, 'essential'> & {
+  readonly plain: () => Ready;
+  readonly withMetadata: () => Ready;
+};
+
+/** The frame of this prompt as it goes to sockets. */
+export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
+  switch (frame.kind) {
+    case 'json':
+      return encodeJson(frame);
+    case 'text':
+      return { kind: 'text', bytes: once(() => binary(textFrame(frame.nodeId, frame.text))) };
+    case 'picture':
+      return { kind: 'picture', picture: encodePicture(frame.picture, promptId) };
+    case 'step': {
+      const { state, progress, picture } = frame;
+      return {
+        kind: 'step',
+        state: state && once(() => textOf(state)),
+        progress: once(() => textOf(progress)),
+        picture: picture && encodePicture(picture, promptId),
+      };
+    }
+  }
+}
+
+function encodeJson({ message, documented }: Frame & { kind: 'json' }): EncodedFrame {
+  const own = once(() => textOf(message));
+  const isTranslated = message.type === 'execution_error' && documented !== undefined;
+  return {
+    kind: 'json',
+    type: message.type,
+    own,
+    documented: isTranslated
+      ? once(() => textOf({ ...message, data: { ...message.data, exception_type: documented } }))
+      : own,
+  };
+}
+
+function encodePicture(picture: Picture, promptId: string): EncodedPicture {
+  const { bytes, mime, essential } = picture;
+  return {
+    essential,
+    plain: once(() => binary(previewFrame(bytes, mime))),
+    withMetadata: once(() => binary(metadataFrame(picture, promptId))),
+  };
+}
+
+function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId: string): Buffer {
+  return previewWithMetadataFrame(bytes, {
+    node_id: nodeId,
+    prompt_id: promptId,
+    display_node_id: displayNodeId,
+    parent_node_id: null,
+    real_node_id: nodeId,
+    image_type: mime,
+  });
+}
+
+/** The node at work from this frame on; `undefined`: it does not say. */
+export function nodeIn(frame: Frame): string | null | undefined {
+  const isIt = frame.kind === 'json' && frame.message.type === 'executing';
+  return isIt ? frame.message.data.node : undefined;
+}
+
+function textOf(message: V1Message): Ready {
+  return readyFrame(Buffer.from(encodeMessage(message)), 'text');
+}
+
+function binary(bytes: Buffer): Ready {
+  return readyFrame(bytes, 'binary');
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
