@@ -32,8 +32,8 @@ describe('the embedded engine', () => {
 
   test('runs the prompt of another user next, although the queue is full of one user’s', async () => {
     const [alice, bob] = [
-      await connect(server.wsUrl, { clientId: null, headers: ALICE }),
-      await connect(server.wsUrl, { clientId: null, headers: BOB }),
+      await connect(server.wsUrl, { clientId: null, query: `token=${ALICE['X-API-Key']}` }),
+      await connect(server.wsUrl, { clientId: null, query: `token=${BOB['X-API-Key']}` }),
     ];
     const running = await send(endless(), ALICE);
     await alice.until((frame) => frame.kind === 'text' && frame.type === 'progress');

@@ -42,16 +42,16 @@ describe('/ws?watch=1', () => {
     await Promise.all([watcher.close(), theirs.close()]);
   });
 
-  test.each([{ client_id: 'late' }, {}])(
-    'takes nothing away from a client that comes later (%j)',
-    async (whose) => {
-      const watcher = await watch();
-      const id = await submit({ prompt: streaming(), ...whose });
-      await watcher.untilDone(id);
-      const client = await connect(house.wsUrl, { clientId: 'late' });
-      await client.untilDone(id);
-      expect(client.outline()).toContain('binary:1');
-      await Promise.all([watcher.close(), client.close()]);
-    },
-  );
+  test.each([
+    [{ client_id: 'late' }, ''],
+    [{}, 'token='],
+  ])('takes nothing away from a client that comes later (%j %s)', async (whose, query) => {
+    const watcher = await watch();
+    const id = await submit({ prompt: streaming(), ...whose });
+    await watcher.untilDone(id);
+    const client = await connect(house.wsUrl, { clientId: 'late', query });
+    await client.untilDone(id);
+    expect(client.outline()).toContain('binary:1');
+    await Promise.all([watcher.close(), client.close()]);
+  });
 });

@@ -35,8 +35,8 @@ describe.skipIf(redisMissing() !== '')(`two workers on one Redis${redisMissing()
     front = await startHoldover({ dataDir, args, upstream: 'embedded' });
     workers = await Promise.all([addWorker(), addWorker()]);
     [alice, bob] = await Promise.all([
-      connect(front.wsUrl, { clientId: null, headers: ALICE }),
-      connect(front.wsUrl, { clientId: null, headers: BOB }),
+      connect(front.wsUrl, { clientId: null, query: `token=${ALICE['X-API-Key']}` }),
+      connect(front.wsUrl, { clientId: null, query: `token=${BOB['X-API-Key']}` }),
     ]);
   });
   afterAll(async () => {

@@ -36,12 +36,15 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   const statusOf = async (id: string, headers: Record<string, string>) =>
     (await entryOf(house.url, id, headers))?.status.status_str;
 
-  test('a job submitted through v2 is told to every socket of its user, and is in /history with its file', async () => {
-    const [mine, other, bobs] = await Promise.all([
+  test('a job submitted through v2 is told to the sockets of its user, and is in /history with its file', async () => {
+    const sockets = await Promise.all([
+      connect(house.wsUrl, { clientId: 'one', query: 'token=ann-key' }),
+      connect(house.wsUrl, { clientId: 'two', query: 'token=ann-key' }),
       connect(house.wsUrl, { clientId: 'one', headers: ann }),
-      connect(house.wsUrl, { clientId: 'two', headers: ann }),
+      connect(house.wsUrl, { clientId: 'one', query: 'token=bob-key' }),
       connect(house.wsUrl, { clientId: 'one', headers: bob }),
     ]);
+    const [mine, other, local, ...bobs] = sockets;
     const workflow = growing({ seed: 21, steps: 6, prefix: 'by-v2' });
     const { status, body: job } = await v2Client(house.url, ann).submit(workflow);
     expect(status).toBe(201);
@@ -51,7 +54,10 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
         expect.arrayContaining(['execution_start', 'executed:9', 'execution_success']),
       );
     }
-    expect(bobs.outline()).toEqual(['status:0']);
+    const heard = local.outline(job.id).map((name) => name.split(':', 1)[0]);
+    const messages = heard.filter((name) => name !== 'binary');
+    expect(new Set(messages)).toEqual(new Set(['progress_state', 'progress']));
+    for (const socket of bobs) expect(socket.outline()).toEqual(['status:0']);
 
     const entry = await entryOf(house.url, job.id, ann);
     expect(entry.prompt[1]).toBe(job.id);
@@ -63,7 +69,7 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     expect(await lookOf(await seen.arrayBuffer())).toBe('png 64x64');
     expect((await fetch(`${house.url}/view?${query}`, { headers: bob })).status).toBe(404);
     expect(await entryOf(house.url, job.id, bob)).toBeUndefined();
-    await Promise.all([mine.close(), other.close(), bobs.close()]);
+    await Promise.all(sockets.map((socket) => socket.close()));
   });
 
   test.each([

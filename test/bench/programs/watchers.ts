@@ -37,7 +37,9 @@ async function openStalled(url: string): Promise<void> {
 }
 
 async function open(url: string): Promise<WebSocket> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/ws`, { perMessageDeflate: false });
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/ws?token=`, {
+    perMessageDeflate: false,
+  });
   await once(socket, 'open');
   return socket;
 }
