@@ -1,9 +1,11 @@
 import type Koa from 'koa';
-import { type Caller, type Result, type V2Error, ok, refuse } from '../wire/jobs.ts';
+import { type Caller, type JobEvent, type Result, type V2Error, ok, refuse } from '../wire/jobs.ts';
 import type { Json } from '../wire/json.ts';
+import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import { readIdempotencyKey, readObject } from './http-body.ts';
 import { listed, readListQuery } from './http-list.ts';
 import { type FirstStreams, createFirstStreams } from './first-streams.ts';
+import type { Links } from './http-links.ts';
 import type { Handler, Reply, V2Deps } from './http-reply.ts';
 import { readSubmission } from './http-submit.ts';
 import { streamEvents } from './sse.ts';
@@ -80,7 +82,8 @@ function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler 
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
       if (!events.ok) return events;
       startStream(ctx);
-      await streamEvents(ctx.res, linked(events.value, links.event), { heartbeatMs, signal });
+      const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
+      await streamEvents(ctx.res, shown(events.value, { links, job }), { heartbeatMs, signal });
       return ok('sent');
     } finally {
       release();
@@ -126,8 +129,21 @@ function startStream(ctx: Koa.Context): void {
   ctx.res.flushHeaders();
 }
 
-async function* linked<T>(events: AsyncIterable<T>, link: (event: T) => T): AsyncGenerator<T> {
-  for await (const event of events) yield link(event);
+/**
+ * Events as their reader gets them. The contract: "the authoritative, complete set of outputs is
+ * always `job.outputs[]` on `GET /api/v2/jobs/{id}` and on the terminal `status` event."
+ */
+async function* shown(
+  events: AsyncIterable<JobEvent>,
+  { links, job }: { readonly links: Links; readonly job: () => Promise<Result<Job>> },
+): AsyncGenerator<JobEvent> {
+  for await (const event of events) {
+    const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
+    const ended = isEnd ? await job() : undefined;
+    if (isEnd && ended?.ok && ended.value.status === event.data.status) {
+      yield { ...event, data: { ...event.data, job: links.job(ended.value) } };
+    } else yield links.event(event);
+  }
 }
 
 function reply<T>(

@@ -46,8 +46,14 @@ export async function streamEvents(
 
 /** The bytes of one event. */
 export function eventText(event: JobEvent): string {
-  const data = event.event === 'preview' ? previewData(event.data) : event.data;
-  return `event: ${event.event}\ndata: ${stringifyJson(data as Json)}\n\n`;
+  return `event: ${event.event}\ndata: ${stringifyJson(dataOf(event))}\n\n`;
+}
+
+function dataOf(event: JobEvent): Json {
+  if (event.event === 'preview') return previewData(event.data);
+  if (event.event !== 'status') return event.data as unknown as Json;
+  const { job, ...status } = event.data;
+  return { ...job, ...status } as unknown as Json;
 }
 
 async function fill(

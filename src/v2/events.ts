@@ -3,9 +3,9 @@ import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../wire/json.ts';
-import { IS_TERMINAL, type NodeUi } from '../wire/v2.ts';
+import { IS_TERMINAL, type Job, type NodeUi } from '../wire/v2.ts';
 import { type Secrets, redactEvent } from './redact.ts';
-import { readOutput, readProgress, readStatus } from './schemas.ts';
+import { readJob, readOutput, readProgress, readStatus } from './schemas.ts';
 
 /** Why a stream is over. None of it says anything about the job. */
 export type StreamEnd = 'ended' | 'told to ask' | 'idle' | 'broken' | 'too large';
@@ -88,15 +88,18 @@ type Reader = (data: string) => JobEvent | undefined;
 
 const READERS: { readonly [name in JobEvent['event']]: Reader } = {
   status(data) {
-    const read = readStatus(JSON.parse(data));
+    const json = parseJson(data);
+    const read = readStatus(json);
     if (!read) return undefined;
     const { status, queue_position, x_cached_nodes } = read;
+    const job = IS_TERMINAL[status] ? endedJob(json) : undefined;
     return {
       event: 'status',
       data: {
         status,
         ...(queue_position !== undefined && { queue_position }),
         ...(x_cached_nodes && { x_cached_nodes }),
+        ...(job && { job }),
       },
     };
   },
@@ -122,6 +125,12 @@ export function readEvent(name: string, data: string): JobEvent | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The job that a terminal `status` carries; some services send the status alone. */
+function endedJob(json: Json): Job | undefined {
+  if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
+  return readJob(json);
 }
 
 function previewOf(json: Json): JobEvent | undefined {

@@ -40,7 +40,8 @@ export type Following = {
 
 /**
  * Tells a job's audience all there is to tell until the job is over: from a stream while one can be
- * had, from polls while not. What a stream says of the end is not believed until the job says it.
+ * had, from polls while not. A stream that says of the end no more than its status is not believed
+ * until the job says it.
  */
 export function follow(deps: FollowDeps, followed: Followed): Following {
   const run = createRun(deps, followed);
@@ -133,11 +134,15 @@ function createRun(deps: FollowDeps, followed: Followed) {
     return IS_TERMINAL[read.value.status];
   }
 
-  /** The end is the job's to tell, once all its outputs are told. */
+  /** The end is the job's to tell, once all its outputs are told: it may come along with the status. */
   function hear(event: JobEvent): void {
-    if (event.event === 'status') snapshots.outdate(account, jobId);
-    if (event.event === 'status' && IS_TERMINAL[event.data.status]) audience.announceEnd();
-    else audience.tell(event);
+    if (event.event !== 'status') return audience.tell(event);
+    snapshots.outdate(account, jobId);
+    const { status, job } = event.data;
+    if (!IS_TERMINAL[status]) return audience.tell(event);
+    // `expired` is asked about: one server says it of a job it is moving between two lists.
+    if (job?.id === jobId && status !== 'expired') snapshots.learn(account, job);
+    else audience.announceEnd();
   }
 
   /** Even a stream that seems well may have missed the end. */

@@ -68,6 +68,8 @@ export type JobEvent =
         readonly queue_position?: number | null;
         readonly x_cached_nodes?: readonly string[];
         readonly x_ends?: boolean;
+        /** With a terminal status, the job as it ended; on the wire its members stand beside `status`. */
+        readonly job?: Job;
       };
     }
   | { readonly event: 'progress'; readonly data: Progress }

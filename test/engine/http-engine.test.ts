@@ -25,6 +25,13 @@ function form(text: string) {
   );
 }
 
+/** Without the times until which links work: they are made anew for each answer. */
+function withoutExpiry(job: unknown): unknown {
+  return JSON.parse(JSON.stringify(job), (name, member) =>
+    name === 'url_expires_at' ? 'later' : member,
+  );
+}
+
 function reading(id: string) {
   const file = { __type: 'core/ASSET', info: { id } };
   return graph({ 1: ['Load', { file }], 2: ['Save', { value: ['1', 0], prefix: 'read' }] });
@@ -40,6 +47,7 @@ test('an uploaded file goes through a job and comes back, links followed all the
   const events = await reader.rest();
   expect(events.at(-1)).toMatchObject({ event: 'status', data: { status: 'succeeded' } });
   const done = (await house.ask(job.urls.self)).json() as Job;
+  expect(withoutExpiry(events.at(-1)?.data)).toEqual(withoutExpiry(done));
   expect(done).toMatchObject({ status: 'succeeded', metadata: { label: 'x' } });
   const [output] = done.outputs as [Output];
   expect(events.filter(({ event }) => event === 'output')).toMatchObject([
@@ -65,6 +73,21 @@ test('the same bytes are known by their hash, to their owner only', async () => 
   const minted = await house.ask('/api/v2/assets/from-hash', { method: 'POST', body });
   expect([minted.status, minted.json()]).toMatchObject([201, { hash, file_path: 'input/a.txt' }]);
   expect((await house.ask('/api/v2/assets', form('7'))).status).toBe(200);
+});
+
+test('the terminal status of a job that is over carries it too', async () => {
+  const house = await openHouse();
+  const saving = graph({
+    1: ['Number', { value: 1 }],
+    2: ['Save', { value: ['1', 0], prefix: 'a' }],
+  });
+  const { urls } = (await house.submit(saving)).json() as Job;
+  await (await house.listen(urls.events)).rest();
+  const done = (await house.ask(urls.self)).json() as Job;
+  const [ended, ...others] = await (await house.listen(urls.events)).rest();
+  expect(others).toEqual([]);
+  expect(withoutExpiry(ended)).toEqual({ event: 'status', data: withoutExpiry(done) });
+  expect((ended?.data as Job).outputs[0]?.url).toMatch(/^http/);
 });
 
 test('a key is taken once, a broken workflow is refused with node errors, a job is cancelled', async () => {

@@ -50,6 +50,41 @@ describe('the end of a job', () => {
     ]);
   });
 
+  test('a terminal status that carries its job is the end: no question, all outputs, once', async () => {
+    const opened = await openRemote({ limits: { snapshotMs: 10_000 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', (exchange) => {
+      exchange.server.change(id, { ...DONE, outputs: [output(), output({ id: 'out-2' })] });
+      const ended = frame('status', exchange.server.jobs.get(id) ?? {});
+      return fault.sse(STATUS.running + frame('output', output()) + ended, 'hold')(exchange);
+    });
+    const events = await collect(remote, id, CALLER);
+    expect(words(events)).toEqual(['status running', 'output 9', 'output 9', 'status succeeded']);
+    expect(value(await remote.get(CALLER, id)).outputs).toHaveLength(2);
+    // One told the first listener that there is such a job.
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
+  test.each<[string, object]>([
+    ['of another job', { id: 'other' }],
+    ['without outputs', { outputs: null }],
+    ['said to be expired', { status: 'expired' }],
+  ])('a job %s in a terminal status is asked about', async (_, fields) => {
+    const opened = await openRemote({ limits: { snapshotMs: 10_000 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', (exchange) => {
+      exchange.server.change(id, DONE);
+      const ended = frame('status', { ...exchange.server.jobs.get(id), ...fields });
+      return fault.sse(STATUS.running + ended)(exchange);
+    });
+    const events = await collect(remote, id, CALLER);
+    expect(statuses(events).at(-1)).toBe('status succeeded');
+    expect(words(events)).toContain('output 9');
+    expect(upstream.requests('get').length).toBeGreaterThan(1);
+  });
+
   test('a stream that stays open after the end is left soon', async () => {
     const opened = await openRemote({ limits: { streamIdleTimeoutMs: 60_000 } });
     const { upstream, remote } = opened;
