@@ -230,7 +230,7 @@ export interface SettingStore {
 /** `reserved` while its call runs; `consumed`: done and charged, but no copy of the answer is kept. */
 export type ReplayState = 'reserved' | 'recorded' | 'consumed';
 
-/** An `Idempotency-Key` of the model router, by credential, and what its call was answered. */
+/** An `Idempotency-Key` of the model router, by workspace, and what its call was answered. */
 export type ReplayRow = {
   readonly scope: string;
   readonly key: string;

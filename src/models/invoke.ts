@@ -73,7 +73,8 @@ export function createInvoke(deps: Deps): Invoke {
   const serveKeyed = async (call: Call & { key: string }): Promise<Reply> => {
     const { ctx, key, model, requestId, text, visitor } = call;
     const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
-    const scope = visitor.caller.user;
+    // Spec 2: "Keys belong to a workspace"; without a keys file each key is a workspace of its own.
+    const scope = visitor.workspace;
     const held = await deps.replays.hold({ scope, key, fingerprint, requestId });
     if (held.kind === 'reply') {
       await settle({ ...call, done: { reply: held.reply, cents: 0, replayed: true } }, deps);

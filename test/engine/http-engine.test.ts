@@ -87,7 +87,7 @@ test('the terminal status of a job that is over carries it too', async () => {
   const [ended, ...others] = await (await house.listen(urls.events)).rest();
   expect(others).toEqual([]);
   expect(withoutExpiry(ended)).toEqual({ event: 'status', data: withoutExpiry(done) });
-  expect((ended?.data as Job).outputs[0]?.url).toMatch(/^http/);
+  expect((ended as { data: Job }).data.outputs[0]?.url).toMatch(/^http/);
 });
 
 test('a key is taken once, a broken workflow is refused with node errors, a job is cancelled', async () => {

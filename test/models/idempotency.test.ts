@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
 import type { ModelDef } from '../../src/models/model.ts';
 import { dial, requestText } from '../support/raw-socket.ts';
@@ -80,12 +83,35 @@ describe('recorded', () => {
     expect(seen.runs).toBe(1);
   });
 
-  test('the same key of another credential is another key', async () => {
+  test('without a keys file the same key of another credential is another key', async () => {
     const { def, seen } = counting();
     router = await openRouter({ models: [def] });
     await router.run('test/counting', {}, KEY);
     const other = await router.run('test/counting', {}, { ...KEY, 'X-API-Key': 'bob' });
     expect([other.json.run, seen.runs]).toEqual([2, 2]);
+  });
+
+  test('is replayed to every key of its workspace that covers the model, and to no other', async () => {
+    const { def, seen } = counting();
+    const keys = [
+      { key: 'comfyui-ann', workspace: 'studio' },
+      { key: 'comfyui-bob', workspace: 'studio' },
+      { key: 'comfyui-cut', workspace: 'studio', models: ['test/other'] },
+      { key: 'comfyui-dan', workspace: 'elsewhere' },
+    ];
+    const dir = await mkdtemp(join(tmpdir(), 'holdover-keys-'));
+    const keysFile = join(dir, 'keys.json');
+    await writeFile(keysFile, JSON.stringify({ keys }));
+    onTestFinished(() => rm(dir, { recursive: true }));
+    router = await openRouter({ models: [def], keysFile });
+    const as = (key: string, body: object = {}) =>
+      router.run('test/counting', body, { ...KEY, 'X-API-Key': key });
+    const first = await as('comfyui-ann');
+    const again = await as('comfyui-bob');
+    expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([first.text, 'true']);
+    expect(errorOf(await as('comfyui-bob', { other: 1 }))).toEqual(said(409, 'invalid_input'));
+    expect(errorOf(await as('comfyui-cut'))).toEqual(said(403, 'forbidden'));
+    expect([(await as('comfyui-dan')).json.run, seen.runs]).toEqual([2, 2]);
   });
 
   test('is kept for 24 hours, which a retry does not extend', async () => {
