@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+
+const PICTURE = fileURLToPath(new URL('../../fixtures/demo/evening-hills.jpg', import.meta.url));
+
+/** Set where every test has to run (`.ci/run`): one that cannot run fails. */
+export const MUST_RUN = process.env['HOLDOVER_TEST_MUST_RUN'] === '1';
+
+/** Keys of the model router, by what becomes of their calls. */
+const KEYS = {
+  user: {},
+  unknown: undefined,
+  forbidden: { models: ['local/tone'] },
+  disabled: { enabled: false },
+  poor: { credits_cents: 1 },
+  rare: { requests_per_minute: 1 },
+  alone: { in_flight: 1 },
+} as const;
+
+/** What a session of an SDK saw, its public surface, and which of it was used. */
+export type Seen = {
+  readonly [part: string]: any;
+  readonly surface: readonly string[];
+  readonly used: readonly string[];
+};
+
+export const TOPOLOGIES = ['embedded', 'a second Holdover'] as const;
+export type Topology = (typeof TOPOLOGIES)[number];
+
+type Servers = { readonly url: string; dispose(): Promise<void> };
+
+/** One waits, and no more: what comes then is told to come again. */
+async function startServers(topology: Topology, dir: string): Promise<Servers> {
+  const file = join(dir, 'keys.json');
+  const keys = Object.entries(KEYS).flatMap(([name, rules]) =>
+    rules === undefined ? [] : [{ key: keyOf(name), workspace: name, ...rules }],
+  );
+  await writeFile(file, JSON.stringify({ keys }));
+  const args = ['--model-keys', file, '--queue-limit', '1'];
+  const engine = await startHoldover({ upstream: 'embedded', args });
+  if (topology === 'embedded') return engine;
+  const front = await startFront(engine);
+  return {
+    url: front.url,
+    async dispose() {
+      await front.dispose();
+      await engine.dispose();
+    },
+  };
+}
+
+async function startFront(engine: Holdover): Promise<Holdover> {
+  try {
+    return await startHoldover({ upstream: 'embedded', args: ['--upstream', engine.url] });
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+function keyOf(name: string): string {
+  return `comfyui-${name}`;
+}
+
+/** Runs a program that takes PICTURE OUTPUT_DIR KEYS_JSON against servers of this topology. */
+export async function runSession(
+  topology: Topology,
+  [program, ...args]: readonly [string, ...string[]],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Seen> {
+  const dir = await mkdtemp(join(tmpdir(), 'holdover-sdk-'));
+  const servers = await startServers(topology, dir);
+  try {
+    const keys = Object.fromEntries(Object.keys(KEYS).map((name) => [name, keyOf(name)]));
+    const { stdout } = await promisify(execFile)(
+      program,
+      [...args, PICTURE, dir, JSON.stringify(keys)],
+      {
+        env: {
+          ...process.env,
+          COMFY_BASE_URL: servers.url,
+          COMFY_ROUTER_BASE_URL: servers.url,
+          ...env,
+        },
+        timeout: 150_000,
+      },
+    );
+    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Seen;
+  } finally {
+    await servers.dispose();
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** Members that a session has not used. */
+export function unused({ surface, used }: Seen): string[] {
+  const all = new Set(used);
+  return surface.filter((name) => !all.has(name));
+}
