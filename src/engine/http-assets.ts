@@ -1,5 +1,5 @@
 import { receiveMultipart } from '../multipart.ts';
-import { type Result, ok } from '../wire/jobs.ts';
+import { type Result, type V2Error, ok, refuse } from '../wire/jobs.ts';
 import type { Json } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './http-body.ts';
@@ -37,11 +37,12 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies);
-      if (!body.ok) return body;
+      if (!body.ok) return namesNoBlob(body);
       const request = readFromHash(body.value);
-      if (!request.ok) return request;
+      if (!request.ok) return namesNoBlob(request);
       const keyed = { ...request.value, ...key.value };
-      return minted(await jobs.assetFromHash(caller, keyed), links);
+      const made = await jobs.assetFromHash(caller, keyed);
+      return made.ok ? minted(made, links) : namesNoBlob(made);
     },
     async byHash({ caller, params: { hash = '' } }) {
       const known = await jobs.hasBlob(caller, hash);
@@ -57,6 +58,12 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
     },
     content: (request) => sendContent(jobs, request),
   };
+}
+
+/** The contract documents no 422 here: a request that names no bytes finds none. */
+function namesNoBlob<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
+  const { code, message } = refused.error;
+  return code === 'invalid_request' ? refuse(404, 'blob_not_found', message) : refused;
 }
 
 type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';

@@ -3,15 +3,15 @@ import type { BodyReader } from '../http/json-body.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
 import { type JsonObject, isJsonObject } from '../wire/json.ts';
-import { badRequest } from './http-reply.ts';
+import { badField } from './http-reply.ts';
 
-/** The v2 code of a body that could not be taken. */
-const BODY_CODES = {
-  400: 'invalid_request',
-  413: 'payload_too_large',
-  415: 'unsupported_media_type',
-  503: 'server_busy',
-  507: 'insufficient_storage',
+/** Status and code of a body that could not be taken; the contract has 422 for what is malformed. */
+const BODY_REFUSALS = {
+  400: [422, 'invalid_request'],
+  413: [413, 'payload_too_large'],
+  415: [415, 'unsupported_media_type'],
+  503: [503, 'server_busy'],
+  507: [507, 'insufficient_storage'],
 } as const;
 
 const MAX_KEY_CHARS = 255;
@@ -28,7 +28,7 @@ export async function readObject(
     if (!read.isSyntax) ctx.set('Connection', 'close');
     return refuseBody(read);
   }
-  return isJsonObject(read.value) ? ok(read.value) : badRequest('The body must be a JSON object.');
+  return isJsonObject(read.value) ? ok(read.value) : badField('The body must be a JSON object.');
 }
 
 /** A refused body in v2's words. */
@@ -37,17 +37,18 @@ export function refuseBody<T>({
   message,
   retryAfterSeconds,
 }: {
-  readonly status: keyof typeof BODY_CODES;
+  readonly status: keyof typeof BODY_REFUSALS;
   readonly message: string;
   readonly retryAfterSeconds?: number;
 }): Result<T> {
   const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-  return refuse(status, BODY_CODES[status], message, retry);
+  const [toldStatus, code] = BODY_REFUSALS[status];
+  return refuse(toldStatus, code, message, retry);
 }
 
 /** Refuses a field for a control character in its value. */
 export function unprintable<T>(field: string): Result<T> {
-  return badRequest(`"${field}" has a control character.`);
+  return badField(`"${field}" has a control character.`);
 }
 
 /** The `Idempotency-Key` header, when there is one. */
@@ -58,5 +59,5 @@ export function readIdempotencyKey(ctx: Koa.Context): Result<{ readonly idempote
   if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) {
     return ok({ idempotencyKey: key });
   }
-  return badRequest(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
+  return badField(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
 }

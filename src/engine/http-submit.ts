@@ -2,7 +2,7 @@ import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Result, type SubmitRequest, ok, refuse } from '../wire/jobs.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
-import { badRequest } from './http-reply.ts';
+import { badField } from './http-reply.ts';
 
 /** `extra_data` is closed in the contract; what each key is called inside. */
 const EXTRA_DATA: { readonly [name: string]: keyof SubmitRequest['extraData'] } = {
@@ -65,14 +65,13 @@ export function isLabel(name: string, value: string): boolean {
 
 function readExtraData(value: Json | undefined): Result<SubmitRequest['extraData']> {
   if (!given(value)) return ok({});
-  if (!isJsonObject(value)) return badRequest('"extra_data" must be an object.');
+  if (!isJsonObject(value)) return badField('"extra_data" must be an object.');
   const read: { -readonly [name in keyof SubmitRequest['extraData']]: string } = {};
   for (const [name, secret] of Object.entries(value)) {
     const inside = Object.hasOwn(EXTRA_DATA, name) ? EXTRA_DATA[name] : undefined;
-    if (inside === undefined)
-      return badRequest(`"extra_data" has no field "${name.slice(0, 100)}".`);
+    if (inside === undefined) return badField(`"extra_data" has no field "${name.slice(0, 100)}".`);
     if (!given(secret)) continue;
-    if (typeof secret !== 'string') return badRequest(`"extra_data.${name}" must be a string.`);
+    if (typeof secret !== 'string') return badField(`"extra_data.${name}" must be a string.`);
     read[inside] = secret;
   }
   return ok(read);
@@ -96,7 +95,7 @@ function readOrder(value: Json | undefined): Result<number | undefined> {
   if (!given(value)) return ok(undefined);
   const isNumber = typeof value === 'number' || value instanceof LosslessNumber;
   const order = isNumber ? Number(value.toString()) : Number.NaN;
-  return Number.isFinite(order) ? ok(order) : badRequest('"x_order" must be a number.');
+  return Number.isFinite(order) ? ok(order) : badField('"x_order" must be a number.');
 }
 
 function readProvenance(body: JsonObject, workflow: JsonObject): Pick<SubmitRequest, 'provenance'> {

@@ -151,8 +151,8 @@ function refuseStrangers({ guard, log }: Deps): Koa.Middleware {
     const refusal = guard(ctx.req);
     if (refusal === undefined) return next();
     logRefusal(log, ctx.req, refusal);
-    const { headers, body } = refusalAnswer(ctx.url, refusal);
-    ctx.status = refusal.status;
+    const { status, headers, body } = refusalAnswer(ctx.url, refusal);
+    ctx.status = status;
     ctx.set(headers);
     ctx.body = body;
   };

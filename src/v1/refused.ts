@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../telemetry.ts';
+import { hasControlCharacter } from '../wire/control-characters.ts';
 import { stringifyJson } from '../wire/json.ts';
 import { routerRefusal } from '../wire/router-refusal.ts';
 import { readTarget } from '../wire/target.ts';
@@ -15,15 +16,24 @@ const MAX_SHOWN_CHARS = 200;
 export function refusalAnswer(
   url: string | undefined,
   { status, rule, message }: Refusal,
-): { readonly headers: { readonly [name: string]: string }; readonly body: string } {
+): RefusalAnswer {
   const ofRouter = routerRefusal(url, status, randomUUID, message);
-  if (ofRouter) return ofRouter;
-  const json = isV2Path(readTarget(url ?? '').path)
-    ? { error: { code: V2_CODES[status], message, details: { rule } } }
-    : plainError(rule, message);
+  if (ofRouter) return { status, ...ofRouter };
   const headers = { 'Content-Type': 'application/json; charset=utf-8' };
-  return { headers, body: stringifyJson(json) };
+  const { path } = readTarget(url ?? '');
+  if (!isV2Path(path)) return { status, headers, body: stringifyJson(plainError(rule, message)) };
+  // The contract knows no malformed id or hash: there is nothing of that name.
+  const isNoName = rule === 'control_character' && hasControlCharacter(path, 'encoded again');
+  const [toldStatus, code] = isNoName ? ([404, 'not_found'] as const) : [status, V2_CODES[status]];
+  const json = { error: { code, message, details: { rule } } };
+  return { status: toldStatus, headers, body: stringifyJson(json) };
 }
+
+type RefusalAnswer = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string };
+  readonly body: string;
+};
 
 const V2_CODES = {
   400: 'invalid_request',

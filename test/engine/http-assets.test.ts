@@ -74,16 +74,16 @@ describe('POST /assets', () => {
     expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
   });
 
-  test('refuses a content_type with a line break with 400 and keeps nothing', async () => {
+  test('refuses a content_type with a line break with 422 and keeps nothing', async () => {
     const type = field('content_type', 'a/b\r\nX: y');
     const answer = await upload(type, field('file_path', 'a.png'), FILE);
-    expect([answer.status, answer.json()]).toEqual([400, errorOf('invalid_request')]);
+    expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
     expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
   });
 
-  test('refuses a body that is no form with 400', async () => {
+  test('refuses a body that is no form with 422', async () => {
     const answer = await house.ask('/api/v2/assets', { method: 'POST', body: '{}' });
-    expect([answer.status, answer.json()]).toEqual([400, errorOf('invalid_request')]);
+    expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
   });
 
   test('refuses a file over the limit with 413 and keeps nothing', async () => {
@@ -131,9 +131,22 @@ describe('assets by hash', () => {
     { hash: HASH, tags: 'a' },
     { hash: HASH, expires_in: '60' },
     { hash: HASH, file_path: 1 },
-  ])('POST from-hash refuses %j with 422', async (body) => {
+  ])('POST from-hash answers 404 to %j: the contract has no other refusal', async (body) => {
     const answer = await fromHash(body);
-    expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
+    expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);
+    expect(house.jobs.fromHash).toEqual([]);
+  });
+
+  test.each(['', '{', '[]', 'null'])('POST from-hash answers 404 to the body %j', async (body) => {
+    const answer = await house.ask('/api/v2/assets/from-hash', { method: 'POST', body });
+    expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);
+  });
+
+  test('POST from-hash answers 404 where its path or lifetime is refused', async () => {
+    house.jobs.answers.assetFromHash = refuse(422, 'invalid_request', 'no');
+    expect((await fromHash({ hash: HASH })).status).toBe(404);
+    house.jobs.answers.assetFromHash = refuse(422, 'idempotency_key_reuse', 'no');
+    expect((await fromHash({ hash: HASH })).status).toBe(422);
   });
 
   test.each([

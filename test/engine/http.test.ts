@@ -82,12 +82,12 @@ describe('POST /jobs', () => {
 
   const LABELS = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v']));
   test.each([
-    ['nothing', '', 400, 'invalid_request'],
-    ['half a JSON', '{"workflow":', 400, 'invalid_request'],
-    ['NaN', '{"workflow":NaN}', 400, 'invalid_request'],
-    ['no object', '[]', 400, 'invalid_request'],
+    ['nothing', '', 422, 'invalid_request'],
+    ['half a JSON', '{"workflow":', 422, 'invalid_request'],
+    ['NaN', '{"workflow":NaN}', 422, 'invalid_request'],
+    ['no object', '[]', 422, 'invalid_request'],
     ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 413, 'payload_too_large'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 400, 'invalid_request'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 422, 'invalid_request'],
     ['no workflow', '{}', 422, 'invalid_workflow'],
     ['a list as workflow', '{"workflow":[]}', 422, 'invalid_workflow'],
     ['a number as workflow', '{"workflow":18446744073709551615}', 422, 'invalid_workflow'],
@@ -96,20 +96,20 @@ describe('POST /jobs', () => {
     [
       'an unknown extra_data key',
       { workflow: GRAPH, extra_data: { client_id: 'x' } },
-      400,
+      422,
       'invalid_request',
     ],
     [
       'an extra_data key that objects have',
       '{"workflow":{},"extra_data":{"__proto__":"x"}}',
-      400,
+      422,
       'invalid_request',
     ],
-    ['extra_data that is no object', { workflow: GRAPH, extra_data: [] }, 400, 'invalid_request'],
+    ['extra_data that is no object', { workflow: GRAPH, extra_data: [] }, 422, 'invalid_request'],
     [
       'a secret that is no string',
       { workflow: GRAPH, extra_data: { api_key_comfy_org: 1 } },
-      400,
+      422,
       'invalid_request',
     ],
     ['17 labels', { workflow: GRAPH, metadata: LABELS }, 422, 'metadata_invalid'],
@@ -133,8 +133,8 @@ describe('POST /jobs', () => {
       'metadata_invalid',
     ],
     ['labels as a string', { workflow: GRAPH, metadata: 'a' }, 422, 'metadata_invalid'],
-    ['an order that is no number', { workflow: GRAPH, x_order: '1' }, 400, 'invalid_request'],
-    ['an endless order', '{"workflow":{},"x_order":1e999}', 400, 'invalid_request'],
+    ['an order that is no number', { workflow: GRAPH, x_order: '1' }, 422, 'invalid_request'],
+    ['an endless order', '{"workflow":{},"x_order":1e999}', 422, 'invalid_request'],
   ])('refuses %s', async (_what, body, status, code) => {
     const raw = Buffer.isBuffer(body)
       ? body
@@ -150,7 +150,7 @@ describe('POST /jobs', () => {
   test.each([0, 256])('refuses an idempotency key of %i characters', async (length) => {
     const key = 'k'.repeat(length);
     const answer = await post({ workflow: GRAPH }, { 'Idempotency-Key': key });
-    expect([answer.status, answer.json()]).toEqual([400, envelope('invalid_request')]);
+    expect([answer.status, answer.json()]).toEqual([422, envelope('invalid_request')]);
   });
 
   test('refuses a body over the limit with 413, announced or not', async () => {

@@ -83,9 +83,13 @@ async function state(): Promise<string> {
 
 type Form = 'v1' | 'v2' | 'router';
 
-/** A 400 as the API writes it. */
-function expectRefused(form: Form, { status, body, headers }: RawAnswer, what: string): void {
-  expect({ what, status, body }).toMatchObject({ status: 400 });
+/** A 400 as the API writes it; in a path of v2 it is a name that nothing has. */
+function expectRefused(
+  form: Form,
+  { status, body, headers }: RawAnswer,
+  { what, refusedWith = 400 }: { readonly what: string; readonly refusedWith?: number },
+): void {
+  expect({ what, status, body }).toMatchObject({ status: refusedWith });
   const json = JSON.parse(body);
   if (form === 'v1') expect(json).toMatchObject({ message: expect.any(String), error: {} });
   if (form === 'v2')
@@ -125,8 +129,9 @@ describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
     for (const odd of SPELLINGS) {
       for (const target of oddPaths(path, odd)) {
         const answer = await ask(method, target);
-        if (method === 'HEAD') expect(answer.status).toBe(400);
-        else expectRefused(form, answer, target);
+        const refusedWith = form === 'v2' ? 404 : 400;
+        if (method === 'HEAD') expect(answer.status).toBe(refusedWith);
+        else expectRefused(form, answer, { what: target, refusedWith });
       }
     }
   });
@@ -142,7 +147,7 @@ describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
         const target = `${plain}?${query}`;
         const answer = await ask(method, target);
         if (method === 'HEAD') expect(answer.status).toBe(400);
-        else expectRefused(form, answer, target);
+        else expectRefused(form, answer, { what: target });
       }
     }
   });
@@ -171,7 +176,7 @@ test('a file whose own name looks encoded is kept and found', async () => {
 test.each(['/ws', '/api/ws'])('a socket at %s with an odd clientId is refused', async (path) => {
   for (const odd of SPELLINGS) {
     const answer = await say(server.port, upgradeText(`${path}?clientId=${odd}`));
-    expectRefused('v1', answer, odd);
+    expectRefused('v1', answer, { what: odd });
   }
 });
 
@@ -292,8 +297,8 @@ describe('v2', () => {
       const odd = `a${control}b`;
       for (const body of [{ hash: odd }, { hash, file_path: odd }, { hash, tags: [odd] }]) {
         const answer = await v2('/assets/from-hash', { body: JSON.stringify(body) });
-        expect([body, answer.status]).toEqual([body, 400]);
-        expect((await answer.json()).error.code).toBe('invalid_request');
+        expect([body, answer.status]).toEqual([body, 404]);
+        expect((await answer.json()).error.code).toBe('blob_not_found');
       }
     }
   });
@@ -308,7 +313,7 @@ describe('v2', () => {
         const answer = await v2('/assets', { body: form });
         expect([name, answer.status, (await answer.json()).error.code]).toEqual([
           name,
-          400,
+          422,
           'invalid_request',
         ]);
       }
@@ -318,7 +323,7 @@ describe('v2', () => {
   test.each(['\t', '\u0085'])('refuses %j in an Idempotency-Key', async (control) => {
     const headers = { 'Idempotency-Key': `a${control}b` };
     const submitted = await v2('/jobs', { headers, body: '{"workflow":{}}' });
-    expect(submitted.status).toBe(400);
+    expect(submitted.status).toBe(422);
     expect((await submitted.json()).error.code).toBe('invalid_request');
   });
 });

@@ -1,5 +1,6 @@
 // perf-reliability.md 3.5 D: bodies that are not what they should be.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { isV2Path } from '../../src/wire/v2-paths.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, dial, requestText, say } from '../support/raw-socket.ts';
 import { CANARY, expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
@@ -355,7 +356,7 @@ describe.each([
     ['a string', '"x"'],
     ['half an object', '{"a":'],
     ['bytes that are no UTF-8', '\u00ff'],
-  ])('answers %s with 400 in JSON', async (_, body) => {
+  ])('answers %s with what its API has for it, in JSON', async (_, body) => {
     const bytes = Buffer.from(body, 'latin1');
     const head = requestText(path, {
       method: 'POST',
@@ -363,7 +364,7 @@ describe.each([
     });
     const answer = await say(server.port, Buffer.concat([Buffer.from(head), bytes]));
     expectDiscreet(answer);
-    expect(answer.status).toBe(400);
+    expect(answer.status).toBe(isV2Path(path) ? 422 : 400);
     expect(JSON.parse(answer.body)).toHaveProperty('error');
   });
 
@@ -454,7 +455,7 @@ test.each([
 ])('what is wrong with a body is told without repeating it (%#)', async (body) => {
   for (const path of ['/prompt', '/settings', '/api/v2/jobs']) {
     const { status, raw } = await post(path, body);
-    expect(status).toBe(400);
+    expect(status).toBe(isV2Path(path) ? 422 : 400);
     expect(raw).not.toContain(CANARY.slice(0, 6));
     expect(raw).toMatch(/The body is not JSON: [A-Z]\w+/);
   }
