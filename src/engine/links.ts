@@ -18,9 +18,12 @@ export function contentLink(
   return { url, url_expires_at: isoTime(nowMs + LINK_LIFETIME_MS) };
 }
 
-/** A stored output with fresh links. */
-export function showOutput(output: StoredOutput, nowMs: number): Output {
-  return { ...output, ...contentLink(output.id, nowMs) };
+/**
+ * An output as a job lists it, with fresh links. The contract's `job_id` is that job, also where the
+ * result came from the cache; the asset names the one whose run made the file.
+ */
+export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
+  return { ...output, job_id: jobId, ...contentLink(output.id, nowMs) };
 }
 
 /** The links of a job. */

@@ -189,7 +189,7 @@ export function showJob(job: JobFacts & { readonly position?: number | null }, n
     expires_at: isoTime(job.expiresAtMs),
     queue_position: job.position ?? null,
     progress: job.progress,
-    outputs: expired ? [] : job.outputs.map((output) => showOutput(output, nowMs)),
+    outputs: expired ? [] : job.outputs.map((output) => showOutput(output, job.id, nowMs)),
     error: job.error,
     metrics: metricsOf(job),
     urls: jobLinks(job.id),

@@ -1,7 +1,7 @@
 import type { JobEvent } from '../wire/jobs.ts';
 import type { Output } from '../wire/v2.ts';
 
-/** An output as it is stored; links are added when it is shown. */
+/** An output as it is stored, `job_id` of the job whose run made it; links are added when it is shown. */
 export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
   readonly job_id: string;
 };

@@ -34,7 +34,7 @@ export function createReporter(job: LiveJob, clock: () => number): Reporter {
   const output = (made: StoredOutput): void => {
     job.outputs.push(made);
     const withStep = made.x_websocket === true && { x_with_step: true };
-    emit({ event: 'output', data: { ...showOutput(made, clock()), ...withStep } });
+    emit({ event: 'output', data: { ...showOutput(made, job.id, clock()), ...withStep } });
   };
   const begin = ({ cached, total, done }: Extract<Told, { type: 'begin' }>): void => {
     job.cachedNodes = cached;

@@ -205,7 +205,15 @@ describe('the cache', () => {
     expect(again.job.outputs.map(({ id, name }) => [id, name])).toEqual(
       first.job.outputs.map(({ id, name }) => [id, name]),
     );
-    expect(again.job.outputs[0]?.job_id).toBe(first.job.id);
+    expect(again.job.outputs[0]).toMatchObject({
+      id: first.job.outputs[0]?.id,
+      job_id: again.job.id,
+    });
+    expect(again.events).toContainEqual(
+      expect.objectContaining({ data: expect.objectContaining({ job_id: again.job.id }) }),
+    );
+    const asset = value(await engine.asset(ANNA, again.job.outputs[0]?.id ?? ''));
+    expect(asset.job_id).toBe(first.job.id);
   });
 
   test('runs only what changed, and a renamed node has not', async () => {
