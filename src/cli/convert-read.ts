@@ -3,7 +3,6 @@ import { secretsOf } from '../translate/secrets.ts';
 import { V1Error } from '../v1/errors.ts';
 import { type Submission, createCounter, readSubmission } from '../v1/submission.ts';
 import { type Json, type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
-import type { PromptRefusal } from '../wire/v1.ts';
 import { Unconvertible } from './unconvertible.ts';
 
 /** A v1 prompt, and what of it a v2 submission has no place for. */
@@ -55,8 +54,7 @@ function submission(body: JsonObject): Submission {
     return readSubmission(body, createCounter(0));
   } catch (cause) {
     if (!(cause instanceof V1Error)) throw cause;
-    const { error } = cause.body as unknown as PromptRefusal;
-    throw new Unconvertible(`v1 would refuse it: ${error.message}`, { cause });
+    throw new Unconvertible(`v1 would refuse it: ${cause.fault.message}`, { cause });
   }
 }
 

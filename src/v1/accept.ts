@@ -17,7 +17,7 @@ import type { Caller } from '../wire/jobs.ts';
 import type { NodeErrors, ObjectInfo } from '../wire/v1.ts';
 import type { Birth } from './birth.ts';
 import type { LivePrompt } from './board.ts';
-import { V1Error, promptRefusal } from './errors.ts';
+import { V1Error, plainError, promptFault } from './errors.ts';
 import type { Follower } from './follower.ts';
 import type { createFolderCheck } from './foreign-folders.ts';
 import { type Intake, enter, ownIdOf, rowOf } from './intake.ts';
@@ -274,14 +274,11 @@ export function isPlain(id: string): boolean {
 function outputsOf({ graph, partialTargets }: Submission, info: ObjectInfo): readonly string[] {
   const chosen = chosenOutputs(outputNodes(graph, info), partialTargets);
   if (chosen.length > 0 || partialTargets === undefined) return chosen;
-  throw new V1Error(
-    400,
-    promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json,
-  );
+  throw new V1Error(400, plainError('prompt_no_outputs', 'Prompt has no outputs'));
 }
 
 function refused({ status, body, retryAfterSeconds }: V1Refusal): V1Error {
   const headers: { [name: string]: string } =
     retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
-  return new V1Error(status, body as unknown as Json, { headers });
+  return new V1Error(status, promptFault(body), { headers, blames: 'job service' });
 }

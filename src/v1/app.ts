@@ -6,13 +6,14 @@ import type { Caller } from '../wire/jobs.ts';
 import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
 import { type Logger, logAnswer, requestId } from '../telemetry.ts';
 import type { Dialects } from './dialect.ts';
-import { V1Error, plainError, sendEmpty, sendJson, sendText } from './errors.ts';
+import { V1Error, plainError, sendEmpty } from './errors.ts';
 import type { Guard } from './guard.ts';
 import { LEAVING_HEADERS } from './leaving.ts';
 import { linger } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import { createPlainRoutes } from './plain-routes.ts';
 import { logRefusal, refusalAnswer } from './refused.ts';
+import { failedCall, sendError } from './send-error.ts';
 import { type V1Route, twinsOf } from './routes.ts';
 import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
 
@@ -103,20 +104,18 @@ function renderErrors(log: Logger): Koa.Middleware {
     try {
       await next();
     } catch (error) {
-      if (!(error instanceof V1Error)) {
-        const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
-        log.error({ id, user: caller?.user, err: error }, 'request failed');
-        const { status, code, message } = isStorageFull(error) ? NO_ROOM : BROKEN;
-        if (refuseInRouter(ctx, status)) return;
-        return sendJson(ctx, plainError(code, message), status);
-      }
-      ctx.set(error.headers);
-      if (refuseInRouter(ctx, error.status)) return;
-      if (error.body === undefined) sendEmpty(ctx, error.status);
-      else if (typeof error.body === 'string') sendText(ctx, error.status, error.body);
-      else sendJson(ctx, error.body, error.status);
+      const known = error instanceof V1Error ? error : unforeseen(log, ctx, error);
+      if (refuseInRouter(ctx, known)) return;
+      sendError(ctx, known);
     }
   };
+}
+
+function unforeseen(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
+  const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
+  log.error({ id, user: caller?.user, err: error }, 'request failed');
+  const { status, code, message } = isStorageFull(error) ? NO_ROOM : BROKEN;
+  return new V1Error(status, plainError(code, message));
 }
 
 /** A change is acknowledged only while the place it is kept in is still there. */
@@ -137,11 +136,11 @@ const BROKEN = {
 const NO_ROOM = { status: 507, code: 'insufficient_storage', message: STORAGE_FULL } as const;
 
 /** Whether it was for the router to say; then it has been said in its words. */
-function refuseInRouter(ctx: Koa.Context, status: number): boolean {
+function refuseInRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
   const refusal = routerRefusal(ctx.url, status, randomUUID);
   if (refusal === undefined) return false;
   ctx.status = status;
-  ctx.set(refusal.headers);
+  ctx.set({ ...headers, ...refusal.headers });
   ctx.body = refusal.body;
   return true;
 }
@@ -151,7 +150,7 @@ function refuseStrangers({ guard, log }: Deps): Koa.Middleware {
     const refusal = guard(ctx.req);
     if (refusal === undefined) return next();
     logRefusal(log, ctx.req, refusal);
-    const { status, headers, body } = refusalAnswer(ctx.url, refusal);
+    const { status, headers, body } = refusalAnswer(failedCall(ctx), refusal);
     ctx.status = status;
     ctx.set(headers);
     ctx.body = body;

@@ -11,7 +11,7 @@ export type Dialect = 'local' | 'hosted';
 export type DialectSetting = 'auto' | Dialect;
 
 /** How each dialect answers where the two v1 servers differ. Nothing else tests for the dialect. */
-type DialectRules = {
+export type DialectRules = {
   /** Sockets that hear a prompt with a `client_id`: those of that id, or all of the user. */
   readonly promptWithClientId: 'its-sockets' | 'all-sockets';
   /** Frames a socket hears of a prompt without one, and of a v2 job. */
@@ -22,10 +22,16 @@ type DialectRules = {
   readonly samplerPreviews: 'by-method' | 'always';
   /** Error bodies below `/api`. */
   readonly apiErrors: 'as-recorded' | 'code-and-message';
+  /** A failure of the service behind: told as a gateway's (502, 503), or by the statuses documented for the route. */
+  readonly serviceTrouble: 'gateway' | 'documented';
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
   readonly exceptionType: ExceptionWord;
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
   readonly queueDelete: 'pending' | 'pending-and-running';
+  /** Body of its answer: none, or the ids that were cancelled. */
+  readonly queueAnswer: 'empty' | 'deleted';
+  /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
+  readonly queueItem: 'as-submitted' | 'as-scheduled';
   /** `subfolder` in `/view`: a folder of the user's files, or ignored because names are hashes. */
   readonly viewSubfolder: 'folder' | 'ignored';
   /** `/api/view`: a 302 to a link that expires. */
@@ -41,8 +47,11 @@ const RULES = {
     lateSocket: 'missed-by-its-id',
     samplerPreviews: 'by-method',
     apiErrors: 'as-recorded',
+    serviceTrouble: 'gateway',
     exceptionType: 'own',
     queueDelete: 'pending',
+    queueAnswer: 'empty',
+    queueItem: 'as-submitted',
     viewSubfolder: 'folder',
     apiView: 'redirect-except-browsers',
     notifications: 'none',
@@ -53,8 +62,11 @@ const RULES = {
     lateSocket: 'last-unheard-prompt',
     samplerPreviews: 'always',
     apiErrors: 'code-and-message',
+    serviceTrouble: 'documented',
     exceptionType: 'documented',
     queueDelete: 'pending-and-running',
+    queueAnswer: 'deleted',
+    queueItem: 'as-scheduled',
     viewSubfolder: 'ignored',
     apiView: 'redirect',
     notifications: 'sent',
@@ -88,6 +100,13 @@ export function rulesOf(dialect: Dialect): DialectRules {
 /** The rules of the call being answered. */
 export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
   return RULES[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
+}
+
+/** How `/view` sends a file: redirects are for paths below `/api` only. */
+export function viewRuleFor(
+  ctx: Pick<Koa.Context, 'state' | 'url'>,
+): DialectRules['apiView'] | 'stream' {
+  return isBelowApi(ctx.url) ? rulesFor(ctx).apiView : 'stream';
 }
 
 function isBelowApi(url: string): boolean {

@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import parseRange from 'range-parser';
 import type { FileRow } from '../ledger/ledger.ts';
 import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../wire/jobs.ts';
-import { V1Error, sendEmpty } from './errors.ts';
+import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { relayRefusal } from './relay.ts';
 import { type Rendering, render } from './render.ts';
 import { servedAs } from './served-as.ts';
@@ -45,7 +45,7 @@ export async function serveRendered(
   const bytes = await readWhole(jobs, { caller, assetId: row.assetId });
   if (!bytes.ok) throw relayRefusal(bytes.error);
   const picture = await render(bytes.value, rendering);
-  if (!picture.ok) throw new V1Error(400, picture.reason);
+  if (!picture.ok) throw new V1Error(400, plainError('invalid_picture', picture.reason));
   ctx.status = 200;
   ctx.set('Content-Type', picture.contentType);
   ctx.set('Content-Disposition', servedAs(row, 'image')['Content-Disposition'] ?? '');

@@ -1,38 +1,77 @@
+import { STATUS_CODES } from 'node:http';
 import type Koa from 'koa';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { PromptRefusal } from '../wire/v1.ts';
+
+/** An error in the words of both dialects. */
+export type Fault = {
+  /** Short and stable, for programs. */
+  readonly code: string;
+  /** For people. */
+  readonly message: string;
+  /** The body for local clients: JSON, a text, or nothing. */
+  readonly local: Json | undefined;
+};
+
+type More = {
+  readonly headers?: { readonly [name: string]: string };
+  readonly cause?: unknown;
+  /** The service behind failed, not Holdover and not the client. */
+  readonly blames?: 'job service';
+};
 
 /** A v1 answer that is not a success; thrown anywhere in a handler, rendered once at the rim. */
 export class V1Error extends Error {
   override readonly name = 'V1Error';
   readonly status: number;
-  /** A text is sent as `text/plain`, JSON as JSON, nothing as an empty body. */
-  readonly body: Json | undefined;
+  readonly fault: Fault;
   readonly headers: { readonly [name: string]: string };
+  readonly blames: 'job service' | undefined;
 
-  constructor(
-    status: number,
-    body?: Json,
-    more: { headers?: { readonly [name: string]: string }; cause?: unknown } = {},
-  ) {
+  /** `fault` is a text, or absent, where the original's body is that text, or empty. */
+  constructor(status: number, fault?: Fault | string, more: More = {}) {
     super(`v1 answer ${status}`, { cause: more.cause });
     this.status = status;
-    this.body = body;
+    this.fault = typeof fault === 'object' ? fault : faultOf(status, fault);
     this.headers = more.headers ?? {};
+    this.blames = more.blames;
   }
+}
+
+const CODES: { readonly [status: number]: string } = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  409: 'conflict',
+  413: 'payload_too_large',
+  415: 'unsupported_encoding',
+  416: 'range_not_satisfiable',
+  503: 'server_busy',
+  507: 'insufficient_storage',
+};
+
+/** An error whose body the original has: JSON, a text, or nothing. */
+export function faultOf(status: number, local?: Json, message?: string): Fault {
+  const text = typeof local === 'string' ? local : `${STATUS_CODES[status] ?? 'Refused'}.`;
+  return { code: CODES[status] ?? 'internal_error', message: message ?? text, local };
+}
+
+/** An error that the original has no body for, or does not know: local clients parse it as a refused prompt. */
+export function plainError(code: string, message: string): Fault {
+  return promptFault(promptRefusal(code, message));
+}
+
+/** A refused `POST /prompt`. */
+export function promptFault(refusal: PromptRefusal): Fault {
+  const { type, message } = refusal.error;
+  return { code: type, message, local: refusal as unknown as Json };
 }
 
 /** The body of a refused `POST /prompt`; its text is concatenated and shown to people. */
 export function promptRefusal(type: string, message: string, details = ''): PromptRefusal {
   return { error: { type, message, details, extra_info: {} }, node_errors: {} };
-}
-
-/**
- * Body of the errors where the original answers 500 or a login page: `code` and `message` for
- * hosted-style clients, `error` for the rest, so that every parser finds its word.
- */
-export function plainError(code: string, message: string): Json {
-  return { code, message, ...(promptRefusal(code, message) as unknown as { [key: string]: Json }) };
 }
 
 export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {

@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import { V1Error, sendEmpty, sendJson } from './errors.ts';
+import { V1Error, faultOf, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 import { isFileType } from './safe-name.ts';
 import { SIGNED_VIEW_PATH } from './signed-url.ts';
@@ -16,7 +16,7 @@ export function fileRoutes(deps: FileDeps): readonly V1Route[] {
     { method: 'POST', path: '/upload/mask', handle: (request) => uploadMask(deps, request) },
     { method: 'GET', path: '/view', handle: (request) => view(deps, request) },
     /** Headers of model files; without models each question has v1's answer to any problem. */
-    { method: 'GET', path: '/view_metadata/:folder', handle: ({ ctx }) => sendEmpty(ctx, 404) },
+    { method: 'GET', path: '/view_metadata/:folder', handle: refuseMetadata },
     { method: 'GET', path: '/internal/files/:type', handle: (request) => listFiles(deps, request) },
   ];
 }
@@ -32,10 +32,16 @@ export function signedViews(deps: ViewDeps): Koa.Middleware {
   };
 }
 
+function refuseMetadata(): never {
+  throw new V1Error(404);
+}
+
+const WRONG_TYPE = 'Invalid directory type';
+
 /** Newest first, top level only. */
 async function listFiles(deps: FileDeps, { ctx, caller, params }: V1Request): Promise<void> {
   const { type = '' } = params;
-  if (!isFileType(type)) throw new V1Error(400, { error: 'Invalid directory type' });
+  if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
   const rows = await deps.files.list(caller.user, type);
   sendJson(
     ctx,

@@ -5,7 +5,7 @@ import type { Json } from '../wire/json.ts';
 import { uploadFoldersIn } from '../wire/upload-folders.ts';
 import type { NodeErrorEntry } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
-import { V1Error, promptRefusal } from './errors.ts';
+import { V1Error, promptFault, promptRefusal } from './errors.ts';
 import { NOBODYS_FILE, type PlacedFile } from './rewrite.ts';
 import { uploadPathOf } from './upload-path.ts';
 
@@ -111,5 +111,5 @@ function refusal(foreign: readonly Named[], graph: Graph, outputs: readonly stri
     'prompt_outputs_failed_validation',
     'Prompt outputs failed validation',
   );
-  return new V1Error(400, { ...body, node_errors: Object.fromEntries(nodes) } as unknown as Json);
+  return new V1Error(400, promptFault({ ...body, node_errors: Object.fromEntries(nodes) }));
 }

@@ -107,7 +107,6 @@ async function* historyV2Pieces(
 async function oneV2({ ledger }: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
-  if (!row)
-    throw new V1Error(404, { code: 'not_found', message: `No finished prompt has the id ${id}.` });
+  if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
   sendJson(ctx, { [id]: historyV2Detail(entryOf(row, rulesFor(ctx).exceptionType)) });
 }

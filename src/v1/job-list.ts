@@ -10,7 +10,7 @@ import {
 import type { ListedStatus } from '../translate/status.ts';
 import type { Json } from '../wire/json.ts';
 import type { Board, LivePrompt } from './board.ts';
-import { V1Error, sendJson } from './errors.ts';
+import { V1Error, faultOf, sendJson } from './errors.ts';
 import { integerOf } from './history.ts';
 import { doneView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
@@ -151,5 +151,5 @@ function durationMs(view: Entry): number {
 }
 
 function badRequest(message: string): V1Error {
-  return new V1Error(400, { error: message } satisfies Json);
+  return new V1Error(400, faultOf(400, { error: message }, message));
 }

@@ -4,7 +4,7 @@ import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { Board } from './board.ts';
 import { readJson } from './body.ts';
 import type { Cancel } from './cancel.ts';
-import { V1Error, sendJson } from './errors.ts';
+import { V1Error, faultOf, plainError, sendJson } from './errors.ts';
 import { findDone } from './history.ts';
 import { listJobs } from './job-list.ts';
 import { doneView, liveView } from './job-view.ts';
@@ -31,13 +31,15 @@ export function jobRoutes(deps: Deps): readonly V1Route[] {
 
 async function detail(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const view = await find(deps, caller.user, params.id ?? '');
-  if (!view) throw new V1Error(404, { error: 'Job not found' });
+  if (!view) throw new V1Error(404, faultOf(404, { error: NO_JOB }, NO_JOB));
   sendJson(ctx, jobDetail(view));
 }
 
+const NO_JOB = 'Job not found';
+
 async function status(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
   const view = await find(deps, caller.user, params.id ?? '');
-  if (!view) throw new V1Error(404, { code: 'not_found', message: 'Job not found' });
+  if (!view) throw new V1Error(404, plainError('not_found', NO_JOB));
   sendJson(ctx, jobStatus(view));
 }
 

@@ -3,7 +3,8 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { sendEmpty, sendText } from './errors.ts';
+import { V1Error } from './errors.ts';
+import { sendError } from './send-error.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;
@@ -41,14 +42,16 @@ export function nobodyHome(router: Router): Koa.Middleware {
       router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
     );
     const internal = NO_STATIC_ROOT.test(ctx.path);
-    if (reads && internal && known.size === 0) return sendText(ctx, 404, '404: Not Found');
+    if (reads && internal && known.size === 0)
+      return sendError(ctx, new V1Error(404, '404: Not Found'));
     if (reads && (!internal || known.size === 0)) {
-      sendEmpty(ctx, 404);
-      return ctx.set('Content-Type', 'application/octet-stream');
+      sendError(ctx, new V1Error(404));
+      if (ctx.response.type === '') ctx.set('Content-Type', 'application/octet-stream');
+      return;
     }
     if (!internal && (known.size === 0 || known.has('POST')))
       for (const method of ['GET', 'HEAD']) known.add(method);
     ctx.set('Allow', [...known].toSorted().join(','));
-    sendText(ctx, 405, '405: Method Not Allowed');
+    sendError(ctx, new V1Error(405, '405: Method Not Allowed'));
   };
 }

@@ -115,7 +115,8 @@ function unavailable(retryAfterSeconds: number): V1Error {
     'object_info_unavailable',
     'The source of node definitions cannot be asked at the moment.',
   );
-  return new V1Error(503, body, { headers: { 'Retry-After': String(retryAfterSeconds) } });
+  const headers = { 'Retry-After': String(retryAfterSeconds) };
+  return new V1Error(503, body, { headers, blames: 'job service' });
 }
 
 /** Any encoding of the same text will do. */

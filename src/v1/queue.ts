@@ -4,7 +4,8 @@ import { pythonTruth } from '../wire/python-text.ts';
 import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
 import { readJson, readJsonIfAny } from './body.ts';
 import type { Cancel } from './cancel.ts';
-import { V1Error, plainError, sendEmpty } from './errors.ts';
+import { type DialectRules, rulesFor } from './dialect.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import { sendJsonPieces } from './streamed-json.ts';
 import { jsonOf } from './kept.ts';
 import { printable } from './printable.ts';
@@ -46,7 +47,8 @@ async function showQueue({ board }: Deps, { ctx, caller }: V1Request): Promise<v
   const pending = board
     .of(caller.user)
     .filter((prompt) => !running.includes(prompt) && !isOver(prompt));
-  await sendJsonPieces(ctx, queuePieces(running.map(weakly), pending.map(weakly)));
+  const lists = [running.map(weakly), pending.map(weakly)] as const;
+  await sendJsonPieces(ctx, queuePieces(lists, tupleOf(rulesFor(ctx).queueItem)));
 }
 
 /** A client that takes its time must not keep prompts in memory that have ended. */
@@ -57,39 +59,63 @@ function weakly(prompt: LivePrompt): Weak {
 }
 
 function* queuePieces(
-  running: readonly Weak[],
-  pending: readonly Weak[],
+  [running, pending]: readonly [readonly Weak[], readonly Weak[]],
+  tuple: Tuple,
 ): Generator<string, undefined> {
   yield '{"queue_running":[';
-  yield* itemPieces(running);
+  yield* itemPieces(running, tuple);
   yield '],"queue_pending":[';
-  yield* itemPieces(pending);
+  yield* itemPieces(pending, tuple);
   yield ']}';
 }
 
+/** The members of a prompt's 5-tuple: before its graph, and after it. */
+type Tuple = (
+  prompt: LivePrompt,
+  place: number,
+) => { readonly before: Json; readonly after: readonly string[] };
+
+function tupleOf(item: DialectRules['queueItem']): Tuple {
+  return item === 'as-submitted' ? submittedTuple : scheduledTuple;
+}
+
+function submittedTuple({ number, promptId, kept, targets }: LivePrompt): ReturnType<Tuple> {
+  return { before: [number, promptId], after: [jsonOf(kept.extraData), JSON.stringify(targets)] };
+}
+
+/** The hosted service's: the place in its list, and the time instead of `extra_data`. */
+function scheduledTuple(
+  { promptId, targets, createdAtMs }: LivePrompt,
+  place: number,
+): ReturnType<Tuple> {
+  const metadata = { create_time: createdAtMs };
+  return { before: [place, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
+}
+
 /** v1's 5-tuples, stitched from texts: clients poll thousands of them. */
-function* itemPieces(prompts: readonly Weak[]): Generator<string, undefined> {
-  let before = '';
+function* itemPieces(prompts: readonly Weak[], tuple: Tuple): Generator<string, undefined> {
+  let place = 0;
   for (const weak of prompts) {
     const prompt = weak.deref();
     if (prompt === undefined) continue;
-    const { number, promptId, kept, targets } = prompt;
-    yield `${before}${JSON.stringify([number, promptId]).slice(0, -1)},`;
-    yield jsonOf(kept.graph);
-    yield `,${jsonOf(kept.extraData)},${JSON.stringify(targets)}]`;
-    before = ',';
+    place++;
+    const { before, after } = tuple(prompt, place);
+    yield `${place === 1 ? '' : ','}${JSON.stringify(before).slice(0, -1)},`;
+    yield jsonOf(prompt.kept.graph);
+    yield `,${after.join(',')}]`;
   }
 }
 
 /**
- * The hosted path cancels pending and running jobs (spec 3), the local one only pending ones:
+ * The hosted service cancels pending and running jobs (spec 3), the original only pending ones:
  * its clients look at the queue again and interrupt what still runs.
  */
 async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = objectBody(await readJson(ctx, deps.bodies));
   const { board } = deps;
-  const hosted = ctx.state.apiPrefixed === true;
-  const mayCancel = (prompt: LivePrompt) => hosted || isWaiting(prompt);
+  const rules = rulesFor(ctx);
+  const cancelsAll = rules.queueDelete === 'pending-and-running';
+  const mayCancel = (prompt: LivePrompt) => cancelsAll || isWaiting(prompt);
   const named = new Set([...idList(body.delete, 'delete'), ...idList(body.cancel, 'cancel')]);
   const chosen = board
     .of(caller.user)
@@ -97,7 +123,9 @@ async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
       isNamed(named, prompt) ? mayCancel(prompt) : pythonTruth(body.clear) && isWaiting(prompt),
     );
   await deps.cancel(chosen, caller);
-  sendEmpty(ctx);
+  if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
+  const deleted = chosen.map(({ promptId }) => promptId);
+  sendJson(ctx, { deleted, cleared: pythonTruth(body.clear) });
 }
 
 function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): boolean {

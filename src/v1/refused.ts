@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../telemetry.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
-import { stringifyJson } from '../wire/json.ts';
+import { type Json, stringifyJson } from '../wire/json.ts';
 import { routerRefusal } from '../wire/router-refusal.ts';
 import { readTarget } from '../wire/target.ts';
 import { isV2Path } from '../wire/v2-paths.ts';
+import { type FailedCall, errorBody } from './error-body.ts';
 import { plainError } from './errors.ts';
 import type { Refusal } from './guard.ts';
 
@@ -13,20 +14,26 @@ import type { Refusal } from './guard.ts';
 const MAX_SHOWN_CHARS = 200;
 
 /** The answer to a refused request: in the form of the API it is for, with the rule that refused it. */
-export function refusalAnswer(
-  url: string | undefined,
-  { status, rule, message }: Refusal,
-): RefusalAnswer {
-  const ofRouter = routerRefusal(url, status, randomUUID, message);
+export function refusalAnswer(call: FailedCall, { status, rule, message }: Refusal): RefusalAnswer {
+  const ofRouter = routerRefusal(call.url, status, randomUUID, message);
   if (ofRouter) return { status, ...ofRouter };
-  const headers = { 'Content-Type': 'application/json; charset=utf-8' };
-  const { path } = readTarget(url ?? '');
-  if (!isV2Path(path)) return { status, headers, body: stringifyJson(plainError(rule, message)) };
+  const { path } = readTarget(call.url);
+  if (isV2Path(path)) return refusalInV2(path, { status, rule, message });
+  const body: Json = errorBody(plainError(rule, message), call) ?? '';
+  if (typeof body === 'string') return { status, headers: typed('text/plain'), body };
+  return { status, headers: typed('application/json'), body: stringifyJson(body) };
+}
+
+function refusalInV2(path: string, { status, rule, message }: Refusal): RefusalAnswer {
   // The contract knows no malformed id or hash: there is nothing of that name.
   const isNoName = rule === 'control_character' && hasControlCharacter(path, 'encoded again');
   const [toldStatus, code] = isNoName ? ([404, 'not_found'] as const) : [status, V2_CODES[status]];
   const json = { error: { code, message, details: { rule } } };
-  return { status: toldStatus, headers, body: stringifyJson(json) };
+  return { status: toldStatus, headers: typed('application/json'), body: stringifyJson(json) };
+}
+
+function typed(type: string): { readonly 'Content-Type': string } {
+  return { 'Content-Type': `${type}; charset=utf-8` };
 }
 
 type RefusalAnswer = {

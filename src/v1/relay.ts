@@ -1,6 +1,6 @@
 import { type V2Error, isGone } from '../wire/jobs.ts';
 import { messageOf } from '../translate/errors.ts';
-import { V1Error } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 
 /** Refusals whose own status would blame the client, or mean something else to it. */
 const SHOWN_AS: { readonly [code: string]: number } = {
@@ -23,7 +23,7 @@ export function relayRefusal(error: V2Error): V1Error {
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   const shown = isFailure(error) ? 502 : (SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status);
   const message = isFailure(error) ? NOT_BROUGHT : messageOf(error);
-  return new V1Error(shown, message, { headers: wait });
+  return new V1Error(shown, plainError(code, message), { headers: wait, blames: 'job service' });
 }
 
 /** A 500 would blame Holdover. */

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Graph } from '../wire/v2.ts';
-import { V1Error, promptRefusal } from './errors.ts';
+import { V1Error, promptFault, promptRefusal, plainError } from './errors.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 
 /** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
@@ -108,10 +108,7 @@ function extraDataOf(value: Json | undefined): JsonObject {
 function graphOf(value: Json | undefined): Graph {
   if (isJsonObject(value)) return value as Graph;
   if (value === '' || (Array.isArray(value) && value.length === 0)) {
-    throw new V1Error(
-      400,
-      promptRefusal('prompt_no_outputs', 'Prompt has no outputs') as unknown as Json,
-    );
+    throw refused('prompt_no_outputs', 'Prompt has no outputs');
   }
   throw refused(
     'invalid_prompt',
@@ -140,10 +137,10 @@ function pythonText(value: Json | undefined): string | undefined {
 }
 
 function noPrompt(): V1Error {
-  const body = promptRefusal('no_prompt', 'No prompt provided', 'No prompt provided');
-  return new V1Error(400, body as unknown as Json);
+  const refusal = promptRefusal('no_prompt', 'No prompt provided', 'No prompt provided');
+  return new V1Error(400, promptFault(refusal));
 }
 
 function refused(type: string, message: string): V1Error {
-  return new V1Error(400, promptRefusal(type, message) as unknown as Json);
+  return new V1Error(400, plainError(type, message));
 }

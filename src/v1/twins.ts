@@ -4,7 +4,7 @@ import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Board, LivePrompt } from './board.ts';
-import { V1Error, promptRefusal } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 import type { Follower } from './follower.ts';
 import { jsonOf } from './kept.ts';
 import type { PromptJournal } from './prompt-journal.ts';
@@ -67,7 +67,7 @@ export function createTwins(deps: Deps): Twins {
       const twin = promptId === undefined ? undefined : board.find(user, promptId);
       if (twin?.promptId !== promptId || twin?.number !== number) return;
       const message = `A prompt with the id ${promptId} and this number is already queued.`;
-      throw new V1Error(400, promptRefusal('duplicate_prompt_id', message) as unknown as Json);
+      throw new V1Error(400, plainError('duplicate_prompt_id', message));
     },
   };
 }

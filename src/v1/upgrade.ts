@@ -2,10 +2,11 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { Logger } from '../telemetry.ts';
-import { type Json, stringifyJson } from '../wire/json.ts';
+import { stringifyJson } from '../wire/json.ts';
 import type { Client } from './brownout.ts';
-import type { Dialect, Dialects } from './dialect.ts';
-import { V1Error, plainError } from './errors.ts';
+import { type Dialect, type Dialects, rulesOf } from './dialect.ts';
+import { errorBody } from './error-body.ts';
+import { type Fault, V1Error, faultOf, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
 import type { Authenticate } from './identity.ts';
@@ -59,15 +60,15 @@ export function createUpgrade(
   });
   const { leaving, log, hub, onUpgrade } = deps;
   server.on('headers', (lines) => lines.push(...linesOf(leaving.headersFor('GET /ws', {}))));
-  const refuse = (socket: Duplex, refusal: Refusal): void => {
+  const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status);
-    answer(socket, refusal);
+    answer(socket, refusal, bodyOf(deps, request, refusal));
   };
   return (request, socket, head) => {
     socket.on('error', destroy);
     void judge(deps, request).then(
       (verdict) => {
-        if (!('user' in verdict)) return refuse(socket, verdict);
+        if (!('user' in verdict)) return refuse(request, socket, verdict);
         // Frames are small and each one matters at once.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101);
@@ -76,7 +77,7 @@ export function createUpgrade(
       },
       (error: unknown) => {
         log.error({ err: error }, 'upgrade failed');
-        refuse(socket, { status: 500 });
+        refuse(request, socket, { status: 500 });
       },
     );
   };
@@ -89,7 +90,7 @@ function destroy(this: Duplex): void {
 
 type Refusal = {
   readonly status: number;
-  readonly body?: Json | undefined;
+  readonly fault?: Fault;
   readonly headers?: { readonly [name: string]: string };
 };
 
@@ -105,7 +106,7 @@ async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | R
   const refusal = deps.guard(request);
   if (refusal) {
     logRefusal(deps.log, request, refusal);
-    return { status: refusal.status, body: plainError(refusal.rule, refusal.message) };
+    return { status: refusal.status, fault: plainError(refusal.rule, refusal.message) };
   }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
@@ -146,12 +147,23 @@ async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | un
   }
 }
 
-function answer(socket: Duplex, { status, body: given, headers = {} }: Refusal): void {
-  const reason = STATUS_CODES[status] ?? '';
-  const body = stringifyJson(given ?? plainError(`${status}`, reason));
-  const type = body === '' ? {} : { 'Content-Type': 'application/json; charset=utf-8' };
+/** In the dialect of the socket that was asked for. */
+function bodyOf(
+  { dialects }: Deps,
+  { method = '', url = '', headers }: IncomingMessage,
+  { status, fault }: Refusal,
+): string {
+  const { code, message } = faultOf(status);
+  const rules = rulesOf(dialects.ofSocket({ url, headers }));
+  const body = errorBody(fault ?? plainError(code, message), { method, url, rules });
+  return typeof body === 'string' ? body : stringifyJson(body ?? null);
+}
+
+function answer(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {
+  const type = { 'Content-Type': 'application/json; charset=utf-8' };
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
   const lines = linesOf({ Connection: 'close', ...headers, ...type, ...length });
+  const reason = STATUS_CODES[status] ?? '';
   socket.end([`HTTP/1.1 ${status} ${reason}`, ...lines, '', body].join('\r\n'));
 }
 

@@ -4,7 +4,7 @@ import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
 import type { Fate } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
-import { V1Error } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 import { printable } from './printable.ts';
 import type { V1Request } from './routes.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
@@ -64,7 +64,7 @@ async function receiveForm(
     fate,
     maxFileBytes: maxUploadBytes,
   });
-  if (!received.ok) throw new V1Error(received.status, received.message, CLOSING);
+  if (!received.ok) throw refusedForm(received);
   try {
     await work(received.value);
   } finally {
@@ -75,25 +75,41 @@ async function receiveForm(
 /** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
 export async function readWish(files: FileStore, user: string, form: Form): Promise<Wish> {
   const image = form.files.find(({ field }) => field === 'image');
-  if (image === undefined)
-    throw new V1Error(400, form.fields.has('image') ? 'image must be a file.' : undefined);
+  if (image === undefined && form.fields.has('image')) throw refusedUpload('image must be a file.');
+  if (image === undefined) throw new V1Error(400);
   const given = printable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
   if (given === '') throw new V1Error(400);
   const type = await nameOf(form, 'type', 'input');
-  if (!isFileType(type)) throw new V1Error(400, 'type must be input, temp or output.');
+  if (!isFileType(type)) throw refusedUpload('type must be input, temp or output.');
   const shown = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
   const filename = safeName(given.slice(shown.folder.length));
   const subfolder = safeFolder(
     [shown.subfolder, shown.folder].filter((part) => part !== '').join('/'),
   );
   if (subfolder === undefined) throw new V1Error(400);
-  if (filename === undefined) throw new V1Error(400, 'This is not a possible file name.');
+  if (filename === undefined) throw refusedUpload('This is not a possible file name.');
   if (shown.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
-    throw new V1Error(400, 'There is no such folder.');
+    throw refusedUpload('There is no such folder.');
   }
   const overwrite = OVERWRITE.has((await textOf(form, 'overwrite')) ?? '');
   return { file: image.file, type, subfolder, filename, overwrite, shown };
 }
+
+/** An upload that the original fails on. */
+export function refusedUpload(message: string): V1Error {
+  return new V1Error(400, plainError('invalid_upload', message));
+}
+
+/** The original says a 413 in plain text. */
+function refusedForm({ status, message }: { readonly status: number; readonly message: string }) {
+  if (status === 413) return new V1Error(413, message, CLOSING);
+  return new V1Error(status, plainError(FORM_CODES[status] ?? 'invalid_upload', message), CLOSING);
+}
+
+const FORM_CODES: { readonly [status: number]: string } = {
+  415: 'unsupported_encoding',
+  507: 'insufficient_storage',
+};
 
 /** A field's text; some clients send theirs as a file part. */
 export async function textOf({ fields, files }: Form, field: string): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import { V1Error } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 
 /** Room for bodies on their way: on the disk for all, in number for each user. */
 export type UploadQuota = {
@@ -58,7 +58,13 @@ export function createUploadQuota(room: {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting = waiting.filter((other) => other !== one);
-        reject(new V1Error(503, 'Too many uploads are on their way.', RETRY_AFTER));
+        reject(
+          new V1Error(
+            503,
+            plainError('server_busy', 'Too many uploads are on their way.'),
+            RETRY_AFTER,
+          ),
+        );
       }, patienceMs);
       const one: Waiting = {
         ...wanted,

@@ -5,7 +5,7 @@ import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { spoolStream } from '../spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
-import { V1Error, sendJson } from './errors.ts';
+import { V1Error, plainError, sendJson } from './errors.ts';
 import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
 import { printable } from './printable.ts';
@@ -13,7 +13,14 @@ import { relayRefusal } from './relay.ts';
 import type { Slots } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
-import { type FormLimits, type Wish, readWish, textOf, withForm } from './upload-form.ts';
+import {
+  type FormLimits,
+  type Wish,
+  readWish,
+  refusedUpload,
+  textOf,
+  withForm,
+} from './upload-form.ts';
 import { readWhole } from './whole-file.ts';
 
 /** What the uploads need of the house. */
@@ -40,7 +47,7 @@ export async function uploadMask(deps: UploadDeps, request: V1Request): Promise<
     const wish = await readWish(deps.files, caller.user, form);
     const text = (await textOf(form, 'original_ref')) ?? (await textOf(form, 'originalRef'));
     const ref = text === undefined ? undefined : readOriginalRef(text);
-    if (ref === undefined) throw new V1Error(400, 'original_ref must be JSON that names a file.');
+    if (ref === undefined) throw refusedUpload('original_ref must be JSON that names a file.');
     const original = await findOriginal(deps.files, caller, ref);
     sendKept(ctx, wish, await keepMask(deps, { caller, wish, original }));
   });
@@ -71,7 +78,8 @@ async function spooled({ spoolDir }: FormLimits, bytes: Buffer): Promise<Spooled
     dir: spoolDir,
     maxBytes: bytes.length,
   });
-  if (!written.ok) throw new V1Error(written.status, written.message);
+  if (!written.ok)
+    throw new V1Error(written.status, plainError('insufficient_storage', written.message));
   return written.value;
 }
 
@@ -81,7 +89,7 @@ async function composed(deps: UploadDeps, original: Original, mask: SpooledFile)
   const bytes = await readWhole(deps.jobs, { ...original, assetId: original.row.assetId });
   if (!bytes.ok) throw relayRefusal(bytes.error);
   const picture = await composeMask(bytes.value, await readFile(mask.path));
-  if (!picture.ok) throw new V1Error(400, picture.reason);
+  if (!picture.ok) throw refusedUpload(picture.reason);
   return picture.bytes;
 }
 

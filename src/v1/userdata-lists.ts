@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import type { Json, JsonObject } from '../wire/json.ts';
-import { sendJson, sendText } from './errors.ts';
+import { V1Error, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 import { withinRoot } from './safe-name.ts';
 import { type Entry, namedBelow } from './userdata-place.ts';
@@ -26,10 +26,10 @@ export function infoOf(path: string, stats: Stats): JsonObject {
 
 async function list(userData: UserData, { ctx, caller, query }: V1Request): Promise<void> {
   const dir = query.get('dir');
-  if (dir === null || dir === '') return sendText(ctx, 400, 'Directory not provided');
-  if (withinRoot(dir) === undefined) return sendText(ctx, 403, 'Invalid directory');
+  if (dir === null || dir === '') throw new V1Error(400, 'Directory not provided');
+  if (withinRoot(dir) === undefined) throw new V1Error(403, 'Invalid directory');
   const path = await folderOf(userData, caller.user, dir);
-  if (path === undefined) return sendText(ctx, 404, 'Directory not found');
+  if (path === undefined) throw new V1Error(404, 'Directory not found');
   const depth = isTrue(query, 'recurse') ? 'all' : 'this folder';
   const entries = await userData.list(caller.user, path, { depth });
   sendJson(ctx, entries.filter(isListed).map(formOf(query)));
@@ -37,10 +37,10 @@ async function list(userData: UserData, { ctx, caller, query }: V1Request): Prom
 
 async function listTree(userData: UserData, { ctx, caller, query }: V1Request): Promise<void> {
   const given = query.get('path') ?? '';
-  if (withinRoot(given) === undefined) return sendText(ctx, 400, 'Invalid path requested');
+  if (withinRoot(given) === undefined) throw new V1Error(400, 'Invalid path requested');
   const path = await folderOf(userData, caller.user, given);
   if (path === undefined && given === '') return sendJson(ctx, []);
-  if (path === undefined) return sendText(ctx, 404, 'Requested path not found');
+  if (path === undefined) throw new V1Error(404, 'Requested path not found');
   const entries = await userData.list(caller.user, path, { depth: 'all' });
   const folders = entries.filter(({ isFolder }) => isFolder).toSorted(byName);
   const files = entries.filter(({ isFolder }) => !isFolder).toSorted(byName);

@@ -1,9 +1,10 @@
 import type Koa from 'koa';
-import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
+import { type DialectRules, rulesFor, viewRuleFor } from './dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
-import { V1Error } from './errors.ts';
+import { V1Error, plainError } from './errors.ts';
 import { type Rendering, type Slots, renderingOf } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
@@ -28,10 +29,12 @@ const ELSEWHERE = /^[a-z][\w+.-]*:[\\/]/i;
 
 /** `GET /view` */
 export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): Promise<void> {
-  const row = await locate(deps.files, { user: caller.user, query, querystring: ctx.querystring });
+  const { viewSubfolder } = rulesFor(ctx);
+  const { querystring } = ctx;
+  const row = await locate(deps.files, { user: caller.user, query, querystring, viewSubfolder });
   const rendering = readRendering(query);
   const download = { ctx, caller, row };
-  if (!redirects(deps.view, ctx)) return serve(deps, download, rendering);
+  if (!redirects(deps.view, ctx, query)) return serve(deps, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
   // What is drawn anew is drawn here.
   const location = rendering ? undefined : await locationOf(deps.jobs, download);
@@ -43,7 +46,8 @@ export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): P
 export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void> {
   const query = new URLSearchParams(ctx.querystring);
   const grant = deps.signer.verify(query);
-  if (grant === undefined) throw new V1Error(403, 'This link has expired or was altered.');
+  if (grant === undefined)
+    throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
   const row = await deps.files.get(grant.user, grant);
   if (row === undefined) throw new V1Error(404);
   const caller = deps.callerOf?.(grant.user) ?? { user: grant.user };
@@ -57,34 +61,52 @@ export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void
 /** Keys are not kept: after a restart there is none for the upstream until the owner calls. */
 function withoutOwner(error: unknown): unknown {
   if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
-  return new V1Error(403, 'This link is no longer valid: its owner has to ask for a new one.');
+  const message = 'This link is no longer valid: its owner has to ask for a new one.';
+  return new V1Error(403, plainError('link_expired', message));
 }
 
 type Wanted = {
   readonly user: string;
   readonly query: URLSearchParams;
   readonly querystring: string;
+  readonly viewSubfolder: DialectRules['viewSubfolder'];
 };
 
 /**
  * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
  * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
  */
-async function locate(files: FileStore, { user, query, querystring }: Wanted): Promise<FileRow> {
-  const given = query.get('filename');
-  if (given === null) throw new V1Error(404);
-  const { name, type = query.get('type') ?? 'output' } = annotated(given);
+async function locate(files: FileStore, wanted: Wanted): Promise<FileRow> {
+  const { user, query, querystring, viewSubfolder } = wanted;
+  const filenameGiven = query.get('filename');
+  if (filenameGiven === null) throw new V1Error(404);
+  const { name, type = query.get('type') ?? 'output' } = annotated(filenameGiven);
   if (name === '' || name.startsWith('/') || name.includes('..') || ELSEWHERE.test(name)) {
     throw new V1Error(400);
   }
   if (BLAKE3.test(name)) return byHash(files, user, name);
   if (!isFileType(type)) throw new V1Error(400);
-  const subfolder = withinRoot(query.get('subfolder') ?? '');
-  if (subfolder === undefined) throw new V1Error(403);
+  const given = withinRoot(query.get('subfolder') ?? '');
+  const isIgnored = viewSubfolder === 'ignored';
+  if (given === undefined && !isIgnored) throw new V1Error(403);
+  const subfolder = given ?? '';
   const filename = splitPath(name).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
+  const elsewhere = isIgnored ? await newestNamed(files, { user, type, filename }) : undefined;
+  if (elsewhere !== undefined) return elsewhere;
   throw new V1Error(possible(filename) && wellEncoded(querystring) ? 404 : 400);
+}
+
+type Named = { readonly user: string; readonly type: FileType; readonly filename: string };
+
+/** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
+async function newestNamed(
+  files: FileStore,
+  { user, type, filename }: Named,
+): Promise<FileRow | undefined> {
+  const named = (await files.list(user, type)).filter((row) => row.filename === filename);
+  return named.toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)[0];
 }
 
 function possible(filename: string): boolean {
@@ -105,22 +127,27 @@ async function byHash(files: FileStore, user: string, hash: string): Promise<Fil
   throw new V1Error(404);
 }
 
+const TOO_GOOD = 'The quality in preview must be 100 or less.';
+
 function readRendering(query: URLSearchParams): Rendering | undefined {
   const rendering = renderingOf(query);
-  if (rendering === null) throw new V1Error(400, 'The quality in preview must be 100 or less.');
+  if (rendering === null) throw new V1Error(400, plainError('invalid_preview', TOO_GOOD));
   return rendering;
 }
 
-/**
- * Hosted-style scripts demand a 302; browsers, and who cannot follow one, get the bytes. A browser
- * says where a request comes from; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script.
- */
-function redirects(mode: ViewDeps['view'], ctx: Koa.Context): boolean {
-  if (mode !== 'auto' || ctx.host === '') return mode === 'redirect' && ctx.host !== '';
-  const { headers } = ctx;
-  const browser =
-    'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
-  return ctx.state.apiPrefixed === true && !browser;
+/** `--view` decides, or the dialect does. */
+function redirects(mode: ViewDeps['view'], ctx: Koa.Context, query: URLSearchParams): boolean {
+  if (ctx.host === '' || mode === 'stream') return false;
+  if (mode === 'redirect') return true;
+  const rule = viewRuleFor(ctx);
+  // The hosted service answers 200 where it extracts a channel.
+  if (rule === 'redirect') return !query.has('channel');
+  return rule === 'redirect-except-browsers' && !isBrowser(ctx);
+}
+
+/** A browser says where a request comes from; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script. */
+function isBrowser({ headers }: Koa.Context): boolean {
+  return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
 type Link = { readonly ctx: Koa.Context; readonly row: FileRow; readonly query: URLSearchParams };

@@ -26,11 +26,10 @@ export const badInput = (where: string, type = 'invalid_json'): Meant => ({
   where,
   differs: ['status 400', JSON_TYPE, `body error ${type}`],
 });
-/** The same for a file route, in plain text. */
-export const badUpload = (where: string, text: string): Meant => ({
+/** The same for an upload. */
+export const badUpload = (where: string): Meant => ({
+  ...badInput(where, 'invalid_upload'),
   row: 'bad-upload',
-  where,
-  differs: ['status 400', `body ${JSON.stringify(text)}`],
 });
 /** Any other difference. */
 export const meant = (row: string, where: string, ...differs: string[]): Meant => ({
