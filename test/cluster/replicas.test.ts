@@ -417,7 +417,7 @@ async function keyOf(redis: Redis, promptId: string): Promise<string> {
 
 async function cancelAt(url: string, promptId: string): Promise<void> {
   const body = JSON.stringify({ delete: [promptId] });
-  const headers = { 'Content-Type': 'application/json' };
+  const headers = { 'Content-Type': 'application/json', 'X-API-Key': '' };
   const { status } = await fetch(`${url}/api/queue`, { method: 'POST', headers, body });
   expect(status).toBe(200);
 }

@@ -222,7 +222,8 @@ async function openClient(
   own: { readonly key?: string; readonly clientId?: string },
 ): Promise<Client> {
   const { key = `key-${randomUUID()}`, clientId = randomUUID() } = own;
-  const headers: Record<string, string> = key === '' ? {} : { 'X-API-Key': key };
+  // In hosted form, with or without a key.
+  const headers: Record<string, string> = { 'X-API-Key': key };
   if (key !== '' && !record.keys.includes(key)) record.keys.push(key);
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {

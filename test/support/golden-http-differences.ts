@@ -83,7 +83,7 @@ const closed = (where: string, rule: Rule): Meant =>
   meant('origin', where, 'status 403', ...explanationOf(rule));
 
 /** The original answers JSON, of which nothing is left. */
-const closedJson = (where: string, rule: Rule): Meant =>
+const closedJson = (where: string): Meant =>
   meant(
     'origin',
     where,
@@ -136,9 +136,9 @@ export const CALL_CASES: readonly Case[] = [
       explained('6 GET /prompt', 'foreign_origin'),
       explained('7 POST /interrupt', 'foreign_origin'),
       closed('9 POST /interrupt', 'opaque_origin'),
-      closedJson('14 GET /prompt', 'foreign_host'),
+      closedJson('14 GET /prompt'),
       closed('15 POST /interrupt', 'foreign_host'),
-      closedJson('18 GET /prompt', 'cross_site_request'),
+      closedJson('18 GET /prompt'),
       closed('19 POST /interrupt', 'cross_site_request'),
       explained('20 OPTIONS /prompt', 'foreign_origin'),
       explained('21 GET /ws?clientId=x', 'foreign_origin'),

@@ -243,6 +243,8 @@ test('17: a prompt whose sender hung up before the answer runs to its end all th
 });
 
 describe('19: cancelling', () => {
+  const ENDED = ['execution_interrupted', 'status:0', 'executing:null'];
+
   test.each([
     ['POST /interrupt without a body', '/interrupt', () => undefined],
     ['POST /interrupt {}', '/interrupt', () => '{}'],
@@ -253,7 +255,6 @@ describe('19: cancelling', () => {
     ],
     ['POST /interrupt {client_id}', '/interrupt', () => '{"client_id":"test-client"}'],
     ['POST /interrupt with garbage', '/interrupt', () => '}{'],
-    ['POST /api/queue {delete}', '/api/queue', (id: string) => JSON.stringify({ delete: [id] })],
   ])(
     '%s ends a running prompt with execution_interrupted, status, terminal frame',
     async (_call, path, body) => {
@@ -267,13 +268,23 @@ describe('19: cancelling', () => {
       });
       expect([answer.status, await answer.text()]).toEqual([200, '']);
       await socket.untilDone(id);
-      expect(socket.outline().slice(-3)).toEqual([
-        'execution_interrupted',
-        'status:0',
-        'executing:null',
-      ]);
+      expect(socket.outline().slice(-3)).toEqual(ENDED);
     },
   );
+
+  test('POST /api/queue {delete} of a hosted client does so, and names what it cancelled', async () => {
+    const socket = await open();
+    const id = await post(endless({ seed: 190 }));
+    await untilRunning(house.url);
+    const answer = await fetch(`${house.url}/api/queue`, {
+      method: 'POST',
+      headers: { 'X-API-Key': '' },
+      body: JSON.stringify({ delete: [id] }),
+    });
+    expect(await answer.json()).toEqual({ deleted: [id], cleared: false });
+    await socket.untilDone(id);
+    expect(socket.outline().slice(-3)).toEqual(ENDED);
+  });
 
   test.each([
     ['{delete: [id]}', (id: string) => ({ delete: [id] })],

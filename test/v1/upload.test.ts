@@ -228,7 +228,8 @@ test.each([
     error: { status, code: 'x', message, details: null, retryAfterSeconds: 7 },
   });
   const answer = await send('a.txt', 'x');
-  expect([answer.status, answer.body.toString(), answer.headers['retry-after']]).toEqual([
+  const { error } = JSON.parse(answer.body.toString());
+  expect([answer.status, error.message, answer.headers['retry-after']]).toEqual([
     shown,
     message,
     '7',
