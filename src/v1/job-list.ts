@@ -7,9 +7,11 @@ import {
   jobItem,
   viewStatus,
 } from '../translate/job-views.ts';
+import type { ExceptionWord } from '../translate/shown-entry.ts';
 import type { ListedStatus } from '../translate/status.ts';
 import type { Json } from '../wire/json.ts';
 import type { Board, LivePrompt } from './board.ts';
+import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, sendJson } from './errors.ts';
 import { integerOf } from './history.ts';
 import { doneView, liveView, wordOf } from './job-view.ts';
@@ -45,7 +47,7 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
   const workflowId = query.get('workflow_id');
   const outputType = outputTypeOf(query.get('output_type'));
   const sort = sorting(query);
-  const entries = await entriesOf(deps, caller.user);
+  const entries = await entriesOf(deps, caller.user, rulesFor(ctx).exceptionType);
   const listed = sort(entries.filter((entry) => wanted.includes(viewStatus(entry))));
   const ofWorkflow =
     workflowId === null
@@ -86,12 +88,16 @@ type Entry = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'>
 };
 
 /** Oldest first. A prompt whose history is just being written counts as live. */
-async function entriesOf({ ledger, board }: Deps, user: string): Promise<readonly Entry[]> {
+async function entriesOf(
+  { ledger, board }: Deps,
+  user: string,
+  word: ExceptionWord,
+): Promise<readonly Entry[]> {
   const outlines = await ledger.prompts.outlines(user);
   const live = board.of(user);
   const liveKeys = new Set(live.map(({ key }) => key));
   const done = outlines.filter(({ key }) => !liveKeys.has(key));
-  return [...done.map((outline) => doneEntry(ledger, outline)), ...live.map(liveEntry)];
+  return [...done.map((outline) => doneEntry(ledger, outline, word)), ...live.map(liveEntry)];
 }
 
 async function matching(
@@ -110,11 +116,11 @@ function liveEntry(prompt: LivePrompt): Entry {
   return { ...liveView(prompt), view: async () => liveView(prompt) };
 }
 
-function doneEntry({ prompts }: Ledger, outline: PromptOutline): Entry {
+function doneEntry({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): Entry {
   const { createdAtMs, startedAtMs, endedAtMs } = outline;
   const view = async () => {
     const row = await prompts.get(outline.key);
-    return row && doneView(row);
+    return row && doneView(row, word);
   };
   return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, view };
 }

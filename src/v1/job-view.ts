@@ -1,5 +1,6 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { JobView } from '../translate/job-views.ts';
+import type { ExceptionWord } from '../translate/shown-entry.ts';
 import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
 import type { StatusWord } from '../wire/v1.ts';
@@ -20,8 +21,8 @@ export function liveView(prompt: LivePrompt): JobView {
   };
 }
 
-/** A done prompt, its texts parsed. */
-export function doneView(row: PromptRow): JobView {
+/** A done prompt, its texts parsed, with `exception_type` in the word that its client knows. */
+export function doneView(row: PromptRow, word: ExceptionWord): JobView {
   const { createdAtMs, startedAtMs, endedAtMs } = row;
   return {
     submitted: {
@@ -35,7 +36,7 @@ export function doneView(row: PromptRow): JobView {
     createdAtMs,
     startedAtMs,
     endedAtMs,
-    entry: entryOf(row),
+    entry: entryOf(row, word),
   };
 }
 

@@ -4,6 +4,7 @@ import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { Board } from './board.ts';
 import { readJson } from './body.ts';
 import type { Cancel } from './cancel.ts';
+import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, plainError, sendJson } from './errors.ts';
 import { findDone } from './history.ts';
 import { listJobs } from './job-list.ts';
@@ -29,16 +30,18 @@ export function jobRoutes(deps: Deps): readonly V1Route[] {
   ];
 }
 
-async function detail(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
-  const view = await find(deps, caller.user, params.id ?? '');
+async function detail(deps: Deps, request: V1Request): Promise<void> {
+  const { ctx } = request;
+  const view = await find(deps, request);
   if (!view) throw new V1Error(404, faultOf(404, { error: NO_JOB }, NO_JOB));
   sendJson(ctx, jobDetail(view));
 }
 
 const NO_JOB = 'Job not found';
 
-async function status(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
-  const view = await find(deps, caller.user, params.id ?? '');
+async function status(deps: Deps, request: V1Request): Promise<void> {
+  const { ctx } = request;
+  const view = await find(deps, request);
   if (!view) throw new V1Error(404, plainError('not_found', NO_JOB));
   sendJson(ctx, jobStatus(view));
 }
@@ -58,9 +61,12 @@ async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void>
   sendJson(ctx, { cancelled: prompts.length > 0 });
 }
 
-async function find(deps: Deps, user: string, id: string): Promise<JobView | undefined> {
+async function find(
+  deps: Deps,
+  { ctx, caller: { user }, params: { id = '' } }: V1Request,
+): Promise<JobView | undefined> {
   const live = deps.board.find(user, id);
   if (live) return liveView(live);
   const done = await findDone(deps.ledger, user, id);
-  return done && doneView(done);
+  return done && doneView(done, rulesFor(ctx).exceptionType);
 }
