@@ -13,8 +13,9 @@ export type FailedCall = {
 
 /** The body of an error in the form that its caller parses: JSON, a text, or nothing. */
 export function errorBody(fault: Fault, { method, url, rules }: FailedCall): Json | undefined {
-  const { path } = readTarget(url);
-  if (isV2Path(path)) return { error: { code: fault.code, message: fault.message, details: {} } };
+  const path = pathOf(url);
+  if (isV2Path(readTarget(url).path))
+    return { error: { code: fault.code, message: fault.message, details: {} } };
   if (rules.apiErrors === 'as-recorded') return fault.local;
   return HOSTED_BODIES[documentedForm(method, path)](fault);
 }
@@ -35,7 +36,7 @@ const HOSTED_BODIES = {
 /** The schema that the hosted service's document names for the errors of a call. */
 function documentedForm(method: string, path: string): DocumentedForm {
   if (isSubmission(method, path)) return 'PromptErrorResponse';
-  return /^\/api\/userdata(\/|$)/.test(path) ? 'text' : 'ErrorResponse';
+  return /^\/userdata(\/|$)/.test(path) ? 'text' : 'ErrorResponse';
 }
 
 function isRefusal(local: Json | undefined): local is JsonObject {
@@ -43,7 +44,7 @@ function isRefusal(local: Json | undefined): local is JsonObject {
 }
 
 /** Routes whose document names no error of the service: clients may try again after a 503. */
-const WITHOUT_500 = /^\/api\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
+const WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
 
 /** The status of an error. The hosted service is in trouble itself: it has no gateway to blame. */
 export function errorStatus(
@@ -52,10 +53,15 @@ export function errorStatus(
 ): number {
   const isTrouble = blames === 'job service' && (status === 502 || status === 503);
   if (!isTrouble || rules.serviceTrouble === 'gateway') return status;
-  const { path } = readTarget(url);
+  const path = pathOf(url);
   return isSubmission(method, path) || WITHOUT_500.test(path) ? 503 : 500;
 }
 
 function isSubmission(method: string, path: string): boolean {
-  return method === 'POST' && path === '/api/prompt';
+  return method === 'POST' && path === '/prompt';
+}
+
+/** `--dialect hosted` holds for calls without the prefix as well. */
+function pathOf(url: string): string {
+  return readTarget(url).path.replace(/^\/api(?=\/)/, '');
 }

@@ -28,8 +28,8 @@ export class V1Error extends Error {
   readonly headers: { readonly [name: string]: string };
   readonly blames: 'job service' | undefined;
 
-  /** `fault` is a text, or absent, where the original's body is that text, or empty. */
-  constructor(status: number, fault?: Fault | string, more: More = {}) {
+  /** `fault` is a text where the original's body is that text. */
+  constructor(status: number, fault: Fault | string, more: More = {}) {
     super(`v1 answer ${status}`, { cause: more.cause });
     this.status = status;
     this.fault = typeof fault === 'object' ? fault : faultOf(status, fault);
@@ -56,6 +56,11 @@ const CODES: { readonly [status: number]: string } = {
 export function faultOf(status: number, local?: Json, message?: string): Fault {
   const text = typeof local === 'string' ? local : `${STATUS_CODES[status] ?? 'Refused'}.`;
   return { code: CODES[status] ?? 'internal_error', message: message ?? text, local };
+}
+
+/** An error that the original answers with an empty body; hosted clients are told what is wrong. */
+export function emptyError(status: number, message: string): V1Error {
+  return new V1Error(status, faultOf(status, undefined, message));
 }
 
 /** An error that the original has no body for, or does not know: local clients parse it as a refused prompt. */

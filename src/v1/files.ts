@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import { V1Error, faultOf, sendJson } from './errors.ts';
+import { V1Error, emptyError, faultOf, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 import { isFileType } from './safe-name.ts';
 import { SIGNED_VIEW_PATH } from './signed-url.ts';
@@ -33,7 +33,7 @@ export function signedViews(deps: ViewDeps): Koa.Middleware {
 }
 
 function refuseMetadata(): never {
-  throw new V1Error(404);
+  throw emptyError(404, 'There is no such model file.');
 }
 
 const WRONG_TYPE = 'Invalid directory type';

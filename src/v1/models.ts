@@ -1,7 +1,7 @@
 import type { DefinitionSource } from '../wire/definitions.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
-import { V1Error, sendJson } from './errors.ts';
+import { emptyError, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** Where the names of models come from. */
@@ -66,7 +66,7 @@ async function details(deps: ModelDeps, { ctx, caller, params }: V1Request): Pro
 }
 
 function folderOf(folders: readonly string[], { folder = '' }: V1Request['params']): string {
-  if (!folders.includes(folder)) throw new V1Error(404);
+  if (!folders.includes(folder)) throw emptyError(404, 'There is no such folder.');
   return folder;
 }
 

@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { V1Error } from './errors.ts';
+import { V1Error, emptyError } from './errors.ts';
 import { sendError } from './send-error.ts';
 
 /** v1's static root has no `/internal/*` and nothing below `//`. */
@@ -45,7 +45,7 @@ export function nobodyHome(router: Router): Koa.Middleware {
     if (reads && internal && known.size === 0)
       return sendError(ctx, new V1Error(404, '404: Not Found'));
     if (reads && (!internal || known.size === 0)) {
-      sendError(ctx, new V1Error(404));
+      sendError(ctx, emptyError(404, 'There is nothing at this path.'));
       if (ctx.response.type === '') ctx.set('Content-Type', 'application/octet-stream');
       return;
     }

@@ -1,6 +1,6 @@
 import { type V2Error, isGone } from '../wire/jobs.ts';
 import { messageOf } from '../translate/errors.ts';
-import { V1Error, plainError } from './errors.ts';
+import { V1Error, emptyError, plainError } from './errors.ts';
 
 /** Refusals whose own status would blame the client, or mean something else to it. */
 const SHOWN_AS: { readonly [code: string]: number } = {
@@ -19,7 +19,7 @@ const SHOWN_STATUS: { readonly [status: number]: number } = { 422: 400, 429: 503
  */
 export function relayRefusal(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
-  if (isGone(error)) return new V1Error(404);
+  if (isGone(error)) return emptyError(404, 'The file is gone.');
   const wait = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
   const shown = isFailure(error) ? 502 : (SHOWN_AS[code] ?? SHOWN_STATUS[status] ?? status);
   const message = isFailure(error) ? NOT_BROUGHT : messageOf(error);

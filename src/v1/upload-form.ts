@@ -4,7 +4,7 @@ import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
 import type { Fate } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
-import { V1Error, plainError } from './errors.ts';
+import { V1Error, emptyError, plainError } from './errors.ts';
 import { printable } from './printable.ts';
 import type { V1Request } from './routes.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
@@ -45,7 +45,8 @@ export async function withForm(
   { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
   work: (form: Form) => Promise<void>,
 ): Promise<void> {
-  if (!ctx.is('multipart/form-data')) throw new V1Error(400);
+  if (!ctx.is('multipart/form-data'))
+    throw emptyError(400, 'The body must be multipart/form-data.');
   const { quota, maxUploadBytes } = limits;
   const bytes = ctx.request.length ?? maxUploadBytes;
   const receive = () => receiveForm(limits, ctx, work);
@@ -76,9 +77,9 @@ async function receiveForm(
 export async function readWish(files: FileStore, user: string, form: Form): Promise<Wish> {
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw refusedUpload('image must be a file.');
-  if (image === undefined) throw new V1Error(400);
+  if (image === undefined) throw emptyError(400, '"image" is missing.');
   const given = printable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
-  if (given === '') throw new V1Error(400);
+  if (given === '') throw emptyError(400, '"image" has no file name.');
   const type = await nameOf(form, 'type', 'input');
   if (!isFileType(type)) throw refusedUpload('type must be input, temp or output.');
   const shown = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
@@ -86,7 +87,7 @@ export async function readWish(files: FileStore, user: string, form: Form): Prom
   const subfolder = safeFolder(
     [shown.subfolder, shown.folder].filter((part) => part !== '').join('/'),
   );
-  if (subfolder === undefined) throw new V1Error(400);
+  if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
   if (filename === undefined) throw refusedUpload('This is not a possible file name.');
   if (shown.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
     throw refusedUpload('There is no such folder.');

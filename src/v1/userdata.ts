@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import { spoolStream, tooLargeText } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
-import { V1Error, sendEmpty, sendJson } from './errors.ts';
+import { V1Error, emptyError, sendEmpty, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 import { servedAs } from './served-as.ts';
 import { fileOf, sendFile } from './static-file.ts';
@@ -35,7 +35,7 @@ export function userDataRoutes(deps: UserDataDeps): readonly V1Route[] {
 async function read({ userData }: UserDataDeps, { ctx, caller, params }: V1Request): Promise<void> {
   const path = pathOf(params['file']);
   const place = await userData.look(caller.user, path);
-  if (place.kind !== 'file') throw new V1Error(404);
+  if (place.kind !== 'file') throw emptyError(404, NO_FILE);
   ctx.set(headersOf(path));
   await sendFile(ctx, fileOf(userData.home(caller.user), place.path, place.stats));
 }
@@ -59,7 +59,7 @@ async function remove(
   { ctx, caller, params }: V1Request,
 ): Promise<void> {
   const unchanged = await userData.remove(caller.user, pathOf(params['file']));
-  if (unchanged) throw new V1Error(404);
+  if (unchanged) throw emptyError(404, NO_FILE);
   sendEmpty(ctx, 204);
 }
 
@@ -88,19 +88,21 @@ function sendPlace(
 function pathOf(given = ''): string {
   const named = namedBelow(given);
   if (named.ok && named.path !== '') return named.path;
-  if (!named.ok && named.why === 'outside') throw new V1Error(403);
+  if (!named.ok && named.why === 'outside')
+    throw emptyError(403, 'This path leads out of the folder of the user.');
   throw new V1Error(400, 'This is no name for a file.');
 }
 
-const REFUSALS: { readonly [why in Unchanged]: readonly [number, string?] } = {
-  absent: [404],
+const NO_FILE = 'There is no such file.';
+
+const REFUSALS: { readonly [why in Exclude<Unchanged, 'absent'>]: readonly [number, string] } = {
   exists: [409, 'File already exists'],
   blocked: [400, 'Something that is no file is in the way.'],
   full: [507, 'There is no room left for files of this user.'],
 };
 
 function refusal(why: Unchanged): V1Error {
-  return new V1Error(...REFUSALS[why]);
+  return why === 'absent' ? emptyError(404, NO_FILE) : new V1Error(...REFUSALS[why]);
 }
 
 async function receive(

@@ -4,7 +4,7 @@ import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
 import { type DialectRules, rulesFor, viewRuleFor } from './dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
-import { V1Error, plainError } from './errors.ts';
+import { V1Error, emptyError, plainError } from './errors.ts';
 import { type Rendering, type Slots, renderingOf } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
@@ -49,7 +49,7 @@ export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void
   if (grant === undefined)
     throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
   const row = await deps.files.get(grant.user, grant);
-  if (row === undefined) throw new V1Error(404);
+  if (row === undefined) throw emptyError(404, NO_FILE);
   const caller = deps.callerOf?.(grant.user) ?? { user: grant.user };
   try {
     await serve(deps, { ctx, caller, row }, readRendering(query));
@@ -79,23 +79,24 @@ type Wanted = {
 async function locate(files: FileStore, wanted: Wanted): Promise<FileRow> {
   const { user, query, querystring, viewSubfolder } = wanted;
   const filenameGiven = query.get('filename');
-  if (filenameGiven === null) throw new V1Error(404);
+  if (filenameGiven === null) throw emptyError(404, '"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = annotated(filenameGiven);
   if (name === '' || name.startsWith('/') || name.includes('..') || ELSEWHERE.test(name)) {
-    throw new V1Error(400);
+    throw emptyError(400, '"filename" is not a possible file name.');
   }
   if (BLAKE3.test(name)) return byHash(files, user, name);
-  if (!isFileType(type)) throw new V1Error(400);
+  if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
   const given = withinRoot(query.get('subfolder') ?? '');
   const isIgnored = viewSubfolder === 'ignored';
-  if (given === undefined && !isIgnored) throw new V1Error(403);
+  if (given === undefined && !isIgnored) throw emptyError(403, '"subfolder" is outside.');
   const subfolder = given ?? '';
   const filename = splitPath(name).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
   const elsewhere = isIgnored ? await newestNamed(files, { user, type, filename }) : undefined;
   if (elsewhere !== undefined) return elsewhere;
-  throw new V1Error(possible(filename) && wellEncoded(querystring) ? 404 : 400);
+  if (possible(filename) && wellEncoded(querystring)) throw emptyError(404, NO_FILE);
+  throw emptyError(400, '"filename" is not a possible file name.');
 }
 
 type Named = { readonly user: string; readonly type: FileType; readonly filename: string };
@@ -124,8 +125,10 @@ async function byHash(files: FileStore, user: string, hash: string): Promise<Fil
     const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
     if (row !== undefined) return row;
   }
-  throw new V1Error(404);
+  throw emptyError(404, NO_FILE);
 }
+
+const NO_FILE = 'There is no such file.';
 
 const TOO_GOOD = 'The quality in preview must be 100 or less.';
 

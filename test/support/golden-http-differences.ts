@@ -84,14 +84,7 @@ const closed = (where: string, rule: Rule): Meant =>
 
 /** The original answers JSON, of which nothing is left. */
 const closedJson = (where: string): Meant =>
-  meant(
-    'origin',
-    where,
-    'status 403',
-    'error {…}',
-    'exec_info absent',
-    'node_errors {}',
-  );
+  meant('origin', where, 'status 403', 'error {…}', 'exec_info absent', 'node_errors {}');
 
 function explanationOf(rule: Rule): readonly string[] {
   const call = { method: 'GET', url: '/prompt', rules: rulesOf('local') };
@@ -147,9 +140,7 @@ export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'mask-upload',
     meant: [
-      ...['17', '18'].map((n) =>
-        badUpload(`${n} POST /upload/mask`),
-      ),
+      ...['17', '18'].map((n) => badUpload(`${n} POST /upload/mask`)),
       badUpload('19 POST /upload/mask'),
     ],
   },
@@ -176,12 +167,7 @@ export const CALL_CASES: readonly Case[] = [
         JSON_TYPE,
         'body {"jobs":[],"pagination":{"offset":0,"limit":200,"total":0,"has_more":false}}',
       ),
-      meant(
-        'newer-routes',
-        '34 GET /api/job/x/status',
-        JSON_TYPE,
-        'body error not_found',
-      ),
+      meant('newer-routes', '34 GET /api/job/x/status', JSON_TYPE, 'body error not_found'),
     ],
   },
   {

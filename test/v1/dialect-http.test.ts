@@ -1,0 +1,193 @@
+// Every rule of src/v1/dialect.ts that a call of HTTP shows: told by its form, and forced.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Dialect, DialectSetting } from '../../src/v1/dialect.ts';
+import { call } from '../support/call.ts';
+import { interrupt, untilRunning, uploadInput } from '../support/client-help.ts';
+import { gistOf } from '../support/error-gist.ts';
+import { REFUSED_CALLS } from '../support/hostile-calls.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { getJson, postPrompt } from '../support/v1-client.ts';
+import { endless, loading } from '../support/workflows.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+/** The same user in both forms: an empty key is no identity. */
+const FORMS = {
+  local: { Authorization: 'Bearer ' },
+  hosted: { 'X-API-Key': '' },
+} as const satisfies Record<Dialect, Record<string, string>>;
+
+/** The setting of a server, the form of a call to it, and the dialect of the answer. */
+const CASES: readonly (readonly [DialectSetting, Dialect, Dialect])[] = [
+  ['auto', 'local', 'local'],
+  ['auto', 'hosted', 'hosted'],
+  ['local', 'hosted', 'local'],
+  ['hosted', 'local', 'hosted'],
+];
+
+const servers = new Map<DialectSetting, Holdover>();
+beforeAll(async () => {
+  const settings = [...new Set(CASES.map(([setting]) => setting))];
+  const start = async (setting: DialectSetting) =>
+    servers.set(setting, await startHoldover({ args: ['--dialect', setting] }));
+  await Promise.all(settings.map(start));
+});
+afterAll(() => Promise.all([...servers.values()].map((server) => server.dispose())));
+
+describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect) => {
+  const headers = FORMS[form];
+  const isHosted = dialect === 'hosted';
+  const url = () => servers.get(setting)!.url;
+  const get = (path: string, more = {}) => call(url(), path, { headers: { ...headers, ...more } });
+  const post = (path: string, body: object) =>
+    call(url(), path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const running = async () => {
+    const { body } = await postPrompt(url(), { prompt: endless() });
+    await untilRunning(url());
+    return body.prompt_id as string;
+  };
+
+  test('apiErrors: each refusal has the body its server has for it', async () => {
+    const found = [];
+    for (const [{ method, path, headers: own, body }] of REFUSED_CALLS) {
+      const all = { ...headers, ...own };
+      const answer = await call(url(), path, {
+        method,
+        headers: all,
+        ...(body !== undefined && { body }),
+      });
+      found.push([method, path, gistOf(answer)]);
+    }
+    const expected = REFUSED_CALLS.map(([{ method, path }, local, hosted]) => {
+      return [method, path, isHosted ? hosted : local];
+    });
+    expect(found).toEqual(expected);
+  });
+
+  test('exceptionType: history and jobs say its word, also after a restart', async () => {
+    const args = ['--dialect', setting];
+    let server = await startHoldover({ args, upstream: 'embedded' });
+    await uploadInput(server.url, { bytes: Buffer.from('no picture'), name: 'corrupt.png' });
+    const { body } = await postPrompt(server.url, { prompt: loading('corrupt.png') });
+    const id = body.prompt_id as string;
+    const ask = (path: string) => getJson(`${server.url}${path}`, headers);
+    await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status).toBe('failed');
+    const word = isHosted ? 'ImageDownloadError' : 'PIL.UnidentifiedImageError';
+    const said = async () => [
+      errorIn((await ask('/api/history'))[id]),
+      errorIn((await ask(`/api/history/${id}`))[id]),
+      errorIn((await ask('/api/history_v2')).history[0]),
+      errorIn((await ask(`/api/history_v2/${id}`))[id]),
+      (await ask('/api/jobs')).jobs[0].execution_error.exception_type,
+      (await ask(`/api/jobs/${id}`)).execution_error.exception_type,
+      errorIn({ status: (await ask(`/api/jobs/${id}`)).execution_status }),
+      JSON.parse((await ask(`/api/job/${id}/status`)).error_message).exception_type,
+    ];
+    expect(await said()).toEqual(Array(8).fill(word));
+    const { dataDir } = server;
+    await server.kill9();
+    server = await startHoldover({ args, dataDir, upstream: 'embedded' });
+    expect(await said()).toEqual(Array(8).fill(word));
+    await server.dispose();
+  });
+
+  test('queueDelete, queueAnswer: a delete ends what runs, or leaves it alone', async () => {
+    const id = await running();
+    const answer = await post('/api/queue', { delete: [id, 'unknown'] });
+    const told = isHosted ? JSON.stringify({ deleted: [id], cleared: false }) : '';
+    expect([answer.status, answer.text]).toEqual([200, told]);
+    if (!isHosted) {
+      expect((await getJson(`${url()}/api/job/${id}/status`)).status).toBe('executing');
+      await interrupt(url());
+    }
+    const status = async () => (await getJson(`${url()}/api/job/${id}/status`)).status;
+    await expect.poll(status).toBe('cancelled');
+  });
+
+  test('queueItem: the members of a prompt stand in its server’s order', async () => {
+    const id = await running();
+    const { queue_running: items } = JSON.parse((await get('/api/queue')).text);
+    const [number, promptId, graph, fourth, fifth] = items[0];
+    expect([promptId, Object.keys(graph)]).toEqual([id, ['1', '9']]);
+    const time = { create_time: expect.any(Number) };
+    expect([fourth, fifth]).toEqual(isHosted ? [['9'], time] : [{}, ['9']]);
+    if (isHosted) expect(number).toBe(1);
+    await interrupt(url());
+    await expect.poll(async () => (await getJson(`${url()}/queue`)).queue_running).toEqual([]);
+  });
+
+  test.each(['', 'elsewhere', '../..'])(
+    'viewSubfolder: %j is a folder, or is ignored',
+    async (subfolder) => {
+      await uploadInput(url(), {
+        bytes: Buffer.from('bytes'),
+        name: 'kept.txt',
+        fields: { subfolder: 'deep' },
+      });
+      const query = `?type=input&filename=kept.txt&subfolder=${encodeURIComponent(subfolder)}`;
+      const missing = subfolder === '../..' ? 403 : 404;
+      const { status } = await get(`/api/view${query}`, { 'Sec-Fetch-Site': 'none' });
+      expect(status).toBe(isHosted ? 302 : missing);
+      const right = await get('/api/view?type=input&filename=kept.txt&subfolder=deep');
+      expect(right.status).toBe(302);
+    },
+  );
+
+  test('apiView: browsers are redirected too, or not; /view never redirects', async () => {
+    await uploadInput(url(), { bytes: Buffer.from('bytes'), name: 'seen.txt' });
+    const query = '?type=input&filename=seen.txt';
+    const browser = { 'Sec-Fetch-Site': 'same-origin', 'Comfy-User': '' };
+    const statuses = [
+      (await get(`/api/view${query}`)).status,
+      (await get(`/api/view${query}`, browser)).status,
+      (await get(`/view${query}`)).status,
+      (await get(`/view${query}`, browser)).status,
+    ];
+    expect(statuses).toEqual([302, isHosted ? 302 : 200, 200, 200]);
+  });
+
+  test('apiView: a channel of a picture comes at once, or by a link', async () => {
+    const { status } = await get('/api/view?type=input&filename=seen.txt&channel=rgb');
+    // Of the hosted service this is documented as a 200; the file is no picture.
+    expect(status).toBe(isHosted ? 400 : 302);
+  });
+
+  test('serviceTrouble: a service that is away has the status its document names', async () => {
+    const away = ['--upstream', 'http://127.0.0.1:9', '--dialect', setting];
+    const server = await startHoldover({ args: away, upstream: 'embedded' });
+    const body = JSON.stringify({ prompt: { '9': { class_type: 'SaveImage', inputs: {} } } });
+    const init = { method: 'POST', headers, body };
+    const posted = gistOf(await call(server.url, '/api/prompt', init));
+    const info = gistOf(await call(server.url, '/api/object_info', { headers }));
+    await server.dispose();
+    expect([posted, info]).toEqual(
+      isHosted
+        ? ['503 hosted refusal upstream_unavailable', '503 code object_info_unavailable']
+        : ['502 refusal upstream_unavailable', '503 refusal object_info_unavailable'],
+    );
+  });
+});
+
+test.each([
+  ['redirect', [302, 302, 302]],
+  ['stream', [200, 200, 200]],
+] as const)('--view %s decides in either dialect', async (view, statuses) => {
+  const server = await startHoldover({ args: ['--view', view] });
+  await uploadInput(server.url, { bytes: Buffer.from('bytes'), name: 'seen.txt' });
+  const query = '?type=input&filename=seen.txt';
+  const found = [];
+  for (const [path, form] of [
+    ['/view', 'local'],
+    ['/api/view', 'local'],
+    ['/api/view', 'hosted'],
+  ] as const) {
+    found.push((await call(server.url, path + query, { headers: FORMS[form] })).status);
+  }
+  await server.dispose();
+  expect(found).toEqual(statuses);
+});
+
+function errorIn(entry: any): string {
+  const [, data] = entry.status.messages.find(([type]: [string]) => type === 'execution_error');
+  return data.exception_type;
+}
