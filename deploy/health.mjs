@@ -4,7 +4,7 @@ const { HOLDOVER_PORT: port = '8188', HOLDOVER_TLS_CERTFILE: certificate } = pro
 if (certificate) process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
 const url = `${certificate ? 'https' : 'http'}://127.0.0.1:${port}/healthz`;
 process.exit(
-  await fetch(url).then(
+  await fetch(url, { headers: { 'User-Agent': 'holdover-health' } }).then(
     ({ ok }) => (ok ? 0 : 1),
     () => 1,
   ),

@@ -20,18 +20,29 @@ async function show() {
 }
 
 function section(client, i) {
-  const title = element('h2', { id: `client-${i}`, textContent: client.agent });
+  const title = element('h2', { id: `client-${i}`, textContent: titleOf(client) });
   const made = element(
     'section',
     {},
     title,
     element('p', {}, element('strong', { textContent: client.verdict })),
-    reasons(client.because),
+    reasons([...client.because, ...notesOn(client.routes)]),
     facts(client),
     table(client.routes, title.id),
   );
   made.setAttribute('aria-labelledby', title.id);
   return made;
+}
+
+function titleOf({ agent, socket_agents: socketAgents }) {
+  return socketAgents.length === 0 ? agent : `${agent}, sockets by ${socketAgents.join(', ')}`;
+}
+
+/** What is lost even where v2 does the same. */
+function notesOn(routes) {
+  return routes
+    .filter(({ fit, lacks }) => fit === 'same' && lacks !== null)
+    .map(({ route, lacks }) => `${route}, unless it needs ${lacks}`);
 }
 
 function reasons(because) {
@@ -52,9 +63,9 @@ function facts({ user, client_ids: ids, first_seen: first, last_seen: last }) {
 }
 
 function table(routes, labelId) {
-  const names = ['v1 call', 'Times', 'Last seen', 'v2 call', 'v2 lacks'];
+  const names = ['v1 call', 'Times', 'Last seen', 'v2 call'];
   const head = names.map((name) => element('th', { scope: 'col', textContent: name }));
-  const rows = routes.map(({ route, calls, last_seen: last, v2, lacks }) =>
+  const rows = routes.map(({ route, calls, last_seen: last, v2 }) =>
     element(
       'tr',
       {},
@@ -62,7 +73,6 @@ function table(routes, labelId) {
       element('td', { textContent: String(calls) }),
       element('td', {}, timeOf(last)),
       element('td', {}, v2 === null ? 'none' : element('code', { textContent: v2 })),
-      element('td', { textContent: lacks ?? '' }),
     ),
   );
   const made = element(

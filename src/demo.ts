@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { type Message, type Workflow, createProgress } from './demo/progress.ts';
 import { startServer } from './demo/server.ts';
+import { ownAgent } from './wire/own-agent.ts';
 import { Trouble, refusedRun, refusedUpload } from './demo/trouble.ts';
 
 /** Runs the main job once, as a v1 client would: upload, socket, prompt, previews, result. */
@@ -12,6 +13,8 @@ const OUT = new URL('demo-output/', ROOT);
 const IMAGE = new URL('fixtures/demo/evening-hills.jpg', ROOT);
 const WORKFLOW = new URL('fixtures/workflows/demo.json', ROOT);
 const CLIENT_ID = 'holdover-demo';
+/** The usage report of a ledger that the demo runs on leaves it out. */
+const headers = { 'User-Agent': ownAgent('demo') };
 const PREVIEW_IMAGE_OFFSET = 8;
 
 type FileRef = { filename: string; subfolder: string; type: string };
@@ -58,7 +61,7 @@ async function upload(url: string): Promise<string> {
     'evening-hills.jpg',
   );
   form.append('overwrite', 'true');
-  const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form });
+  const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form, headers });
   if (!response.ok) throw refusedUpload(response.status, await response.text());
   return ((await response.json()) as { name: string }).name;
 }
@@ -66,19 +69,21 @@ async function upload(url: string): Promise<string> {
 /** Posts the prompt and follows it to v1's last word, `executing` with node null. */
 async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
   const workflow = await readFile(WORKFLOW, 'utf8');
-  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`);
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`, {
+    headers,
+  });
   const frames = listen(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
   // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
   const body = `{"client_id":"${CLIENT_ID}","prompt":${workflow}}`;
-  const response = await fetch(`${url}/prompt`, { method: 'POST', body });
+  const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
   if (response.status !== 200)
     throw refusedRun(response.status, { answer: await response.text(), workflow });
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
   console.log(`Prompt ${promptId} accepted\n`);
   await frames.done;
   socket.close();
-  const history = (await (await fetch(`${url}/history/${promptId}`)).json()) as {
+  const history = (await (await fetch(`${url}/history/${promptId}`, { headers })).json()) as {
     [id: string]: {
       outputs: { [node: string]: { images?: FileRef[] } };
       status: { status_str: string };
@@ -113,7 +118,7 @@ function listen(
 
 async function download(url: string, file: FileRef): Promise<void> {
   const query = new URLSearchParams(file);
-  const response = await fetch(`${url}/view?${query.toString()}`);
+  const response = await fetch(`${url}/view?${query.toString()}`, { headers });
   if (!response.ok) throw new Trouble(`GET /view of the result answered ${response.status}.`);
   const target = new URL(file.filename, OUT);
   await writeFile(target, Buffer.from(await response.arrayBuffer()));

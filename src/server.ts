@@ -60,6 +60,9 @@ export type Running = {
 const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
 
+/** A traced session shows how a program could do without v1; it is no use of v1. */
+function notCounted(): void {}
+
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
   config: Config,
@@ -202,7 +205,7 @@ async function openHouse(
     dialects: createDialects(config.dialect),
     guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
     census,
-    leaving: createLeaving({ ...config.endOfV1, now, count: census.count }),
+    leaving: createLeaving({ ...config.endOfV1, now, count: tap ? notCounted : census.count }),
     identify,
     authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
   };

@@ -30,17 +30,17 @@ const listing = {
   call: 'GET /api/v2/jobs',
   link: JOBS,
   fit: 'changes',
-  lacks: 'queue listing: graphs and places in line; not every service lists jobs at all',
+  lacks: 'graphs and places in line; not every service lists jobs at all',
 } as const;
 const past = {
   ...listing,
-  lacks: 'a history that stays: jobs expire, they name no graph, and not every service lists them',
+  lacks: 'a list that stays: jobs expire, they name no graph, and not every service lists them',
 } as const;
 const cancel = { call: 'POST /api/v2/jobs/{id}/cancel', fit: 'same' } as const;
 const cancelMany = {
   ...cancel,
   fit: 'changes',
-  lacks: 'cancelling what runs, or all at once: each job is cancelled by its id',
+  lacks: 'stopping what runs, or all at once: each job is cancelled by its id',
 } as const;
 const upload = {
   call: 'POST /api/v2/assets',
@@ -49,19 +49,19 @@ const upload = {
   lacks: 'file names: workflows name an asset by its id',
 } as const;
 const none = (lacks: string) => ({ call: null, fit: 'none', lacks }) as const;
-const definitions = none('object_info: node definitions');
-const models = none('lists of models');
-const userData = none('saved workflows and other files of users');
-const settings = none('settings of users');
-const users = none('users: a key is all there is');
-const logs = none('logs of the server; GET /api/v2/jobs/{id}/logs has those of a job, where kept');
+const definitions = none('node definitions');
+const models = none('the names a loader can choose from');
+const userData = none('saved workflows, and whatever else a front end keeps');
+const settings = none('values kept for each key');
+const users = none('accounts: a key is all there is');
+const logs = none('lines of the server; GET /api/v2/jobs/{id}/logs has those of a job, where kept');
 const frontEnd = none('what a browser front end asks at its start');
-const forget = none('taking single jobs out of a history: they expire');
+const forget = none('forgetting single jobs: they expire');
 
 /** Every v1 route and what takes its place. */
 export const SUCCESSORS = {
   'POST /prompt': submit,
-  'GET /prompt': { ...listing, lacks: 'queue listing: the number of jobs left must be counted' },
+  'GET /prompt': { ...listing, lacks: 'the number of jobs left: it must be counted' },
   'GET /queue': listing,
   'POST /queue': cancelMany,
   'POST /interrupt': cancelMany,
@@ -89,15 +89,15 @@ export const SUCCESSORS = {
   'POST /upload/mask': {
     ...upload,
     fit: 'changes',
-    lacks: 'joining a mask to its picture: the client does it before it uploads',
+    lacks: 'joining two pictures: the client does it before it sends one',
   },
   'GET /view': {
     call: 'GET /api/v2/assets/{id}/content',
     fit: 'same',
     lacks: 'file names and re-encoded previews: outputs of a job carry their own url',
   },
-  'GET /view_metadata/:folder': none('metadata of model files'),
-  'GET /internal/files/:type': none('lists of files by folder'),
+  'GET /view_metadata/:folder': none('the header of a safetensors file'),
+  'GET /internal/files/:type': none('names by folder, newest first'),
   'GET /object_info': definitions,
   'GET /object_info/:name': definitions,
   'GET /models': models,
@@ -117,7 +117,7 @@ export const SUCCESSORS = {
   'GET /workflow_templates': frontEnd,
   'GET /global_subgraphs': frontEnd,
   'GET /node_replacements': frontEnd,
-  'GET /internal/folder_paths': none('folders of the machine'),
+  'GET /internal/folder_paths': none('places on the machine'),
   'GET /api/user': users,
   'GET /users': users,
   'POST /users': users,

@@ -4,7 +4,7 @@ import type { Caller } from '../wire/jobs.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { type Quick, type V1Route, nameOf, twinsOf } from './routes.ts';
-import { agentOf, isOwnPage } from './visitor.ts';
+import { agentOf, isOwnCall } from './visitor.ts';
 
 /** A call that may be answered at once, without a framework around it. */
 export type Express = {
@@ -62,7 +62,7 @@ async function answer(
   const caller = await authenticate(req);
   const answered = caller && (await quick(req, caller));
   if (caller === undefined || answered === undefined) return undefined;
-  if (!isOwnPage(req)) count(leaving, name, { req, caller });
+  if (!isOwnCall(req)) count(leaving, name, { req, caller });
   if (res.destroyed) return caller;
   const { status, headers, body } = answered;
   res.writeHead(status, [...carries, ...lines, ...Object.entries(headers).flat()]);

@@ -9,10 +9,10 @@ export function reportText(clients: readonly ReportedClient[]): string {
 }
 
 function clientText(client: ReportedClient): string {
-  const { user, agent, client_ids: ids, calls, first_seen: first, last_seen: last } = client;
+  const { user, client_ids: ids, calls, first_seen: first, last_seen: last } = client;
   const named = ids.length === 0 ? '' : `, client id ${idsText(ids)}`;
   return [
-    `${agent}`,
+    titleOf(client),
     `  user ${user}${named}`,
     `  ${times(calls)} from ${first} to ${last}`,
     `  ${client.verdict}`,
@@ -21,6 +21,11 @@ function clientText(client: ReportedClient): string {
     ...table(client.routes).map((line) => `  ${line}`),
     '',
   ].join('\n');
+}
+
+/** The program, and what its sockets call themselves. */
+function titleOf({ agent, socket_agents: socketAgents }: ReportedClient): string {
+  return socketAgents.length === 0 ? agent : `${agent}, sockets by ${socketAgents.join(', ')}`;
 }
 
 /** What is lost even where v2 does the same. */

@@ -1,4 +1,5 @@
 import type { CallCount } from '../ledger/ledger.ts';
+import { type ClientRows, clientsIn } from './report-clients.ts';
 import { SUCCESSORS, type Successor, isRouteName } from '../translate/successors.ts';
 
 /** What a client still uses of v1, call by call. */
@@ -19,6 +20,8 @@ export type Verdict = 'ready' | 'ready with changes' | 'needs v1';
 export type ReportedClient = {
   readonly user: string;
   readonly agent: string;
+  /** What its WebSocket library calls itself, where that is something else. */
+  readonly socket_agents: readonly string[];
   readonly client_ids: readonly string[];
   readonly calls: number;
   readonly first_seen: string;
@@ -33,18 +36,19 @@ const UNKNOWN: Successor = { call: null, fit: 'none', lacks: 'a route this versi
 
 /** Who still needs v1, who was seen last first. */
 export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] {
-  const byClient = groupBy(rows, ({ user, agent }) => `${user}\0${agent}`);
-  return byClient.map(clientOf).toSorted((a, b) => b.last_seen.localeCompare(a.last_seen));
+  return clientsIn(rows)
+    .map(clientOf)
+    .toSorted((a, b) => b.last_seen.localeCompare(a.last_seen));
 }
 
-function clientOf(rows: readonly [CallCount, ...CallCount[]]): ReportedClient {
-  const [{ user, agent }] = rows;
+function clientOf({ user, agent, socketAgents, rows }: ClientRows): ReportedClient {
   const routes = groupBy(rows, ({ route }) => route)
     .map(callOf)
     .toSorted((a, b) => b.calls - a.calls);
   return {
     user,
     agent,
+    socket_agents: socketAgents,
     client_ids: [...new Set(rows.map(({ clientId }) => clientId))].filter((id) => id !== ''),
     calls: sum(rows),
     first_seen: isoTime(Math.min(...rows.map(({ firstAtMs }) => firstAtMs))),
@@ -67,9 +71,19 @@ function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
 function verdictOn(routes: readonly ReportedCall[]): Pick<ReportedClient, 'verdict' | 'because'> {
   const only = routes.filter(({ fit }) => fit === 'none');
   const differs = routes.filter(({ fit }) => fit === 'changes');
-  const because = [...only, ...differs].map(({ route, lacks }) => `${route}: ${lacks ?? ''}`);
+  const because = reasonsOf([...only, ...differs]);
   if (only.length > 0) return { verdict: 'needs v1', because };
   return { verdict: differs.length > 0 ? 'ready with changes' : 'ready', because };
+}
+
+/** Calls that v2 lacks the same of are named together. */
+function reasonsOf(calls: readonly ReportedCall[]): readonly string[] {
+  const routes = new Map<string, string[]>();
+  for (const { route, lacks } of calls) {
+    const text = lacks ?? '';
+    routes.set(text, [...(routes.get(text) ?? []), route]);
+  }
+  return [...routes].map(([text, names]) => `${names.join(', ')}: ${text}`);
 }
 
 function groupBy(

@@ -5,7 +5,7 @@ import { V1Error, plainError } from './errors.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { type V1Route, nameOf } from './routes.ts';
-import { agentOf, clientIdIn, isOwnPage } from './visitor.ts';
+import { agentOf, clientIdIn, isOwnCall } from './visitor.ts';
 
 export type ServingDeps = {
   readonly authenticate: Authenticate;
@@ -40,10 +40,10 @@ export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin
 type Twin = { readonly apiPrefixed: boolean };
 type Handle = (ctx: Koa.Context, caller: Caller) => Promise<void>;
 
-/** Holdover's own page is nobody who must leave. */
+/** Holdover's own page and commands are not counted, nor held up by a rehearsal of the end. */
 function attend(leaving: Leaving, route: V1RouteName, handle: Handle): Handle {
   return async (ctx, caller) => {
-    if (isOwnPage(ctx.req)) return await handle(ctx, caller);
+    if (isOwnCall(ctx.req)) return await handle(ctx, caller);
     const { user } = caller;
     const agent = agentOf(ctx.req);
     try {

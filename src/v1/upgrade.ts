@@ -13,7 +13,7 @@ import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { logRefusal } from './refused.ts';
 import type { V1Route } from './routes.ts';
-import { agentOf, isOwnPage, isUsableId } from './visitor.ts';
+import { agentOf, isOwnCall, isUsableId } from './visitor.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -124,7 +124,7 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
   const clientId = params.get('clientId');
   if (clientId !== null && !isUsableId(clientId)) return { status: 400 };
-  if (!isOwnPage(request)) {
+  if (!isOwnCall(request)) {
     const agent = agentOf(request);
     leaving.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
     const refused = await rehearsal(leaving, { user, agent });

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { hasControlCharacter } from '../wire/control-characters.ts';
+import { isOwnAgent } from '../wire/own-agent.ts';
 import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 /** Longer ones say nothing more. */
@@ -26,11 +27,12 @@ export function clientIdIn(query: string): string {
   return isUsableId(clientId) ? clientId : '';
 }
 
-/** Whether Holdover's own page calls, which is no client of v1's that anybody must move. */
-export function isOwnPage({
+/** True for Holdover's own page and commands, which are no clients that must move to v2. */
+export function isOwnCall({
   headers,
   url = '',
 }: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
-  if (headers['holdover-page'] !== undefined) return true;
+  if (headers['holdover-page'] !== undefined || isOwnAgent(headers['user-agent'] ?? ''))
+    return true;
   return headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
 }

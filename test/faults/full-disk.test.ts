@@ -102,8 +102,8 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
     expect(text).toMatch(/no room/);
     if (refused.headers.get('content-type')?.includes('json')) {
       const body = JSON.parse(text);
-      expect(body).toMatchObject({ code: expect.any(String), message: expect.any(String) });
-      expect(body.error).toMatchObject({ type: body.code, message: body.message });
+      const error = { type: 'insufficient_storage', message: expect.stringMatching('no room') };
+      expect(body).toMatchObject({ error, node_errors: {} });
     }
     rmSync(filler());
     expect((await send()).status).toBe(200);
@@ -207,7 +207,7 @@ describe.skipIf(noRedis !== '')(`on a Redis that is full${noRedis}`, () => {
     const refused = await send();
     expect([refused.status, await refused.json()]).toMatchObject([
       507,
-      { code: 'insufficient_storage' },
+      { error: { type: 'insufficient_storage' } },
     ]);
     await links.commands.config('SET', 'maxmemory', '0');
     expect((await send()).status).toBe(200);

@@ -145,7 +145,7 @@ describe('all bodies together', () => {
         expect([200, 503]).toContain(answer.status);
         if (answer.status === 503) {
           expect(answer.headers.get('retry-after')).toMatch(/^[0-9]+$/);
-          expect(await answer.json()).toMatchObject({ code: 'server_busy' });
+          expect(await answer.json()).toMatchObject({ error: { type: 'server_busy' } });
         }
       }
       expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0);

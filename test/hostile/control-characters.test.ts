@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { routesOf } from '../../src/engine/http.ts';
 import type { V2Deps } from '../../src/engine/http-reply.ts';
 import { SUCCESSORS, type V1RouteName } from '../../src/translate/successors.ts';
+import { gistOf } from '../support/error-gist.ts';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, requestText, say, upgradeText } from '../support/raw-socket.ts';
@@ -90,8 +91,12 @@ function expectRefused(
   { what, refusedWith = 400 }: { readonly what: string; readonly refusedWith?: number },
 ): void {
   expect({ what, status, body }).toMatchObject({ status: refusedWith });
+  if (form === 'v1')
+    return expect([what, gistOf({ status, headers, text: body })]).toEqual([
+      what,
+      expect.stringMatching(/^400 (refusal \w+|hosted refusal \w+|code \w+|text: .+)$/),
+    ]);
   const json = JSON.parse(body);
-  if (form === 'v1') expect(json).toMatchObject({ message: expect.any(String), error: {} });
   if (form === 'v2')
     expect(json).toEqual({ error: expect.objectContaining({ code: expect.any(String) }) });
   if (form === 'router') expect(json).toMatchObject({ error_type: 'invalid_input' });

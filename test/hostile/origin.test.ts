@@ -83,7 +83,7 @@ describe('a page of another site', () => {
     const answer = await ask('/prompt', { ...EMPTY_PROMPT, headers });
     expect(answer).toMatchObject({ status: 403 });
     const rule = origin === 'null' ? 'opaque_origin' : 'foreign_origin';
-    expect(JSON.parse(answer.body)).toMatchObject({ code: rule, error: { type: rule } });
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { type: rule } });
     expect(answer.raw).not.toMatch(/access-control/i);
   });
 
@@ -161,8 +161,8 @@ describe('a refusal says which rule it was, in the form of the API and in the lo
       await ask('/v1/models/local/digest', options),
     ];
     expect([v1.status, v2.status, router.status]).toEqual([403, 403, 403]);
-    const { message } = JSON.parse(v1.body);
-    expect(JSON.parse(v1.body)).toMatchObject({ code: rule, error: { type: rule, message } });
+    const { message } = JSON.parse(v1.body).error;
+    expect(JSON.parse(v1.body)).toMatchObject({ error: { type: rule, message } });
     const error = { code: 'forbidden', message, details: { rule } };
     expect(JSON.parse(v2.body)).toEqual({ error });
     expect(JSON.parse(router.body)).toEqual({ detail: message, error_type: 'forbidden' });
@@ -182,12 +182,12 @@ describe('a refusal says which rule it was, in the form of the API and in the lo
       server.port,
       upgradeText('/ws', { headers: { Origin: 'https://evil' } }),
     );
-    expect(JSON.parse(answer.body)).toMatchObject({ code: 'foreign_origin' });
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { type: 'foreign_origin' } });
   });
 
   test('in CORS mode too', async () => {
     const answer = await ask('/queue', { headers: ['Origin: https://evil'] }, named);
-    expect(JSON.parse(answer.body)).toMatchObject({ code: 'foreign_origin' });
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { type: 'foreign_origin' } });
   });
 });
 

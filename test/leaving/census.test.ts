@@ -3,7 +3,9 @@ import type { CallCount, Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { type Census, OTHERS, type Visit, openCensus } from '../../src/v1/census.ts';
+import { reportText } from '../../src/v1/report-text.ts';
 import { reportOf } from '../../src/v1/report.ts';
+import { SUCCESSORS } from '../../src/translate/successors.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const VISIT: Visit = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
@@ -88,7 +90,7 @@ describe('the report', () => {
     [
       ['POST /prompt', 'GET /queue', 'GET /object_info'],
       'needs v1',
-      ['GET /object_info: object_info: node definitions', 'GET /queue: queue listing'],
+      ['GET /object_info: node definitions', 'GET /queue: graphs and places'],
     ],
     [['GET /of_another_version'], 'needs v1', ['GET /of_another_version: ']],
   ] as const)('of %j says: %s', (routes, verdict, because) => {
@@ -97,6 +99,84 @@ describe('the report', () => {
     expect(client?.because.map((reason, i) => reason.startsWith(because[i] ?? '?'))).toEqual(
       because.map(() => true),
     );
+  });
+
+  const named = (report: ReturnType<typeof reportOf>) =>
+    report.map(({ agent, socket_agents: sockets, client_ids: ids }) => [agent, sockets, ids]);
+  const script = (agent: string, clientId: string, lastAtMs: number) => [
+    calls('POST /prompt', { agent, clientId, lastAtMs }),
+    calls('GET /view', { agent, lastAtMs }),
+  ];
+  const socket = (agent: string, clientId: string, more: Partial<CallCount> = {}) =>
+    calls('GET /ws', { agent, clientId, ...more });
+
+  test('a script’s WebSocket library is part of it: the client id tells', () => {
+    const report = reportOf([
+      ...script('python-requests/2.31', 'a', 1),
+      ...script('Python-urllib/3.11', 'b', 2),
+      socket('(none)', 'a'),
+      socket('(none)', 'b'),
+      socket('websockets/12.0', 'b'),
+    ]);
+    expect(named(report)).toEqual([
+      ['Python-urllib/3.11', ['(none)', 'websockets/12.0'], ['b']],
+      ['python-requests/2.31', ['(none)'], ['a']],
+    ]);
+    expect(report.map(({ calls: n }) => n)).toEqual([4, 3]);
+  });
+
+  test('so are its sockets with ids that are not told apart any more', () => {
+    const report = reportOf([
+      ...script('requests', 'a', 1),
+      ...script('other', 'z', 0),
+      socket('(none)', 'a'),
+      socket('(none)', OTHERS),
+      calls('POST /prompt', { agent: 'other', clientId: OTHERS }),
+    ]);
+    expect(named(report)).toEqual([
+      ['requests', ['(none)'], ['a', OTHERS]],
+      ['other', [], ['z', OTHERS]],
+    ]);
+  });
+
+  test('without a client id that tells, sockets are those of the user’s only program', () => {
+    const hosted = [...script('requests', '', 1), socket('websockets', 'random')];
+    expect(named(reportOf(hosted))).toEqual([['requests', ['websockets'], ['random']]]);
+    const bob = script('other', '', 2).map((row) => ({ ...row, user: 'bob' }));
+    expect(reportOf([...hosted, ...bob])).toHaveLength(2);
+    const two = [...hosted, ...script('other', '', 2)];
+    expect(named(reportOf(two)).toSorted()).toEqual([
+      ['other', [], []],
+      ['requests', [], []],
+      ['websockets', [], ['random']],
+    ]);
+  });
+
+  test('a program that listens only is a client, and so is one that polls beside it', () => {
+    expect(named(reportOf([socket('listener', 'x')]))).toEqual([['listener', [], ['x']]]);
+    const both = [calls('GET /ws', { agent: 'ui' }), calls('GET /queue', { agent: 'ui' })];
+    expect(named(reportOf(both))).toEqual([['ui', [], []]]);
+  });
+
+  test('calls that v2 lacks the same of are named together', () => {
+    const routes = ['GET /settings', 'POST /settings', 'GET /settings/:id'];
+    const [client] = reportOf(routes.map((route) => calls(route)));
+    expect(client?.because).toEqual([`${routes.join(', ')}: values kept for each key`]);
+  });
+
+  test('says nothing twice, whatever was called', () => {
+    for (const route of Object.keys(SUCCESSORS)) {
+      const [client] = reportOf([calls(route)]);
+      const lines = reportText(client ? [client] : []).split('\n');
+      const told = lines.filter((line) => /^ {4}\S/.test(line)).map((line) => line.trim());
+      expect(new Set(told).size).toBe(told.length);
+      for (const line of told) expect([line, repeatedIn(line, route)]).toEqual([line, []]);
+    }
+    const all = reportOf(Object.keys(SUCCESSORS).map((route) => calls(route)));
+    const texts = all.flatMap(({ because }) =>
+      because.map((reason) => reason.split(': ').slice(1).join(': ')),
+    );
+    expect(new Set(texts).size).toBe(texts.length);
   });
 
   test('is by client, the latest first, its calls by number over all its client ids', () => {
@@ -120,3 +200,15 @@ describe('the report', () => {
     });
   });
 });
+
+/** Words of a route's path that the first phrase about it says again. */
+function repeatedIn(line: string, route: string): string[] {
+  const [, phrase = ''] =
+    /(?:: |unless it needs )([^:;,]*)/.exec(line.replace(route, 'ROUTE')) ?? [];
+  const words = (text: string) =>
+    text
+      .toLowerCase()
+      .split(/[^a-z]+/)
+      .filter((word) => word.length > 3);
+  return words(phrase).filter((word) => words(route).includes(word));
+}

@@ -1,8 +1,11 @@
 // Who still needs v1: the command, and the page beside Holdover's own.
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 import { redisMissing, startRedis } from '../support/redis.ts';
 import { connect, getJson, postPrompt } from '../support/v1-client.ts';
@@ -126,6 +129,63 @@ test('a client id in the query of a call is noted, unless no client may have it'
   const { clients } = await getJson(`${scratch.url}/holdover/report.json`);
   expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 3]]);
   await scratch.dispose();
+});
+
+test('a script with an HTTP and a WebSocket library is one client, its socket’s agent beside it', async () => {
+  const scratch = await startHoldover({ upstream: 'embedded' });
+  const socket = await connect(scratch.wsUrl, { clientId: 'one' });
+  const { body } = await postPrompt(
+    scratch.url,
+    { prompt: flat(), client_id: 'one' },
+    { headers: plain },
+  );
+  await socket.untilDone(body.prompt_id);
+  await fetch(`${scratch.url}/history/${body.prompt_id}`, { headers: plain });
+  await socket.close();
+  const { clients } = await getJson(`${scratch.url}/holdover/report.json`);
+  expect(clients).toEqual([
+    expect.objectContaining({
+      agent: 'plain-script/2.0',
+      socket_agents: ['(none)'],
+      client_ids: ['one'],
+      calls: 3,
+    }),
+  ]);
+  await scratch.terminate();
+  const { stdout } = await runHoldover(['report', '--data-dir', scratch.dataDir]);
+  expect(stdout).toMatch(/^plain-script\/2\.0, sockets by \(none\)\n/);
+  await scratch.dispose();
+});
+
+describe('Holdover’s own commands are no clients', () => {
+  const reported = async (dir: string) => {
+    const { code, stdout } = await runHoldover(['report', '--json', '--data-dir', dir]);
+    expect(code).toBe(0);
+    return JSON.parse(stdout).clients.map(({ agent }: any) => agent);
+  };
+
+  test('the demo and a traced program leave the counts of their ledger alone', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'holdover-own-'));
+    const demo = fileURLToPath(new URL('../../dist/demo.js', import.meta.url));
+    await promisify(execFile)(process.execPath, [demo, '--data-dir', dir]);
+    const code = 'fetch(process.env.HOLDOVER_URL + "/queue")';
+    const traced = ['trace', '--data-dir', dir, '--', process.execPath, '-e', code];
+    expect((await runHoldover(traced)).stderr).toMatch(/GET \/queue +200/);
+    expect(await reported(dir)).toEqual([]);
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  test('nor is a server in front of another one, which asks that for its node classes', async () => {
+    const behind = await startHoldover({ upstream: 'embedded' });
+    const front = await startHoldover({ upstream: 'embedded', args: ['--upstream', behind.url] });
+    await getJson(`${front.url}/object_info`);
+    await postPrompt(front.url, { prompt: flat() });
+    await front.dispose();
+    await behind.terminate();
+    expect(behind.log()).toContain('/object_info');
+    expect(await reported(behind.dataDir)).toEqual([]);
+    await behind.dispose();
+  });
 });
 
 const missing = redisMissing();

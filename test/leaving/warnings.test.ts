@@ -135,11 +135,10 @@ describe('in a brownout of one client', () => {
     expect(answer.headers.get('link')).toContain('/api/v2/jobs');
     const body: any = await answer.json();
     expect(body).toMatchObject({
-      code: 'brownout',
       error: { type: 'brownout', message: expect.stringContaining(until) },
       node_errors: {},
     });
-    expect(body.message).toContain('POST /api/v2/jobs');
+    expect(body.error.message).toContain('POST /api/v2/jobs');
     expect((await fetch(`${house.url}/history`)).status).toBe(200);
     expect(await (await fetch(`${house.url}/history`)).json()).toEqual({});
   });

@@ -54,7 +54,7 @@ describe.each(['embedded', 'remote'])('%s', (kind) => {
     const v1 = await say(house.port, requestText('/queue', { headers }));
     expect(v1.status).toBe(status);
     const body = v1.body.replace('0\r\n\r\n', '');
-    expect(body === '' ? undefined : JSON.parse(body).code).toBe(rule);
+    expect(body === '' ? undefined : JSON.parse(body).error.type).toBe(rule);
     expect(v1.headers['x-service-error-type']).toBeUndefined();
   });
 

@@ -134,13 +134,13 @@ describe('/api/view answers 302 for whoever fetches the link without a key', () 
 
   test.each([
     ['gone', fault.refuse(404, 'output_unavailable'), 404],
-    ['the upstream fails', fault.refuse(500, 'upstream_error'), 502],
-    ['the upstream hangs up', fault.reset(), 502],
-    ['the link is no link', ({ res }: any) => res.writeHead(302).end(), 502],
+    ['the upstream fails', fault.refuse(500, 'upstream_error'), 500],
+    ['the upstream hangs up', fault.reset(), 500],
+    ['the link is no link', ({ res }: any) => res.writeHead(302).end(), 500],
     [
       'the link holds the key',
       ({ res }: any) => res.writeHead(302, { Location: `https://s.example/?token=${KEY}` }).end(),
-      502,
+      500,
     ],
   ] as const)('%s: no link', async (_what, hook, status) => {
     pair.upstream.always('content', hook as never);
@@ -431,7 +431,7 @@ describe('bytes whose number the upstream does not say', () => {
 });
 
 test.each([
-  ['down', fault.reset(), 502],
+  ['down', fault.reset(), 500],
   ['refusing the key', fault.refuse(401, 'unauthorized'), 401],
   ['without the file', fault.refuse(404, 'not_found'), 404],
   ['a page of somebody in between', fault.html(503), 503],
