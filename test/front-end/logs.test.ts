@@ -145,7 +145,7 @@ describe('PATCH /internal/logs/subscribe', () => {
     async (body) => {
       const answer = await call(house.url, '/internal/logs/subscribe', { method: 'PATCH', body });
       expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.text).message).toEqual(expect.any(String));
+      expect(JSON.parse(answer.text).error.message).toEqual(expect.any(String));
     },
   );
 });

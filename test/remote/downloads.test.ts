@@ -431,7 +431,7 @@ describe('bytes whose number the upstream does not say', () => {
 });
 
 test.each([
-  ['down', fault.reset(), 500],
+  ['down', fault.reset(), 502],
   ['refusing the key', fault.refuse(401, 'unauthorized'), 401],
   ['without the file', fault.refuse(404, 'not_found'), 404],
   ['a page of somebody in between', fault.html(503), 503],

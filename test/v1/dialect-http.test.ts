@@ -10,6 +10,8 @@ import { getJson, postPrompt } from '../support/v1-client.ts';
 import { endless, loading } from '../support/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+/** A busy machine is slow, not wrong. */
+const PATIENCE = { timeout: 30_000 };
 
 /** The same user in both forms: an empty key is no identity. */
 const FORMS = {
@@ -71,7 +73,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const { body } = await postPrompt(server.url, { prompt: loading('corrupt.png') });
     const id = body.prompt_id as string;
     const ask = (path: string) => getJson(`${server.url}${path}`, headers);
-    await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status).toBe('failed');
+    await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status, PATIENCE).toBe('failed');
     const word = isHosted ? 'ImageDownloadError' : 'PIL.UnidentifiedImageError';
     const said = async () => [
       errorIn((await ask('/api/history'))[id]),
@@ -101,7 +103,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
       await interrupt(url());
     }
     const status = async () => (await getJson(`${url()}/api/job/${id}/status`)).status;
-    await expect.poll(status).toBe('cancelled');
+    await expect.poll(status, PATIENCE).toBe('cancelled');
   });
 
   test('queueItem: the members of a prompt stand in its server’s order', async () => {
@@ -113,7 +115,8 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     expect([fourth, fifth]).toEqual(isHosted ? [['9'], time] : [{}, ['9']]);
     if (isHosted) expect(number).toBe(1);
     await interrupt(url());
-    await expect.poll(async () => (await getJson(`${url()}/queue`)).queue_running).toEqual([]);
+    const left = async () => (await getJson(`${url()}/queue`)).queue_running;
+    await expect.poll(left, PATIENCE).toEqual([]);
   });
 
   test.each(['', 'elsewhere', '../..'])(
