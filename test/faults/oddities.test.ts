@@ -188,7 +188,7 @@ describe('how a job ends', () => {
         prompt_id: promptId,
         node_id: '1',
         node_type: 'EmptyImage',
-        exception_type: 'OOMError',
+        exception_type: 'torch.OutOfMemoryError',
         exception_message: expect.stringContaining('CUDA out of memory'),
         traceback: expect.any(Array),
       },

@@ -212,7 +212,7 @@ describe('/settings', () => {
     async (body) => {
       const answer = await send('POST', '/settings', body);
       expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.body.toString()).message).toEqual(expect.any(String));
+      expect(JSON.parse(answer.body.toString()).error.message).toEqual(expect.any(String));
     },
   );
 });
