@@ -223,7 +223,7 @@ test.each(BODY_ROUTES)('%s refuses them in its body', async (route, bodiesWith) 
       const options = { method, headers: [KEY], body: JSON.stringify(body) };
       const answer = await say(server.port, requestText(path, options));
       expect({ body, status: answer.status }).toMatchObject({ status: 400 });
-      expectRefused('v1', answer, JSON.stringify(body));
+      expectRefused('v1', answer, { what: JSON.stringify(body) });
     }
   }
 });
