@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { withExampleInput } from './app/example-input.ts';
 import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import { type Config, isLoopback } from './config.ts';
@@ -187,7 +188,11 @@ async function openHouse(
     now,
     store,
     dir,
-    ledger: upstream.folders.ledger,
+    ledger: withExampleInput(upstream.folders.ledger, {
+      config,
+      jobs: upstream.jobs,
+      spoolDir: dir.spool,
+    }),
     board,
     bodies: openBodies(config, board, log),
     promptJournal,

@@ -40,7 +40,7 @@ const BOOT = [
   ['/api/v2/userdata', []],
   ['/internal/folder_paths', {}],
   ['/internal/logs/raw', { size: { cols: 80, rows: 24 } }],
-  ['/internal/files/input', []],
+  ['/internal/files/input', ['example.png']],
   ['/internal/files/output', []],
   ['/internal/files/temp', []],
   ['/templates/index.json', []],

@@ -42,7 +42,7 @@ describe('what was there is there', () => {
     await importFrom(source, dataDir);
     const server = await serve(dataDir);
     const info = await getJson(`${server.url}/object_info/LoadImage`);
-    expect(info.LoadImage.input.required.image[0]).toEqual(['cat.png']);
+    expect(info.LoadImage.input.required.image[0]).toEqual(['cat.png', 'example.png']);
     const client = await connect(server.wsUrl);
     const names = [];
     for (const prefix of ['ComfyUI', 'day/ComfyUI', 'new']) {
@@ -88,7 +88,7 @@ describe('what was there is there', () => {
     const view = await fetch(`${server.url}/view?filename=cat.png&type=input`, { headers });
     expect(view.status).toBe(404);
     const info = await getJson(`${server.url}/object_info/LoadImage`, headers);
-    expect(info.LoadImage.input.required.image[0]).toEqual([]);
+    expect(info.LoadImage.input.required.image[0]).toEqual(['example.png']);
     expect(await getJson(`${server.url}/settings`, headers)).toEqual({});
     const file = await fetch(`${server.url}/userdata/workflows%2Fw.json`, { headers });
     expect(file.status).toBe(404);

@@ -56,6 +56,8 @@ async function openOne(args: readonly string[]): Promise<GoldenHouse> {
 async function placeInput(port: number, name: string, bytes: Buffer): Promise<void> {
   const form = new FormData();
   form.set('image', new File([new Uint8Array(bytes)], name));
+  // `example.png` is there already.
+  form.set('overwrite', 'true');
   const response = await fetch(`http://127.0.0.1:${port}/upload/image`, {
     method: 'POST',
     body: form,

@@ -1,0 +1,100 @@
+import { readFileSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import type { Config } from '../config.ts';
+import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
+import { spoolBytes } from '../spool.ts';
+import { LOCAL_USER } from '../v1/identity.ts';
+import { type KeepDeps, storeBytes, typeOf } from '../v1/keep-file.ts';
+
+/** Beside `src` and `dist` alike. */
+const EXAMPLE = new URL('../../fixtures/inputs/example.png', import.meta.url);
+const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;
+/** Older than every upload: lists of files begin with the newest. */
+const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);
+
+type Deps = {
+  readonly jobs: KeepDeps['jobs'];
+  readonly spoolDir: string;
+};
+
+type House = Deps & {
+  readonly config: Pick<Config, 'upstream' | 'folders'>;
+};
+
+/**
+ * The input folder of the original server holds `example.png` from the start: front ends name it in
+ * every new `LoadImage`. Here each user has one, as long as the embedded engine runs the jobs; a
+ * plain input folder is what its owner makes it.
+ */
+export function withExampleInput(ledger: Ledger, { config, ...deps }: House): Ledger {
+  if (config.upstream.kind !== 'embedded') return ledger;
+  const isSharedBy = (user: string): boolean =>
+    config.folders.inputDirectory !== undefined && user === LOCAL_USER;
+  return { ...ledger, files: exampleOver(ledger.files, { ...deps, isSharedBy }) };
+}
+
+/** Lists the example, and stores it for a user who asks for it by name. */
+function exampleOver(
+  files: FileStore,
+  deps: Deps & { readonly isSharedBy: (user: string) => boolean },
+): FileStore {
+  const underWay = new Map<string, Promise<FileRow | undefined>>();
+  const lists = new WeakMap<readonly FileRow[], readonly FileRow[]>();
+
+  /** Two that ask at the same time get the same asset. */
+  function store(user: string): Promise<FileRow | undefined> {
+    const task =
+      underWay.get(user) ?? keepExample(files, user, deps).finally(() => underWay.delete(user));
+    underWay.set(user, task);
+    return task;
+  }
+
+  return {
+    ...files,
+    async get(user, name) {
+      const row = await files.get(user, name);
+      return row ?? (isExample(name) && !deps.isSharedBy(user) ? store(user) : undefined);
+    },
+    async list(user, type) {
+      const rows = await files.list(user, type);
+      if (type !== 'input' || deps.isSharedBy(user)) return rows;
+      const all = lists.get(rows) ?? (rows.some(isExample) ? rows : [...rows, unread(user)]);
+      lists.set(rows, all);
+      return all;
+    },
+  };
+}
+
+function isExample({ type, subfolder, filename }: Pick<FileRow, keyof typeof NAME>): boolean {
+  return filename === NAME.filename && subfolder === NAME.subfolder && type === NAME.type;
+}
+
+function unread(user: string): FileRow {
+  return {
+    ...NAME,
+    user,
+    assetId: '',
+    hash: null,
+    sizeBytes: statSync(EXAMPLE).size,
+    contentType: typeOf(NAME.filename),
+    modifiedAtMs: MODIFIED_AT_MS,
+  };
+}
+
+/** An upload of the same name may come in between: then that one counts. */
+async function keepExample(
+  files: FileStore,
+  user: string,
+  { jobs, spoolDir }: Deps,
+): Promise<FileRow | undefined> {
+  const caller = { user };
+  const file = await spoolBytes(readFileSync(EXAMPLE), { dir: spoolDir });
+  try {
+    const asset = await storeBytes(jobs, { ...NAME, caller, file });
+    const row = { ...unread(user), assetId: asset.id, hash: file.hash };
+    if (!(await files.claim(row))) await jobs.deleteAsset(caller, asset.id);
+  } finally {
+    await rm(file.path, { force: true });
+  }
+  return files.get(user, NAME);
+}
