@@ -23,7 +23,7 @@ import { createBoard } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
 import { openCensus } from './v1/census.ts';
-import { createFrontEnd } from './v1/front-end.ts';
+import { openFrontEnd } from './app/front-end.ts';
 import { createGuard } from './v1/guard.ts';
 import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
@@ -184,7 +184,7 @@ async function openHouse(
     journal,
     logFeed,
     logShare,
-    frontEnd: config.frontEndRoot === undefined ? undefined : createFrontEnd(config.frontEndRoot),
+    frontEnd: openFrontEnd(config, definitions),
     now,
     store,
     dir,
@@ -295,7 +295,7 @@ function surface(house: House, live: Live, counter: SharedCounter) {
         files: ledger.files,
         settings: ledger.settings,
         userData: createUserData({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
-        extensions: house.frontEnd?.extensions,
+        ...house.frontEnd,
       }),
     ],
   };

@@ -1,3 +1,4 @@
+import type { Caller } from '../wire/jobs.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
 import { sendJson } from './errors.ts';
 import type { V1Route } from './routes.ts';
@@ -10,13 +11,14 @@ export type BootDeps = {
   readonly version: string;
   /** Scripts of the mounted front end, if one is. */
   readonly extensions?: (() => Promise<readonly string[]>) | undefined;
+  /** Names of example workflows by their pack, where a front end is mounted. */
+  readonly workflowTemplates?: ((caller: Caller) => Promise<Json>) | undefined;
 };
 
 /** What has the same answer every time: there are no packs that could bring any of it along. */
 const CONSTANTS = {
   '/embeddings': [],
   '/i18n': {},
-  '/workflow_templates': {},
   '/global_subgraphs': {},
   '/node_replacements': {},
   /** Paths of this machine are nobody's business. */
@@ -36,6 +38,12 @@ export function bootRoutes(deps: BootDeps): readonly V1Route[] {
       method: 'GET',
       path: '/extensions',
       handle: async ({ ctx }) => sendJson(ctx, (await deps.extensions?.()) ?? []),
+    },
+    {
+      method: 'GET',
+      path: '/workflow_templates',
+      handle: async ({ ctx, caller }) =>
+        sendJson(ctx, (await deps.workflowTemplates?.(caller)) ?? {}),
     },
     /** Hosted front ends ask whether the account may be used. */
     {

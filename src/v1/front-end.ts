@@ -1,11 +1,13 @@
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type Koa from 'koa';
 import { contentType } from 'mime-types';
 import { type Packed, createPacker } from './compression.ts';
-import { sendEmpty, sendJson } from './errors.ts';
+import { sendEmpty } from './errors.ts';
 import { type StaticFile, findBelow, sendFile } from './static-file.ts';
+import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
 export type FrontEnd = {
@@ -13,6 +15,8 @@ export type FrontEnd = {
   readonly serve: Koa.Middleware;
   /** What `/extensions` lists. */
   readonly extensions: () => Promise<readonly string[]>;
+  /** What `/workflow_templates` lists. */
+  readonly workflowTemplates: Templates['packs'];
 };
 
 /** Types worth making smaller; pictures, fonts and archives are small already. */
@@ -20,13 +24,15 @@ const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
 const HASHED = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
 const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
-/** Template lists of a v1 server without templates; a browser would report each as missing. */
-const TEMPLATE_LIST = /^\/templates\/index(\.[\w-]+)?\.json$/;
-const TEMPLATE_LOGOS = '/templates/index_logo.json';
+/** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
+const OWN_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];
+const OWN_EXTENSION = /^(?:\/api)?\/extensions\/holdover(?=\/)/;
+/** Beside `src` and `dist` alike. */
+const OWN_FOLDER = fileURLToPath(new URL('../../page/extensions/', import.meta.url));
 
 const MAX_EXTENSIONS = 10_000;
 
-export function createFrontEnd(root: string): FrontEnd {
+export function createFrontEnd(root: string, templates: Templates): FrontEnd {
   const pack = createPacker();
 
   async function serve(ctx: Koa.Context, file: StaticFile): Promise<void> {
@@ -42,15 +48,23 @@ export function createFrontEnd(root: string): FrontEnd {
   return {
     async serve(ctx, next) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
-      const file = await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path);
+      const file =
+        (await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path)) ??
+        (await findOwn(templates, ctx.path));
       if (file) return serve(ctx, file);
-      if (ctx.path === TEMPLATE_LOGOS) return sendJson(ctx, {});
-      if (TEMPLATE_LIST.test(ctx.path)) return sendJson(ctx, []);
+      if (await serveTemplateList(templates, ctx)) return;
       if (ctx.path === '/user.css') return sendNoStyle(ctx);
       return next();
     },
-    extensions: () => listExtensions(root),
+    extensions: async () => [...(await listExtensions(root)), ...OWN_EXTENSIONS],
+    workflowTemplates: templates.packs,
   };
+}
+
+/** What a front end is given along; its own files come first. */
+function findOwn(templates: Templates, path: string): Promise<StaticFile | undefined> {
+  if (OWN_EXTENSION.test(path)) return findBelow(OWN_FOLDER, path.replace(OWN_EXTENSION, ''));
+  return templates.find(path);
 }
 
 function sendPacked(ctx: Koa.Context, packed: Packed): Promise<void> | void {

@@ -25,10 +25,17 @@ const BOOT = [
   ['/api/system_stats', { system: { os: 'posix' }, devices: [{ type: 'cpu' }] }],
   ['/api/features', { supports_preview_metadata: true }],
   ['/api/object_info', { SaveImage: { output_node: true } }],
-  ['/api/extensions', ['/extensions/core/clipspace.js', '/extensions/pack/web/deep.js']],
+  [
+    '/api/extensions',
+    [
+      '/extensions/core/clipspace.js',
+      '/extensions/pack/web/deep.js',
+      '/extensions/holdover/starter-graph.js',
+    ],
+  ],
   ['/api/embeddings', []],
   ['/api/i18n', {}],
-  ['/api/workflow_templates', {}],
+  ['/api/workflow_templates', { holdover: ['pattern_over_picture'] }],
   ['/api/global_subgraphs', {}],
   ['/api/node_replacements', {}],
   ['/api/queue', { queue_running: [], queue_pending: [] }],
@@ -43,7 +50,7 @@ const BOOT = [
   ['/internal/files/input', ['example.png']],
   ['/internal/files/output', []],
   ['/internal/files/temp', []],
-  ['/templates/index.json', []],
+  ['/templates/index.json', [{ moduleName: 'default', type: 'image' }]],
 ] as const;
 
 describe('what a browser front end asks at its start', () => {
