@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { call } from '../support/call.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -213,7 +213,7 @@ async function runOf(prompt: object): Promise<Buffer> {
   return (await call(house.url, `/view?${new URLSearchParams(saved)}`)).body;
 }
 
-function encoded(picture: sharp.Sharp, path: string): Promise<Buffer> {
+function encoded(picture: Sharp, path: string): Promise<Buffer> {
   return (
     path.endsWith('.jpg')
       ? picture.jpeg({ quality: 78 })
