@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -211,6 +212,29 @@ describe.skipIf(noRedis !== '')(`on a Redis that is full${noRedis}`, () => {
     ]);
     await links.commands.config('SET', 'maxmemory', '0');
     expect((await send()).status).toBe(200);
+    await server.dispose();
+    await links.close();
+    await redis.dispose();
+  });
+
+  test('its queue is asked about once a second, and jobs run again with room', async () => {
+    const redis = await startRedis();
+    const links = openRedis(redis.url, { log: silentLogger() });
+    const env = { HOLDOVER_LEDGER: redis.url };
+    const server = await startHoldover({ upstream: 'embedded', env });
+    await links.commands.config('SET', 'maxmemory', '1');
+    await links.commands.config('RESETSTAT');
+    await delay(3000);
+    const stats = await links.commands.info('errorstats');
+    const refused = Number(/errorstat_OOM:count=(\d+)/.exec(stats)?.[1] ?? 0);
+    expect(refused).toBeGreaterThan(0);
+    expect(refused).toBeLessThan(100);
+    await links.commands.config('SET', 'maxmemory', '0');
+    const body = JSON.stringify({ prompt: flat(), prompt_id: 'with-room' });
+    await fetch(`${server.url}/prompt`, { method: 'POST', headers: JSON_TYPE, body });
+    const ended = async () =>
+      Object.keys((await getJson(`${server.url}/history`)) as Record<string, unknown>);
+    await expect.poll(ended, { timeout: 15_000 }).toEqual(['with-room']);
     await server.dispose();
     await links.close();
     await redis.dispose();
