@@ -97,12 +97,11 @@ describe('statuses of calls in hosted form', () => {
     const status = async () =>
       (await getJson(`${server.url}/api/job/${id}/status`, headers)).status;
     await expect.poll(status, { timeout: 30_000 }).toBe('success');
-    const calls = [
-      ...['prompt', 'object_info', 'features', 'workflow_templates', 'global_subgraphs'],
-      ...['experiment/models', 'experiment/models/loras', 'history_v2', `history_v2/${id}`, 'jobs'],
-      ...['queue', 'system_stats', 'user', 'view?type=input&filename=a.txt'],
-      ...[`jobs/${id}`, `job/${id}/status`],
-    ].map((path) => ['GET', `/api/${path}`, undefined] as const);
+    const names =
+      'prompt object_info features workflow_templates global_subgraphs experiment/models ' +
+      `experiment/models/loras history_v2 history_v2/${id} jobs jobs/${id} job/${id}/status queue ` +
+      'system_stats user view?type=input&filename=a.txt';
+    const calls = names.split(' ').map((path) => ['GET', `/api/${path}`, undefined] as const);
     const changes = [
       ['POST', '/api/queue', '{"clear":true}'],
       ['POST', '/api/interrupt', undefined],
