@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { posix } from 'node:path';
 import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session/session.ts';
+import { steadyNow } from './lib/steady-clock.ts';
 import { V2_CALLS } from './trace.ts';
 import { type Json, isJsonObject } from './wire/json.ts';
 import { withoutCredentials } from './wire/url-credentials.ts';
@@ -33,10 +34,16 @@ type Draft = {
   readonly owners: Map<string, Caller>;
   readonly jobs: Map<string, Caller>;
   readonly secrets: Set<string>;
+  /** When each job was submitted, and the latest event of all. */
+  readonly submittedAtMs: Map<string, number>;
+  lastEventAtMs: number;
+  /** Refusals, and the v1 call that ended in each. */
+  readonly refusals: Map<SessionEvent, Call | undefined>;
+  readonly now: () => number;
   usedSocket: boolean;
 };
 
-export function createTap(): Tap {
+export function createTap({ now = steadyNow }: { readonly now?: () => number } = {}): Tap {
   const storage = new AsyncLocalStorage<Call>();
   const draft: Draft = {
     calls: [],
@@ -44,6 +51,10 @@ export function createTap(): Tap {
     owners: new Map(),
     jobs: new Map(),
     secrets: new Set(),
+    submittedAtMs: new Map(),
+    lastEventAtMs: now(),
+    refusals: new Map(),
+    now,
     usedSocket: false,
   };
   let port: JobApi | undefined;
@@ -129,24 +140,45 @@ function listeners(draft: Draft) {
     owners.set(asset.id, caller);
     const path = (filePath ?? asset.id).replace(/^input\//, '');
     draft.events = draft.events.filter((event) => !isUpload(event, asset.id));
-    draft.events.push({ kind: 'upload', assetId: asset.id, path, contentType: asset.content_type });
+    note({
+      kind: 'upload',
+      assetId: asset.id,
+      path,
+      contentType: asset.content_type,
+      hash: asset.hash ?? undefined,
+    });
   }
 
-  function submitted({ caller, args, answer }: Heard): void {
+  function note(event: SessionEvent): void {
+    draft.events.push(event);
+    draft.lastEventAtMs = draft.now();
+  }
+
+  function submitted({ caller, args, answer, call }: Heard): void {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) draft.secrets.add(secret);
     if (!answer.ok) {
-      const { code, message } = answer.error;
-      return void draft.events.push({ kind: 'refused', code, message });
+      const { code, message, status } = answer.error;
+      const isOfWorkflow = status === 400 || status === 422;
+      const refusal = {
+        kind: 'refused',
+        code,
+        message,
+        ...(isOfWorkflow && { workflow }),
+      } as const;
+      draft.refusals.set(refusal, call);
+      return note(refusal);
     }
+    if (call) draft.events = draft.events.map((event) => withoutWorkflow(event, call));
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     draft.jobs.set(jobId, caller);
     for (const id of referencesIn(workflow)) owners.set(id, owners.get(id) ?? caller);
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
     const recorded = recordedOf(provenance?.prompt, workflow);
-    draft.events.push({
+    draft.submittedAtMs.set(jobId, draft.now());
+    note({
       kind: 'submit',
       jobId,
       workflow,
@@ -163,7 +195,7 @@ function listeners(draft: Draft) {
     const filename = posix.basename(query.get('filename') ?? '') || assetId;
     const look = ['preview', 'channel'].filter((name) => query.has(name));
     const rendering = look.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
-    draft.events.push({ kind: 'download', assetId, filename, rendering });
+    note({ kind: 'download', assetId, filename, rendering });
   }
 
   function deleted({ args, answer }: Heard): void {
@@ -173,7 +205,16 @@ function listeners(draft: Draft) {
 
   function canceled({ args, answer }: Heard): void {
     const [jobId] = args as ArgsOf<'cancel'>;
-    if (answer.ok) draft.events.push({ kind: 'cancel', jobId });
+    if (!answer.ok) return;
+    const nowMs = draft.now();
+    const sinceSubmitMs = nowMs - (draft.submittedAtMs.get(jobId) ?? nowMs);
+    note({ kind: 'cancel', jobId, pausedMs: nowMs - draft.lastEventAtMs, sinceSubmitMs });
+  }
+
+  /** The call that was refused went on with a part of the workflow, and that was accepted. */
+  function withoutWorkflow(event: SessionEvent, call: Call): SessionEvent {
+    if (event.kind !== 'refused' || draft.refusals.get(event) !== call) return event;
+    return { kind: 'refused', code: event.code, message: event.message };
   }
 
   const byMethod: { readonly [method in keyof JobApi]?: (heard: Heard) => void } = {
@@ -224,13 +265,15 @@ async function endedJobs(draft: Draft, port: JobApi | undefined): Promise<Map<st
   for (const [jobId, caller] of draft.jobs) {
     const answer = await port?.get(caller, jobId);
     if (!answer?.ok) continue;
-    const { status, outputs } = answer.value;
+    const { status, outputs, created_at: createdAt, started_at: startedAt } = answer.value;
     ended.set(jobId, {
       status,
+      queuedMs: startedAt ? Date.parse(startedAt) - Date.parse(createdAt) : null,
       outputs: outputs.map((output) => ({
         id: output.id,
         nodeId: output.node_id,
         name: output.name,
+        hash: output.hash,
         isStreamed: output.x_websocket === true,
       })),
     });

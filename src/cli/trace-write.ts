@@ -25,7 +25,7 @@ export async function writeCode(code: Code, { dir, tap, calls }: Place): Promise
     process.stderr.write(`wrote ${join(dir, name)}\n`);
   };
   for (const step of plan.steps)
-    if (step.kind === 'submit') await put(step.workflow.path, step.workflow.text);
+    if ('workflow' in step) await put(step.workflow.path, step.workflow.text);
   for (const file of plan.files) await keep(file, join(dir, file.path), tap);
   await put('calls.json', `${JSON.stringify(calls, null, 2)}\n`);
   for (const language of code.languages) {

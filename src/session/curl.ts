@@ -1,5 +1,5 @@
 import type { CodeOptions } from './code.ts';
-import type { FileInput, OutputPlace, Plan, Step } from './plan.ts';
+import type { FileInput, OutputPlace, Plan, Step, WorkflowFile } from './plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 
@@ -56,6 +56,10 @@ wait_for() { # JOB: prints the state it ends in
   echo "$status"
 }
 
+until_running() { # JOB: goes on as soon as it no longer waits in the queue
+  while [ "$(json "$base/jobs/$1" | jq -r .status)" = queued ]; do sleep 0.2; done
+}
+
 output() { # JOB NODE INDEX: prints the asset's id
   json "$base/jobs/$1" | jq -er --arg node "$2" --argjson index "$3" '[.outputs[] | select(.node_id == $node)][$index].id'
 }
@@ -70,6 +74,12 @@ function stepCode(step: Step, options: CodeOptions): string {
     }
     case 'submit':
       return submitCode(step, options);
+    case 'refused':
+      return refusedCode(step, options);
+    case 'until-running':
+      return `until_running "$${step.job}"\n`;
+    case 'pause':
+      return `sleep ${step.seconds}\n`;
     case 'cancel':
       return `api -X POST "$base/jobs/$${step.job}/cancel" > /dev/null\n`;
     case 'wait':
@@ -81,16 +91,35 @@ function stepCode(step: Step, options: CodeOptions): string {
 
 function submitCode(step: StepOf<'submit'>, { workflows }: CodeOptions): string {
   const { job, workflow, needsPartnerKey } = step;
-  const read = workflows === 'inside' ? '' : ` < ${shell(workflow.path)}`;
-  const here = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
-  const text = workflows === 'inside' ? `\n${workflow.text}WORKFLOW\n` : '';
-  const marks = workflow.inputs.map(markCode).join('');
-  const put = workflow.inputs.map(({ mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`);
-  const filter = put.length === 0 ? `cat${read}` : `sed${put.join('')}${read}`;
+  const { marks, submission, text } = submissionCode(workflow, workflows);
   const partner = needsPartnerKey
     ? `extra_data=$(printf ',"extra_data":{"api_key_comfy_org":"%s"}' "\${COMFY_PARTNER_API_KEY:?is not set}")\n`
     : '';
-  return `${marks}${partner}${job}=$(${filter}${here} | submit${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
+  return `${marks}${partner}${job}=$(${submission}${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
+}
+
+function refusedCode({ name, workflow }: StepOf<'refused'>, { workflows }: CodeOptions): string {
+  const { marks, submission, text } = submissionCode(workflow, workflows);
+  return `${marks}if ${name}=$(${submission} 2>&1${text}); then
+  echo "${name} is accepted now: $${name}"
+else
+  echo "${name}: $${name}"
+fi
+`;
+}
+
+/** The pipe that submits a workflow, and the lines that go before it and after it. */
+function submissionCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']) {
+  const read = workflows === 'inside' ? '' : ` < ${shell(workflow.path)}`;
+  const here = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
+  const text = workflows === 'inside' ? `\n${workflow.text}WORKFLOW\n` : '';
+  const put = workflow.inputs.map(({ mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`);
+  const filter = put.length === 0 ? `cat${read}` : `sed${put.join('')}${read}`;
+  return {
+    marks: workflow.inputs.map(markCode).join(''),
+    submission: `${filter}${here} | submit`,
+    text,
+  };
 }
 
 function markCode({ from }: FileInput, at: number): string {

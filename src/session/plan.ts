@@ -42,6 +42,11 @@ export type Step =
       readonly workflow: WorkflowFile;
       readonly needsPartnerKey: boolean;
     }
+  /** v1 refused this workflow, and v2 does. */
+  | { readonly kind: 'refused'; readonly name: string; readonly workflow: WorkflowFile }
+  /** Goes on as soon as the job no longer waits in the queue. */
+  | { readonly kind: 'until-running'; readonly job: string }
+  | { readonly kind: 'pause'; readonly seconds: number }
   | { readonly kind: 'cancel'; readonly job: string }
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
   | { readonly kind: 'download'; readonly place: OutputPlace; readonly path: string };

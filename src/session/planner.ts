@@ -12,11 +12,11 @@ const PARTNER_KEY = 'api_key_comfy_org';
 export function planOf(session: Session): Plan {
   const planner = createPlanner(session);
   for (const event of session.events) {
-    if (event.kind === 'upload') planner.keep(event);
+    if (event.kind === 'upload') planner.upload(event);
     else if (event.kind === 'submit') planner.submit(event);
     else if (event.kind === 'download') planner.download(event);
     else if (event.kind === 'cancel') planner.cancel(event);
-    else planner.note(`A workflow was refused (${shown(event.code)}): ${shown(event.message)}`);
+    else planner.refused(event);
   }
   return planner.finish();
 }
@@ -28,10 +28,27 @@ function createPlanner(session: Session) {
   const jobs = new Map<string, string>();
   const awaited = new Set<string>();
   const saved = new Set<string>();
+  /** Asset id of an upload to the output it has the bytes of. */
+  const reuploads = new Map<string, string>();
+  const uploadedHashes = new Set<string>();
   const notes = new Set<string>();
   const inputNames = createLocalNames();
   const outputNames = createLocalNames();
   const outputsOf = (jobId: string) => session.jobs.get(jobId)?.outputs ?? [];
+
+  /** Bytes of an earlier output need no upload: the next job takes the output itself. */
+  function upload(event: EventOf<'upload'>): void {
+    const { assetId, hash } = event;
+    const output = hash === undefined || uploadedHashes.has(hash) ? undefined : outputWith(hash);
+    if (hash !== undefined) uploadedHashes.add(hash);
+    if (output === undefined) return void keep(event);
+    reuploads.set(assetId, output);
+  }
+
+  function outputWith(hash: string): string | undefined {
+    const outputs = [...jobs.keys()].flatMap((jobId) => outputsOf(jobId));
+    return outputs.find((output) => output.hash === hash)?.id;
+  }
 
   function keep(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
     const known = files.get(upload.assetId);
@@ -67,7 +84,7 @@ function createPlanner(session: Session) {
   }
 
   function sourceOf(info: ReferenceInfo): FileInput['from'] {
-    const place = placeOf(info.id);
+    const place = placeOf(reuploads.get(info.id) ?? info.id);
     if (place) wait(place.jobId);
     if (place) return { kind: 'output', place };
     const path = info.filePath?.replace(/^input\//, '') ?? info.id;
@@ -104,9 +121,31 @@ function createPlanner(session: Session) {
     save(assetId, filename);
   }
 
-  function cancel({ jobId }: EventOf<'cancel'>): void {
-    const job = jobs.get(jobId);
-    if (job !== undefined) steps.push({ kind: 'cancel', job });
+  function refused({ code, message, workflow: graph }: EventOf<'refused'>): void {
+    notes.add(`A workflow was refused (${shown(code)}): ${shown(message)}`);
+    if (graph === undefined) return;
+    const number = steps.filter(({ kind }) => kind === 'refused').length + 1;
+    const workflow = { path: `refused-${number}.json`, ...workflowText(graph, sourceOf) };
+    steps.push({ kind: 'refused', name: `refused_${number}`, workflow });
+  }
+
+  function cancel(event: EventOf<'cancel'>): void {
+    const job = jobs.get(event.jobId);
+    if (job === undefined) return;
+    pauseBefore(event, job);
+    steps.push({ kind: 'cancel', job });
+  }
+
+  /** A job that ran for a while before it was cancelled runs as long in v2. */
+  function pauseBefore(event: EventOf<'cancel'>, job: string): void {
+    const known = session.jobs.get(event.jobId);
+    const queuedMs = known?.queuedMs ?? null;
+    const cameTooLate = known !== undefined && known.status !== 'canceled';
+    if (cameTooLate) return wait(event.jobId);
+    if (queuedMs !== null) steps.push({ kind: 'until-running', job });
+    const ranMs = queuedMs === null ? Infinity : Math.max(0, event.sinceSubmitMs - queuedMs);
+    const seconds = Math.round(Math.min(event.pausedMs, ranMs) / 100) / 10;
+    if (seconds > 0) steps.push({ kind: 'pause', seconds });
   }
 
   function finish(): Plan {
@@ -115,7 +154,7 @@ function createPlanner(session: Session) {
     return { steps, files: [...files.values()], usedSocket, notes: [...notes] };
   }
 
-  return { keep, submit, download, cancel, note: (text: string) => notes.add(text), finish };
+  return { upload, submit, refused, download, cancel, finish };
 }
 
 const ANY_TYPE = 'application/octet-stream';

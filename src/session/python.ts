@@ -15,8 +15,10 @@ export function pythonCode(plan: Plan, options: CodeOptions): string {
 
 function head({ notes, steps }: Plan, { baseUrl, workflows }: CodeOptions): string {
   const inside = steps.flatMap((step) =>
-    step.kind === 'submit' && workflows === 'inside' ? [constant(step.workflow)] : [],
+    'workflow' in step && workflows === 'inside' ? [constant(step.workflow)] : [],
   );
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
   return `"""A v1 session as v2 calls. Usage: python3 session.py [FOLDER FOR THE DOWNLOADS]
 
 Needs comfy-sdk (PyPI). COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
@@ -24,9 +26,9 @@ Needs comfy-sdk (PyPI). COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for 
 ${notes.map((note) => `# Note: ${note}\n`).join('')}
 import os
 import sys
-from pathlib import Path
+${waits ? 'import time\n' : ''}from pathlib import Path
 
-from comfy_sdk import Comfy
+from comfy_sdk import Comfy${refuses ? ', ComfyError' : ''}
 
 HERE = Path(__file__).resolve().parent
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
@@ -43,6 +45,12 @@ function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions)
       return [`${step.file.variable} = ${assetCode(step.file)}`, `${step.file.variable}.commit()`];
     case 'submit':
       return submitLines(step, workflows);
+    case 'refused':
+      return refusedLines(step, workflows);
+    case 'until-running':
+      return [`while ${step.job}.refresh().status == "queued":`, `${INDENT}time.sleep(0.2)`];
+    case 'pause':
+      return [`time.sleep(${step.seconds})`];
     case 'cancel':
       return [`${step.job}.cancel()`];
     case 'wait':
@@ -61,11 +69,19 @@ function assetCode({ path, filePath, contentType }: LocalFile): string {
 
 function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
   const { job, workflow, needsPartnerKey } = step;
+  const key = needsPartnerKey ? ', api_key=os.environ["COMFY_PARTNER_API_KEY"]' : '';
+  return [
+    ...workflowLines(workflow, workflows),
+    `${job} = client.submit(workflow${key})`,
+    `print("${job}:", ${job}.id)`,
+  ];
+}
+
+function workflowLines(workflow: WorkflowFile, workflows: CodeOptions['workflows']): string[] {
   const source =
     workflows === 'inside'
       ? `from_str(${nameOf(workflow)})`
       : `from_file(HERE / ${text(workflow.path)})`;
-  const key = needsPartnerKey ? ', api_key=os.environ["COMFY_PARTNER_API_KEY"]' : '';
   return [
     `workflow = client.workflows.${source}`,
     ...workflow.inputs.map(({ node, input, from }) => {
@@ -75,8 +91,17 @@ function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']
           : `client.assets.get(${outputCode(from.place)}.id)`;
       return `workflow.set_input(${text(node)}, ${text(input)}, ${value})`;
     }),
-    `${job} = client.submit(workflow${key})`,
-    `print("${job}:", ${job}.id)`,
+  ];
+}
+
+function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
+  const { name, workflow } = step;
+  return [
+    ...workflowLines(workflow, workflows),
+    'try:',
+    `${INDENT}print("${name} is accepted now:", client.submit(workflow).id)`,
+    'except ComfyError as refusal:',
+    `${INDENT}print("${name}:", refusal.code, refusal)`,
   ];
 }
 

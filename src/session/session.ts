@@ -17,6 +17,8 @@ export type SessionEvent =
       /** As v1 names it in an input: `sub/cat.png`. */
       readonly path: string;
       readonly contentType: string;
+      /** Of its bytes, where v2 tells it. */
+      readonly hash?: string | undefined;
     }
   | {
       readonly kind: 'submit';
@@ -32,8 +34,21 @@ export type SessionEvent =
       /** An input was written as `cat.png [input]`, and v1 wrote it so into saved files. */
       readonly namesFolder: boolean;
     }
-  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
-  | { readonly kind: 'cancel'; readonly jobId: string }
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly message: string;
+      /** As v2 got it; absent where the refusal was none of the workflow itself. */
+      readonly workflow?: Graph | undefined;
+    }
+  | {
+      readonly kind: 'cancel';
+      readonly jobId: string;
+      /** Time since the event before this one. */
+      readonly pausedMs: number;
+      /** Time since the job was submitted. */
+      readonly sinceSubmitMs: number;
+    }
   | {
       readonly kind: 'download';
       readonly assetId: string;
@@ -45,10 +60,13 @@ export type SessionEvent =
 /** What a job of the session came to. */
 export type SessionJob = {
   readonly status: JobStatus;
+  /** How long it waited until it ran; `null`: it never ran. */
+  readonly queuedMs: number | null;
   readonly outputs: readonly {
     readonly id: string;
     readonly nodeId: string;
     readonly name: string;
+    readonly hash?: string | null;
     /** v1 delivered it over the socket. */
     readonly isStreamed: boolean;
   }[];

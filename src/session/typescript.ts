@@ -11,7 +11,9 @@ export function typescriptCode(plan: Plan, options: CodeOptions): string {
 }
 
 function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
-  const workflows = steps.flatMap((step) => (step.kind === 'submit' ? [step.workflow] : []));
+  const workflows = steps.flatMap((step) => ('workflow' in step ? [step.workflow] : []));
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
   const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);
   return `// A v1 session as v2 calls. Usage: node session.mts [FOLDER FOR THE DOWNLOADS]
 // Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
@@ -19,7 +21,7 @@ function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
 ${notes.map((note) => `// Note: ${note}\n`).join('')}
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Comfy } from '@comfyorg/sdk';
+${waits ? "import { setTimeout as sleep } from 'node:timers/promises';\n" : ''}import { Comfy${refuses ? ', ComfyError' : ''} } from '@comfyorg/sdk';
 
 process.env.COMFY_BASE_URL ||= ${text(baseUrl)};
 const out = process.argv[2] ?? '.';
@@ -48,6 +50,12 @@ function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions)
       ];
     case 'submit':
       return submitLines(step, workflows);
+    case 'refused':
+      return refusedLines(step, workflows);
+    case 'until-running':
+      return [`while ((await ${step.job}.refresh()).status === 'queued') await sleep(200);`];
+    case 'pause':
+      return [`await sleep(${step.seconds * 1000});`];
     case 'cancel':
       return [`await ${step.job}.cancel();`];
     case 'wait':
@@ -69,6 +77,32 @@ function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']
   const name = `workflow${job.replace('job', '')}`;
   const key = needsPartnerKey ? ', { apiKey: process.env.COMFY_PARTNER_API_KEY }' : '';
   return [
+    ...workflowLines(name, workflow, workflows),
+    `const ${job} = await client.submit(${name}${key});`,
+    `console.log('${job}:', ${job}.id);`,
+  ];
+}
+
+function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
+  const { name, workflow } = step;
+  return [
+    ...workflowLines(name, workflow, workflows),
+    `await client.submit(${name}).then(`,
+    `  (job) => console.log('${name} is accepted now:', job.id),`,
+    `  (refusal) => {`,
+    `    if (!(refusal instanceof ComfyError)) throw refusal;`,
+    `    console.log('${name}:', refusal.code, refusal.message);`,
+    `  },`,
+    `);`,
+  ];
+}
+
+function workflowLines(
+  name: string,
+  workflow: WorkflowFile,
+  workflows: CodeOptions['workflows'],
+): string[] {
+  return [
     `const ${name} = ${workflowCode(workflow, workflows)};`,
     ...workflow.inputs.map(({ node, input, from }) => {
       const value =
@@ -77,8 +111,6 @@ function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']
           : `await client.assets.get(${outputCode(from.place)}.id)`;
       return `${name}.setInput(${text(node)}, ${text(input)}, ${value});`;
     }),
-    `const ${job} = await client.submit(${name}${key});`,
-    `console.log('${job}:', ${job}.id);`,
   ];
 }
 

@@ -40,7 +40,12 @@ function cleanEvent(event: SessionEvent, clean: Clean): SessionEvent {
     case 'submit':
       return { ...event, workflow: cleanGraph(event.workflow, clean) };
     case 'refused':
-      return { ...event, code: clean(event.code), message: clean(event.message) };
+      return {
+        ...event,
+        code: clean(event.code),
+        message: clean(event.message),
+        workflow: event.workflow && cleanGraph(event.workflow, clean),
+      };
     case 'download': {
       const rendering = event.rendering === undefined ? undefined : clean(event.rendering);
       return { ...event, filename: clean(event.filename), rendering };

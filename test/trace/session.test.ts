@@ -5,7 +5,7 @@ import { planOf } from '../../src/session/planner.ts';
 import type { Session, SessionEvent } from '../../src/session/session.ts';
 import { parseJson } from '../../src/wire/json.ts';
 import type { Graph } from '../../src/wire/v2.ts';
-import { A, download, job, load, session, submit, upload } from './sessions.ts';
+import { A, cancel, download, job, load, reupload, session, submit, upload } from './sessions.ts';
 
 /** `upload inputs/cat.png`, `submit job_1 image=asset_1`, … */
 function outline(given: Session): readonly string[] {
@@ -13,6 +13,8 @@ function outline(given: Session): readonly string[] {
     if (step.kind === 'upload') return `upload ${step.file.path}`;
     if (step.kind === 'wait') return `wait ${step.job} ${step.ended}`;
     if (step.kind === 'cancel') return `cancel ${step.job}`;
+    if (step.kind === 'until-running') return `until ${step.job} runs`;
+    if (step.kind === 'pause') return `pause ${step.seconds}`;
     if (step.kind === 'download') {
       return `download ${step.place.job}/${step.place.node}/${step.place.index} ${step.path}`;
     }
@@ -21,7 +23,9 @@ function outline(given: Session): readonly string[] {
         ? ` ${input}=${from.file.variable}`
         : ` ${input}=${from.place.job}/${from.place.index}`,
     );
-    return `submit ${step.job}${files.join('')}`;
+    return step.kind === 'refused'
+      ? `refused ${step.name}${files.join('')}`
+      : `submit ${step.job}${files.join('')}`;
   });
 }
 
@@ -68,10 +72,89 @@ describe('the v2 steps of a session', () => {
     },
     {
       what: 'cancel what was cancelled',
-      given: session([submit('one', { workflow: {} }), { kind: 'cancel', jobId: 'one' }], {
-        jobs: new Map([['one', job('canceled')]]),
+      given: session([submit('one', { workflow: {} }), cancel('one')], {
+        jobs: new Map([['one', { ...job('canceled'), queuedMs: null }]]),
       }),
       steps: ['submit job_1', 'cancel job_1', 'wait job_1 canceled'],
+    },
+    {
+      what: 'let a job run as long as it ran before it was cancelled',
+      given: session([submit('one', { workflow: {} }), cancel('one', 5000, 5000)], {
+        jobs: new Map([['one', { ...job('canceled'), queuedMs: 3000 }]]),
+      }),
+      steps: ['submit job_1', 'until job_1 runs', 'pause 2', 'cancel job_1', 'wait job_1 canceled'],
+    },
+    {
+      what: 'cancel a job that never ran after the pause of the client',
+      given: session([submit('one', { workflow: {} }), cancel('one', 1260, 1260)], {
+        jobs: new Map([['one', { ...job('canceled'), queuedMs: null }]]),
+      }),
+      steps: ['submit job_1', 'pause 1.3', 'cancel job_1', 'wait job_1 canceled'],
+    },
+    {
+      what: 'pause no longer than since the event before',
+      given: session(
+        [submit('one', { workflow: {} }), download('out-3'), cancel('one', 500, 9000)],
+        { jobs: new Map([['one', { ...job('canceled'), queuedMs: 0 }]]) },
+      ),
+      steps: [
+        'submit job_1',
+        'until job_1 runs',
+        'pause 0.5',
+        'cancel job_1',
+        'wait job_1 canceled',
+      ],
+    },
+    {
+      what: 'wait for a job whose cancel came too late',
+      given: session([submit('one', { workflow: {} }), cancel('one')]),
+      steps: ['submit job_1', 'wait job_1 succeeded', 'cancel job_1'],
+    },
+    {
+      what: 'take an output that was downloaded and uploaded again as it is',
+      given: session([
+        submit('one', { workflow: {} }),
+        download('out-2'),
+        reupload('again', 'blake3:out-2', 'out-2.png'),
+        submit('two', { workflow: load('again', 'input/out-2.png') }),
+      ]),
+      steps: [
+        'submit job_1',
+        'wait job_1 succeeded',
+        'download job_1/9/1 out-2.png',
+        'submit job_2 image=job_1/1',
+        'wait job_2 succeeded',
+      ],
+    },
+    {
+      what: 'upload what was uploaded before a job gave it back unchanged',
+      given: session([
+        reupload('first', 'blake3:out-1'),
+        submit('one', { workflow: load('first', 'input/cat.png') }),
+        reupload('first', 'blake3:out-1'),
+        submit('two', { workflow: load('first', 'input/cat.png') }),
+      ]),
+      steps: [
+        'upload inputs/cat.png',
+        'submit job_1 image=asset_1',
+        'submit job_2 image=asset_1',
+        'wait job_1 succeeded',
+        'wait job_2 succeeded',
+      ],
+    },
+    {
+      what: 'show a refusal',
+      given: session([
+        upload(),
+        { kind: 'refused', code: 'invalid_workflow', message: 'no', workflow: load(A, 'cat.png') },
+        submit('one', { workflow: {} }),
+      ]),
+      steps: [
+        'upload inputs/cat.png',
+        'refused refused_1 image=asset_1',
+        'submit job_1',
+        'wait job_1 succeeded',
+      ],
     },
     {
       what: 'do not wait for a job that is gone',
@@ -102,6 +185,7 @@ describe('the v2 steps of a session', () => {
             'one',
             {
               status: 'succeeded',
+              queuedMs: 0,
               outputs: [{ id: 'o', nodeId: '7', name: 'ws.png', isStreamed: true }],
             },
           ],
@@ -209,7 +293,7 @@ describe.each(LANGUAGES)('%s', (language) => {
     'says the node id %j as a text',
     (nodeId) => {
       const jobs = new Map([
-        ['one', { status: 'succeeded' as const, outputs: [{ ...output, nodeId }] }],
+        ['one', { status: 'succeeded' as const, queuedMs: 0, outputs: [{ ...output, nodeId }] }],
       ]);
       const code = write([submit('one', { workflow: {} }), download('o', 'o.png')], { jobs });
       const quoted =

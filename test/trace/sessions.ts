@@ -19,6 +19,19 @@ export const upload = (assetId = A, path = 'cat.png'): SessionEvent => ({
   path,
   contentType: 'image/png',
 });
+export const reupload = (assetId: string, hash: string, path = 'cat.png'): SessionEvent => ({
+  kind: 'upload',
+  assetId,
+  path,
+  contentType: 'image/png',
+  hash,
+});
+export const cancel = (jobId: string, pausedMs = 0, sinceSubmitMs = pausedMs): SessionEvent => ({
+  kind: 'cancel',
+  jobId,
+  pausedMs,
+  sinceSubmitMs,
+});
 export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'submit' }> = {}) =>
   ({
     kind: 'submit',
@@ -37,10 +50,18 @@ export const download = (assetId: string, filename = `${assetId}.png`): SessionE
   rendering: undefined,
 });
 
+/** An output has the hash of its id. */
 export function job(status: JobStatus, ...outputs: string[]): SessionJob {
   return {
     status,
-    outputs: outputs.map((id) => ({ id, nodeId: '9', name: `${id}.png`, isStreamed: false })),
+    queuedMs: 100,
+    outputs: outputs.map((id) => ({
+      id,
+      nodeId: '9',
+      name: `${id}.png`,
+      hash: `blake3:${id}`,
+      isStreamed: false,
+    })),
   };
 }
 

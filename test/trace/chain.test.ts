@@ -1,0 +1,97 @@
+// A script that uploads what it has downloaded, whose prompt is refused, and that interrupts one that
+// runs, is traced; the code it became is run against the same upstream.
+import { mkdir, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { CODE_FILES, LANGUAGES } from '../../src/session/code.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { type Runners, openRunners } from '../support/v2-code.ts';
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
+
+const SCRIPT = fileURLToPath(new URL('../support/scripts/chain_by_upload.py', import.meta.url));
+const PICTURE = fileURLToPath(new URL('../../fixtures/demo/evening-hills.jpg', import.meta.url));
+
+const runnable = await openRunners({ cwd: tmpdir(), env: {} });
+const notRun = (language: keyof Runners): string => {
+  const runner = runnable[language];
+  return runner.ok ? '' : ` (NOT RUN: ${runner.why})`;
+};
+
+describe.each([
+  { upstream: 'embedded', languages: ['python'] },
+  { upstream: 'remote', languages: LANGUAGES },
+] as const)('on an $upstream upstream', ({ upstream, languages }) => {
+  let dir: string;
+  let house: Holdover;
+  let runners: Runners;
+  const code = (name: string): Promise<string> => readFile(join(dir, 'code', name), 'utf8');
+  const jobs = async (): Promise<readonly any[]> => {
+    const answer = await fetch(`${house.url}/api/v2/jobs?limit=100`);
+    return ((await answer.json()) as { jobs: readonly any[] }).jobs;
+  };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'holdover-chain-'));
+    await mkdir(join(dir, 'v1'));
+    house = await startHoldover({ upstream: 'embedded' });
+    const dataDir = ['--data-dir', join(dir, 'data')];
+    const where = upstream === 'remote' ? ['--upstream', house.url] : dataDir;
+    const command = ['--', 'python3', SCRIPT, '{server}', PICTURE, join(dir, 'v1')];
+    const traced = await runHoldover(['trace', '--out', join(dir, 'code'), ...where, ...command]);
+    expect([traced.code, traced.stdout]).toEqual([0, '400\n']);
+    const env = { COMFY_BASE_URL: house.url };
+    runners = await openRunners({ cwd: join(dir, 'code'), env });
+  });
+  afterAll(async () => {
+    await house?.dispose();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  test('only the file of the client itself is uploaded', async () => {
+    expect(await readdir(join(dir, 'code/inputs'))).toEqual(['evening-hills.jpg']);
+  });
+
+  test('the pause before the interrupt is kept, in seconds', async () => {
+    const [, seconds = ''] =
+      /time\.sleep\((\d+(?:\.\d)?)\)\n +job_3\.cancel/.exec(await code(CODE_FILES.python)) ?? [];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(0.4);
+    expect(await code(CODE_FILES.curl)).toContain(`until_running "$job_3"\n\nsleep ${seconds}\n`);
+    expect(await code(CODE_FILES.typescript)).toContain(`await sleep(${Number(seconds) * 1000});`);
+  });
+
+  test.each(languages.map((language) => ({ language, why: notRun(language) })))(
+    'the $language it became chains its jobs, shows the refusal, and cancels what runs$why',
+    async ({ language, why }) => {
+      if (why !== '') return;
+      const before = (await jobs()).length;
+      const out = join(dir, language);
+      const runner = runners[language];
+      const ran = runner.ok && (await runner.run(CODE_FILES[language], [out]));
+      expect(ran).toMatchObject({ code: 0, err: '' });
+      const { out: told } = ran as { out: string };
+      expect(told).toMatch(/^refused_1: [^]*?invalid_workflow/m);
+      expect(told).toMatch(/^job_3: canceled$/m);
+
+      const [canceled, second, first] = (await jobs()).slice(0, (await jobs()).length - before);
+      expect(canceled).toMatchObject({ status: 'canceled', started_at: expect.any(String) });
+      const answer = await fetch(`${house.url}/api/v2/jobs/${second.id}/workflow`);
+      const { workflow } = (await answer.json()) as { workflow: any };
+      const [output] = ((await (await fetch(`${house.url}/api/v2/jobs/${first.id}`)).json()) as any)
+        .outputs;
+      expect(workflow['1'].inputs.image.info.id).toBe(output.id);
+
+      const names = await readdir(join(dir, 'v1'));
+      expect(names).toHaveLength(2);
+      for (const name of names) {
+        const [made, had] = [out, join(dir, 'v1')].map((at) =>
+          sharp(join(at, name)).raw().toBuffer(),
+        );
+        expect(await made, name).toEqual(await had);
+      }
+    },
+  );
+});
