@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { Form } from '../multipart.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
-import { type AssetUpload, type JobApi, type Result, ok } from '../wire/jobs.ts';
+import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
 import { unprintable } from './http-body.ts';
 import { badField } from './http-reply.ts';
@@ -54,7 +54,9 @@ function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
   const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
   if (expectedHash !== undefined && !HASH.test(expectedHash)) {
-    return badField('"expected_hash" must be blake3:<64 hex digits>.');
+    // No bytes have it: the contract's answer to any other hash than that of the bytes.
+    const message = '"expected_hash" must be blake3:<64 hex digits>: no bytes have this one.';
+    return refuse(409, 'hash_mismatch', message);
   }
   const expiresIn = soleField(fields, 'expires_in');
   if (expiresIn !== undefined && !/^\d{1,9}$/.test(expiresIn)) {

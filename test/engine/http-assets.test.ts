@@ -66,11 +66,16 @@ describe('POST /assets', () => {
     ['two files', [...FIELDS, FILE, FILE]],
     ['no content_type', [field('file_path', 'a.png'), FILE]],
     ['no file_path', [field('content_type', 'image/png'), FILE]],
-    ['a wrong expected_hash', [...FIELDS, field('expected_hash', 'sha256:00'), FILE]],
     ['an expires_in that is no number', [...FIELDS, field('expires_in', 'soon'), FILE]],
   ])('refuses %s with 422 and keeps nothing', async (_what, parts) => {
     const answer = await upload(...parts);
     expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
+    expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
+  });
+
+  test('answers 409 to an expected_hash that no bytes have, and keeps nothing', async () => {
+    const answer = await upload(...FIELDS, field('expected_hash', 'sha256:00'), FILE);
+    expect([answer.status, answer.json()]).toEqual([409, errorOf('hash_mismatch')]);
     expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
   });
 

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ContractRow, expectDocumented, expectRows } from '../support/contract-rows.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Fuzzed, fuzz, installSchemathesis } from '../support/schemathesis.ts';
+import { MUST_RUN } from '../sdk/sdk-run.ts';
+
+const installed = await installSchemathesis();
+const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
+
+/** Findings that stay; `docs/differences.md` says why. */
+const ROWS: readonly ContractRow[] = [
+  {
+    row: 'contract-content-type',
+    operations: ['GET /api/v2/assets/{id}/content'],
+    check: 'content_type_conformance',
+    status: 200,
+  },
+  {
+    row: 'contract-event-stream',
+    operations: ['GET /api/v2/jobs/{id}/events'],
+    check: 'response_schema_conformance',
+    status: 200,
+    body: /^: keep-alive\n\nevent: status\n/,
+  },
+  {
+    row: 'contract-job-list',
+    operations: ['POST /api/v2/jobs'],
+    check: 'unsupported_method',
+    status: 200,
+    body: /^\{"jobs":\[/,
+  },
+  {
+    row: 'contract-keys',
+    check: 'positive_data_acceptance',
+    status: 422,
+    body: /"Idempotency-Key (must have 1 to 255 characters|has a control character)/,
+  },
+  {
+    row: 'contract-texts',
+    operations: ['POST /api/v2/assets'],
+    check: 'positive_data_acceptance',
+    status: 422,
+    body: /has a control character|is malformed|must be a media type|must be a relative path/,
+    isRare: true,
+  },
+  {
+    row: 'contract-forms',
+    operations: ['POST /api/v2/assets'],
+    check: 'negative_data_rejection',
+    status: 200,
+    isRare: true,
+  },
+  {
+    row: 'contract-graphs',
+    operations: ['POST /api/v2/jobs'],
+    check: 'positive_data_acceptance',
+    status: 422,
+    body: /"code":"(invalid_workflow|workflow_format_ui|missing_asset)"/,
+  },
+];
+
+const WORKFLOW = {
+  '1': { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 1 } },
+  '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'contract' } },
+};
+const EXAMPLES = 10;
+
+let holdover: Holdover;
+let fuzzed: Fuzzed;
+
+async function doneJob(): Promise<string> {
+  const body = JSON.stringify({ workflow: WORKFLOW });
+  const answer = await fetch(`${holdover.url}/api/v2/jobs`, { method: 'POST', body });
+  const { id, urls } = (await answer.json()) as { id: string; urls: { events: string } };
+  await (await fetch(holdover.url + urls.events)).text();
+  return id;
+}
+
+async function assets(count: number): Promise<readonly { id: string; hash: string }[]> {
+  const made = Array.from({ length: count }, async (_, i) => {
+    const body = new FormData();
+    body.set('content_type', 'text/plain');
+    body.set('file_path', `input/${i}.txt`);
+    body.set('file', new Blob([String(i)]), 'a.txt');
+    const answer = await fetch(`${holdover.url}/api/v2/assets`, { method: 'POST', body });
+    return (await answer.json()) as { id: string; hash: string };
+  });
+  return Promise.all(made);
+}
+
+describe.skipIf(!installed.ok && !MUST_RUN)(`schemathesis against openapi-v2.yaml${notRun}`, () => {
+  beforeAll(async () => {
+    holdover = await startHoldover({ upstream: 'embedded' });
+    const [job, asset, ...spare] = [await doneJob(), ...(await assets(EXAMPLES + 10))];
+    const { id = '', hash = '' } = asset ?? {};
+    const ofJob = { path: { id: job } };
+    fuzzed = await fuzz({
+      document: 'openapi-v2.yaml',
+      url: holdover.url,
+      examples: EXAMPLES,
+      known: {
+        'POST /api/v2/assets': { body: { content_type: 'text/plain' }, drop: ['expected_hash'] },
+        'POST /api/v2/assets/from-hash': { body: { hash } },
+        'HEAD /api/v2/assets/by-hash/{hash}': { path: { hash } },
+        'GET /api/v2/assets/{id}': { path: { id } },
+        'DELETE /api/v2/assets/{id}': { path: { id: spare.map((each) => each.id) } },
+        'GET /api/v2/assets/{id}/content': { path: { id } },
+        'POST /api/v2/jobs': { body: { workflow: WORKFLOW } },
+        'GET /api/v2/jobs/{id}': ofJob,
+        'GET /api/v2/jobs/{id}/workflow': ofJob,
+        'GET /api/v2/jobs/{id}/events': ofJob,
+        'POST /api/v2/jobs/{id}/cancel': ofJob,
+      },
+    });
+  }, 300_000);
+
+  afterAll(() => holdover?.dispose());
+
+  test.each([
+    ['POST /api/v2/assets', 200],
+    ['POST /api/v2/assets/from-hash', 201],
+    ['HEAD /api/v2/assets/by-hash/{hash}', 200],
+    ['GET /api/v2/assets/{id}', 200],
+    ['DELETE /api/v2/assets/{id}', 204],
+    ['GET /api/v2/assets/{id}/content', 200],
+    ['POST /api/v2/jobs', 201],
+    ['GET /api/v2/jobs/{id}', 200],
+    ['GET /api/v2/jobs/{id}/workflow', 200],
+    ['GET /api/v2/jobs/{id}/events', 200],
+    ['POST /api/v2/jobs/{id}/cancel', 200],
+  ])('%s was called, with success too', (operation, status) => {
+    const answers = fuzzed.answers.get(operation) ?? new Map<number, number>();
+    expect([...answers.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(2);
+    expect(answers.get(status) ?? 0).toBeGreaterThan(0);
+  });
+
+  test('every row says why in docs/differences.md', () => expectDocumented(ROWS));
+
+  test('nothing was found that is not a named row', () => expectRows(fuzzed.findings, ROWS));
+});
