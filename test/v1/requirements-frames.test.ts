@@ -481,6 +481,7 @@ describe('30: sockets', () => {
       expect(outline[0]).toBe('execution_start');
       expect(outline).toContain('executed:9');
       const again = await open({ clientId: 'latecomer', query });
+      await again.until(() => true);
       await sleep(50);
       expect(again.outline(id)).toEqual([]);
     },
@@ -490,6 +491,7 @@ describe('30: sockets', () => {
     const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
     await ended();
     const stranger = await open({ clientId: 'stranger' });
+    await stranger.until(() => true);
     await sleep(50);
     expect(stranger.outline(id)).toEqual([]);
   });
