@@ -1,8 +1,10 @@
-// What refusals of the upstream become where they are not about a submission.
+// What refusals of the upstream become for clients of either v1 server.
 import { FormData, fetch } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { gistOf } from '../support/error-gist.ts';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { finish, staysRunning } from '../support/plays.ts';
+import { flat } from '../support/workflows.ts';
 import { type Client, type Scene, shareScene } from './open.ts';
 
 let scene: Scene;
@@ -16,7 +18,11 @@ const notFoundPage: Hook = ({ res }) => {
 };
 
 /** Until the test is over. */
-function always(client: Client, route: 'content' | 'upload' | 'get' | 'events', hook: Hook): void {
+function always(
+  client: Client,
+  route: Parameters<ReturnType<Scene['upstream']['of']>['always']>[0],
+  hook: Hook,
+): void {
   const theirs = scene.upstream.of(client.key);
   theirs.always(route, hook);
   onTestFinished(() => theirs.always(route, (exchange) => exchange.honestly()));
@@ -82,6 +88,26 @@ describe('of a file', () => {
     const { status, headers } = await client.ask(view);
     expect(status).toBe(302);
     expect(new URL(headers.get('location') ?? '').pathname).toBe('/api/v2/blob/abc');
+  });
+});
+
+describe('of a prompt, as the server its client was written for says it', () => {
+  const inactive = fault.refuse(429, 'subscription_inactive');
+  test.each([
+    ['no credits', fault.refuse(402, 'insufficient_credits'), 402, 402, 'insufficient_credits'],
+    ['no subscription', inactive, 429, 429, 'subscription_inactive'],
+    ['a key it refuses', fault.refuse(401, 'unauthorized'), 401, 401, 'unauthorized'],
+    ['a failure inside', fault.refuse(500, 'upstream_error'), 500, 500, 'submit_outcome_unknown'],
+    ['a workflow it refuses', fault.refuse(422, 'invalid_body'), 400, 400, 'invalid_prompt'],
+  ] as const)('%s', async (_what, hook, local, hosted, type) => {
+    const client = await scene.client();
+    always(client, 'submit', hook);
+    const body = { prompt: flat({ prefix: 'refused' }) };
+    const answers = [await client.say('/prompt', body), await client.say('/api/prompt', body)];
+    const gists = answers.map(({ status, text }) =>
+      gistOf({ status, text, headers: { 'content-type': 'application/json' } }),
+    );
+    expect(gists).toEqual([`${local} refusal ${type}`, `${hosted} hosted refusal ${type}`]);
   });
 });
 
