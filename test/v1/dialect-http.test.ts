@@ -6,6 +6,7 @@ import { interrupt, untilRunning, uploadInput } from '../support/client-help.ts'
 import { gistOf } from '../support/error-gist.ts';
 import { REFUSED_CALLS } from '../support/hostile-calls.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { say, upgradeText } from '../support/raw-socket.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 import { endless, loading } from '../support/workflows.ts';
 
@@ -64,6 +65,15 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
       return [method, path, isHosted ? hosted : local];
     });
     expect(found).toEqual(expected);
+  });
+
+  test('apiErrors: a refused upgrade too, by the form of the socket', async () => {
+    const { port } = servers.get(setting)!;
+    const login = form === 'hosted' ? '&token=' : '';
+    const text = upgradeText(`/ws?clientId=${'x'.repeat(129)}${login}`);
+    const { status, headers: told, body } = await say(port, text);
+    const gist = gistOf({ status, headers: told, text: body });
+    expect(gist).toBe(isHosted ? '400 code invalid_request' : '400 refusal invalid_request');
   });
 
   test('exceptionType: history and jobs say its word, also after a restart', async () => {
