@@ -1,0 +1,214 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { SUCCESSORS } from '../../src/translate/successors.ts';
+import { MUST_RUN } from '../sdk/sdk-run.ts';
+import { type ContractRow, expectDocumented, expectRows } from '../support/contract-rows.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Fuzzed, fuzz, installSchemathesis } from '../support/schemathesis.ts';
+
+const installed = await installSchemathesis();
+const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
+
+/** Operations of the document that Holdover does not serve. */
+const NOT_SERVED = [
+  'DELETE /api/assets/{id}',
+  'DELETE /api/assets/{id}/tags',
+  'GET /api/assets',
+  'GET /api/assets/remote-metadata',
+  'GET /api/assets/tags/refine',
+  'GET /api/assets/{id}',
+  'GET /api/experiment/models/preview/{folder}/{path_index}/{filename}',
+  'GET /api/files/mask-layers',
+  'GET /api/global_subgraphs/{id}',
+  'GET /api/tags',
+  'HEAD /api/assets/hash/{hash}',
+  'POST /api/assets',
+  'POST /api/assets/download',
+  'POST /api/assets/from-hash',
+  'POST /api/assets/{id}/tags',
+  'PUT /api/assets/{id}',
+];
+
+/** Findings that stay; `docs/differences.md` says why. */
+const ROWS: readonly ContractRow[] = [
+  {
+    row: 'hosted-statuses',
+    check: 'status_code_conformance',
+    status: 400,
+    body: /"code":"(invalid_request|control_character)"|control character/,
+  },
+  {
+    row: 'hosted-public',
+    check: 'status_code_conformance',
+    status: 401,
+    body: /"code":"unauthorized"/,
+  },
+  {
+    row: 'control-characters',
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /control character/,
+  },
+  {
+    row: 'unsafe-names',
+    operations: ['GET /api/view', 'POST /api/upload/image', 'POST /api/userdata/{file}'],
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /is not a possible file name/,
+    isRare: true,
+  },
+  {
+    row: 'contract-graphs',
+    operations: ['POST /api/prompt'],
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /"code":"(prompt_no_outputs|invalid_prompt|prompt_outputs_failed_validation)"/,
+  },
+  {
+    row: 'bad-upload',
+    operations: ['POST /api/upload/image', 'POST /api/upload/mask'],
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /"code":"invalid_upload"/,
+  },
+  {
+    row: 'contract-content-type',
+    operations: ['GET /api/userdata/{file}'],
+    check: 'content_type_conformance',
+    status: 200,
+  },
+  {
+    row: 'hosted-userdata',
+    operations: ['POST /api/userdata/{file}'],
+    check: 'response_schema_conformance',
+    status: 200,
+    body: /^"|^\{"path":/,
+  },
+  {
+    row: 'hosted-userdata',
+    operations: ['GET /api/userdata'],
+    check: 'positive_data_acceptance',
+    status: 400,
+    body: /^Directory not provided$/,
+  },
+  {
+    row: 'hosted-status-words',
+    operations: ['GET /api/job/{job_id}/status'],
+    check: 'response_schema_conformance',
+    status: 200,
+    body: /"status":"success"/,
+  },
+  {
+    row: 'contract-definitions',
+    operations: ['GET /api/object_info'],
+    check: 'response_schema_conformance',
+    status: 200,
+  },
+  {
+    row: 'contract-lenient',
+    operations: [
+      'GET /api/jobs',
+      'POST /api/history',
+      'POST /api/queue',
+      'POST /api/userdata/{file}',
+    ],
+    check: 'negative_data_rejection',
+    status: 200,
+  },
+  {
+    row: 'hosted-more-routes',
+    operations: ['POST /api/history'],
+    check: 'unsupported_method',
+    status: 200,
+  },
+  {
+    row: 'contract-methods',
+    operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
+    check: 'unsupported_method',
+    status: 404,
+    body: /"code":"not_found"/,
+  },
+];
+
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete'];
+const KEY = 'comfyui-contract';
+const HEADERS = { 'X-API-Key': KEY };
+const WORKFLOW = {
+  '1': { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 1 } },
+  '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'contract' } },
+};
+
+/** `METHOD /api/path/{parameter}` of each operation of the document. */
+function operations(): readonly string[] {
+  const file = new URL('../../fixtures/openapi/openapi-cloud.yaml', import.meta.url);
+  const { paths } = parse(readFileSync(file, 'utf8')) as { paths: Record<string, object> };
+  return Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => method in item).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+}
+
+function isServed(operation: string): boolean {
+  const route = operation.replaceAll(/\{\w+\}/g, ':');
+  const served = Object.keys(SUCCESSORS).map((name) => name.replaceAll(/:\w+/g, ':'));
+  return served.includes(route) || served.includes(route.replace(' /api/', ' /'));
+}
+
+test('every operation of the document is served, or named as one that is not', () => {
+  expect(operations().length).toBeGreaterThan(30);
+  const others = operations().filter((operation) => !isServed(operation));
+  expect(others.toSorted()).toEqual(NOT_SERVED.toSorted());
+});
+
+describe.skipIf(!installed.ok && !MUST_RUN)(
+  `schemathesis against openapi-cloud.yaml, in hosted form${notRun}`,
+  () => {
+    let holdover: Holdover;
+    let fuzzed: Fuzzed;
+
+    beforeAll(async () => {
+      const args = ['--dialect', 'hosted', '--local-token', KEY];
+      holdover = await startHoldover({ upstream: 'embedded', args });
+      const promptId = await donePrompt();
+      const ofJob = { path: { job_id: promptId, prompt_id: promptId } };
+      await call('/userdata/known.json', 'POST', '{}');
+      fuzzed = await fuzz({
+        document: 'openapi-cloud.yaml',
+        url: holdover.url,
+        headers: HEADERS,
+        examples: 10,
+        without: NOT_SERVED,
+        known: {
+          'POST /api/prompt': { body: { prompt: WORKFLOW } },
+          'GET /api/history_v2/{prompt_id}': ofJob,
+          'GET /api/jobs/{job_id}': ofJob,
+          'GET /api/job/{job_id}/status': ofJob,
+          'GET /api/view': { query: { filename: 'contract_00001_.png', type: 'output' } },
+          'GET /api/userdata/{file}': { path: { file: 'known.json' } },
+        },
+      });
+    }, 300_000);
+    afterAll(() => holdover?.dispose());
+
+    async function call(path: string, method = 'GET', body?: string): Promise<any> {
+      const init = { method, headers: HEADERS, ...(body !== undefined && { body }) };
+      return (await fetch(`${holdover.url}/api${path}`, init)).json();
+    }
+
+    async function donePrompt(): Promise<string> {
+      const { prompt_id: id } = await call('/prompt', 'POST', JSON.stringify({ prompt: WORKFLOW }));
+      while ((await call(`/job/${id}/status`)).status !== 'success') await setTimeout(50);
+      return id;
+    }
+
+    test.each(operations().filter(isServed))('%s was called', (operation) => {
+      const answers = fuzzed.answers.get(operation) ?? new Map<number, number>();
+      expect([...answers.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1);
+    });
+
+    test('every row says why in docs/differences.md', () => expectDocumented(ROWS));
+
+    test('nothing was found that is not a named row', () => expectRows(fuzzed.findings, ROWS));
+  },
+);
