@@ -19,6 +19,7 @@ import {
 } from './config/ledger.ts';
 import { type LeavingSettings, leavingSettings } from './config/leaving.ts';
 import { type ModelSettings, modelSettings } from './config/models.ts';
+import { type ProxySettings, proxySettings } from './config/proxy.ts';
 import { Refused } from './config/refused.ts';
 import { type Tls, tlsOf } from './config/tls.ts';
 import {
@@ -70,6 +71,7 @@ export type Config = {
   readonly folders: SharedPlaces;
   readonly models: ModelSettings;
   readonly endOfV1: LeavingSettings;
+  readonly proxy: ProxySettings;
   /** `undefined`: plain HTTP. */
   readonly tls: Tls | undefined;
 };
@@ -178,6 +180,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     folders: sharedPlaces(flags),
     models: modelSettings(flags),
     endOfV1: leavingSettings(flags),
+    proxy: proxySettings(flags),
     tls: tlsOf(flags),
   });
 }

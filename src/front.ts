@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { PublicAddresses } from './http/public-address.ts';
 import type { Metrics } from './metrics.ts';
 import type { RawHeaders } from './passthrough/headers.ts';
 import type { Express as Passing, PassThrough } from './passthrough/passthrough.ts';
@@ -18,6 +19,7 @@ type Deps = {
   /** Whoever notes each call notes these too. */
   readonly tap: object | undefined;
   readonly metrics: Pick<Metrics, 'note'>;
+  readonly addresses: Pick<PublicAddresses, 'clientOf'>;
   /** For the line of each request. */
   readonly answers: Logger;
 };
@@ -46,11 +48,13 @@ export function createFront({ serve, passThrough, quick, guard, ...deps }: Deps)
   async function pass(way: Express, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const id = requestId(req.headers['x-request-id']?.toString());
+    const client = deps.addresses.clientOf(req);
     const caller = await sent(way, ['X-Request-Id', id, 'X-Content-Type-Options', 'nosniff']);
     if (caller === undefined) return serve(req, res);
     const { method = '', url = '' } = req;
     const status = res.headersSent ? res.statusCode : CLIENT_GONE;
-    logAnswer(deps.answers, { id, user: caller.user, method, url, status, startedAt, v2: [] });
+    const { user } = caller;
+    logAnswer(deps.answers, { id, user, client, method, url, status, startedAt, v2: [] });
     deps.metrics.note(req, res, { route: way.route, startedAt });
   }
 }

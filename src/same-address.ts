@@ -3,7 +3,9 @@ import type Koa from 'koa';
 import type { Config } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { createV2Routes } from './engine/http.ts';
+import { createContentSigner } from './engine/signed-content.ts';
 import type { BodyReader } from './http/json-body.ts';
+import type { PublicAddresses } from './http/public-address.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { type LaterModels, createLaterModels } from './models/later.ts';
 import type { PassThrough } from './passthrough/passthrough.ts';
@@ -26,11 +28,13 @@ type Deps = {
   readonly log: Logger;
   readonly bodies: BodyReader;
   readonly adopter: Adopter;
+  readonly addresses: PublicAddresses;
+  readonly now: () => number;
 };
 
 /** The embedded engine's own v2 routes; those of a remote service are passed through. */
 export function embeddedV2(deps: Deps): Koa.Middleware[] {
-  const { config, upstream, identify, log, dir, bodies, adopter } = deps;
+  const { config, upstream, identify, log, dir, bodies, adopter, addresses, now } = deps;
   if (config.upstream.kind !== 'embedded') return [];
   return [
     createV2Routes({
@@ -39,6 +43,8 @@ export function embeddedV2(deps: Deps): Koa.Middleware[] {
       jobs: withBothIds(upstream.jobs, deps),
       log,
       spoolDir: dir.spool,
+      addresses,
+      signer: createContentSigner({ secret: dir.secret, now }),
       identify: (ctx) => identify(ctx.req),
       onSubmit: (made) => adopter.adopt(foundlingOfEngine(made)),
     }),
@@ -47,7 +53,7 @@ export function embeddedV2(deps: Deps): Koa.Middleware[] {
 
 /** The models that run here; those of a remote service are passed through. */
 export async function embeddedModels(
-  deps: Omit<Deps, 'adopter'> & { readonly jobs: JobApi; readonly now: () => number },
+  deps: Omit<Deps, 'adopter'> & { readonly jobs: JobApi },
 ): Promise<LaterModels | undefined> {
   const { config, dir, identify } = deps;
   if (config.upstream.kind !== 'embedded') return undefined;

@@ -1,8 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { withExampleInput } from './app/example-input.ts';
+import { createHttpEntry } from './app/http-entry.ts';
 import { shownUpstream } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
-import { type Config, isLoopback } from './config.ts';
+import type { Config } from './config.ts';
 import { PASSED_ROUTES, createFront } from './front.ts';
 import { openBodies } from './http/open.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
@@ -24,7 +25,6 @@ import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
 import { openCensus } from './v1/census.ts';
 import { openFrontEnd } from './app/front-end.ts';
-import { createGuard } from './v1/guard.ts';
 import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
 import { homePage } from './v1/home.ts';
@@ -88,10 +88,11 @@ export async function startServer(
   await live.submissions.resume();
   const quick = createQuickLane(house, shown.routes);
   const front = createFront({ ...house, ...live, quick, serve: app.callback() as RequestListener });
-  const server = createHttpServer(front, { tls: config.tls });
+  const server = createHttpServer(house.prefix.before(front), { tls: config.tls });
   const ready = readyForSocket({ ...house, ...live });
   const upgrade = createUpgrade({ ...house, ...live, ...config, ...house.metrics, ready });
   onWebSocket(server, (request, socket, head) => {
+    house.prefix.remove(request);
     house.tap?.onUpgrade(request);
     upgrade(request, socket, head);
   });
@@ -208,7 +209,7 @@ async function openHouse(
     objectInfo: definitions.info,
     features,
     dialects: createDialects(config.dialect),
-    guard: createGuard({ loopbackOnly: isLoopback(config.listen), corsOrigin: config.corsOrigin }),
+    ...createHttpEntry(config),
     census,
     leaving: createLeaving({ ...config.endOfV1, now, count: tap ? notCounted : census.count }),
     identify,
@@ -264,6 +265,7 @@ function surface(house: House, live: Live, counter: SharedCounter) {
     version: house.version,
     upstream: shownUpstream(config.upstream),
     path: house.frontEnd ? '/holdover' : '/',
+    addresses: house.addresses,
   });
   return {
     first: [...(house.tap ? [house.tap.serve] : []), named('/view', signedViews(files))],

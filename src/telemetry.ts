@@ -95,6 +95,8 @@ export function logAnswer(
   answer: {
     readonly id: string;
     readonly user: string | undefined;
+    /** The address that a trusted proxy states. */
+    readonly client: string | undefined;
     readonly method: string;
     readonly url: string;
     readonly status: number;
@@ -103,8 +105,8 @@ export function logAnswer(
     readonly v2: readonly string[];
   },
 ): void {
-  const { id, user, method, status, v2 } = answer;
+  const { id, user, client, method, status, v2 } = answer;
   const ms = Math.round(performance.now() - answer.startedAt);
   const url = withoutCredentials(answer.url);
-  log.info({ id, user, method, url, status, ms, v2 }, ANSWERED);
+  log.info({ id, user, client, method, url, status, ms, v2 }, ANSWERED);
 }

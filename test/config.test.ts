@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { OWN_SEGMENTS } from '../src/config/proxy.ts';
 import { type Config, parseConfig } from '../src/config.ts';
+import { SUCCESSORS } from '../src/translate/successors.ts';
 
 function configOf(argv: string[], env: NodeJS.ProcessEnv = {}): Config {
   const parsed = parseConfig(argv, env);
@@ -170,5 +172,76 @@ describe('flags', () => {
       code: 0,
       text: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
     });
+  });
+});
+
+describe('behind a proxy', () => {
+  test.each([
+    [[], { publicUrl: undefined, trustedProxies: [], allowedHosts: [] }],
+    [
+      ['--public-url', 'https://Comfy.example.com:443/comfy/'],
+      { publicUrl: { origin: 'https://comfy.example.com', prefix: '/comfy' } },
+    ],
+    [['--public-url', 'http://h:8080'], { publicUrl: { origin: 'http://h:8080', prefix: '' } }],
+    [['--public-url', 'https://h/holdover'], { publicUrl: { prefix: '/holdover' } }],
+    [['--public-url', 'https://h/api/comfy'], { publicUrl: { prefix: '/api/comfy' } }],
+    [
+      ['--trust-proxy', 'loopback', '10.0.0.0/8', '::1', '--trust-proxy', 'uniquelocal'],
+      { trustedProxies: ['loopback', '10.0.0.0/8', '::1', 'uniquelocal'] },
+    ],
+    [
+      ['--allowed-hosts', 'A.example', 'b.example:81', '.c.example', '[::2]:82'],
+      {
+        allowedHosts: [
+          { hostname: 'a.example', port: undefined, hasSubdomains: false },
+          { hostname: 'b.example', port: '81', hasSubdomains: false },
+          { hostname: 'c.example', port: undefined, hasSubdomains: true },
+          { hostname: '[::2]', port: '82', hasSubdomains: false },
+        ],
+      },
+    ],
+  ])('%j is understood', (argv, proxy) => {
+    expect(configOf(argv).proxy).toMatchObject(proxy);
+  });
+
+  test('the environment has lists in one text', () => {
+    const env = {
+      HOLDOVER_PUBLIC_URL: 'https://h/comfy',
+      HOLDOVER_TRUST_PROXY: 'loopback, 10.0.0.1',
+      HOLDOVER_ALLOWED_HOSTS: 'a.example b.example',
+    };
+    expect(configOf([], env).proxy).toMatchObject({
+      publicUrl: { prefix: '/comfy' },
+      trustedProxies: ['loopback', '10.0.0.1'],
+      allowedHosts: [{ hostname: 'a.example' }, { hostname: 'b.example' }],
+    });
+  });
+
+  test.each([
+    ['--public-url', 'comfy.example.com'],
+    ['--public-url', 'ftp://h'],
+    ['--public-url', 'https://user:secret@h'],
+    ['--public-url', 'https://h/?a=b'],
+    ['--public-url', 'https://h/a//b'],
+    ['--public-url', 'https://h/api'],
+    ['--public-url', 'https://h/v1/'],
+    ['--trust-proxy', 'proxy.example'],
+    ['--trust-proxy', '10.0.0.0/33'],
+    ['--trust-proxy', '0.0.0.0/0'],
+    ['--trust-proxy', '*'],
+    ['--allowed-hosts', 'https://h'],
+    ['--allowed-hosts', '*'],
+    ['--allowed-hosts', '*.example.com'],
+    ['--allowed-hosts', 'h/path'],
+    ['--allowed-hosts', 'h:99999'],
+  ])('%s %s is refused by its name', (flag, value) => {
+    const { code, text } = exitOf([flag, value]);
+    expect([code, text]).toEqual([2, expect.stringContaining(`'${flag}'`)]);
+  });
+
+  // A prefix of that name could not be told from the path itself.
+  test('every first segment of a v1 route is known as the server\u2019s own', () => {
+    const firsts = Object.keys(SUCCESSORS).map((route) => route.split(/[ /]+/)[1] ?? '');
+    expect(firsts.filter((first) => !OWN_SEGMENTS.has(first))).toEqual([]);
   });
 });

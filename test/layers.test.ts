@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'http-server': ['wire'],
   trace: ['wire'],
   metrics: ['trace'],
-  front: ['wire', 'metrics', 'passthrough', 'telemetry', 'v1'],
+  front: ['wire', 'http', 'metrics', 'passthrough', 'telemetry', 'v1'],
   session: ['wire'],
   tap: ['wire', 'session', 'telemetry', 'trace'],
   'data-dir': ['app', 'ledger'],

@@ -35,6 +35,9 @@ export type Flags = {
   logLevel: (typeof LOG_LEVELS)[number];
   localToken?: string;
   allowInsecureBind?: boolean;
+  publicUrl?: string;
+  trustProxy?: readonly string[];
+  allowedHosts?: readonly string[];
   view: (typeof VIEW_MODES)[number];
   dialect: (typeof DIALECTS)[number];
   previewMethod: (typeof PREVIEW_METHODS)[number];
@@ -93,7 +96,7 @@ export const OPTIONS: readonly Option[] = [
   setting(
     '--upstream-redirects <HOST...>',
     'private hosts (HOST or HOST:PORT) where the upstream may keep its files',
-  ).argParser((text, before: readonly string[] | undefined) => [...(before ?? []), text]),
+  ).argParser(several),
   setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
     .default('{}')
     .hideHelp(),
@@ -138,6 +141,15 @@ export const OPTIONS: readonly Option[] = [
     'only callers presenting this token are served; better set in the environment',
   ),
   setting('--allow-insecure-bind', 'bind beyond loopback without a token'),
+  setting('--public-url <URL>', 'address at which callers reach the server, path prefix included'),
+  setting(
+    '--trust-proxy <ADDRESS...>',
+    'proxies whose Forwarded and X-Forwarded-* headers count: addresses, CIDR blocks, "loopback"',
+  ).argParser(several),
+  setting(
+    '--allowed-hosts <HOST...>',
+    'hosts that calls may name beside loopback (HOST, HOST:PORT, .example.com)',
+  ).argParser(several),
   setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
     .choices(VIEW_MODES)
     .default('auto'),
@@ -204,7 +216,7 @@ export const OPTIONS: readonly Option[] = [
   setting(
     '--brownout <SPEC>',
     'rehearse the end of v1: from=TIME,to=TIME,percent=N,delay-ms=MS,client=TEXT; repeatable',
-  ).argParser((text, before: readonly string[] | undefined) => [...(before ?? []), text]),
+  ).argParser(several),
   setting('--model-keys <FILE>', 'who may call the model router; none: anybody with any key'),
   setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
     .default(8)
@@ -224,6 +236,11 @@ export const OPTIONS: readonly Option[] = [
 function setting(flags: string, help: string): Option {
   const option = new Option(flags, help);
   return option.env(`HOLDOVER_${option.name().replaceAll('-', '_').toUpperCase()}`);
+}
+
+/** One of several values of a flag. */
+function several(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), text];
 }
 
 function integer(range: { min: number; max: number }): (text: string) => number {

@@ -1,4 +1,4 @@
-import type Koa from 'koa';
+import type { PublicAddress } from '../http/public-address.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import type { Asset, Job } from '../wire/v2.ts';
 
@@ -12,18 +12,24 @@ export type Links = {
   readonly event: (event: JobEvent) => JobEvent;
 };
 
-export function createLinks(address: {
-  /** Where callers reach us, when that is known for certain. */
-  readonly baseUrl?: string | undefined;
-  /** Where this caller has reached us. */
-  readonly reachedAt?: string | undefined;
+type File = { readonly id: string; readonly url: string; readonly url_expires_at: string };
+
+export function createLinks(options: {
+  /** Where this caller reaches us; `undefined`: the request names no host. */
+  readonly address: PublicAddress | undefined;
+  /** Signs a link to the bytes of an asset of this caller's. */
+  readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;
 }): Links {
-  const { baseUrl, reachedAt } = address;
-  const link = (url: string): string => absolute(url, baseUrl);
-  const linked = <T extends { readonly url: string }>(value: T): T => ({
-    ...value,
-    url: absolute(value.url, baseUrl ?? reachedAt),
-  });
+  const { address, sign } = options;
+  const link = (url: string): string =>
+    absolute(url, address?.isStated === true ? address.base : undefined);
+  const linked = <T extends File>(file: T): T => {
+    if (!isHostRelative(file.url)) return file;
+    const url = absolute(file.url, address?.base);
+    const signed = sign?.(file.id);
+    if (signed === undefined) return { ...file, url };
+    return { ...file, url: `${url}?${signed.query}`, url_expires_at: signed.expiresAt };
+  };
   return {
     asset: linked,
     job: (job) => ({
@@ -40,13 +46,10 @@ export function createLinks(address: {
 }
 
 /** `//host/…` names another host: it is a full link already. */
-function absolute(url: string, baseUrl: string | undefined): string {
-  const isHostRelative = url.startsWith('/') && !url.startsWith('//');
-  return baseUrl !== undefined && isHostRelative ? baseUrl + url : url;
+function isHostRelative(url: string): boolean {
+  return url.startsWith('/') && !url.startsWith('//');
 }
 
-/** Scheme and host as a request names them; nothing when it names no host. */
-export function reachedAt({ protocol, host }: Pick<Koa.Context, 'protocol' | 'host'>) {
-  const address = `${protocol}://${host}`;
-  return URL.canParse(address) ? address : undefined;
+function absolute(url: string, base: string | undefined): string {
+  return base !== undefined && isHostRelative(url) ? base + url : url;
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { BodyReader } from '../http/json-body.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../telemetry.ts';
 import {
   type Caller,
@@ -13,6 +14,7 @@ import {
 } from '../wire/jobs.ts';
 import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { Links } from './http-links.ts';
+import type { ContentSigner } from './signed-content.ts';
 import type { Job } from '../wire/v2.ts';
 
 /** What the v2 routes need of the house. */
@@ -27,8 +29,10 @@ export type V2Deps = {
   /** Event streams one caller may hold open. */
   readonly streamCap?: number;
   readonly heartbeatMs?: number;
-  /** Where callers reach us, without a trailing slash; makes all links absolute. Left out, those of files say what the request says. */
-  readonly baseUrl?: string;
+  /** Where callers reach us. */
+  readonly addresses: PublicAddresses;
+  /** Links to bytes work without a key; left out, they need one. */
+  readonly signer?: ContentSigner;
   readonly log?: Pick<Logger, 'error'>;
   /** Told of every job that is made, before its maker is answered; never rejects. */
   readonly onSubmit?: (made: Made) => Promise<void>;

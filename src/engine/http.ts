@@ -1,11 +1,11 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
-import { type V2Error, ok } from '../wire/jobs.ts';
-import { isV2Path } from '../wire/v2-paths.ts';
+import { type Caller, type V2Error, ok } from '../wire/jobs.ts';
+import { isSignedContent, isV2Path } from '../wire/v2-paths.ts';
 import { createAssetHandlers } from './http-assets.ts';
 import { createJobHandlers } from './http-jobs.ts';
-import { createLinks, reachedAt } from './http-links.ts';
+import { type Links, createLinks } from './http-links.ts';
 import { type Handler, type Reply, type V2Deps, sendError, sendReply } from './http-reply.ts';
 
 const PREFIX = '/api/v2';
@@ -56,10 +56,10 @@ function createRouter(deps: V2Deps): Router {
     const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
     router.register(PREFIX + path, methods, async (routed) => {
       const ctx = routed as unknown as Koa.Context;
-      const caller = deps.identify(ctx);
-      if (caller === undefined) return sendError(ctx, UNAUTHORIZED);
-      const links = createLinks({ baseUrl: deps.baseUrl, reachedAt: reachedAt(ctx) });
-      render(ctx, await handle({ ctx, caller, params: routed.params, links }));
+      const { params } = routed;
+      const caller = callerByLink(deps, ctx, params) ?? deps.identify(ctx);
+      if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
+      render(ctx, await handle({ ctx, caller, params, links: linksFor(deps, ctx, caller) }));
     });
   }
   // Whoever asks whether we are well need not say who he is.
@@ -70,6 +70,34 @@ function createRouter(deps: V2Deps): Router {
   });
   return router;
 }
+
+function linksFor({ addresses, signer }: V2Deps, ctx: Koa.Context, { user }: Caller): Links {
+  const sign = signer && ((assetId: string) => signer.sign({ user, assetId }));
+  return createLinks({ address: addresses.of(ctx.req), sign });
+}
+
+/** A signed link is its own authorization: its holder reads this one asset in its owner's name. */
+function callerByLink(
+  { signer }: V2Deps,
+  ctx: Koa.Context,
+  { id = '' }: { readonly [name: string]: string },
+): Caller | undefined {
+  if (!isSignedContent(ctx.url)) return undefined;
+  const user = signer?.userOf(id, new URLSearchParams(ctx.querystring));
+  return user === undefined ? undefined : { user };
+}
+
+/** A link that is no longer good tells nothing of what it led to. */
+function unknownCaller(ctx: Koa.Context): V2Error {
+  return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
+}
+
+const NO_SUCH_CONTENT: V2Error = {
+  status: 404,
+  code: 'not_found',
+  message: 'This link has expired or was altered, or its file is gone.',
+  details: null,
+};
 
 const UNAUTHORIZED: V2Error = {
   status: 401,

@@ -2,7 +2,7 @@ import type { Job, Output } from '../wire/v2.ts';
 import type { StoredOutput } from './protocol.ts';
 
 /** How long a shown link is promised to work; it is renewed each time it is shown. */
-const LINK_LIFETIME_MS = 24 * 60 * 60 * 1000;
+const LINK_LIFETIME_MS = 60 * 60 * 1000;
 
 /** A time as v2 writes it. */
 export function isoTime(ms: number): string {

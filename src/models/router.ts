@@ -11,6 +11,7 @@ import { replyDocument, writeDocument } from './document.ts';
 import { type Visit, createInvoke } from './invoke.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
+import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { createRateLimiter } from './rate.ts';
@@ -39,6 +40,8 @@ export type ModelRouterDeps = {
   readonly keysFile?: string | undefined;
   readonly limits: ModelLimits;
   readonly bodies: BodyReader;
+  /** Where callers reach the server. */
+  readonly addresses: PublicAddresses;
 };
 
 /** The router as the house uses it. */
@@ -83,7 +86,9 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
       return replyDocument(document, ctx.req.headers['if-none-match']);
     }
     if (ctx.method === 'POST') return await invoke.call({ ...visit, def });
-    return isRead ? showModel(ctx, def) : notAllowed('GET, HEAD, POST');
+    return isRead
+      ? showModel(def, ctx.path, deps.addresses.of(ctx.req))
+      : notAllowed('GET, HEAD, POST');
   };
   const serve = async (ctx: Koa.Context, requestId: string): Promise<Reply> => {
     const known = recognise(ctx.req);
@@ -143,9 +148,10 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
 }
 
 /** The address of the schema must be `https`; on a plain connection it is left out. */
-function showModel(ctx: Koa.Context, def: ModelDef): Reply {
-  const url = `https://${ctx.host}${ctx.path}/openapi.json`;
-  return replyJson({ ...entryOf(def), ...(ctx.secure && { input_schema_url: url }) });
+function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): Reply {
+  const url = `${address?.base}${path}/openapi.json`;
+  const isSecure = url.startsWith('https:');
+  return replyJson({ ...entryOf(def), ...(isSecure && { input_schema_url: url }) });
 }
 
 function tooMany({ requestsPerMinute }: Visitor, retryAfterSeconds: number): Reply {

@@ -81,11 +81,12 @@ function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.M
   return { router, byName: plain.serve };
 }
 
-function observe({ answers, dialects }: Deps): Koa.Middleware {
+function observe({ answers, dialects, addresses }: Deps): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
     const v2: string[] = [];
+    const client = addresses.clientOf(ctx.req);
     ctx.state.v2Calls = v2;
     ctx.state.requestId = id;
     ctx.state.dialect = dialects.ofCall(ctx.req);
@@ -94,7 +95,7 @@ function observe({ answers, dialects }: Deps): Koa.Middleware {
     await next();
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    logAnswer(answers, { id, user, method, url, status, startedAt, v2 });
+    logAnswer(answers, { id, user, client, method, url, status, startedAt, v2 });
   };
 }
 
@@ -145,11 +146,11 @@ function refuseInRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean
   return true;
 }
 
-function refuseStrangers({ guard, log }: Deps): Koa.Middleware {
+function refuseStrangers(deps: Deps): Koa.Middleware {
   return (ctx, next) => {
-    const refusal = guard(ctx.req);
+    const refusal = deps.guard(ctx.req);
     if (refusal === undefined) return next();
-    logRefusal(log, ctx.req, refusal);
+    logRefusal(deps, ctx.req, refusal);
     const { status, headers, body } = refusalAnswer(failedCall(ctx), refusal);
     ctx.status = status;
     ctx.set(headers);

@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import { readHost } from '../http/host.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../wire/control-characters.ts';
+import { readTarget } from '../wire/target.ts';
+import { isSignedContent } from '../wire/v2-paths.ts';
+import { SIGNED_VIEW_PATH } from './signed-url.ts';
 
 /** Why a request is refused before anybody looks at what it asks. */
 export type Refusal = {
@@ -17,11 +22,11 @@ const RULES = {
   control_character: [400, 'There is a control character in the path or in a parameter.'],
   foreign_host: [
     403,
-    'Host check: this server listens on loopback and answers to localhost and 127.0.0.1 only. Call it by one of these names, or start it with --listen.',
+    'Host check: this server answers to localhost and 127.0.0.1, and to the hosts it is told of. Call it by one of these, or start it with --listen, or behind a proxy with --allowed-hosts HOST.',
   ],
   foreign_origin: [
     403,
-    'Origin check: the page that calls is not of this server. Start it with --enable-cors-header ORIGIN to allow another one.',
+    'Origin check: the page that calls is not of this server. Start it with --enable-cors-header ORIGIN to allow another one, or with --public-url URL when a proxy hides the address that pages are opened by.',
   ],
   opaque_origin: [
     403,
@@ -49,12 +54,32 @@ type Options = {
   readonly loopbackOnly: boolean;
   /** CORS mode replaces the origin check, as on the v1 server. */
   readonly corsOrigin: string | undefined;
+  /** Beside loopback names; once there are some, others are refused whatever the bind is. */
+  readonly allowedHosts?: readonly AllowedHost[];
+  /** Address of the server as its operator gives it. */
+  readonly publicOrigin?: string | undefined;
+  readonly addresses?: Pick<PublicAddresses, 'forwardedHostOf'>;
 };
 
+/** A host that calls may name; without a port: all of its ports. */
+type AllowedHost = {
+  readonly hostname: string;
+  readonly port: string | undefined;
+  /** Hosts below it are allowed too. */
+  readonly hasSubdomains: boolean;
+};
+
+/** A host without a port may be on either: the scheme outside is not known here. */
+const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
-/** What people follow links to. */
-const PAGES: ReadonlySet<string> = new Set(['/', '/holdover']);
+/** What people follow links to: pages, and signed links, which let in only whoever was given one. */
+const PAGES: ReadonlySet<string> = new Set([
+  '/',
+  '/holdover',
+  SIGNED_VIEW_PATH,
+  `/api${SIGNED_VIEW_PATH}`,
+]);
 
 /** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
 const MAX_HEADERS = 100;
@@ -62,34 +87,55 @@ const MAX_HEADERS = 100;
 /**
  * Host allow-list (DNS rebinding), v1's origin check (cross-site requests), and fetch metadata.
  * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
+ *
+ * A local page is a peer on loopback, as a local proxy is, and a page that has rebound its name may send
+ * any header: so the host of the connection is checked as well as the one a trusted proxy states.
  */
-export function createGuard({ loopbackOnly, corsOrigin }: Options): Guard {
+export function createGuard(options: Options): Guard {
+  const { loopbackOnly, corsOrigin, allowedHosts = [], addresses } = options;
   const soleHost = createHostReader();
+  const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
+  const checksHosts = loopbackOnly || allowedHosts.length > 0;
+  const isOurs = (host: URL): boolean =>
+    isLoopbackName(host.hostname) ||
+    host.hostname === publicUrl?.hostname ||
+    allowedHosts.some((allowed) => isAllowed(allowed, host));
   return (request) => {
     if (request.rawHeaders.length / 2 > MAX_HEADERS) return refused('too_many_headers');
     const host = soleHost(request);
-    if (host === undefined) return refused('invalid_host');
+    const forwarded = addresses?.forwardedHostOf(request);
+    const called = forwarded === undefined ? host : readHost(forwarded);
+    if (host === undefined || called === undefined) return refused('invalid_host');
     if (!request.url?.startsWith('/') && request.url !== '*') {
       if (!targetsHost(request.url ?? '', host)) return refused('foreign_target');
     }
     if (targetHasControlCharacter(request.url ?? '')) return refused('control_character');
-    if (loopbackOnly && !isLoopbackName(host.hostname)) return refused('foreign_host');
-    if (corsOrigin !== undefined) return corsRefusal(request, host, corsOrigin);
-    return originRefusal(request, host) ?? fetchMetadataRefusal(request);
+    if (checksHosts && !(isOurs(host) && isOurs(called))) return refused('foreign_host');
+    const isOwn = (origin: URL): boolean =>
+      isSameHost(origin, called) || origin.origin === publicUrl?.origin;
+    if (corsOrigin !== undefined) return corsRefusal(request, isOwn, corsOrigin);
+    return originRefusal(request, isOwn) ?? fetchMetadataRefusal(request);
   };
 }
 
+/** Whether a page is the server's own, by its origin. */
+type IsOwn = (origin: URL) => boolean;
+
 /** v1 names an origin in CORS mode and serves everybody; here that one and our own pages are served. */
-function corsRefusal(request: IncomingMessage, host: URL, corsOrigin: string): Refusal | undefined {
+function corsRefusal(
+  request: IncomingMessage,
+  isOwn: IsOwn,
+  corsOrigin: string,
+): Refusal | undefined {
   const { origin } = request.headers;
   if (corsOrigin === '*' || origin === undefined) return undefined;
   const given = URL.canParse(origin) ? new URL(origin) : undefined;
   const named = given?.origin === new URL(corsOrigin).origin;
-  if (given && (named || isSameHost(given, host))) return undefined;
+  if (given && (named || isOwn(given))) return undefined;
   return refused('foreign_origin');
 }
 
-function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined {
+function originRefusal(request: IncomingMessage, isOwn: IsOwn): Refusal | undefined {
   const { origin } = request.headers;
   if (origin === undefined) return undefined;
   if (origin === 'null') {
@@ -98,7 +144,7 @@ function originRefusal(request: IncomingMessage, host: URL): Refusal | undefined
     return harmless ? undefined : refused('opaque_origin');
   }
   const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
-  const same = parsed !== undefined && isSameHost(parsed, host);
+  const same = parsed !== undefined && isOwn(parsed);
   return same ? undefined : refused('foreign_origin');
 }
 
@@ -115,8 +161,13 @@ function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusa
     (method === 'GET' || method === 'HEAD') &&
     headers['sec-fetch-mode'] === 'navigate' &&
     headers['sec-fetch-dest'] === 'document' &&
-    PAGES.has(url?.split('?', 1)[0] ?? '');
+    isFollowed(url ?? '');
   return navigation ? undefined : refused('cross_site_request');
+}
+
+function isFollowed(url: string): boolean {
+  const { path } = readTarget(url);
+  return PAGES.has(path) || isSignedContent(url);
 }
 
 function createHostReader(): (request: IncomingMessage) => URL | undefined {
@@ -125,7 +176,7 @@ function createHostReader(): (request: IncomingMessage) => URL | undefined {
   return ({ headers, rawHeaders }) => {
     const { host } = headers;
     if (host === undefined || !isSole(rawHeaders)) return undefined;
-    if (last?.text !== host) last = { text: host, url: hostOf(host) };
+    if (last?.text !== host) last = { text: host, url: readHost(host) };
     return last.url;
   };
 }
@@ -140,13 +191,15 @@ function isSole(rawHeaders: readonly string[]): boolean {
   return count === 1;
 }
 
-function hostOf(host: string): URL | undefined {
-  if (/[@/\\?#\s]/.test(host)) return undefined;
-  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
-}
-
 function targetsHost(target: string, host: URL): boolean {
   return URL.canParse(target) && new URL(target).origin === host.origin;
+}
+
+function isAllowed({ hostname, port, hasSubdomains }: AllowedHost, host: URL): boolean {
+  const name = host.hostname.replace(/\.$/, '');
+  const isAtPort = host.port === '' ? DEFAULT_PORTS.has(port ?? '') : port === host.port;
+  if (port !== undefined && !isAtPort) return false;
+  return name === hostname || (hasSubdomains && name.endsWith(`.${hostname}`));
 }
 
 function isLoopbackName(hostname: string): boolean {

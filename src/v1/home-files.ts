@@ -23,6 +23,15 @@ export function readPage(): {
   };
 }
 
+/** Where the page always is; what it is made of is below. */
+export const HOME = '/holdover';
+
+/** Every path of Holdover's own page but `/`. */
+export function pagePaths(): ReadonlySet<string> {
+  const names = ['report', 'report.json', ...readPage().files.keys()];
+  return new Set([HOME, ...names.map((name) => `${HOME}/${name}`)]);
+}
+
 function readOne(name: string): PageFile {
   return {
     contentType: contentType(extname(name)) || 'application/octet-stream',

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import type Koa from 'koa';
+import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { sendEmpty } from './errors.ts';
-import { type PageFile, readPage } from './home-files.ts';
+import { HOME, type PageFile, readPage } from './home-files.ts';
 
 /** What the page says of the server before it has asked it anything; open to everybody. */
 type Facts = { readonly version: string; readonly upstream: string };
-
-/** Where the page always is, and what it is made of is below. */
-const HOME = '/holdover';
 
 /** Nothing from elsewhere, nothing inline: names and errors that others chose are shown here. */
 const POLICY = [
@@ -25,12 +23,20 @@ const POLICY = [
  * Holdover's own page, served before authentication. At `/`, which v1 clients probe for a 200,
  * unless a mounted front end has that for itself; always at `/holdover`.
  */
-export function homePage(facts: Facts & { readonly path?: '/' | '/holdover' }): Koa.Middleware {
+export function homePage({
+  addresses,
+  ...facts
+}: Facts & {
+  readonly path?: '/' | '/holdover';
+  readonly addresses: PublicAddresses;
+}): Koa.Middleware {
   const { html, report, files } = readPage();
   const pages = new Set([HOME, facts.path ?? '/']);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
-    if (pages.has(ctx.path)) return sendFresh(ctx, render(html, { ...facts, ...originsOf(ctx) }));
+    if (pages.has(ctx.path)) {
+      return sendFresh(ctx, render(html, { ...facts, ...originsOf(addresses.of(ctx.req)) }));
+    }
     if (ctx.path === `${HOME}/report`) return sendFresh(ctx, report);
     if (!ctx.path.startsWith(`${HOME}/`)) return next();
     const file = files.get(ctx.path.slice(HOME.length + 1));
@@ -54,9 +60,15 @@ function sendFresh(ctx: Koa.Context, { contentType, text }: PageFile): void {
   ctx.set('Content-Type', contentType);
 }
 
-function originsOf(ctx: Koa.Context): { origin: string; socket: string } {
-  const origin = `${ctx.protocol}://${ctx.host}`;
-  return { origin, socket: origin.replace(/^http/, 'ws') };
+/** With a prefix the page names its files from the root: some proxies take `/prefix` for `/prefix/`. */
+function originsOf(address: PublicAddress | undefined): {
+  readonly origin: string;
+  readonly socket: string;
+  readonly root: string;
+} {
+  const origin = address?.base ?? '';
+  const root = address === undefined || address.prefix === '' ? '' : `${address.prefix}/`;
+  return { origin, socket: origin.replace(/^http/, 'ws'), root };
 }
 
 /** Puts facts where the page has `{{name}}`. */

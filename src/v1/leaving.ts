@@ -10,6 +10,8 @@ export type Leaving = {
   headersFor(
     route: V1RouteName,
     params: { readonly [name: string]: string },
+    /** Public path in front of the server's own. */
+    prefix?: string,
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
   rehearse(route: V1RouteName, client: Client): Promise<void>;
@@ -46,11 +48,11 @@ export function createLeaving({
   return {
     count,
     rehearses: brownouts.length > 0,
-    headersFor(route, params) {
+    headersFor(route, params, prefix = '') {
       const link = successorLink(route, params);
       return link === undefined
         ? always
-        : { ...always, Link: `<${link}>; rel="successor-version"` };
+        : { ...always, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
     async rehearse(route, client) {
       if (brownouts.length === 0) return;

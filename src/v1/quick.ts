@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { V1RouteName } from '../translate/successors.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
@@ -20,13 +21,17 @@ export type Express = {
 /** Finds the calls that may; what is unusual about one is for the framework. */
 export type Lane = (req: IncomingMessage, res: ServerResponse) => Express | undefined;
 
-type Deps = { readonly authenticate: Authenticate; readonly leaving: Leaving };
+type Deps = {
+  readonly authenticate: Authenticate;
+  readonly leaving: Leaving;
+  readonly addresses: Pick<PublicAddresses, 'prefixOf'>;
+};
 
 type QuickRoute = {
   readonly name: V1RouteName;
   readonly quick: Quick;
-  /** What every answer of it says of the end of v1. */
-  readonly lines: readonly string[];
+  /** Headers that say of the end of v1, below a public prefix. */
+  readonly linesBelow: (prefix: string) => readonly string[];
 };
 
 /** The way of usual calls to routes that have a quick answer; it says what the long way says. */
@@ -37,8 +42,10 @@ export function createQuickLane(deps: Deps, routes: readonly V1Route[]): Lane {
     const { quick } = route;
     if (quick === undefined || route.method !== 'GET') continue;
     const name = nameOf(route);
-    const lines = Object.entries(leaving.headersFor(name, {})).flat();
-    for (const path of twinsOf(route)) byPath.set(path, { name, quick, lines });
+    const below = (prefix: string) => Object.entries(leaving.headersFor(name, {}, prefix)).flat();
+    const lines = below('');
+    const linesBelow = (prefix: string) => (prefix === '' ? lines : below(prefix));
+    for (const path of twinsOf(route)) byPath.set(path, { name, quick, linesBelow });
   }
   return (req, res) => {
     const { method, url = '' } = req;
@@ -55,8 +62,8 @@ type Call = {
 };
 
 async function answer(
-  { authenticate, leaving }: Deps,
-  { name, quick, lines }: QuickRoute,
+  { authenticate, leaving, addresses }: Deps,
+  { name, quick, linesBelow }: QuickRoute,
   { req, res, carries }: Call,
 ): ReturnType<Express['send']> {
   const caller = await authenticate(req);
@@ -65,6 +72,7 @@ async function answer(
   if (!isOwnCall(req)) count(leaving, name, { req, caller });
   if (res.destroyed) return caller;
   const { status, headers, body } = answered;
+  const lines = linesBelow(addresses.prefixOf(req));
   res.writeHead(status, [...carries, ...lines, ...Object.entries(headers).flat()]);
   res.end(body);
   await new Promise<void>((resolve) => void res.once('close', resolve));

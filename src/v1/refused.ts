@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../telemetry.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
@@ -50,16 +51,22 @@ const V2_CODES = {
 
 /** Says in the log which rule refused a request, and what it was that the rule did not like. */
 export function logRefusal(
-  log: Pick<Logger, 'warn'>,
-  { headers, method }: IncomingMessage,
+  deps: {
+    readonly log: Pick<Logger, 'warn'>;
+    readonly addresses: Pick<PublicAddresses, 'clientOf' | 'forwardedHostOf'>;
+  },
+  request: IncomingMessage,
   { status, rule }: Refusal,
 ): void {
+  const { headers, method } = request;
   const shown = (text: unknown) =>
     typeof text === 'string' ? text.slice(0, MAX_SHOWN_CHARS) : text;
   const said = {
     host: shown(headers.host),
     origin: shown(headers.origin),
     site: shown(headers['sec-fetch-site']),
+    forwardedHost: shown(deps.addresses.forwardedHostOf(request)),
+    client: deps.addresses.clientOf(request),
   };
-  log.warn({ event: 'request.refused', status, rule, method, ...said }, 'request refused');
+  deps.log.warn({ event: 'request.refused', status, rule, method, ...said }, 'request refused');
 }

@@ -1,5 +1,6 @@
 import type Koa from 'koa';
 import type { V1RouteName } from '../translate/successors.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Authenticate } from './identity.ts';
@@ -9,6 +10,8 @@ import { agentOf, clientIdIn, isOwnCall } from './visitor.ts';
 
 export type ServingDeps = {
   readonly authenticate: Authenticate;
+  /** Where callers reach the server. */
+  readonly addresses: PublicAddresses;
   /** Lists the v2 calls made for a caller while a request of his is served. */
   readonly trace: {
     readonly begin: (caller: Caller, calls: string[]) => void;
@@ -22,7 +25,7 @@ export type ServingDeps = {
 
 /** All that happens to a call of a route: one step, because each costs every call a promise. */
 export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin): Koa.Middleware {
-  const { leaving } = deps;
+  const { leaving, addresses } = deps;
   const name = nameOf(route);
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
@@ -31,7 +34,7 @@ export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin
   };
   const attended = leaving ? attend(leaving, name, handle) : handle;
   return async (ctx) => {
-    if (leaving) ctx.set(leaving.headersFor(name, paramsOf(ctx)));
+    if (leaving) ctx.set(leaving.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
     ctx.state.apiPrefixed = apiPrefixed;
     await withCaller(deps, ctx, attended);
   };

@@ -1,6 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
+import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../telemetry.ts';
 import { stringifyJson } from '../wire/json.ts';
 import type { Client } from './brownout.ts';
@@ -27,6 +28,7 @@ type Deps = {
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;
+  readonly addresses: PublicAddresses;
   readonly log: Logger;
   readonly leaving: Leaving;
   /** All is there that a socket of this user is to be told at once. */
@@ -58,8 +60,10 @@ export function createUpgrade(
     ...PIECES,
     perMessageDeflate: false,
   });
-  const { leaving, log, hub, onUpgrade } = deps;
-  server.on('headers', (lines) => lines.push(...linesOf(leaving.headersFor('GET /ws', {}))));
+  const { leaving, log, hub, onUpgrade, addresses } = deps;
+  server.on('headers', (lines, request) => {
+    lines.push(...linesOf(leaving.headersFor('GET /ws', {}, addresses.prefixOf(request))));
+  });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status);
     answer(socket, refusal, bodyOf(deps, request, refusal));
@@ -105,14 +109,15 @@ async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | R
   const [path] = (request.url ?? '').split('?', 1);
   const refusal = deps.guard(request);
   if (refusal) {
-    logRefusal(deps.log, request, refusal);
+    logRefusal(deps, request, refusal);
     return { status: refusal.status, fault: plainError(refusal.rule, refusal.message) };
   }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
   const verdict = await judgeCaller(deps, request);
   if ('user' in verdict) return verdict;
-  const headers = { ...deps.leaving.headersFor('GET /ws', {}), ...verdict.headers };
+  const prefix = deps.addresses.prefixOf(request);
+  const headers = { ...deps.leaving.headersFor('GET /ws', {}, prefix), ...verdict.headers };
   return { ...verdict, headers };
 }
 

@@ -1,4 +1,5 @@
 import type Koa from 'koa';
+import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
@@ -17,6 +18,8 @@ export type ViewDeps = {
   /** `auto`: `/api/view` redirects everybody but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
   readonly signer: ViewSigner;
+  /** Where callers reach the server. */
+  readonly addresses: PublicAddresses;
   /** Shared by everything that decodes pictures. */
   readonly decoding: Slots;
   /** Who a signed link was made for, with the key that is still in memory. */
@@ -34,12 +37,13 @@ export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): P
   const row = await locate(deps.files, { user: caller.user, query, querystring, viewSubfolder });
   const rendering = readRendering(query);
   const download = { ctx, caller, row };
-  if (!redirects(deps.view, ctx, query)) return serve(deps, download, rendering);
+  const address = deps.addresses.of(ctx.req);
+  if (!address || !redirects(deps.view, ctx, query)) return serve(deps, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
   // What is drawn anew is drawn here.
   const location = rendering ? undefined : await locationOf(deps.jobs, download);
   if (location !== undefined) return sendLocation(ctx, location);
-  sendLink(deps.signer, { ctx, row, query });
+  sendLink(deps.signer, { ctx, row, query, address });
 }
 
 /** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
@@ -140,7 +144,7 @@ function readRendering(query: URLSearchParams): Rendering | undefined {
 
 /** `--view` decides, or the dialect does. */
 function redirects(mode: ViewDeps['view'], ctx: Koa.Context, query: URLSearchParams): boolean {
-  if (ctx.host === '' || mode === 'stream') return false;
+  if (mode === 'stream') return false;
   if (mode === 'redirect') return true;
   const rule = viewRuleFor(ctx);
   // The hosted service answers 200 where it extracts a channel.
@@ -153,13 +157,18 @@ function isBrowser({ headers }: Koa.Context): boolean {
   return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
-type Link = { readonly ctx: Koa.Context; readonly row: FileRow; readonly query: URLSearchParams };
+type Link = {
+  readonly ctx: Koa.Context;
+  readonly row: FileRow;
+  readonly query: URLSearchParams;
+  readonly address: PublicAddress;
+};
 
-/** The link stays on this host and under the prefix the caller used: proxies may forward no other. */
-function sendLink(signer: ViewSigner, { ctx, row, query }: Link): void {
+/** The link stays on this host and under the `/api` the caller used: proxies may forward no other. */
+function sendLink(signer: ViewSigner, { ctx, row, query, address }: Link): void {
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
   const link = signer.sign({ ...row, look: Object.fromEntries(query) });
-  sendLocation(ctx, `${ctx.protocol}://${ctx.host}${prefix}${SIGNED_VIEW_PATH}?${link}`);
+  sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 
 async function serve(

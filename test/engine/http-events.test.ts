@@ -1,3 +1,4 @@
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/wire/jobs.ts';
 import { ASSET_ID, type FakeJobs, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
@@ -109,7 +110,9 @@ describe('GET events', () => {
 
   test('links of outputs are absolute where our address is known', async () => {
     await house.close();
-    house = await openV2({ baseUrl: 'https://h.example' });
+    house = await openV2({
+      addresses: createPublicAddresses({ publicUrl: { origin: 'https://h.example', prefix: '' } }),
+    });
     const reader = await house.listen(EVENTS);
     house.jobs.emit({ event: 'output', data: OUTPUT });
     const url = `https://h.example/api/v2/assets/${ASSET_ID}/content`;

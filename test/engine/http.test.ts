@@ -1,3 +1,4 @@
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isV2Path } from '../../src/wire/v2-paths.ts';
 import { LosslessNumber, parseJson } from '../../src/wire/json.ts';
@@ -357,7 +358,11 @@ test('the url of a file is a whole one, at the address the caller used; a job’
 });
 
 test('all links are absolute where our address is known', async () => {
-  const outside = await openV2({ baseUrl: 'https://h.example/mount' });
+  const outside = await openV2({
+    addresses: createPublicAddresses({
+      publicUrl: { origin: 'https://h.example', prefix: '/mount' },
+    }),
+  });
   const answer = await outside.ask('/api/v2/jobs');
   await outside.close();
   const self = `https://h.example/mount/api/v2/jobs/${JOB_ID}`;

@@ -156,14 +156,16 @@ describe('GET /v1/models/{provider}/{model}', () => {
   test('over https the entry names the schema document', async () => {
     router = await openRouter({
       models: named('a'),
-      before: (ctx, next) => {
-        Object.defineProperty(ctx.request, 'protocol', { value: 'https' });
-        return next();
-      },
+      proxy: { trustedProxies: ['loopback'] },
     });
-    const { json } = await router.call('/v1/models/test/a');
+    const headers = {
+      'X-Forwarded-Proto': 'https',
+      'X-Forwarded-Host': 'comfy.example.com:8443',
+      'X-Forwarded-Prefix': '/comfy',
+    };
+    const { json } = await router.call('/v1/models/test/a', { headers });
     expect(json.input_schema_url).toBe(
-      `https://127.0.0.1:${router.port}/v1/models/test/a/openapi.json`,
+      'https://comfy.example.com:8443/comfy/v1/models/test/a/openapi.json',
     );
   });
 

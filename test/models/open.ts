@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { createBodyReader } from '../../src/http/json-body.ts';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../src/ledger/memory.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/models/limits.ts';
@@ -97,8 +98,8 @@ export async function openRouter(
     ledger?: Ledger;
     keysFile?: string;
     callerOf?: ModelRouterDeps['callerOf'];
-    /** Stands before the router. */
-    before?: Koa.Middleware;
+    /** Its public address and the proxies it trusts. */
+    proxy?: Parameters<typeof createPublicAddresses>[0];
   } = {},
 ): Promise<OpenRouter> {
   const lines: Record<string, any>[] = [];
@@ -118,10 +119,10 @@ export async function openRouter(
     keysFile: options.keysFile,
     limits: { ...DEFAULT_MODEL_LIMITS, ...options.limits },
     bodies: createBodyReader({ maxBytes: 100 * 1024 * 1024 }),
+    addresses: createPublicAddresses(options.proxy),
   });
   const app = new Koa();
   app.on('error', () => {});
-  if (options.before) app.use(options.before);
   app.use(router.middleware);
   const server: Server = createServer(app.callback() as RequestListener);
   server.listen(0, '127.0.0.1');

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBodyReader } from '../../src/http/json-body.ts';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createLoneLogShare } from '../../src/v1/log-share.ts';
 import { createApp } from '../../src/v1/app.ts';
 import { createDialects } from '../../src/v1/dialect.ts';
@@ -62,6 +63,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     maxUploadBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     view: 'stream',
+    addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
     decoding: createSlots(2),
     now,
@@ -75,6 +77,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     ...change,
   };
   const app = createApp({
+    addresses: deps.addresses,
     dialects: createDialects('auto'),
     guard: () => undefined,
     authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),

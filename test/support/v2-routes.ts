@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import Koa from 'koa';
 import { createBodyReader } from '../../src/http/json-body.ts';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createV2Routes } from '../../src/engine/http.ts';
 import type { JobApi } from '../../src/wire/jobs.ts';
 import { type FakeJobs, fakeJobs } from './fake-jobs.ts';
@@ -64,6 +65,7 @@ export async function openV2Over<T extends JobApi>(
     createV2Routes({
       jobs,
       spoolDir,
+      addresses: createPublicAddresses(),
       identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
       maxUploadBytes: 64 * 1024,
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),

@@ -1,6 +1,7 @@
 // Holdover's own hub, sessions and channel over real sockets.
 import { createServer } from 'node:http';
 import type { WebSocket } from 'ws';
+import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import type { V1Message } from '../../../src/wire/v1.ts';
 import { createDialects } from '../../../src/v1/dialect.ts';
 import { createGuard } from '../../../src/v1/guard.ts';
@@ -40,6 +41,7 @@ const upgrade = createUpgrade({
     count: () => {},
   }),
   log: silentLogger(),
+  addresses: createPublicAddresses(),
 });
 server.on('upgrade', upgrade);
 serve(server);

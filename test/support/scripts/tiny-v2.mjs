@@ -11,6 +11,7 @@ import { createEngine } from '../../../dist/engine/engine.js';
 import { createV2Routes } from '../../../dist/engine/http.js';
 import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
+import { createPublicAddresses } from '../../../dist/http/public-address.js';
 import { createMemoryLedger } from '../../../dist/ledger/memory.js';
 import { silentLogger } from '../../../dist/telemetry.js';
 import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
@@ -32,6 +33,7 @@ app.use(
   createV2Routes({
     jobs: engine,
     spoolDir: join(dataDir, 'spool'),
+    addresses: createPublicAddresses(),
     maxUploadBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     identify(ctx) {

@@ -1,0 +1,93 @@
+import proxyAddr from 'proxy-addr';
+import type { Flags } from './flags.ts';
+import { Refused } from './refused.ts';
+
+/** A host that calls may name; without a port: all of its ports. */
+export type AllowedHost = {
+  readonly hostname: string;
+  readonly port: string | undefined;
+  /** Written `.example.com`: the host and all hosts below it. */
+  readonly hasSubdomains: boolean;
+};
+
+/** Where callers reach the server from outside, and which proxies are believed. */
+export type ProxySettings = {
+  /** `prefix` has no slash at its end; none is ''. */
+  readonly publicUrl: { readonly origin: string; readonly prefix: string } | undefined;
+  /** Addresses, CIDR blocks, or `loopback`, `linklocal`, `uniquelocal`. */
+  readonly trustedProxies: readonly string[];
+  readonly allowedHosts: readonly AllowedHost[];
+};
+
+/**
+ * First segments of the server's own paths. A prefix of one of these could not be told from them;
+ * only Holdover's own page is taken care of (`/holdover`).
+ */
+export const OWN_SEGMENTS: ReadonlySet<string> = new Set(
+  (
+    'api embeddings experiment extensions features free global_subgraphs healthz history i18n internal ' +
+    'interrupt metrics models node_replacements object_info prompt proxy queue readyz settings signed ' +
+    'system_stats templates upload userdata users v1 v2 view view_metadata workflow_templates ws'
+  ).split(' '),
+);
+
+export function proxySettings({ publicUrl, trustProxy, allowedHosts }: Flags): ProxySettings {
+  return {
+    publicUrl: publicUrl === undefined ? undefined : readPublicUrl(publicUrl),
+    trustedProxies: listed(trustProxy).map(trustedProxy),
+    allowedHosts: listed(allowedHosts).map(allowedHost),
+  };
+}
+
+/** The environment has several of them in one text. */
+function listed(texts: readonly string[] = []): readonly string[] {
+  return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');
+}
+
+function readPublicUrl(text: string): ProxySettings['publicUrl'] {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
+  if (!isPlain || /[?#]/.test(text)) {
+    throw new Refused(
+      `option '--public-url' needs an address such as https://example.com/comfy, not '${text}'`,
+    );
+  }
+  const prefix = url.pathname.replace(/\/+$/, '');
+  if (prefix.includes('//')) {
+    throw new Refused(`option '--public-url' has an empty segment in its path: '${text}'`);
+  }
+  const [, first = '', ...more] = prefix.split('/');
+  if (more.length === 0 && OWN_SEGMENTS.has(first)) {
+    throw new Refused(
+      `option '--public-url' cannot end in /${first}: that is a path of Holdover's own. ` +
+        `Leave it out, or choose another prefix`,
+    );
+  }
+  return { origin: url.origin, prefix };
+}
+
+function trustedProxy(text: string): string {
+  try {
+    proxyAddr.compile(text);
+    return text;
+  } catch {
+    throw new Refused(
+      `option '--trust-proxy' takes addresses such as 10.0.0.5 or 10.0.0.0/8, and "loopback", ` +
+        `"linklocal" or "uniquelocal", not '${text}'`,
+    );
+  }
+}
+
+const HOST = /^(\.?)(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
+
+function allowedHost(text: string): AllowedHost {
+  const [, dot = '', host = '', port] = HOST.exec(text) ?? [];
+  const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
+  if (host === '' || url === undefined || Number(port ?? 1) > 65_535) {
+    throw new Refused(
+      `option '--allowed-hosts' takes hosts such as comfy.example.com, comfy.example.com:8443 or ` +
+        `.example.com (with all hosts below it), not '${text}'`,
+    );
+  }
+  return { hostname: url.hostname, port, hasSubdomains: dot !== '' };
+}

@@ -1,0 +1,41 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import type { PublicAddresses } from './public-address.ts';
+
+type Options = {
+  readonly addresses: Pick<PublicAddresses, 'prefixOf'>;
+  /** A path that is the server's own as it stands, although it begins with the prefix. */
+  readonly isOwnPath: (path: string, prefix: string) => boolean;
+};
+
+/** Serves calls below the public prefix too: some proxies leave it on. */
+export type PrefixRemover = {
+  /** Takes the prefix off a request's target; the prefix alone is a page whose slash is missing. */
+  remove(request: IncomingMessage): 'removed' | 'slash_missing' | 'none';
+  /** The same for all requests of a listener; a missing slash is a redirect. */
+  before(listener: RequestListener): RequestListener;
+};
+
+export function createPrefixRemover({ addresses, isOwnPath }: Options): PrefixRemover {
+  const remove: PrefixRemover['remove'] = (request) => {
+    const { url = '' } = request;
+    const prefix = addresses.prefixOf(request);
+    if (prefix === '' || !url.startsWith(prefix)) return 'none';
+    const path = url.split('?', 1)[0] ?? '';
+    if (isOwnPath(path, prefix)) return 'none';
+    if (path === prefix) return 'slash_missing';
+    if (url[prefix.length] !== '/') return 'none';
+    request.url = url.slice(prefix.length);
+    return 'removed';
+  };
+  return {
+    remove,
+    before: (listener) => (request, response) => {
+      const reads = request.method === 'GET' || request.method === 'HEAD';
+      if (remove(request) !== 'slash_missing' || !reads) return listener(request, response);
+      // Without it a browser looks for the files of the page beside the prefix, not below it.
+      const [prefix = '', query] = (request.url ?? '').split('?', 2);
+      const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;
+      response.writeHead(302, { Location, 'Cache-Control': 'no-store' }).end();
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { IncomingMessage } from 'node:http';
+import { createForwardedReader } from './forwarded.ts';
+import { readHost } from './host.ts';
+
+/** Where the caller of one call reaches the server. */
+export type PublicAddress = {
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** Path in front of all of the server's own, without a slash at its end; none is ''. */
+  readonly prefix: string;
+  /** `origin` and `prefix`: links begin with it. */
+  readonly base: string;
+  /** The operator or a trusted proxy states it; else it is what the request itself says. */
+  readonly isStated: boolean;
+};
+
+type Call = Pick<IncomingMessage, 'headers' | 'socket'>;
+
+/** The one source of public addresses: everything that writes a link asks here. */
+export type PublicAddresses = {
+  /** `undefined`: the call names no host. */
+  of(call: Call): PublicAddress | undefined;
+  prefixOf(call: Call): string;
+  /** The host that trusted proxies were called by; `undefined`: they state none. Not checked. */
+  forwardedHostOf(call: Call): string | undefined;
+  /** The client's address, if trusted proxies state it. */
+  clientOf(call: Call): string | undefined;
+};
+
+/** `publicUrl` counts before every header. */
+export function createPublicAddresses({
+  publicUrl,
+  trustedProxies = [],
+}: {
+  readonly publicUrl?: Pick<PublicAddress, 'origin' | 'prefix'> | undefined;
+  readonly trustedProxies?: readonly string[];
+} = {}): PublicAddresses {
+  const forwardedOf = createForwardedReader(trustedProxies);
+  const fixed = publicUrl && addressOf(publicUrl, true);
+  return {
+    of(call) {
+      if (fixed) return fixed;
+      const said = forwardedOf(call);
+      const scheme = said?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
+      const host = readHost(said?.host ?? call.headers.host ?? '');
+      if (host === undefined) return undefined;
+      const { origin } = new URL(`${scheme}://${said?.host ?? call.headers.host}`);
+      const isStated = [said?.scheme, said?.host, said?.prefix].some((fact) => fact !== undefined);
+      return addressOf({ origin, prefix: said?.prefix ?? '' }, isStated);
+    },
+    prefixOf: (call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
+    forwardedHostOf: (call) => forwardedOf(call)?.host,
+    clientOf: (call) => forwardedOf(call)?.client,
+  };
+}
+
+function addressOf(
+  { origin, prefix }: Pick<PublicAddress, 'origin' | 'prefix'>,
+  isStated: boolean,
+): PublicAddress {
+  return { origin, prefix, base: origin + prefix, isStated };
+}

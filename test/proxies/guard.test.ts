@@ -1,0 +1,200 @@
+// Who may come in when there is a proxy: --allowed-hosts, --public-url, --trust-proxy, and forged headers.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { call } from '../support/call.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+
+const start = (...args: string[]) => startHoldover({ args, upstream: 'embedded' });
+
+let bare: Holdover;
+let allowing: Holdover;
+let published: Holdover;
+let trusting: Holdover;
+let distrusting: Holdover;
+beforeAll(async () => {
+  [bare, allowing, published, trusting, distrusting] = await Promise.all([
+    start(),
+    start('--allowed-hosts', 'comfy.example.com', 'other.example:8443', '.lan.example'),
+    start('--public-url', 'https://comfy.example.com/comfy'),
+    start('--trust-proxy', 'loopback', '--allowed-hosts', 'comfy.example.com'),
+    start('--trust-proxy', '192.0.2.1', '--allowed-hosts', 'comfy.example.com'),
+  ]);
+});
+afterAll(() =>
+  Promise.all([bare, allowing, published, trusting, distrusting].map((server) => server.dispose())),
+);
+
+type Headers = Record<string, string>;
+const statusOf = async (server: Holdover, headers: Headers, method = 'GET') =>
+  (await call(server.url, '/queue', { method, headers, ...(method === 'POST' && { body: '{}' }) }))
+    .status;
+const ruleOf = async (server: Holdover, headers: Headers) =>
+  JSON.parse((await call(server.url, '/queue', { headers })).text).error.type;
+const upgradeStatus = (server: Holdover, headers: Headers) =>
+  new Promise<number | undefined>((resolve) => {
+    const socket = new WebSocket(`${server.wsUrl}/ws`, { headers });
+    socket.once('unexpected-response', (request, answer) => {
+      request.destroy();
+      resolve(answer.statusCode);
+    });
+    socket.on('error', () => {});
+    socket.once('open', () => {
+      socket.terminate();
+      resolve(101);
+    });
+  });
+
+describe('--allowed-hosts', () => {
+  test.each([
+    ['comfy.example.com', 200],
+    ['comfy.example.com:8443', 200],
+    ['COMFY.example.com.', 200],
+    ['other.example:8443', 200],
+    ['other.example', 403],
+    ['other.example:8444', 403],
+    ['lan.example', 200],
+    ['deep.in.lan.example:81', 200],
+    ['evillan.example', 403],
+    ['comfy.example.com.evil.example', 403],
+    ['sub.comfy.example.com', 403],
+    ['localhost', 200],
+    ['127.0.0.1:8188', 200],
+    ['192.168.0.1', 403],
+  ])('Host: %s is answered %i', async (Host, status) => {
+    expect(await statusOf(allowing, { Host })).toBe(status);
+  });
+
+  test('without it such a host is refused, and the refusal names the setting', async () => {
+    const answer = await call(bare.url, '/queue', { headers: { Host: 'comfy.example.com' } });
+    expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('--allowed-hosts')]);
+  });
+
+  test('a page of an allowed host that is called by it may call; a page of a sibling may not', async () => {
+    const Host = 'a.lan.example';
+    expect(await statusOf(allowing, { Host, Origin: 'https://a.lan.example' }, 'POST')).toBe(200);
+    expect(await statusOf(allowing, { Host, Origin: 'https://b.lan.example' }, 'POST')).toBe(403);
+    expect(await upgradeStatus(allowing, { Host, Origin: 'https://a.lan.example' })).toBe(101);
+    expect(await upgradeStatus(allowing, { Host, Origin: 'https://b.lan.example' })).toBe(403);
+  });
+
+  test('checks hosts beyond loopback too, once it is given', async () => {
+    const args = ['--listen', '0.0.0.0', '--local-token', 'token'];
+    const [open, checked] = await Promise.all([
+      start(...args),
+      start(...args, '--allowed-hosts', 'comfy.example.com'),
+    ]);
+    const headers = { Host: 'evil.example', Authorization: 'Bearer token' };
+    const local = (server: Holdover) => ({ ...server, url: `http://127.0.0.1:${server.port}` });
+    expect(await statusOf(local(open), headers)).toBe(200);
+    expect(await statusOf(local(checked), headers)).toBe(403);
+    expect(await statusOf(local(checked), { ...headers, Host: 'comfy.example.com' })).toBe(200);
+    await Promise.all([open.dispose(), checked.dispose()]);
+  });
+});
+
+describe('--public-url', () => {
+  test('allows its host and its origin, whatever Host says', async () => {
+    const Origin = 'https://comfy.example.com';
+    expect(await statusOf(published, { Host: 'comfy.example.com' })).toBe(200);
+    expect(await statusOf(published, { Origin }, 'POST')).toBe(200);
+    expect(await upgradeStatus(published, { Host: 'localhost', Origin })).toBe(101);
+    expect(await statusOf(bare, { Origin }, 'POST')).toBe(403);
+  });
+
+  test.each(['http://comfy.example.com', 'https://comfy.example.com:9443', 'https://example.com'])(
+    'not %s',
+    async (Origin) => {
+      expect(await ruleOf(published, { Origin })).toBe('foreign_origin');
+    },
+  );
+});
+
+describe('--trust-proxy', () => {
+  const Host = '127.0.0.1';
+  const forwarded = (host: string) => ({ Host, 'X-Forwarded-Host': host });
+
+  test('pages are those of the host the proxy was called by', async () => {
+    const headers = forwarded('comfy.example.com');
+    const Origin = 'https://comfy.example.com';
+    expect(await statusOf(trusting, { ...headers, Origin }, 'POST')).toBe(200);
+    expect(await upgradeStatus(trusting, { ...headers, Origin })).toBe(101);
+    expect(await ruleOf(trusting, { ...headers, Origin: 'http://127.0.0.1' })).toBe(
+      'foreign_origin',
+    );
+  });
+
+  test('the host the proxy was called by must be allowed as well', async () => {
+    expect(await ruleOf(trusting, forwarded('rebound.example'))).toBe('foreign_host');
+    expect(await ruleOf(trusting, forwarded('a/b'))).toBe('invalid_host');
+    expect(await ruleOf(trusting, { Host, Forwarded: 'host=rebound.example' })).toBe(
+      'foreign_host',
+    );
+  });
+
+  // A page of a name that leads to 127.0.0.1 is of our origin to its browser: it sends what it likes.
+  test.each(['localhost', 'comfy.example.com', '127.0.0.1:8188'])(
+    'a rebound name is refused whatever it forges (X-Forwarded-Host: %s)',
+    async (forged) => {
+      const headers = {
+        Host: 'rebound.example:8188',
+        Origin: `http://${forged}`,
+        'X-Forwarded-Host': forged,
+        Forwarded: `host="${forged}"`,
+      };
+      for (const server of [bare, trusting, distrusting, published]) {
+        expect(await ruleOf(server, headers)).toBe('foreign_host');
+        expect(await upgradeStatus(server, headers)).toBe(403);
+      }
+    },
+  );
+
+  test('a peer that is not trusted gains nothing by headers', async () => {
+    const headers = { ...forwarded('comfy.example.com'), Origin: 'https://comfy.example.com' };
+    for (const server of [bare, distrusting]) {
+      expect(await ruleOf(server, headers)).toBe('foreign_origin');
+      expect(await statusOf(server, forwarded('rebound.example'))).toBe(200);
+    }
+  });
+
+  test('the log has the client of a trusted proxy, and of no other peer', async () => {
+    const headers = { 'X-Forwarded-For': '203.0.113.77' };
+    await statusOf(trusting, { ...headers, Host: 'evil.example' });
+    for (const server of [trusting, distrusting]) {
+      for (const path of ['/queue', '/system_stats', '/api/v2/health']) {
+        await call(server.url, path, { headers });
+      }
+    }
+    const lines = (log: string) =>
+      log.split('\n').flatMap((line) => {
+        const { client, url, event } = line.startsWith('{') ? JSON.parse(line) : {};
+        return client === undefined ? [] : [`${client} ${url ?? event}`];
+      });
+    expect(lines(trusting.log())).toEqual(
+      expect.arrayContaining([
+        '203.0.113.77 request.refused',
+        '203.0.113.77 /queue',
+        '203.0.113.77 /system_stats',
+        '203.0.113.77 /api/v2/health',
+      ]),
+    );
+    expect(distrusting.log()).not.toContain('203.0.113.77');
+  });
+});
+
+test('people may follow a signed link from another site; nothing else of that site is let in', async () => {
+  const headers = {
+    'Sec-Fetch-Site': 'cross-site',
+    'Sec-Fetch-Mode': 'navigate',
+    'Sec-Fetch-Dest': 'document',
+  };
+  const status = async (path: string, more: Headers = {}) =>
+    (await call(bare.url, path, { headers: { ...headers, ...more } })).status;
+  expect(await status('/api/v2/assets/x/content?user=u&expires=1&signature=s')).toBe(404);
+  expect(await status('/signed/view?filename=x&signature=s')).toBe(403);
+  expect((await call(bare.url, '/signed/view?signature=s', { headers })).text).toContain('expired');
+  expect(await status('/api/v2/assets/x/content')).toBe(403);
+  expect(await status('/api/v2/assets/x/content?signature=s', { 'Sec-Fetch-Dest': 'image' })).toBe(
+    403,
+  );
+  expect(await status('/view?filename=x&signature=s')).toBe(403);
+});
