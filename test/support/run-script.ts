@@ -20,7 +20,12 @@ const SCRIPTS = new URL('./scripts/', import.meta.url);
 export async function runScript(
   name: string,
   graph: object | string,
-  options: { before: readonly string[]; after?: readonly string[] },
+  options: {
+    before: readonly string[];
+    after?: readonly string[];
+    /** Beside that of the tests. */
+    env?: NodeJS.ProcessEnv;
+  },
 ): Promise<ScriptRun> {
   const dir = await mkdtemp(join(tmpdir(), 'holdover-script-'));
   const workflow = join(dir, 'workflow.json');
@@ -28,7 +33,7 @@ export async function runScript(
   const program = name.endsWith('.py') ? 'python3' : process.execPath;
   const path = fileURLToPath(new URL(name, SCRIPTS));
   const args = [path, ...options.before, workflow, dir, ...(options.after ?? [])];
-  const { code, stdout, stderr } = await finished(program, args);
+  const { code, stdout, stderr } = await finished(program, args, options.env);
   const told = code === 0 ? JSON.parse(stdout) : undefined;
   const saved: readonly string[] = told?.saved ?? [];
   const files = await Promise.all(saved.map((file) => readFile(join(dir, file))));
@@ -48,9 +53,14 @@ export function hasPython(): boolean {
 
 type Finished = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-function finished(program: string, args: readonly string[]): Promise<Finished> {
+function finished(
+  program: string,
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {},
+): Promise<Finished> {
+  const env = { ...process.env, ...more };
   return new Promise((resolve) => {
-    execFile(program, args, { timeout: 30_000 }, (error, stdout, stderr) => {
+    execFile(program, args, { timeout: 30_000, env }, (error, stdout, stderr) => {
       const code = error === null ? 0 : Number(error.code ?? -1);
       resolve({ code, stdout, stderr });
     });
