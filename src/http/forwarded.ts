@@ -111,17 +111,15 @@ function clientOf(text: string | undefined): string | undefined {
 }
 
 /** Some proxies name the scheme of a WebSocket. */
-function schemeOf(text: string | undefined): Forwarded['scheme'] {
-  switch (text?.toLowerCase()) {
-    case 'https':
-    case 'wss':
-      return 'https';
-    case 'http':
-    case 'ws':
-      return 'http';
-    default:
-      return undefined;
-  }
+const SCHEMES: ReadonlyMap<string, Forwarded['scheme']> = new Map([
+  ['http', 'http'],
+  ['ws', 'http'],
+  ['https', 'https'],
+  ['wss', 'https'],
+]);
+
+function schemeOf(text = ''): Forwarded['scheme'] {
+  return SCHEMES.get(text.toLowerCase());
 }
 
 const PREFIX = /^(\/[\w.~!$&'()*+;=:@%-]+)+$/;

@@ -66,6 +66,11 @@ const LOOKUP_IN_SCRIPTS = `--import=data:text/javascript,${encodeURIComponent(
      own(name === '${PUBLIC_HOST}' ? '127.0.0.1' : name, options, done);`,
 )}`;
 
+// As .ci/run says: what the documentation shows must have been tried there.
+test.runIf(process.env['HOLDOVER_TEST_PROXIES'] === 'required')('all programs are here', () => {
+  expect(missing).toEqual([]);
+});
+
 describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) => {
   let web: WebRoot;
   let server: Holdover;
@@ -206,7 +211,10 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
     // A proxy that holds events back hands them over in one piece.
     expect(chunk).toBeGreaterThan(3);
     const done = await json(job.urls.self, { headers: KEY });
-    for (const output of [...done.outputs, ...urlsIn(seen)]) {
+    const shown = [...done.outputs, ...urlsIn(seen)];
+    // In the record, in its own event, and with the job in the last one.
+    expect(shown).toHaveLength(3);
+    for (const output of shown) {
       expect(output.url.startsWith(`${base}/api/v2/assets/`)).toBe(true);
       const answer = await ask(output.url);
       expect([answer.status, await lookOf(await answer.arrayBuffer())]).toEqual([200, 'png 64x64']);
@@ -278,7 +286,10 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
 });
 
 function urlsIn(events: readonly { event: string; data: any }[]): { url: string }[] {
-  return events.flatMap(({ event, data }) => (event === 'output' ? [data] : []));
+  return events.flatMap(({ event, data }) => {
+    if (event === 'status') return data.outputs ?? [];
+    return event === 'output' ? [data] : [];
+  });
 }
 
 function launch(browser: BrowserType, executablePath: string): Promise<Browser> {
