@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createContentSigner } from '../../src/engine/signed-content.ts';
 import { call } from '../support/call.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { v2Client } from '../support/v2-client.ts';
 import { flat } from '../support/workflows.ts';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const HOUR_MS = 60 * 60 * 1000;
 const ann = { Authorization: 'Bearer ann' };
@@ -131,32 +134,29 @@ describe('the url of an output', () => {
 test('with a token for all it works without; a restart keeps it, a deleted file ends it', async () => {
   const args = ['--local-token', 'token'];
   const headers = { Authorization: 'Bearer token' };
-  const first = await startHoldover({ args, upstream: 'embedded' });
+  const first = await started({ args });
   const path = pathOf((await outputOf(first, flat({ color: 4 }), headers)).url);
   expect((await call(first.url, path.split('?')[0] ?? '')).status).toBe(401);
   expect((await call(first.url, path)).status).toBe(200);
   await first.kill9();
   const { dataDir } = first;
-  const second = await startHoldover({ args, upstream: 'embedded', dataDir });
+  const second = await started({ args, dataDir });
   expect((await call(second.url, path)).status).toBe(200);
   const { id, url } = await upload(second, headers);
   expect((await call(second.url, pathOf(url))).status).toBe(200);
   const target = `/api/v2/assets/${id}`;
   expect((await call(second.url, target, { method: 'DELETE', headers })).status).toBe(204);
   expect((await call(second.url, pathOf(url))).status).toBe(404);
-  await second.dispose();
 });
 
 test('another Holdover in front downloads with its key, and hands the link on', async () => {
-  const behind = await startHoldover({
-    // An address nobody reaches: the one in front must not need it.
+  const behind = await started({
+    // An address that leads nowhere: the one in front must not need it.
     args: ['--local-token', 'token', '--public-url', 'https://unreachable.invalid/comfy'],
-    upstream: 'embedded',
   });
-  const front = await startHoldover({
+  const front = await started({
     args: ['--upstream', behind.url],
     env: { HOLDOVER_UPSTREAM_KEY: 'token' },
-    upstream: 'embedded',
   });
   const { url } = await outputOf(front, flat({ color: 5 }), {});
   expect(url.startsWith('https://unreachable.invalid/comfy/api/v2/assets/')).toBe(true);
@@ -168,12 +168,18 @@ test('another Holdover in front downloads with its key, and hands the link on', 
       const [entry]: any[] = Object.values(history);
       return (Object.values(entry.outputs)[0] as any).images;
     },
-    { timeout: 15_000 },
+    { timeout: 40_000 },
   );
   const view = await fetch(`${front.url}/view?${new URLSearchParams(images[0])}`);
   expect([view.status, view.headers.get('content-type')]).toEqual([200, 'image/png']);
-  await Promise.all([front.dispose(), behind.dispose()]);
 });
+
+/** A server for one test. */
+async function started(options: Parameters<typeof startHoldover>[0]): Promise<Holdover> {
+  const server = await startHoldover({ ...options, upstream: 'embedded' });
+  onTestFinished(() => server.dispose());
+  return server;
+}
 
 async function outputOf(
   server: Holdover,
