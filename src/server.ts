@@ -23,7 +23,7 @@ import { createDialects } from './v1/dialect.ts';
 import { createBoard } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
-import { openCensus } from './v1/census.ts';
+import { notCounted, openCensus } from './v1/census.ts';
 import { openFrontEnd } from './app/front-end.ts';
 import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
@@ -58,11 +58,7 @@ export type Running = {
   close(): Promise<void>;
 };
 
-const SIGNED_LINK_MS = 10 * 60_000;
 const DECODERS = 2;
-
-/** A traced session shows how a program could do without v1; it is no use of v1. */
-function notCounted(): void {}
 
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
@@ -255,7 +251,7 @@ function surface(house: House, live: Live, counter: SharedCounter) {
     ...deps,
     files: ledger.files,
     view: config.view,
-    signer: createViewSigner({ secret: dir.secret, lifetimeMs: SIGNED_LINK_MS, now }),
+    signer: createViewSigner({ secret: dir.secret, now }),
     decoding: createSlots(DECODERS),
     quota: createUploadQuota(UPLOAD_ROOM),
     fate: config.upstream.kind === 'remote' ? ('goes on' as const) : ('stays' as const),

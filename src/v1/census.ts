@@ -105,3 +105,6 @@ export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
     },
   };
 }
+
+/** A traced session shows how a program could do without v1; it is no use of v1. */
+export function notCounted(): void {}

@@ -17,15 +17,17 @@ export type ViewSigner = {
   verify(query: URLSearchParams): Grant | undefined;
 };
 
+const LIFETIME_MS = 10 * 60_000;
 const LOOK = ['preview', 'channel'] as const;
 
 /** Issues and checks links that carry their own authorization instead of a credential. */
 export function createViewSigner(options: {
   readonly secret: Buffer;
-  readonly lifetimeMs: number;
+  /** Ten minutes when left out. */
+  readonly lifetimeMs?: number;
   readonly now: () => number;
 }): ViewSigner {
-  const { secret, lifetimeMs, now } = options;
+  const { secret, lifetimeMs = LIFETIME_MS, now } = options;
   const signature = createLinkSignature(secret, 'signed view');
   return {
     sign(grant) {
