@@ -28,8 +28,9 @@ async function upload(
 }
 
 /** Every answer brings a link of its own, signed when it is given. */
-function withoutLink({ url, url_expires_at: _, ...body }: any): any {
-  return url === undefined ? body : { ...body, path: new URL(url).pathname };
+function withoutLink(body: any): any {
+  const path = body.url && new URL(body.url).pathname;
+  return { ...body, url: path, url_expires_at: undefined };
 }
 
 async function mint(
