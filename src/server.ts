@@ -59,6 +59,7 @@ export type Running = {
 };
 
 const DECODERS = 2;
+const START_LINE = `Holdover ${packageVersion()} started`;
 
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
@@ -133,7 +134,7 @@ async function openHouse(
 ) {
   const now = Date.now;
   const logFeed = createLogFeed({ tell: (...logs) => hub.tell(...logs) });
-  const journal = createJournal({ now, onEntry: logFeed.push });
+  const journal = createJournal({ now, startLine: START_LINE, onEntry: logFeed.push });
   const log = journal.watch(operatorsLog);
   const store = await openStore(config, log);
   const { dir, ledger } = store;
@@ -185,11 +186,7 @@ async function openHouse(
     now,
     store,
     dir,
-    ledger: withExampleInput(upstream.folders.ledger, {
-      config,
-      jobs: upstream.jobs,
-      spoolDir: dir.spool,
-    }),
+    ledger: withExampleInput({ config, upstream, dir }),
     board,
     bodies: openBodies(config, board, log),
     promptJournal,

@@ -17,8 +17,13 @@ type Deps = {
   readonly spoolDir: string;
 };
 
-type House = Deps & {
+type Opened = {
   readonly config: Pick<Config, 'upstream' | 'folders'>;
+  readonly upstream: {
+    readonly jobs: KeepDeps['jobs'];
+    readonly folders: { readonly ledger: Ledger };
+  };
+  readonly dir: { readonly spool: string };
 };
 
 /**
@@ -26,11 +31,15 @@ type House = Deps & {
  * every new `LoadImage`. Here each user has one, as long as the embedded engine runs the jobs; a
  * plain input folder is what its owner makes it.
  */
-export function withExampleInput(ledger: Ledger, { config, ...deps }: House): Ledger {
+export function withExampleInput({ config, upstream, dir }: Opened): Ledger {
+  const { ledger } = upstream.folders;
   if (config.upstream.kind !== 'embedded') return ledger;
   const isSharedBy = (user: string): boolean =>
     config.folders.inputDirectory !== undefined && user === LOCAL_USER;
-  return { ...ledger, files: exampleOver(ledger.files, { ...deps, isSharedBy }) };
+  return {
+    ...ledger,
+    files: exampleOver(ledger.files, { jobs: upstream.jobs, spoolDir: dir.spool, isSharedBy }),
+  };
 }
 
 /** Lists the example, and stores it for a user who asks for it by name. */

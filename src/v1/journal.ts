@@ -24,9 +24,12 @@ type Log = (fields: unknown, message?: string) => void;
 
 export function createJournal(deps: {
   readonly now: () => number;
+  /** The first line of every user: a log panel without any line looks broken. */
+  readonly startLine: string;
   /** The entry is put into words when it is asked for. */
   readonly onEntry: (user: string, entry: () => LogEntry) => void;
 }): Journal {
+  const start = { t: new Date(deps.now()).toISOString(), m: `${deps.startLine}\n` };
   const rings = new LRUCache<string, (() => LogEntry)[]>({ max: USERS_KEPT });
 
   function note(level: string, given: unknown, message: string | undefined): void {
@@ -70,6 +73,6 @@ export function createJournal(deps: {
           }) satisfies Log;
         },
       }),
-    entries: (user) => (rings.get(user) ?? []).map((entry) => entry()),
+    entries: (user) => [start, ...(rings.get(user) ?? []).map((entry) => entry())],
   };
 }

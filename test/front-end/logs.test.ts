@@ -38,7 +38,17 @@ const isLog =
     frame.kind === 'text' && frame.type === 'logs' && frame.text.includes(text);
 const logFrames = (socket: Recorder): Received[] => socket.frames.filter(isLog(''));
 
+const STARTED = {
+  t: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+  m: expect.stringMatching(/^Holdover \d+\.\d+\.\d+ started\n$/),
+};
+
 describe('/internal/logs', () => {
+  // The panel of a front end that is opened after a restart would be empty.
+  test('begins with the start of the server, for who has done nothing yet', async () => {
+    expect((await raw('new')).entries).toEqual([STARTED]);
+  });
+
   test('tells of the caller’s own prompts in v1’s words', async () => {
     const socket = await connect(house.wsUrl, { clientId: 'a', headers: withKey('words') });
     await socket.untilDone(await run('words', 'a'));
@@ -46,6 +56,7 @@ describe('/internal/logs', () => {
       .poll(() => raw('words'))
       .toEqual({
         entries: [
+          STARTED,
           { t: expect.stringMatching(/^\d{4}-\d\d-\d\dT/), m: 'got prompt\n' },
           {
             t: expect.any(String),
@@ -55,7 +66,9 @@ describe('/internal/logs', () => {
         size: { cols: 80, rows: 24 },
       });
     const whole = await call(house.url, '/internal/logs', { headers: withKey('words') });
-    expect(JSON.parse(whole.text)).toMatch(/^\S+ - got prompt\n\S+ - Prompt executed in .*\n$/);
+    expect(JSON.parse(whole.text)).toMatch(
+      /^\S+ - Holdover \S+ started\n\S+ - got prompt\n\S+ - Prompt executed in .*\n$/,
+    );
     await socket.close();
   });
 
