@@ -75,7 +75,8 @@ async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | u
   const frames = listen(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
   // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
-  const body = `{"client_id":"${CLIENT_ID}","prompt":${workflow}}`;
+  const more = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
+  const body = `{${more},"prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
   if (response.status !== 200)
     throw refusedRun(response.status, { answer: await response.text(), workflow });

@@ -75,7 +75,6 @@ export async function startServer(
   const app = createApp({
     ...house,
     checkFolder: house.store.checkFolder,
-    dialects: house.dialects,
     corsOrigin: config.corsOrigin,
     count: house.metrics.count,
     frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
@@ -94,9 +93,8 @@ export async function startServer(
     upgrade(request, socket, head);
   });
   const port = await listen(server, config);
-  const { version, dir } = house;
   const upstream = shownUpstream(config.upstream);
-  log.info({ port, version, dataDir: dir.root, upstream }, 'listening');
+  log.info({ port, version: house.version, dataDir: house.dir.root, upstream }, 'listening');
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
   house.definitions.start();

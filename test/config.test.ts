@@ -28,7 +28,7 @@ describe('flags', () => {
       maxUploadBytes: 104857600,
       corsOrigin: undefined,
       dialect: 'auto',
-      previewMethod: 'auto',
+      previewMethod: 'default',
       view: 'auto',
       concurrency: 1,
     });

@@ -5,7 +5,7 @@ import type { Crew, PromptJournal } from '../v1/prompt-journal.ts';
 import { within } from '../within.ts';
 import { leadOver } from './lead.ts';
 import { type Line, createLine } from './line.ts';
-import { createEar } from './news.ts';
+import { createEar, wordOf } from './news.ts';
 import { LEASE_MS, defineScripts } from './scripts.ts';
 import { createEntryStore } from './store.ts';
 import { createWatchers } from './watchers.ts';
@@ -44,6 +44,8 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
   const { claim } = defineScripts(links.commands, links);
   const lines = new Map<string, Line>();
   const discoveries = new Map<string, Promise<void>>();
+  /** Being discovered, with their first entry. */
+  const begun = new Set<string>();
   const timers: NodeJS.Timeout[] = [];
   let crew: Crew | undefined;
   let patientUntilMs = 0;
@@ -56,12 +58,16 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
     news: {
       onEntry(key, n, text, picture) {
         const line = lines.get(key);
-        if (!line) return void discover(key);
+        if (!line) {
+          if (n === 1) begun.add(key);
+          return void discover(key);
+        }
         if (line.token() === undefined) line.hear(n, text, picture).catch(complain('an entry'));
       },
       onReceived(key, audience, upTo, from) {
         if (from !== instance) lines.get(key)?.receivedElsewhere(audience, upTo);
       },
+      onFetched: (user, promptId) => crew?.fetched(user, promptId),
       onCancel: (key) => crew?.cancelAsked(key),
       onVacant: () => void look(),
       onListening() {
@@ -90,7 +96,10 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
       discoveries.get(key) ??
       Promise.resolve(crew?.discover(key))
         .catch(complain('a prompt'))
-        .finally(() => discoveries.delete(key));
+        .finally(() => {
+          discoveries.delete(key);
+          begun.delete(key);
+        });
     discoveries.set(key, task);
     return task;
   }
@@ -185,13 +194,19 @@ export function createSharedJournal({ links, instance, log }: Options): SharedJo
       if (token !== undefined) await scripts.drop(key, token);
     },
     join({ key, user }, hearer) {
-      lineOf(key).join(user, hearer).catch(complain('a prompt'));
+      const since = begun.has(key) ? 'its start' : 'later';
+      lineOf(key).join(user, hearer, since).catch(complain('a prompt'));
     },
     append: (key, entry) => lineOf(key).append(entry),
     leads: (key) => lines.get(key)?.token() !== undefined,
     received(key, audience, at) {
       // At once: it is on its way before the frame is, so that who heard that is known to have.
       scripts.received(key, at, instance, audience).catch(complain('a receipt'));
+    },
+    fetched(user, promptId) {
+      redis
+        .publish(`${channels}events`, `f ${wordOf(user)} ${wordOf(promptId)}`)
+        .catch(complain('a fetched result'));
     },
     askCancel(key) {
       redis.publish(`${channels}events`, `c ${key}`).catch(complain('a cancel'));

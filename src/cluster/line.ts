@@ -1,6 +1,7 @@
 import {
   type Audience,
   type Entry,
+  type HeardSince,
   type Hearer,
   LeadLost,
   type ReceivedUpTo,
@@ -13,7 +14,7 @@ export type Line = {
   readonly user: () => string;
   /** Under which this process looks after it; `undefined`: it does not. */
   readonly token: () => string | undefined;
-  join(user: string, hearer: Hearer): Promise<void>;
+  join(user: string, hearer: Hearer, since: HeardSince): Promise<void>;
   /** It is new, and this process looks after it. */
   begin(token: string): void;
   /** This process looks after it from now on, once it has heard everything. */
@@ -76,7 +77,7 @@ export function createLine(key: string, store: EntryStore): Line {
     key,
     user: () => user,
     token: () => token,
-    join: (theirs, ear) => {
+    join: (theirs, ear, since) => {
       user = theirs;
       // A new prompt of our own: nothing was said yet.
       if (token !== undefined) {
@@ -85,7 +86,7 @@ export function createLine(key: string, store: EntryStore): Line {
       }
       return inTurn(async () => {
         hearer = ear;
-        ear.joined(await store.mark(key));
+        ear.joined(await store.mark(key), since);
         heard = 0;
         await readOn();
       });

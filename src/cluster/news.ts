@@ -5,6 +5,7 @@ import type { Audience } from '../v1/prompt-journal.ts';
 export type News = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
   readonly onReceived: (key: string, audience: Audience, upTo: number, instance: string) => void;
+  readonly onFetched: (user: string, promptId: string) => void;
   readonly onCancel: (key: string) => void;
   /** Some process gave back what it looked after. */
   readonly onVacant: () => void;
@@ -56,6 +57,7 @@ export function createEar({ links, news }: { links: RedisLinks; news: News }): E
     if (message.startsWith('r')) {
       return news.onReceived(key, audience as Audience, Number(upTo), instance);
     }
+    if (message.startsWith('f')) return news.onFetched(textIn(key), textIn(upTo));
     if (message.startsWith('c')) return news.onCancel(key);
     return news.onVacant();
   }
@@ -96,6 +98,15 @@ export function createEar({ links, news }: { links: RedisLinks; news: News }): E
       redis.disconnect();
     },
   };
+}
+
+/** Any text as a word of a message; its parts are separated by blanks. */
+export function wordOf(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+function textIn(word: string): string {
+  return Buffer.from(word, 'base64url').toString();
 }
 
 /** Away: it listens again when it is back. */

@@ -4,7 +4,14 @@ import { DEPRECATION_DATE } from './leaving.ts';
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
 export const DIALECTS = ['auto', 'local', 'hosted'] as const;
-export const PREVIEW_METHODS = ['auto', 'negotiated', 'none'] as const;
+export const PREVIEW_METHODS = [
+  'default',
+  'auto',
+  'latent2rgb',
+  'taesd',
+  'negotiated',
+  'none',
+] as const;
 export const ASSET_MODES = ['auto', 'object', 'string'] as const;
 export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
 /** No known upstream refuses so many. */
@@ -161,10 +168,11 @@ export const OPTIONS: readonly Option[] = [
     .default('auto'),
   setting(
     '--preview-method <METHOD>',
-    'previews to all sockets, to those that negotiated them, or to none',
+    'previews of samplers to browsers and to sockets that negotiated them (default), to all ' +
+      'sockets (auto, latent2rgb, taesd), to those that negotiated them (negotiated), to none',
   )
     .choices(PREVIEW_METHODS)
-    .default('auto'),
+    .default('default'),
   setting('--concurrency <N>', 'jobs the embedded engine runs in parallel; 0: only workers do')
     .default(1)
     .argParser(integer({ min: 0, max: 64 })),

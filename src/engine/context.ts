@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { hashOf } from '../hash.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../nodes/node.ts';
+import type { JobEvent } from '../wire/jobs.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { CallContext } from './executor.ts';
 import type { MemoryMeter } from './memory.ts';
@@ -14,6 +15,8 @@ import type {
   StoredOutput,
   WrittenFile,
 } from './protocol.ts';
+
+type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
 
 /** Asks the main thread and waits for its answer. */
 export type Ask = <K extends keyof Questions>(
@@ -38,19 +41,14 @@ export type ContextDeps = {
 /** What node `nodeId` may do while it runs. */
 export function createCallContext(nodeId: string, deps: ContextDeps): CallContext {
   const saved: StoredOutput[] = [];
-  let held: { readonly bytes: Uint8Array; readonly contentType: string } | undefined;
+  let held: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   const check = (): void => {
     if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
   /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
   const sendHeld = (withStep: { readonly x_with_step?: true }): void => {
     if (!held) return;
-    const data = {
-      node_id: nodeId,
-      content_type: held.contentType,
-      bytes: held.bytes,
-      ...withStep,
-    };
+    const data = { node_id: nodeId, ...held, ...withStep };
     held = undefined;
     deps.post({ type: 'preview', data });
   };
@@ -67,10 +65,14 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
       sendHeld({ x_with_step: true });
       deps.post({ type: 'step', nodeId, step, steps });
     },
-    preview(bytes, contentType) {
+    preview(bytes, contentType, kind = 'own') {
       check();
       sendHeld({});
-      held = { bytes: Uint8Array.from(bytes), contentType };
+      held = {
+        content_type: contentType,
+        bytes: Uint8Array.from(bytes),
+        ...(kind === 'own' && { x_own: true }),
+      };
     },
     flush: () => sendHeld({}),
     text(text) {

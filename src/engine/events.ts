@@ -93,6 +93,6 @@ function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
 
 /** A picture shown on connect comes after its step, not before the next one. */
 function withoutStep({ data }: PreviewEvent): PreviewEvent {
-  const { node_id, content_type, bytes } = data;
-  return { event: 'preview', data: { node_id, content_type, bytes } };
+  const { x_with_step: _, ...rest } = data;
+  return { event: 'preview', data: rest };
 }

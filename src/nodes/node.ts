@@ -63,8 +63,11 @@ export type NodeContext = {
   /** Call it often: between steps, rows, frames. */
   check(): void;
   progress(step: number, steps: number): void;
-  /** A picture of the work so far; belongs to the next `progress` call. */
-  preview(bytes: Uint8Array, contentType: string): void;
+  /**
+   * A picture of the work so far; belongs to the next `progress` call. The previews of a sampler are
+   * a matter of settings, those a node sends by itself are not.
+   */
+  preview(bytes: Uint8Array, contentType: string, kind?: 'own' | 'sampler'): void;
   /** v1's binary TEXT frame. */
   text(text: string): void;
   /** Reserves pixels or text against the job's memory limit; throws `OutOfMemory`. Tensors made through `tensor.ts` do it themselves. */

@@ -76,7 +76,7 @@ const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
     if (now() - lastPreviewAtMs >= PREVIEW_INTERVAL_MS || step === steps) {
       lastPreviewAtMs = now();
       paintField(context, field, image);
-      context.preview(await previewOf(image), 'image/jpeg');
+      context.preview(await previewOf(image), 'image/jpeg', 'sampler');
     }
     context.progress(step, steps);
     // A cancellation is heard of between two turns of the event loop.

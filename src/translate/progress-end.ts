@@ -155,7 +155,7 @@ function missedPicture(
   return {
     nodeId: output.node_id,
     displayNodeId: shownId(turn, output.node_id),
-    essential: true,
+    kind: 'result',
     assetId: output.id,
     contentType: output.content_type,
   };

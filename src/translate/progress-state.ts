@@ -41,12 +41,17 @@ export type Input =
   /** Time has passed; see `idleDueMs`. */
   | { readonly kind: 'idle'; readonly atMs: number };
 
+/**
+ * A result delivered over the socket, which no socket may miss; a preview that a node sends by
+ * itself; or the preview of a sampler, which is a matter of settings.
+ */
+export type PictureKind = 'result' | 'own' | 'sampler';
+
 /** A picture of a node; one that is only an asset is for the follower to fetch. */
 export type PictureEffect = {
   readonly nodeId: string;
   readonly displayNodeId: string;
-  /** A result delivered over the socket, not a preview of one: never dropped, not a matter of settings. */
-  readonly essential: boolean;
+  readonly kind: PictureKind;
 } & (
   | { readonly mime: PreviewMime; readonly bytes: Uint8Array }
   | { readonly assetId: string; readonly contentType: string }

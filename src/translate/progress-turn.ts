@@ -147,7 +147,7 @@ export function announce(turn: Turn, nodeId: string, output: NodeOutput | null):
  */
 export function show(turn: Turn, picture: PictureEffect, when: 'now' | 'with-step'): void {
   releasePicture(turn);
-  if (picture.essential && turn.state.current !== picture.nodeId)
+  if (picture.kind === 'result' && turn.state.current !== picture.nodeId)
     sayExecuting(turn, picture.nodeId);
   if (when === 'now') turn.effects.push({ kind: 'picture', picture });
   else turn.state.held = { picture, sinceMs: turn.atMs };

@@ -152,7 +152,8 @@ function applyPreview(turn: Turn, preview: Extract<JobEvent, { event: 'preview' 
   if (mime === undefined) return;
   const nodeId = pictureNode(turn, preview.node_id);
   if (nodeId === undefined) return;
-  const picture = { ...pictureOf(turn, nodeId), essential: false, mime, bytes: preview.bytes };
+  const kind = preview.x_own ? 'own' : 'sampler';
+  const picture = { ...pictureOf(turn, nodeId), kind, mime, bytes: preview.bytes } as const;
   show(turn, picture, preview.x_with_step ? 'with-step' : 'now');
 }
 
@@ -179,7 +180,7 @@ function applyOutput(turn: Turn, output: Output & { readonly x_with_step?: boole
   moveTo(turn, output.node_id);
   const picture: PictureEffect = {
     ...pictureOf(turn, output.node_id),
-    essential: true,
+    kind: 'result',
     assetId: output.id,
     contentType: output.content_type,
   };

@@ -206,7 +206,8 @@ function isKept({ frame, load }: Item): boolean {
 
 /** Without a preview: a late one is worth nothing; `undefined`: there is nothing else to it. */
 function worthOf(frame: Frame): Frame | undefined {
-  const isPreview = 'picture' in frame && frame.picture?.essential === false;
+  const isPreview =
+    'picture' in frame && frame.picture !== undefined && frame.picture.kind !== 'result';
   if (!isPreview) return frame;
   if (frame.kind !== 'step') return undefined;
   const { picture: _, ...step } = frame;

@@ -9,7 +9,8 @@ import {
   encodeFrame,
   nodeIn,
 } from './frame.ts';
-import type { Audience, ReceivedUpTo } from './prompt-journal.ts';
+import { type PreviewMethod, isWanted } from './preview-method.ts';
+import type { Audience, HeardSince, ReceivedUpTo } from './prompt-journal.ts';
 import { type Session, encodeMessage } from './session.ts';
 
 /** The prompt whose frames these are, and the `client_id` it named. */
@@ -18,7 +19,7 @@ export type Address = {
   readonly clientId: string | null;
   readonly promptId: string;
   /** What the prompt itself asked for (`extra_data.preview_method`); else the server's setting counts. */
-  readonly previewMethod?: 'none';
+  readonly previewMethod?: PreviewMethod | undefined;
   /** A job submitted through v2 has events of its own: nothing of it waits for a socket. */
   readonly isV2Job?: boolean;
 };
@@ -28,8 +29,6 @@ const ENDS: ReadonlySet<V1Message['type']> = new Set([
   'execution_error',
   'execution_interrupted',
 ]);
-
-export type PreviewMethod = 'auto' | 'negotiated' | 'none';
 
 /** The line from one prompt to its sockets; frames that should have been received wait for a socket. */
 export type Channel = {
@@ -57,8 +56,8 @@ export type Channel = {
   settle(): void;
   /** Those who have the last frame, if that came from there. */
   receivedBy(at: number): readonly Audience[];
-  /** Sockets elsewhere have what was said up to there; nobody here needs to hear it any more. */
-  skip(upTo: ReceivedUpTo): void;
+  /** Sockets elsewhere have what was said up to there, before this process heard of it. */
+  skip(upTo: ReceivedUpTo, since: HeardSince): void;
   /** Sockets elsewhere have it; those here hear it all the same. */
   forget(audience: Audience, upTo: number): void;
 };
@@ -76,7 +75,7 @@ export function createChannel(
     readonly onDrop?: () => void;
   },
 ): Channel {
-  const { promptId, clientId, previewMethod = deps.previewMethod } = address;
+  const { promptId, clientId } = address;
   const backlog = createBacklog(deps.onDrop);
   const elsewhere = { received: { client: 0, hosted: 0 }, over: { client: 0, hosted: 0 } };
   /** Ids of the sockets here that were sent some of it. */
@@ -167,7 +166,7 @@ export function createChannel(
       if (frame.message.type !== 'executing') return;
       scene.clear();
       if (frame.message.data.node !== null) scene.set('json', frame);
-    } else if (frame.picture?.essential !== true) scene.set(frame.kind, frame);
+    } else if (frame.picture?.kind !== 'result') scene.set(frame.kind, frame);
   }
 
   function write(session: Session, frame: EncodedFrame, share: Share): void {
@@ -205,10 +204,10 @@ export function createChannel(
   }
 
   function writePicture(session: Session, picture: EncodedPicture, share: Share): void {
-    const wanted = previewMethod === 'auto' || session.wantsMetadata();
-    if (!picture.essential && (previewMethod === 'none' || !wanted)) return;
+    const methods = { server: deps.previewMethod, prompt: address.previewMethod };
+    if (!isWanted(picture.kind, session, methods)) return;
     const frame = wantsMetadata(session, share) ? picture.withMetadata() : picture.plain();
-    if (picture.essential && !session.watches) session.sendBinary(frame);
+    if (picture.kind === 'result' && !session.watches) session.sendBinary(frame);
     else session.sendPreview(promptId, frame);
   }
 
@@ -254,8 +253,9 @@ export function createChannel(
       backlog.empty();
     },
     receivedBy: (at) => (at > 0 && last.at === at ? [...last.by] : []),
-    skip(upTo) {
-      elsewhere.over = { ...upTo };
+    skip(upTo, since) {
+      // It came too late here to be new to a socket.
+      if (since === 'later') elsewhere.over = { ...upTo };
       forget('client', upTo.client);
       forget('hosted', upTo.hosted);
     },

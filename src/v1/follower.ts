@@ -10,6 +10,7 @@ import { createEndings } from './endings.ts';
 import type { Hub } from './hub.ts';
 import { type JoblessEnd, type ListenerDeps, createListener } from './listener.ts';
 import { newPrompt, restIfFar } from './live-prompt.ts';
+import { previewMethodIn } from './preview-method.ts';
 import { type Entry, type Hearer, LeadLost, type PromptJournal, ifLost } from './prompt-journal.ts';
 import type { Resend } from './resend.ts';
 import { type Teller, createTeller } from './teller.ts';
@@ -143,7 +144,7 @@ export function createFollower(given: FollowerDeps): Follower {
         line.stop = newStop();
         line.feed = undefined;
       },
-      joined: (upTo) => channel.skip(upTo),
+      joined: (upTo, since) => channel.skip(upTo, since),
       receivedElsewhere: (audience, upTo) => channel.forget(audience, upTo),
     };
   }
@@ -154,9 +155,8 @@ export function createFollower(given: FollowerDeps): Follower {
       const { key, clientId, promptId } = draft;
       const known = lines.get(key);
       if (known) return known.prompt;
-      const noPreviews = draft.extraData.preview_method === 'none';
-      const own = noPreviews ? { previewMethod: 'none' as const } : {};
-      const address = { user, clientId, promptId, isV2Job: draft.isV2Job ?? false, ...own };
+      const previewMethod = previewMethodIn(draft.extraData.preview_method);
+      const address = { user, clientId, promptId, isV2Job: draft.isV2Job ?? false, previewMethod };
       const channel = hub.channel(address, (audience, at) => journal.received(key, audience, at));
       const prompt = newPrompt(draft, { caller, channel });
       board.add(prompt);

@@ -1,4 +1,5 @@
 import type { DocumentedException } from '../translate/exception.ts';
+import type { PictureKind } from '../translate/progress-state.ts';
 import {
   type PreviewMime,
   previewFrame,
@@ -14,8 +15,7 @@ export type Picture = {
   readonly displayNodeId: string;
   readonly mime: PreviewMime;
   readonly bytes: Uint8Array;
-  /** A result delivered over the socket, not a preview of one: nobody may miss it. */
-  readonly essential: boolean;
+  readonly kind: PictureKind;
 };
 
 /** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
@@ -53,7 +53,7 @@ export type EncodedFrame =
       readonly picture: EncodedPicture | undefined;
     };
 
-export type EncodedPicture = Pick<Picture, 'essential'> & {
+export type EncodedPicture = Pick<Picture, 'kind'> & {
   readonly plain: () => Ready;
   readonly withMetadata: () => Ready;
 };
@@ -93,9 +93,9 @@ function encodeJson({ message, documented }: Frame & { kind: 'json' }): EncodedF
 }
 
 function encodePicture(picture: Picture, promptId: string): EncodedPicture {
-  const { bytes, mime, essential } = picture;
+  const { bytes, mime, kind } = picture;
   return {
-    essential,
+    kind,
     plain: once(() => binary(previewFrame(bytes, mime))),
     withMetadata: once(() => binary(metadataFrame(picture, promptId))),
   };

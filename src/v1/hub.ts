@@ -4,8 +4,9 @@ import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { shareOf } from './audience.ts';
-import { type Address, type Channel, type PreviewMethod, createChannel } from './channel.ts';
+import { type Address, type Channel, createChannel } from './channel.ts';
 import type { Dialect } from './dialect.ts';
+import type { PreviewMethod } from './preview-method.ts';
 import type { Audience } from './prompt-journal.ts';
 import { readyFrame } from './ready.ts';
 import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
@@ -28,6 +29,7 @@ type Newcomer = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches?: boolean;
+  readonly isBrowser?: boolean;
   readonly dialect: Dialect;
 };
 
@@ -43,8 +45,11 @@ export type Hub = {
   submitted(channel: Channel): void;
   /** The prompt is over; frames that should have been received are kept for a while. */
   retire(channel: Channel): void;
-  /** A client has the result of this prompt: no socket that comes needs to be told of it. */
-  fetched(user: string, promptId: string): void;
+  /**
+   * A client has the results of these prompts: no socket that comes needs to be told of them.
+   * Returns those of which something may be kept at other processes.
+   */
+  fetched(user: string, promptIds: readonly string[]): readonly string[];
   /** Tells all sockets of this user how many of their prompts are left. */
   status(user: string): void;
   /** Says something to the sockets of this id, if there are any. */
@@ -145,14 +150,13 @@ export function createHub(deps: {
   }
 
   return {
-    attach(connection, { user, clientId, dialect, watches = false }) {
+    attach(connection, { user, clientId, ...form }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
       const session = createSession(connection, {
         user,
         sid,
-        dialect,
-        watches,
+        ...form,
         serverFlags: deps.serverFlags,
         now,
         onClose: () => leave(user, session),
@@ -187,12 +191,15 @@ export function createHub(deps: {
         forgetIfDone(other);
       }
     },
-    fetched(user, promptId) {
-      for (const channel of channels.get(user) ?? []) {
-        if (channel.address.promptId !== promptId) continue;
+    fetched(user, promptIds) {
+      const named = new Set(promptIds);
+      const theirs = [...(channels.get(user) ?? [])];
+      const settled = theirs.filter(({ address }) => named.has(address.promptId));
+      for (const channel of settled) {
         channel.settle();
         forgetIfDone(channel);
       }
+      return settled.map(({ address }) => address.promptId);
     },
     retire(channel) {
       const timer = setTimeout(() => forget(channel), REPLAY_MS);

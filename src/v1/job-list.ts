@@ -9,15 +9,20 @@ import {
 } from '../translate/job-views.ts';
 import type { ExceptionWord } from '../translate/shown-entry.ts';
 import type { ListedStatus } from '../translate/status.ts';
-import type { Json } from '../wire/json.ts';
+import type { JsonObject } from '../wire/json.ts';
 import type { Board, LivePrompt } from './board.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, sendJson } from './errors.ts';
+import type { NoteFetched } from './fetched.ts';
 import { integerOf } from './history.ts';
 import { doneView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
-type Deps = { readonly ledger: Ledger; readonly board: Board };
+type Deps = {
+  readonly ledger: Ledger;
+  readonly board: Board;
+  readonly noteFetched: NoteFetched;
+};
 
 const LISTED = [
   'pending',
@@ -39,7 +44,8 @@ const SORT_KEYS: { readonly [name: string]: (entry: Entry) => number } = {
 const DEFAULT_LIMIT = 200;
 
 /** `GET /api/jobs`: what front ends poll instead of queue and history. */
-export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): Promise<void> {
+export async function listJobs(deps: Deps, request: V1Request): Promise<void> {
+  const { ctx, caller, query } = request;
   const wanted = statusesOf(query.get('status'));
   const limit = integerOf(query, 'limit') ?? DEFAULT_LIMIT;
   if (limit <= 0) throw badRequest('"limit" must be a positive integer.');
@@ -60,8 +66,10 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
       ? ofWorkflow
       : await matching(ofWorkflow, (view) => hasOutputOf(view, outputType));
   const shown = found.slice(offset, offset + limit);
+  const jobs = await itemsOf(shown);
+  deps.noteFetched(request, 'listed', endedIn(jobs));
   sendJson(ctx, {
-    jobs: await itemsOf(shown),
+    jobs,
     pagination: {
       offset,
       limit,
@@ -72,13 +80,19 @@ export async function listJobs(deps: Deps, { ctx, caller, query }: V1Request): P
 }
 
 /** One after the other: entries may be large, and items are small. */
-async function itemsOf(entries: readonly Entry[]): Promise<Json[]> {
-  const items: Json[] = [];
+async function itemsOf(entries: readonly Entry[]): Promise<JsonObject[]> {
+  const items: JsonObject[] = [];
   for (const entry of entries) {
     const view = await entry.view();
     if (view) items.push(jobItem(view));
   }
   return items;
+}
+
+function endedIn(items: readonly JsonObject[]): readonly string[] {
+  return items.flatMap(({ id, execution_end_time: end }) =>
+    typeof id === 'string' && end !== undefined ? [id] : [],
+  );
 }
 
 /** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */

@@ -6,6 +6,7 @@ import { readJson } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, plainError, sendJson } from './errors.ts';
+import type { NoteFetched } from './fetched.ts';
 import { findDone } from './history.ts';
 import { listJobs } from './job-list.ts';
 import { doneView, liveView } from './job-view.ts';
@@ -17,6 +18,7 @@ type Deps = {
   readonly ledger: Ledger;
   readonly board: Board;
   readonly bodies: BodyReader;
+  readonly noteFetched: NoteFetched;
 };
 
 /** `/api/jobs…` of newer front ends and `/api/job/{id}/status` of the hosted API. */
@@ -32,7 +34,7 @@ export function jobRoutes(deps: Deps): readonly V1Route[] {
 
 async function detail(deps: Deps, request: V1Request): Promise<void> {
   const { ctx } = request;
-  const view = await find(deps, request);
+  const view = await fetchedView(deps, request);
   if (!view) throw new V1Error(404, faultOf(404, { error: NO_JOB }, NO_JOB));
   sendJson(ctx, jobDetail(view));
 }
@@ -41,7 +43,7 @@ const NO_JOB = 'Job not found';
 
 async function status(deps: Deps, request: V1Request): Promise<void> {
   const { ctx } = request;
-  const view = await find(deps, request);
+  const view = await fetchedView(deps, request);
   if (!view) throw new V1Error(404, plainError('not_found', NO_JOB));
   sendJson(ctx, jobStatus(view));
 }
@@ -59,6 +61,12 @@ async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void>
   const prompts = ids.flatMap((id) => deps.board.find(caller.user, id) ?? []);
   await deps.cancel(prompts, caller);
   sendJson(ctx, { cancelled: prompts.length > 0 });
+}
+
+async function fetchedView(deps: Deps, request: V1Request): Promise<JobView | undefined> {
+  const view = await find(deps, request);
+  if (view?.entry) deps.noteFetched(request, 'by id', [view.submitted.promptId]);
+  return view;
 }
 
 async function find(

@@ -37,14 +37,20 @@ export type Audience = 'client' | 'hosted';
 /** By audience, the place in the prompt's journal up to which it has everything. */
 export type ReceivedUpTo = { readonly [audience in Audience]: number };
 
+/** When a process heard of a prompt: with its first entry, or when more had been said of it. */
+export type HeardSince = 'its start' | 'later';
+
 /** One process's ear on one prompt. */
 export type Hearer = {
   /** The next entry; `at` is its place, from 1 on, or 0 where places do not matter. */
   apply(entry: Entry, at: number): Promise<void>;
   /** Another process looks after the prompt from now on. */
   lost(): void;
-  /** What was said up to here has reached sockets before this process heard of the prompt. */
-  joined(upTo: ReceivedUpTo): void;
+  /**
+   * What was said up to here has reached sockets elsewhere. Since `its start`: those here have heard
+   * none of it.
+   */
+  joined(upTo: ReceivedUpTo, since: HeardSince): void;
   /** The same, while this process was listening: it need not be kept any longer. */
   receivedElsewhere(audience: Audience, upTo: number): void;
 };
@@ -59,6 +65,8 @@ export type Crew = {
   endOf(key: string): Promise<'recorded' | 'removed' | 'none'>;
   /** A client asked another process for the end of it. */
   cancelAsked(key: string): void;
+  /** A client fetched the result of a prompt from another process. */
+  fetched(user: string, promptId: string): void;
 };
 
 /**
@@ -78,6 +86,8 @@ export interface PromptJournal {
   leads(key: string): boolean;
   /** All that was said of it up to this entry has reached a socket of this audience. */
   received(key: string, audience: Audience, at: number): void;
+  /** A client of this user has the result of a prompt: other processes keep nothing of it either. */
+  fetched(user: string, promptId: string): void;
   /** Whoever looks after it shall hear that its end is wanted. */
   askCancel(key: string): void;
   /** Whether sockets of this user may be at other processes. */
@@ -124,6 +134,7 @@ export function createLoneJournal(): PromptJournal {
     },
     leads: () => true,
     received() {},
+    fetched() {},
     askCancel() {},
     isWatched: () => false,
     watch() {},

@@ -6,6 +6,7 @@ import type { Board, LivePrompt, PromptDraft } from './board.ts';
 import type { Cancel } from './cancel.ts';
 import type { Follower } from './follower.ts';
 import type { Forget } from './forget.ts';
+import type { Hub } from './hub.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
 import { isInDoubt, isOurs, needsOwnKey, planOfRow } from './plan.ts';
@@ -24,6 +25,7 @@ type Deps = {
   readonly pursuit: Pursuit;
   readonly forget: Forget;
   readonly keyring: Keyring;
+  readonly hub: Pick<Hub, 'fetched'>;
   readonly cancelAsked: Cancel['cancelAsked'];
   /** Whether nothing can be done for a user before they call: their key was never stored. */
   readonly needsOwner: (user: string) => boolean;
@@ -140,7 +142,11 @@ export function createResumption(deps: Deps): Resumption {
       const rows = await ledger.prompts.live();
       for (const row of rows) show(row);
       const keys = rows.map(({ key }) => key);
-      await journal.start({ vacant, discover, endOf, cancelAsked: deps.cancelAsked }, keys);
+      const { cancelAsked } = deps;
+      const fetched = (user: string, promptId: string): void => {
+        deps.hub.fetched(user, [promptId]);
+      };
+      await journal.start({ vacant, discover, endOf, cancelAsked, fetched }, keys);
       if (keys.length === 0) return;
       log.info({ prompts: keys.length, waiting: asleep.size }, 'live prompts taken up again');
     },

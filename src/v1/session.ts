@@ -34,6 +34,8 @@ export type Session = {
   readonly dialect: Dialect;
   /** It looks on at all prompts of its user, and nothing counts as received by it. */
   readonly watches: boolean;
+  /** A browser opened it: programs that take every picture for a result are none. */
+  readonly isBrowser: boolean;
   isOpen(): boolean;
   /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
   wantsMetadata(): boolean;
@@ -61,6 +63,7 @@ type Options = {
   readonly sid: string;
   readonly dialect: Dialect;
   readonly watches?: boolean;
+  readonly isBrowser?: boolean;
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
@@ -77,7 +80,7 @@ export type Connection = {
 };
 
 export function createSession({ ws, socket, holdMs }: Connection, options: Options): Session {
-  const { user, sid, dialect, watches = false, now } = options;
+  const { user, sid, dialect, watches = false, isBrowser = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
@@ -92,6 +95,7 @@ export function createSession({ ws, socket, holdMs }: Connection, options: Optio
     sid,
     dialect,
     watches,
+    isBrowser,
     isOpen: () => ws.readyState === WebSocket.OPEN,
     wantsMetadata: () => negotiation.metadata,
     lastTextAtMs: () => lastTextAtMs,

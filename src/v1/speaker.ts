@@ -16,11 +16,11 @@ export function createSpeaker(deps: TellerDeps, prompt: LivePrompt): Speaker {
   const { channel } = prompt;
 
   async function pictureOf(effect: PictureEffect): Promise<Picture | undefined> {
-    const { nodeId, displayNodeId, essential } = effect;
+    const { nodeId, displayNodeId, kind } = effect;
     const bytes = 'bytes' in effect ? effect.bytes : await fetchBytes(effect.assetId);
     if (bytes === undefined || bytes.length <= PREVIEW_HEAD_BYTES) return undefined;
     const mime = sniffPreview(bytes);
-    return mime && { nodeId, displayNodeId, essential, mime, bytes };
+    return mime && { nodeId, displayNodeId, kind, mime, bytes };
   }
 
   async function fetchBytes(assetId: string): Promise<Buffer | undefined> {

@@ -3,6 +3,7 @@ import { type Adopter, createAdopter } from './adopt.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
+import { type NoteFetched, createNoteFetched } from './fetched.ts';
 import { type FollowerDeps, createFollower } from './follower.ts';
 import { createFolderCheck } from './foreign-folders.ts';
 import { createForget } from './forget.ts';
@@ -24,6 +25,7 @@ import { createTwins } from './twins.ts';
 export type Submissions = {
   readonly acceptor: Acceptor;
   readonly cancel: Cancel['cancel'];
+  readonly noteFetched: NoteFetched;
   /** Accepted prompts that wait for the upstream to have room. */
   readonly outboxDepth: () => number;
   readonly adopter: Adopter;
@@ -73,6 +75,7 @@ export function openSubmissions(given: Deps): Submissions {
       refuseForeignFolders: createFolderCheck({ ...given, files }),
     }),
     cancel,
+    noteFetched: createNoteFetched(given),
     outboxDepth: () => outbox.depth(),
     resume: () => resumption.start(),
     async ready(user) {

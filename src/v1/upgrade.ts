@@ -14,7 +14,7 @@ import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { logRefusal } from './refused.ts';
 import type { V1Route } from './routes.ts';
-import { agentOf, isOwnCall, isUsableId } from './visitor.ts';
+import { agentOf, isBrowser, isOwnCall, isUsableId } from './visitor.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -102,6 +102,7 @@ type Newcomer = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches: boolean;
+  readonly isBrowser: boolean;
   readonly dialect: Dialect;
 };
 
@@ -139,7 +140,10 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   const full = hub.count() >= deps.maxSockets || hub.count(user) >= deps.maxSocketsPerUser;
   if (full) return { status: 503 };
   const watches = params.get('watch') === '1';
-  return { user, clientId, watches, dialect: deps.dialects.ofSocket(request) };
+  const dialect = deps.dialects.ofSocket(request);
+  // Python's websocket-client sends an `Origin`, too.
+  const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
+  return { user, clientId, watches, isBrowser: byBrowser, dialect };
 }
 
 async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {

@@ -13,6 +13,11 @@ export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   return withoutCredentialsIn(text).slice(0, MOST_AGENT_CHARS) || '(none)';
 }
 
+/** Whether a browser calls: each names itself so, and programs rarely do. */
+export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['user-agent']?.startsWith('Mozilla/') ?? false;
+}
+
 const MAX_CLIENT_ID_CHARS = 128;
 
 /** Whether a client may call itself so. */

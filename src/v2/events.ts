@@ -135,7 +135,7 @@ function endedJob(json: Json): Job | undefined {
 
 function previewOf(json: Json): JobEvent | undefined {
   if (!isJsonObject(json)) return undefined;
-  const { node_id, content_type, data_base64, x_with_step } = json;
+  const { node_id, content_type, data_base64, x_with_step, x_own } = json;
   if (typeof data_base64 !== 'string') return undefined;
   const bytes = Buffer.from(data_base64, 'base64');
   if (bytes.length === 0) return undefined;
@@ -146,6 +146,7 @@ function previewOf(json: Json): JobEvent | undefined {
       content_type: typeof content_type === 'string' ? content_type : 'image/jpeg',
       bytes,
       ...(x_with_step === true && { x_with_step }),
+      ...(x_own === true && { x_own }),
     },
   };
 }

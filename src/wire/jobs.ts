@@ -80,6 +80,8 @@ export type JobEvent =
         readonly content_type: string;
         readonly bytes: Uint8Array;
         readonly x_with_step?: boolean;
+        /** The node sends it by itself; absent: it is the preview of a sampler. */
+        readonly x_own?: boolean;
       };
     }
   | { readonly event: 'output'; readonly data: Output & { readonly x_with_step?: boolean } }

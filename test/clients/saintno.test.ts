@@ -51,8 +51,8 @@ async function call(graph: object, client = api): Promise<Told> {
 }
 
 describe.each([
-  { name: 'previews forwarded', args: [] as string[], previewed: true },
-  { name: '--preview-method none', args: ['--preview-method', 'none'], previewed: false },
+  { name: 'default settings', args: [] as string[], previewed: false },
+  { name: '--preview-method auto', args: ['--preview-method', 'auto'], previewed: true },
 ])('with $name', ({ args, previewed }) => {
   beforeAll(async () => {
     house = await startHoldover({ args });

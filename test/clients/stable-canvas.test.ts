@@ -6,7 +6,7 @@ import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
 // @stable-canvas/comfyui-client 1.5.9. It takes every binary frame of its running prompt for a
-// result, so that with previews on its answers hold them too; `--preview-method none` is for it.
+// result: programs are sent no previews unless they, or the server's settings, ask for them.
 
 type Image = { type: string; data: string | ArrayBuffer; mime?: string };
 type Graph = Parameters<Client['enqueue']>[0];
@@ -48,9 +48,9 @@ async function open(): Promise<void> {
 }
 
 describe.each([
+  { args: [], fewest: 0, previews: 0, name: 'default settings' },
   // They come by time: a short run has the one of its last step.
-  { args: [], fewest: 1, previews: 12, name: 'previews forwarded' },
-  { args: ['--preview-method', 'none'], fewest: 0, previews: 0, name: '--preview-method none' },
+  { args: ['--preview-method', 'auto'], fewest: 1, previews: 12, name: '--preview-method auto' },
 ])('with $name', ({ args, fewest, previews }) => {
   beforeAll(async () => {
     house = await startHoldover({ args });

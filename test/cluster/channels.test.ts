@@ -22,7 +22,10 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
     const cancelAsked = (key: string): void => void heard.push(`cancel ${key}`);
     const endOf = async () => 'removed' as const;
-    await journal.start({ vacant: async () => {}, discover: hears, cancelAsked, endOf }, []);
+    await journal.start(
+      { vacant: async () => {}, discover: hears, cancelAsked, endOf, fetched() {} },
+      [],
+    );
     journal.watch(USER, true);
     onTestFinished(async () => {
       await journal.close();

@@ -44,6 +44,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
       },
       discover: async () => {},
       cancelAsked() {},
+      fetched() {},
       endOf: async () => 'removed',
     };
   }

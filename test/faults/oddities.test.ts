@@ -270,7 +270,7 @@ describe('how a job goes on', () => {
       await tick(80);
       finish(server, job);
     }, client.key);
-    const { promptId } = await client.post();
+    const { promptId } = await client.post({ more: { extra_data: { preview_method: 'auto' } } });
     await expectWhole(client, promptId);
     const binary = client.socket.frames.filter((f) => f.kind === 'binary');
     expect(binary.length).toBeGreaterThan(0);

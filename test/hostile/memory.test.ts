@@ -106,7 +106,11 @@ test('sockets that never read cost little while previews stream, and the others 
   for (let i = 0; i < 10; i++) await socketThatNeverReads('slow');
   const grown = await growthMb(async () => {
     const prompt = growing({ steps, side: 128 });
-    const { body } = await postPrompt(server.url, { prompt, client_id: 'slow' });
+    const { body } = await postPrompt(server.url, {
+      prompt,
+      client_id: 'slow',
+      extra_data: { preview_method: 'auto' },
+    });
     await listener.untilDone(body.prompt_id);
     const outline = listener.outline(body.prompt_id);
     const progress = outline.filter((each) => each.startsWith('progress:'));

@@ -12,7 +12,7 @@ const HEADERS = { 'X-API-Key': KEY };
 
 let server: Holdover;
 beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded' });
+  server = await startHoldover({ upstream: 'embedded', args: ['--preview-method', 'auto'] });
 });
 afterAll(() => server.dispose());
 

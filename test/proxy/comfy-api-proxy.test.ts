@@ -44,9 +44,10 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   let socket: Recorder;
 
   beforeAll(async () => {
-    engine = await startHoldover({ upstream: 'embedded' });
+    const args = ['--preview-method', 'auto'];
+    engine = await startHoldover({ upstream: 'embedded', args });
     proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
-    house = await inFront();
+    house = await inFront({ args });
     socket = await connect(house.wsUrl, { clientId: 'proxied' });
   });
   afterAll(async () => {

@@ -43,6 +43,7 @@ async function wholeRun(
   const prompt = {
     prompt: growing({ seed: Math.random() * 1e9, steps: STEPS }),
     client_id: 'keys',
+    extra_data: { preview_method: 'auto' },
   };
   const { status, body } = await postPrompt(house.url, prompt, {
     headers,

@@ -25,6 +25,9 @@ export type Replicas = {
 /** A stream may be silent for as long as a test looks at something else. */
 const QUIET = { streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 };
 
+/** Its clients are programs, which are shown previews like this only. */
+export const PREVIEWS = ['--preview-method', 'auto'];
+
 const PACE = {
   minWaitMs: 60,
   maxWaitMs: 400,
@@ -44,7 +47,7 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
       upstream: 'embedded',
       dataDir,
       port,
-      args: ['--upstream', upstream.url, '--upstream-limits', limits],
+      args: ['--upstream', upstream.url, '--upstream-limits', limits, ...PREVIEWS],
       env: { HOLDOVER_LEDGER: redis.url, ...env },
     });
   const houses = await Promise.all(Array.from({ length: count }, () => start()));

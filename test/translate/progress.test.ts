@@ -288,8 +288,8 @@ describe('pictures', () => {
       effect.kind === 'picture' ? [effect.picture] : [],
     );
     expect(pictures).toEqual([
-      { nodeId: '2', displayNodeId: '2', essential: false, mime: 'image/jpeg', bytes: JPEG },
-      { nodeId: '2', displayNodeId: '2', essential: true, assetId: 'a', contentType: 'image/png' },
+      { nodeId: '2', displayNodeId: '2', kind: 'sampler', mime: 'image/jpeg', bytes: JPEG },
+      { nodeId: '2', displayNodeId: '2', kind: 'result', assetId: 'a', contentType: 'image/png' },
     ]);
   });
 

@@ -24,7 +24,7 @@ const picture = (nodeId: string, bytes: number): Frame => ({
   picture: {
     nodeId,
     displayNodeId: nodeId,
-    essential: true,
+    kind: 'result',
     mime: 'image/png',
     bytes: new Uint8Array(bytes),
   },

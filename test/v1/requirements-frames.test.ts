@@ -322,9 +322,29 @@ describe('19: cancelling', () => {
 });
 
 describe('21: previews', () => {
+  const ASKS = { client_id: 'test-client', extra_data: { preview_method: 'auto' } };
+  const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36';
+
+  test.each([
+    ['a program', {}, '', 0],
+    ['a program that sends an Origin', { Origin: 'SELF' }, '', 0],
+    ['a program that calls itself a browser', { 'User-Agent': BROWSER }, '', 0],
+    ['a browser', { Origin: 'SELF', 'User-Agent': BROWSER }, '', 1],
+    ['a hosted program', {}, 'token=', 1],
+  ])('with default settings, those of samplers to %s', async (_who, given, query, type) => {
+    const headers = Object.fromEntries(
+      Object.entries(given).map(([name, value]) => [name, value.replace('SELF', house.url)]),
+    );
+    const clientId = `previews ${_who}`;
+    const socket = await open({ clientId, headers, query });
+    const id = await post(growing({ seed: 2090 + _who.length }), { client_id: clientId });
+    await socket.untilDone(id);
+    expect(binaries(socket)[0]?.readUInt32BE(0) ?? 0).toBe(type);
+  });
+
   test('type 1 frames are tagged as what they are and stay between their node and the end', async () => {
     const socket = await open();
-    const id = await post(growing({ seed: 210 }));
+    const id = await post(growing({ seed: 210 }), ASKS);
     await socket.untilDone(id);
     const outline = socket.outline(id);
     const places = outline.flatMap((word, at) => (word === 'binary:1' ? [at] : []));
@@ -341,7 +361,7 @@ describe('21: previews', () => {
     const [modern, plain] = [await open(), await open()];
     modern.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
     await modern.until((frame) => isText(frame, 'feature_flags'));
-    const id = await post(growing({ seed: 211 }));
+    const id = await post(growing({ seed: 211 }), ASKS);
     await Promise.all([modern.untilDone(id), plain.untilDone(id)]);
     const kinds = (socket: Recorder) =>
       new Set(binaries(socket).map((frame) => frame.readUInt32BE(0)));
@@ -371,6 +391,10 @@ describe('21: previews', () => {
     ['none', true, 0],
     ['negotiated', false, 0],
     ['negotiated', true, 4],
+    ['default', true, 4],
+    ['auto', false, 1],
+    ['latent2rgb', false, 1],
+    ['taesd', false, 1],
   ])('with --preview-method %s and metadata negotiated: %s', async (method, negotiates, type) => {
     const quiet = await startHoldover({ args: ['--preview-method', method] });
     const socket = await connect(quiet.wsUrl);
@@ -458,13 +482,51 @@ describe('30: sockets', () => {
     await socket.untilDone(await post(flat({ color: 300 }), { client_id: sid }));
   });
 
+  /** The answer comes after everything a new socket is handed. */
+  async function handedAll(socket: Recorder): Promise<void> {
+    socket.send({ type: 'feature_flags', data: {} });
+    await socket.until((frame) => isText(frame, 'feature_flags'));
+  }
+
+  test.each([
+    ['by its id, from the history', (id: string) => `/history/${id}`],
+    ['by its id, from the jobs', (id: string) => `/api/jobs/${id}`],
+    ['by its id, as a status', (id: string) => `/api/job/${id}/status`],
+    ['by its id, from history_v2', (id: string) => `/api/history_v2/${id}`],
+    ['in the whole history', () => '/history'],
+    ['in history_v2', () => '/api/history_v2'],
+    ['in the list of jobs', () => '/api/jobs'],
+  ])('a result that a program fetched %s is told to no late socket', async (_how, path) => {
+    const clientId = `fetched ${path('')}`;
+    const ids = [await post(flat({ color: 303 }), { client_id: clientId })];
+    await ended();
+    ids.push(await post(flat({ color: 304 }), {}));
+    await ended();
+    for (const id of ids) await getJson(`${house.url}${path(id)}`);
+    for (const query of ['', 'token=']) {
+      const late = await open({ clientId, query });
+      await handedAll(late);
+      for (const id of ids) expect(late.outline(id)).toEqual([]);
+    }
+  });
+
+  test('a list that a browser or the own page fetched, or a look before the end, takes nothing away', async () => {
+    const clientId = 'waits-on';
+    const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId });
+    await getJson(`${house.url}/api/job/${id}/status`);
+    await ended();
+    await getJson(`${house.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
+    await getJson(`${house.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });
+    const late = await open({ clientId });
+    await late.untilDone(id);
+    expect(late.outline(id)).toContain('execution_start');
+  });
+
   /** Not by asking for it: a result that was fetched is not told to a late socket. */
   const ended = () =>
     expect
-      .poll(async () => (await getJson(`${house.url}/prompt`)).exec_info)
-      .toEqual({
-        queue_remaining: 0,
-      });
+      .poll(async () => (await getJson(`${house.url}/prompt`)).exec_info, { timeout: 20_000 })
+      .toEqual({ queue_remaining: 0 });
 
   test.each([
     ['local', 'the same client id', '', { client_id: 'latecomer' }],
@@ -481,8 +543,7 @@ describe('30: sockets', () => {
       expect(outline[0]).toBe('execution_start');
       expect(outline).toContain('executed:9');
       const again = await open({ clientId: 'latecomer', query });
-      await again.until(() => true);
-      await sleep(50);
+      await handedAll(again);
       expect(again.outline(id)).toEqual([]);
     },
   );
@@ -491,8 +552,7 @@ describe('30: sockets', () => {
     const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
     await ended();
     const stranger = await open({ clientId: 'stranger' });
-    await stranger.until(() => true);
-    await sleep(50);
+    await handedAll(stranger);
     expect(stranger.outline(id)).toEqual([]);
   });
 

@@ -26,7 +26,7 @@ const PICTURE: Frame = {
     displayNodeId: '1',
     mime: 'image/png',
     bytes: PNG,
-    essential: true,
+    kind: 'result',
   },
 };
 const TEXT: Frame = { kind: 'text', nodeId: '1', text: 'so far' };
@@ -238,7 +238,7 @@ describe('a late local socket', () => {
     const [one, two] = [submit('id'), submit('id')];
     run(one);
     run(two, [START, NODE]);
-    hub.fetched('u', one.address.promptId);
+    hub.fetched('u', [one.address.promptId]);
     expect(open('id').heard()).toEqual(['execution_start', 'executing:1']);
   });
 });
@@ -309,7 +309,7 @@ describe('a late hosted socket', () => {
     expect(open().heard()).toEqual([]);
     const channel = submit(null);
     run(channel);
-    hub.fetched('u', channel.address.promptId);
+    hub.fetched('u', [channel.address.promptId]);
     expect(open().heard()).toEqual([]);
   });
 
@@ -327,7 +327,7 @@ test('nothing is kept of prompts that no socket may ask for', () => {
   const channel = submit(null);
   expect(hub.unreceivedBytes()).toBe(0);
   run(channel);
-  hub.fetched('u', channel.address.promptId);
+  hub.fetched('u', [channel.address.promptId]);
   expect(hub.unreceivedBytes()).toBe(0);
 });
 

@@ -62,5 +62,5 @@ answer(({ kind, forMs }: Sending) =>
 
 /** A new one each time, as events bring them. */
 function pictureOf() {
-  return { nodeId: '3', displayNodeId: '3', mime: 'image/jpeg', essential: false, bytes } as const;
+  return { nodeId: '3', displayNodeId: '3', mime: 'image/jpeg', kind: 'sampler', bytes } as const;
 }

@@ -65,6 +65,17 @@ async function poll(promptId) {
   throw new Error('timed out');
 }
 
+/** Until it is over, without asking for its result. */
+async function untilGone(promptId) {
+  for (let round = 0; round < 300; round += 1) {
+    const response = await fetch(`${base}/api/queue`, { headers: withKey });
+    const { queue_running: running, queue_pending: pending } = await response.json();
+    if (![...running, ...pending].some(([, id]) => id === promptId)) return;
+    await sleep(50);
+  }
+  throw new Error('timed out');
+}
+
 async function outputsOf(promptId) {
   const response = await fetch(`${base}/api/history_v2/${promptId}`, { headers: withKey });
   return (await response.json())[promptId].outputs;
@@ -87,7 +98,8 @@ async function download({ filename, subfolder, type }) {
 async function run() {
   const promptId = await submit(await readFile(workflowFile, 'utf8'));
   const polls = flags.includes('--poll');
-  if (polls || flags.includes('--wait-before-connecting')) await poll(promptId);
+  if (polls) await poll(promptId);
+  if (flags.includes('--wait-before-connecting')) await untilGone(promptId);
   const seen = polls ? { outputs: await outputsOf(promptId) } : await listen(promptId);
   const files = Object.values(seen.outputs).flatMap((output) =>
     KINDS.flatMap((kind) => output[kind] ?? []),
