@@ -32,7 +32,7 @@ const FAULTS_OF_THEIRS = [
   { complaint: /favicon\.ico/, why: 'the browser asks for an icon that these pages do not have' },
   {
     complaint: /^thrown: TypeError: Cannot read properties of undefined \(reading 'id'\)/,
-    why: '1.27.10 reads its open tab before there is one, whatever the server says',
+    why: '1.27.10 sets a setting of the canvas before it registers it, whatever the server says',
   },
 ];
 
