@@ -139,7 +139,8 @@ async function* shown(
 ): AsyncGenerator<JobEvent> {
   for await (const event of events) {
     const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
-    const ended = isEnd ? await job() : undefined;
+    // Where the job cannot be read now its status alone is told, and the reader asks for it.
+    const ended = isEnd ? await job().catch(() => undefined) : undefined;
     if (isEnd && ended?.ok && ended.value.status === event.data.status) {
       yield { ...event, data: { ...event.data, job: links.job(ended.value) } };
     } else yield links.event(event);

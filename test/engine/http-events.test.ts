@@ -1,7 +1,7 @@
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { JobEvent } from '../../src/wire/jobs.ts';
-import { ASSET_ID, type FakeJobs, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
+import { type JobEvent, type Result, ok, refuse } from '../../src/wire/jobs.ts';
+import { ASSET_ID, type FakeJobs, JOB, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
 import { type EventReader, type V2House, openV2 } from '../support/v2-routes.ts';
 
 const GRAPH = { '1': { class_type: 'EmptyImage', inputs: { width: 8 } } };
@@ -61,6 +61,28 @@ describe('GET events', () => {
       { event: 'status', data: { status: 'succeeded' } },
     ]);
     await house.jobs.listeners(0);
+  });
+
+  test.each([
+    ['is told otherwise', ok({ ...JOB, status: 'failed' })],
+    ['is gone', refuse(404, 'not_found', 'no')],
+    ['cannot be read', new Error('the ledger is away')],
+  ])('the terminal status comes alone where its job %s', async (_, answer) => {
+    house.jobs.answers.get = answer as Result<never> | Error;
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit(STATUS.succeeded);
+    expect(await reader.rest()).toEqual([{ event: 'status', data: { status: 'succeeded' } }]);
+  });
+
+  test('the terminal status has the members of its job', async () => {
+    const job = ok({ ...JOB, status: 'succeeded', outputs: [OUTPUT] });
+    house.jobs.answers.get = job as Result<never>;
+    const reader = await house.listen(EVENTS);
+    house.jobs.emit(STATUS.succeeded);
+    const outputs = [{ ...OUTPUT, url: house.url + OUTPUT.url }];
+    expect(await reader.rest()).toEqual([
+      { event: 'status', data: { ...JOB, status: 'succeeded', outputs } },
+    ]);
   });
 
   test('sends what a node shows, line breaks and all', async () => {
