@@ -5,7 +5,7 @@ import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
 import { shareOf } from './audience.ts';
 import { type Address, type Channel, createChannel } from './channel.ts';
-import type { Dialect } from './dialect.ts';
+import { type Dialect, rulesOf } from './dialect.ts';
 import type { PreviewMethod } from './preview-method.ts';
 import type { Audience } from './prompt-journal.ts';
 import { readyFrame } from './ready.ts';
@@ -31,6 +31,8 @@ type Newcomer = {
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
   readonly dialect: Dialect;
+  /** What is to be told to people who connect now. */
+  readonly notice?: string | undefined;
 };
 
 /** Every WebSocket of every user, and the channels of their prompts. */
@@ -54,6 +56,8 @@ export type Hub = {
   status(user: string): void;
   /** Says something to the sockets of this id, if there are any. */
   tell(user: string, clientId: string, message: V1Message): void;
+  /** Tells the people at the sockets of this user something, where their dialect has a word for it. */
+  notify(user: string, text: string): void;
   count(user?: string): number;
   /** Bytes kept of all prompts for sockets that may still come. */
   unreceivedBytes(): number;
@@ -150,7 +154,7 @@ export function createHub(deps: {
   }
 
   return {
-    attach(connection, { user, clientId, ...form }) {
+    attach(connection, { user, clientId, notice, ...form }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
       const session = createSession(connection, {
@@ -163,6 +167,7 @@ export function createHub(deps: {
         onDrop: () => droppedFrames++,
       });
       session.sendText(statusText(user, sid));
+      if (notice !== undefined) notify(session, notice);
       for (const channel of channels.get(user) ?? []) {
         channel.greet(session);
         forgetIfDone(channel);
@@ -218,6 +223,9 @@ export function createHub(deps: {
         if (session.sid === clientId && session.isOpen()) session.sendText(encodeMessage(message));
       }
     },
+    notify(user, text) {
+      for (const session of sessions.get(user) ?? []) notify(session, text);
+    },
     count(user) {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;
       return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
@@ -240,6 +248,12 @@ export function createHub(deps: {
       each(sessions, (session) => session.close(1001));
     },
   };
+}
+
+function notify(session: Session, value: string): void {
+  const isSent = rulesOf(session.dialect).notifications === 'sent';
+  if (!isSent || session.watches || !session.isOpen()) return;
+  session.sendText(encodeMessage({ type: 'notification', data: { value } }));
 }
 
 function add<T>(groups: Map<string, Set<T>>, user: string, item: T): void {

@@ -3,6 +3,7 @@ import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/succes
 import { type Brownout, type Client, fateOf } from './brownout.ts';
 import type { Census } from './census.ts';
 import { V1Error, plainError } from './errors.ts';
+import { NOTICES } from './notices.ts';
 
 /** How clients hear that v1 is on its way out. */
 export type Leaving = {
@@ -15,6 +16,8 @@ export type Leaving = {
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
   rehearse(route: V1RouteName, client: Client): Promise<void>;
+  /** What people are told of the next rehearsal that has a beginning; `undefined`: there is none. */
+  announcement(): string | undefined;
   /** Whether there is a rehearsal for anybody, some day. */
   readonly rehearses: boolean;
   /** Notes that a call was made, whatever came of it. */
@@ -54,6 +57,12 @@ export function createLeaving({
         ? always
         : { ...always, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
+    announcement() {
+      const ahead = brownouts.filter(({ fromMs = 0 }) => fromMs > now());
+      const next = ahead.toSorted((a, b) => (a.fromMs ?? 0) - (b.fromMs ?? 0))[0];
+      if (next?.fromMs === undefined) return undefined;
+      return NOTICES.brownout(isoOf(next.fromMs), next.toMs === undefined ? '' : isoOf(next.toMs));
+    },
     async rehearse(route, client) {
       if (brownouts.length === 0) return;
       const fate = fateOf(brownouts, client, now());
@@ -61,6 +70,10 @@ export function createLeaving({
       if (fate?.kind === 'refused') throw refusal(route, fate.untilMs, now());
     },
   };
+}
+
+function isoOf(atMs: number): string {
+  return new Date(atMs).toISOString();
 }
 
 /** Temporary, so a 503 and not the 410 of the day itself. */

@@ -11,6 +11,7 @@ import { parseJson } from '../wire/json.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 import type { Board, LivePrompt } from './board.ts';
 import type { FollowerDeps } from './follower.ts';
+import { NOTICES } from './notices.ts';
 import type { Audience, Entry } from './prompt-journal.ts';
 import { createSpeaker } from './speaker.ts';
 
@@ -77,6 +78,10 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
     if (starts) hub.status(user);
   }
 
+  function notifyOf(what: Exclude<keyof typeof NOTICES, 'brownout'>): void {
+    hub.notify(user, NOTICES[what](prompt.promptId));
+  }
+
   /** Most clients read the history in the same breath as v1's last frame. */
   function close(at: number): void {
     board.remove(prompt);
@@ -90,9 +95,11 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
       case 'input':
         return take(entry.input, at);
       case 'waits':
+        notifyOf(prompt.jobId === null ? 'noRoom' : 'sentAgain');
         if (prompt.jobId !== null) board.dismiss(prompt);
         return board.post(prompt);
       case 'sought':
+        notifyOf('outcomeUnknown');
         return board.unpost(prompt);
       case 'attached':
         board.unpost(prompt);

@@ -104,6 +104,7 @@ type Newcomer = {
   readonly watches: boolean;
   readonly isBrowser: boolean;
   readonly dialect: Dialect;
+  readonly notice: string | undefined;
 };
 
 async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
@@ -143,7 +144,8 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   const dialect = deps.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
-  return { user, clientId, watches, isBrowser: byBrowser, dialect };
+  const notice = leaving.announcement();
+  return { user, clientId, watches, isBrowser: byBrowser, dialect, notice };
 }
 
 async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {

@@ -5,7 +5,7 @@ import type { Dialect } from '../../src/v1/dialect.ts';
 import type { Frame } from '../../src/v1/frame.ts';
 import { type Hub, createHub } from '../../src/v1/hub.ts';
 import type { V1Message } from '../../src/wire/v1.ts';
-import { openFake } from '../support/fake-socket.ts';
+import { fakeSocket, openFake } from '../support/fake-socket.ts';
 
 const P = 'p';
 const json = (message: V1Message, more: object = {}): Frame => ({ kind: 'json', message, ...more });
@@ -317,6 +317,22 @@ describe('a late hosted socket', () => {
     run(submit(null));
     run(submit(null, { isV2Job: true }));
     expect(open().heard()).toEqual(WHOLE);
+  });
+});
+
+describe('notification', () => {
+  test.each<[Dialect, boolean, string[]]>([
+    ['local', false, []],
+    ['hosted', false, ['on connect', 'it waits']],
+    ['hosted', true, []],
+  ])('a %s socket that watches: %s', (dialect, watches, told) => {
+    const socket = fakeSocket();
+    const who = { user: 'u', clientId: 'id', dialect, watches, notice: 'on connect' };
+    hub.attach(socket.connection, who);
+    hub.notify('other', 'not theirs');
+    hub.notify('u', 'it waits');
+    const notices = told.map((value) => ({ type: 'notification', data: { value } }));
+    expect(socket.messages()).toEqual(notices);
   });
 });
 

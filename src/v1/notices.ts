@@ -1,0 +1,17 @@
+/** Texts of `notification` messages: for people, about what their prompt waits for. */
+export const NOTICES = {
+  noRoom: (promptId: string): string =>
+    `Prompt ${promptId} waits: the service that runs it has no room for it right now. It is sent ` +
+    'as soon as there is room. You need not submit it again; delete it from the queue if you do ' +
+    'not want to wait.',
+  sentAgain: (promptId: string): string =>
+    `Prompt ${promptId} will be retried: the service that runs it lost it before it began. You ` +
+    'need not submit it again.',
+  outcomeUnknown: (promptId: string): string =>
+    `Prompt ${promptId} is being looked for: the service that runs it did not say whether it took ` +
+    'the prompt. It will be retried if the service does not have it. You need not submit it again.',
+  brownout: (from: string, until: string): string =>
+    `The end of the v1 API will be rehearsed from ${from}${until ? ` to ${until}` : ''}: calls may ` +
+    'be refused or held up during that time. Plan your work around it, and move to the v2 API ' +
+    'before v1 ends.',
+} as const;
