@@ -59,6 +59,9 @@ const ROWS = Object.entries(SIGNS) as [DocumentedException, Signs][];
 /** PyTorch's class, which the local server shows when a node runs out of memory. */
 const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
 
+/** Pillow's sentence about a file that is no picture, and its class. */
+const NO_PICTURE = { text: /cannot identify image file/, own: 'PIL.UnidentifiedImageError' };
+
 /** Codes of refusals by rule, which no repetition changes. */
 const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 
@@ -78,7 +81,7 @@ export type ExceptionTypes = {
 export function exceptionTypes(error: JobError): ExceptionTypes {
   const sign = byCode(error.code) ?? byText(error);
   const told = error.x_exception_type || fromTraceback(error.traceback);
-  const own = told || (sign === 'OOMError' ? OUT_OF_MEMORY : sign) || 'RuntimeError';
+  const own = told || nativeOf(error, sign) || 'RuntimeError';
   // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a download.
   return { own, documented: sign ?? documentedIn(own) ?? 'ValidationError' };
 }
@@ -96,6 +99,15 @@ export function tracebackLines(traceback: string | null | undefined): readonly s
     .replace(/\n$/, '')
     .split('\n')
     .map((line) => `${line}\n`);
+}
+
+/** The class where the service names none, as far as the text tells. */
+function nativeOf(
+  { message }: JobError,
+  sign: DocumentedException | undefined,
+): string | undefined {
+  if (NO_PICTURE.text.test(message)) return NO_PICTURE.own;
+  return sign === 'OOMError' ? OUT_OF_MEMORY : sign;
 }
 
 function byCode(code: string): DocumentedException | undefined {
