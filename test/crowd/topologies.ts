@@ -1,0 +1,118 @@
+import {
+  type ComfyApiProxy,
+  installComfyApiProxy,
+  startComfyApiProxy,
+} from '../support/comfy-api-proxy.ts';
+import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { BY_KEY, type Callers, byToken } from './callers.ts';
+
+const TOKEN = 'crowd-token';
+/** Event streams open at a time; jobs without one are asked about now and then. */
+const STREAMS = 6;
+
+/** A server for the crowd, and what runs its jobs. */
+export type Topology = {
+  readonly name: string;
+  readonly callers: Callers;
+  /** Whether every step of a job is told; some services tell of a job now and then. */
+  readonly tellsAll: boolean;
+  readonly isServed: boolean;
+  readonly mostLiveJobs?: number;
+  /** Under a fixed key only callers without a key of their own may use v2. */
+  readonly isV2ByKey?: boolean;
+  open(): Promise<{ readonly house: Holdover; close(): Promise<void> }>;
+};
+
+const installed = await installComfyApiProxy();
+const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
+if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do not run${notRun}`);
+
+export const TOPOLOGIES: readonly Topology[] = [
+  {
+    name: 'on the embedded engine, users by their keys',
+    callers: BY_KEY,
+    tellsAll: true,
+    isServed: true,
+    open: async () => alone(await startHoldover({ upstream: 'embedded' })),
+  },
+  {
+    name: 'on the embedded engine with --local-token',
+    callers: byToken(TOKEN),
+    tellsAll: true,
+    isServed: true,
+    open: async () =>
+      alone(await startHoldover({ upstream: 'embedded', args: ['--local-token', TOKEN] })),
+  },
+  {
+    name: 'in front of a second Holdover, keys passed through',
+    callers: BY_KEY,
+    tellsAll: true,
+    isServed: true,
+    mostLiveJobs: STREAMS,
+    open: () => inFrontOfHoldover({}),
+  },
+  {
+    name: 'in front of a second Holdover under a fixed key',
+    callers: BY_KEY,
+    tellsAll: true,
+    isServed: true,
+    mostLiveJobs: STREAMS,
+    isV2ByKey: false,
+    open: () => inFrontOfHoldover({ behind: ['--local-token', 'fixed'], key: 'fixed' }),
+  },
+  {
+    name: 'in front of a second Holdover under a fixed key with --local-token',
+    callers: byToken(TOKEN),
+    tellsAll: true,
+    isServed: true,
+    mostLiveJobs: STREAMS,
+    open: () =>
+      inFrontOfHoldover({
+        behind: ['--local-token', 'fixed'],
+        key: 'fixed',
+        args: ['--local-token', TOKEN],
+      }),
+  },
+  {
+    name: `in front of comfy-api-proxy${notRun}`,
+    callers: BY_KEY,
+    tellsAll: false,
+    isServed: installed.ok,
+    open: inFrontOfComfyApiProxy,
+  },
+];
+
+function alone(house: Holdover): { readonly house: Holdover; close(): Promise<void> } {
+  return { house, close: () => house.dispose() };
+}
+
+async function inFrontOfHoldover(options: {
+  readonly args?: readonly string[];
+  readonly behind?: readonly string[];
+  readonly key?: string;
+}): ReturnType<Topology['open']> {
+  const { args = [], behind = [], key } = options;
+  const engine = await startHoldover({ upstream: 'embedded', args: behind });
+  const house = await startHoldover({
+    upstream: 'embedded',
+    args: ['--upstream', engine.url, ...args],
+    ...(key !== undefined && { env: { HOLDOVER_UPSTREAM_KEY: key } }),
+  });
+  return { house, close: () => closeAll(house, engine) };
+}
+
+async function inFrontOfComfyApiProxy(): ReturnType<Topology['open']> {
+  const packages = installed.ok ? installed.packages : '';
+  const engine = await startHoldover({ upstream: 'embedded' });
+  const proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
+  const source = ['--object-info', `${engine.url}/object_info`];
+  const house = await startHoldover({
+    upstream: 'embedded',
+    args: ['--upstream', proxy.url, ...source],
+  });
+  return { house, close: () => closeAll(house, proxy, engine) };
+}
+
+async function closeAll(...all: readonly (Holdover | ComfyApiProxy)[]): Promise<void> {
+  for (const one of all) await one.dispose();
+}
