@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 
@@ -112,7 +113,8 @@ def main(library, address, *paths):
                 files = LIBRARIES[library](address, path)
                 told = {"files": [[name, base64.b64encode(data).decode()] for name, data in files]}
             except Exception as error:
-                told = {"error": f"{type(error).__name__}: {error}"}
+                line = traceback.extract_tb(error.__traceback__)[-1].line
+                told = {"error": f"{type(error).__name__}: {error} at {line}"}
             print(json.dumps(told), flush=True)
 
 
