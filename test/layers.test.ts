@@ -79,7 +79,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   metrics: ['trace'],
   front: ['wire', 'http', 'metrics', 'passthrough', 'telemetry', 'v1'],
   session: ['wire'],
-  tap: ['wire', 'session', 'telemetry', 'trace'],
+  tap: ['lib', 'wire', 'session', 'telemetry', 'trace'],
   'data-dir': ['app', 'ledger'],
   'spool-dir': [],
   redis: ['telemetry'],

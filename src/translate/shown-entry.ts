@@ -54,8 +54,12 @@ function documentedOf(data: JsonObject): DocumentedException {
   const { exception_type: own, exception_message: message, node_type: classType } = data;
   return exceptionTypes({
     code: '',
-    message: String(message),
-    class_type: String(classType),
-    x_exception_type: String(own),
+    message: textOf(message),
+    class_type: textOf(classType),
+    x_exception_type: textOf(own),
   }).documented;
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : '';
 }

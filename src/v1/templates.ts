@@ -12,7 +12,7 @@ export type Templates = {
   /** `/templates/index.json` for this caller: those whose classes are there to run them. */
   index(caller: Caller): Promise<Json>;
   /** `/workflow_templates` for this caller: the names of each pack's example workflows. */
-  packs(caller: Caller): Promise<Json>;
+  readonly packs: (caller: Caller) => Promise<Json>;
   /** A workflow or its thumbnail by its address below `/templates` or `/workflow_templates`. */
   find(path: string): Promise<StaticFile | undefined>;
 };

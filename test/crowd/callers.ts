@@ -54,9 +54,9 @@ export type Callers = {
   readonly keyless: Caller;
   readonly emptyBearer: Caller;
   readonly emptyKey: Caller;
-  bearer(key: string): Caller;
-  bareKey(key: string): Caller;
-  hosted(key: string): Caller;
+  readonly bearer: (key: string) => Caller;
+  readonly bareKey: (key: string) => Caller;
+  readonly hosted: (key: string) => Caller;
 };
 
 export const BY_KEY: Callers = { keyless, emptyBearer, emptyKey, bearer, bareKey, hosted };

@@ -39,7 +39,7 @@ export type Crowd = {
   /** `POST /prompt` of a job of that kind. */
   post(caller: Caller, kind: Kind, options?: PostOptions): Promise<CrowdJob>;
   /** The body of a job, for callers with an API of their own, and its entry among the jobs. */
-  draft(kind: Kind): Promise<Draft>;
+  readonly draft: (kind: Kind) => Promise<Draft>;
   get(caller: Caller, path: string): Promise<Response>;
   send(caller: Caller, path: string, body?: object): Promise<Response>;
   /** Leaves, with its frames kept. */
@@ -47,7 +47,7 @@ export type Crowd = {
   /** Waits until each job has been told to its end, and each open socket has all it was sent. */
   settle(): Promise<void>;
   /** Opens what Holdover's own page is shown, every frame of every job of that user, once. */
-  watch(caller: Caller): Promise<Recorder>;
+  readonly watch: (caller: Caller) => Promise<Recorder>;
   watched(user: string): Promise<Recorder>;
   close(): Promise<void>;
 };
@@ -63,11 +63,11 @@ export type PostOptions = {
 export type Draft = {
   readonly graph: object;
   /** It was refused. */
-  giveUp(): void;
-  note(
+  readonly giveUp: () => void;
+  readonly note: (
     caller: Caller,
     job: Pick<CrowdJob, 'promptId' | 'clientId'> & Partial<CrowdJob>,
-  ): Promise<CrowdJob>;
+  ) => Promise<CrowdJob>;
 };
 
 export const CORRUPT = 'corrupt.png';

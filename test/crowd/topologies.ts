@@ -20,7 +20,7 @@ export type Topology = {
   readonly mostLiveJobs?: number;
   /** Under a fixed key only callers without a key of their own may use v2. */
   readonly isV2ByKey?: boolean;
-  open(): Promise<{ readonly house: Holdover; close(): Promise<void> }>;
+  open(): Promise<{ readonly house: Holdover; readonly close: () => Promise<void> }>;
 };
 
 const installed = await installComfyApiProxy();
@@ -82,7 +82,7 @@ export const TOPOLOGIES: readonly Topology[] = [
   },
 ];
 
-function alone(house: Holdover): { readonly house: Holdover; close(): Promise<void> } {
+function alone(house: Holdover): { readonly house: Holdover; readonly close: () => Promise<void> } {
   return { house, close: () => house.dispose() };
 }
 

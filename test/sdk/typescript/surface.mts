@@ -51,10 +51,9 @@ export function watch(): void {
   }
 }
 
-function noting(name: string, { value, get, ...rest }: PropertyDescriptor): PropertyDescriptor {
-  if (get === undefined) return { ...rest, value: noted(name, value) };
-  const { writable: _, ...accessor } = rest;
-  return { ...accessor, get: noted(name, get) };
+function noting(name: string, descriptor: PropertyDescriptor): PropertyDescriptor {
+  const change = 'value' in descriptor ? 'value' : 'get';
+  return { ...descriptor, [change]: noted(name, descriptor[change]) };
 }
 
 /** The same function, which notes that it was called. */
