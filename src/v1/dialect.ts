@@ -26,6 +26,8 @@ export type DialectRules = {
   readonly serviceTrouble: 'gateway' | 'documented';
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
   readonly exceptionType: ExceptionWord;
+  /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */
+  readonly queueRunning: 'one' | 'all';
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
   readonly queueDelete: 'pending' | 'pending-and-running';
   /** Body of its answer: none, or the ids that were cancelled. */
@@ -49,6 +51,7 @@ const RULES = {
     apiErrors: 'as-recorded',
     serviceTrouble: 'gateway',
     exceptionType: 'own',
+    queueRunning: 'one',
     queueDelete: 'pending',
     queueAnswer: 'empty',
     queueItem: 'as-submitted',
@@ -64,6 +67,7 @@ const RULES = {
     apiErrors: 'code-and-message',
     serviceTrouble: 'documented',
     exceptionType: 'documented',
+    queueRunning: 'all',
     queueDelete: 'pending-and-running',
     queueAnswer: 'deleted',
     queueItem: 'as-scheduled',

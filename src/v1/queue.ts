@@ -6,6 +6,7 @@ import { readJson, readJsonIfAny } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
+import { byAge } from './turn.ts';
 import { sendJsonPieces } from './streamed-json.ts';
 import { jsonOf } from './kept.ts';
 import { printable } from './printable.ts';
@@ -43,12 +44,27 @@ export function idList(value: Json | undefined, name: string): readonly string[]
 }
 
 async function showQueue({ board }: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const running = board.running(caller.user);
-  const pending = board
-    .of(caller.user)
-    .filter((prompt) => !running.includes(prompt) && !isOver(prompt));
+  const rules = rulesFor(ctx);
+  const { running, pending } = shownQueue(board, caller.user, rules);
   const lists = [running.map(weakly), pending.map(weakly)] as const;
-  await sendJsonPieces(ctx, queuePieces(lists, tupleOf(rulesFor(ctx).queueItem)));
+  await sendJsonPieces(ctx, queuePieces(lists, tupleOf(rules.queueItem)));
+}
+
+type ShownQueue = {
+  readonly running: readonly LivePrompt[];
+  readonly pending: readonly LivePrompt[];
+};
+
+/** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
+function shownQueue(board: Board, user: string, { queueRunning }: DialectRules): ShownQueue {
+  const active = board.running(user);
+  const running = queueRunning === 'one' ? active.toSorted(byStart).slice(0, 1) : active;
+  const waiting = board.of(user).filter((prompt) => !active.includes(prompt) && !isOver(prompt));
+  return { running, pending: [...active.filter((one) => !running.includes(one)), ...waiting] };
+}
+
+function byStart(a: LivePrompt, b: LivePrompt): number {
+  return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byAge(a, b);
 }
 
 /** A client that takes its time must not keep prompts in memory that have ended. */
@@ -114,13 +130,16 @@ async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> 
   const body = objectBody(await readJson(ctx, deps.bodies));
   const { board } = deps;
   const rules = rulesFor(ctx);
+  const { pending } = shownQueue(board, caller.user, rules);
+  const isPending = (prompt: LivePrompt) => isWaiting(prompt) || pending.includes(prompt);
   const cancelsAll = rules.queueDelete === 'pending-and-running';
-  const mayCancel = (prompt: LivePrompt) => cancelsAll || isWaiting(prompt);
   const named = new Set([...idList(body.delete, 'delete'), ...idList(body.cancel, 'cancel')]);
   const chosen = board
     .of(caller.user)
     .filter((prompt) =>
-      isNamed(named, prompt) ? mayCancel(prompt) : pythonTruth(body.clear) && isWaiting(prompt),
+      isNamed(named, prompt)
+        ? cancelsAll || isPending(prompt)
+        : pythonTruth(body.clear) && isPending(prompt),
     );
   await deps.cancel(chosen, caller);
   if (rules.queueAnswer === 'empty') return sendEmpty(ctx);

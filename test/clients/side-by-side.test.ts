@@ -10,14 +10,13 @@ import { WebSocket } from 'ws';
 import { NO_PICTURE, entryOf, lookOf, pngText, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { installPackages } from '../support/python-packages.ts';
-import { testedUpstream } from '../support/tested-upstream.ts';
 import { postPrompt } from '../support/v1-client.ts';
 import { v2Client } from '../support/v2-client.ts';
 import { growing, loading } from '../support/workflows.ts';
 
 // Public client programs, unchanged, on one server with default settings and all at once, while prompts
 // of other programs fail: mcp-comfyui raises on any `execution_error` it hears, comfyui-utils asserts
-// that each frame is text and each `executed` its own, comfy-api-simplified and
+// that each frame is text, each `executed` its own and no more than one prompt runs, comfy-api-simplified and
 // @stable-canvas/comfyui-client take every binary frame they hear for a picture, comfy-ui-client looks
 // for its graph in the history at each `status`, comfyui-async-api-tool and comfy-toolkit end at
 // `execution_success` or an error of their own.
@@ -28,8 +27,7 @@ const REQUIREMENTS = fileURLToPath(new URL('./requirements.txt', import.meta.url
 const SCRIPT = fileURLToPath(new URL('../support/scripts/client_programs.py', import.meta.url));
 const PYTHON = [
   'mcp-comfyui',
-  // It asserts that no more than one prompt runs: in front of a service they overlap.
-  ...(testedUpstream() === 'embedded' ? ['comfyui-utils'] : []),
+  'comfyui-utils',
   'comfy-api-simplified',
   'comfy-ui-client',
   'comfyui-async-api-tool',
@@ -159,10 +157,7 @@ describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () 
     return statuses;
   }
 
-  // Once more: comfyui-utils asserts that one prompt runs at most, and for an instant the one that ends
-  // and the next may both be shown in /queue.
-  const again = { retry: 2 };
-  test('each returns its own pictures while prompts of others fail', again, async () => {
+  test('each returns its own pictures while prompts of others fail', async () => {
     let isOver = false;
     const failing = others(() => isOver);
     const results = await Promise.all([

@@ -126,9 +126,13 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     const running = [await send(endless({ seed: 1 })), await send(endless({ seed: 2 }))];
     for (const id of running) await socket.until(inTheMiddle(id), 60_000);
     const waiting = await send(flat());
+    const { jobs } = await getJson(`${front.url}/api/jobs?status=in_progress`);
+    expect(jobs.map(({ id }: { id: string }) => id).toSorted()).toEqual(running.toSorted());
+    // v1's own list: the original runs one at a time.
     const queue = await getJson(`${front.url}/queue`);
-    expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running);
-    expect(queue.queue_pending.map((item: unknown[]) => item[1])).toEqual([waiting]);
+    expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running.slice(0, 1));
+    const after = [...running.slice(1), waiting];
+    expect(queue.queue_pending.map((item: unknown[]) => item[1])).toEqual(after);
     const post = (path: string, body: object) =>
       fetch(`${front.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
     await post('/queue', { delete: [waiting] });

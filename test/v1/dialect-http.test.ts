@@ -116,6 +116,28 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     await expect.poll(status, PATIENCE).toBe('cancelled');
   });
 
+  test('queueRunning: one prompt is shown as running, or all; the others can be taken back', async () => {
+    const args = ['--dialect', setting, '--concurrency', '2'];
+    const server = await startHoldover({ args, upstream: 'embedded' });
+    const ids: string[] = [];
+    for (const seed of [1, 2]) {
+      const { body } = await postPrompt(server.url, { prompt: endless({ seed }) });
+      ids.push(body.prompt_id);
+      const status = async () => (await getJson(`${server.url}/api/jobs/${body.prompt_id}`)).status;
+      await expect.poll(status, PATIENCE).toBe('in_progress');
+    }
+    const queue = async () => {
+      const shown = await getJson(`${server.url}/api/queue`, headers);
+      const idsIn = (items: [number, string][]) => items.map(([, id]) => id);
+      return [idsIn(shown.queue_running), idsIn(shown.queue_pending)];
+    };
+    const [first = '', second = ''] = ids;
+    expect(await queue()).toEqual(isHosted ? [[first, second], []] : [[first], [second]]);
+    await call(server.url, '/api/queue', { method: 'POST', headers, body: '{"clear":true}' });
+    await expect.poll(queue, PATIENCE).toEqual(isHosted ? [[first, second], []] : [[first], []]);
+    await server.dispose();
+  });
+
   test('queueItem: the members of a prompt stand in its server’s order', async () => {
     const id = await running();
     const { queue_running: items } = JSON.parse((await get('/api/queue')).text);
