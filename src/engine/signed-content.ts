@@ -12,7 +12,7 @@ export type ContentSigner = {
   userOf(assetId: string, query: URLSearchParams): string | undefined;
 };
 
-/** "At most an hour": whoever finds an old link in a history or a log gets nothing. */
+/** "At most an hour": an old link found in a history or a log opens nothing. */
 const LIFETIME_S = 60 * 60;
 
 /** `secret` is that of the data folder or the shared ledger: links outlive restarts, at every replica. */

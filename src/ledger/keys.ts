@@ -3,7 +3,7 @@ export type AssetClaim = {
   readonly key: string;
   /** Tells whether the same request is sent again. */
   readonly fingerprint: string;
-  /** Whether the answer says that the bytes were new. */
+  /** True when the answer says that the bytes were new. */
   readonly createdNew: boolean;
 };
 

@@ -69,7 +69,7 @@ const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
 const CLASS_LINE =
   /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
 
-/** What `execution_error.exception_type` says of one error, to clients of either v1 server. */
+/** The word `execution_error.exception_type` has for one error, to clients of either v1 server. */
 export type ExceptionTypes = {
   /** The class in the node's own language, as the local server names it. */
   readonly own: string;

@@ -21,8 +21,8 @@ export function shareOf({ sid, dialect, watches }: Listening, clientId: string |
 }
 
 /**
- * Whether a frame is within the share. A prompt taken out of the queue before its
- * `execution_start` is told by no frame in the original, and its interruption goes to nobody else.
+ * True when a frame is within the share. A prompt taken out of the queue before its
+ * `execution_start` is told by no frame in the original, and its interruption goes to no other socket.
  */
 export function isWithin(share: Share, frame: Frame, hasStarted: boolean): boolean {
   if (share === 'everything' || frame.kind === 'text') return true;

@@ -37,7 +37,7 @@ export type Channel = {
   send(frame: Frame, at: number): void;
   /** The same for one no socket here waits for: it is fetched when one is about to come. */
   sendLater(load: Load, at: number): void;
-  /** Whether a socket is here that is sent more of it than texts. */
+  /** True when a socket is here that is sent more of it than texts. */
   hasListener(): boolean;
   /** Those with a socket here. */
   audiences(): readonly Audience[];
@@ -127,7 +127,7 @@ export function createChannel(
     deps.onKeep?.(backlog.bytes() - before);
   }
 
-  /** Whether a socket may come that lacks what came from this place. */
+  /** True when a socket may come that lacks what came from this place. */
   function mayComeFor(at: number, by: ReadonlySet<Audience>): boolean {
     if (isSettled || address.isV2Job) return false;
     if (clientId !== null) return !by.has('client') && isAfter(at, elsewhere.received.client);
@@ -266,7 +266,7 @@ export function createChannel(
     write(session, encodeFrame(frame, promptId), shareOf(session, clientId));
   }
 
-  /** What a socket that arrives is handed, by the rule of its dialect; `undefined`: it is not its prompt. */
+  /** The frames handed to a socket that arrives, by the rule of its dialect; `undefined`: it is not its prompt. */
   function takeFor(session: Session, audience: Audience): Kept | undefined {
     const isById = rulesOf(session.dialect).lateSocket === 'missed-by-its-id';
     // A socket that returns is handed what it has missed, whichever prompt is the last.

@@ -15,7 +15,7 @@ export type FrontEnd = {
   readonly serve: Koa.Middleware;
   /** What `/extensions` lists. */
   readonly extensions: () => Promise<readonly string[]>;
-  /** What `/workflow_templates` lists. */
+  /** The lists of `/workflow_templates`. */
   readonly workflowTemplates: Templates['packs'];
 };
 
@@ -61,7 +61,7 @@ export function createFrontEnd(root: string, templates: Templates): FrontEnd {
   };
 }
 
-/** What a front end is given along; its own files come first. */
+/** Files given along with a front end; its own come first. */
 function findOwn(templates: Templates, path: string): Promise<StaticFile | undefined> {
   if (OWN_EXTENSION.test(path)) return findBelow(OWN_FOLDER, path.replace(OWN_EXTENSION, ''));
   return templates.find(path);

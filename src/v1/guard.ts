@@ -73,7 +73,7 @@ type AllowedHost = {
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
-/** What people follow links to: pages, and signed links, which let in only whoever was given one. */
+/** Addresses people follow links to: pages, and signed links, which let in only those who were given one. */
 const PAGES: ReadonlySet<string> = new Set([
   '/',
   '/holdover',
