@@ -124,7 +124,8 @@ export function createAssets(deps: AssetDeps): Assets {
         const known = await owned(user, request.hash);
         if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
         const row = newRow(user, { ...known, ...request }, clock());
-        return await record(row, { keyed, createdNew: true });
+        // "a dedup hit against bytes the platform already had (false)"
+        return await record(row, { keyed, createdNew: false });
       });
     },
     async hasBlob(user, hash) {

@@ -14,11 +14,8 @@ const MAX_FORM_FIELDS = 64;
 /** The asset half of the contract, by operation. */
 export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOperation]: Handler } {
   const { jobs, spoolDir, maxUploadBytes, bodies } = deps;
-  const minted = (asset: Result<Asset>, links: Links): Result<Reply> => {
-    if (!asset.ok) return asset;
-    const status = asset.value.created_new === false ? 200 : 201;
-    return ok({ status, json: links.asset(asset.value) as Json });
-  };
+  const minted = (status: 200 | 201, asset: Asset, links: Links): Result<Reply> =>
+    ok({ status, json: links.asset(asset) as Json });
   return {
     async upload({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -31,7 +28,9 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       }
       const upload = await readUpload(form.value);
       if (!upload.ok) return upload;
-      return minted(await jobs.createAsset(caller, { ...upload.value, ...key.value }), links);
+      const made = await jobs.createAsset(caller, { ...upload.value, ...key.value });
+      if (!made.ok) return made;
+      return minted(made.value.created_new === false ? 200 : 201, made.value, links);
     },
     async fromHash({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -42,7 +41,8 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       if (!request.ok) return namesNoBlob(request);
       const keyed = { ...request.value, ...key.value };
       const made = await jobs.assetFromHash(caller, keyed);
-      return made.ok ? minted(made, links) : namesNoBlob(made);
+      // 201: "Asset minted over the existing blob." `created_new` is false: it speaks of the blob.
+      return made.ok ? minted(201, made.value, links) : namesNoBlob(made);
     },
     async byHash({ caller, params: { hash = '' } }) {
       const known = await jobs.hasBlob(caller, hash);
