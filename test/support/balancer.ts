@@ -29,8 +29,7 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   const servers = ports.map((each, i) => `    server replica${i} 127.0.0.1:${each}`).join('\n');
   const text = readFileSync(BALANCER_CONFIG, 'utf8')
     .replace('bind :8188', `bind 127.0.0.1:${port}`)
-    .replace(/^ +server-template .*$/m, servers)
-    .replace('inter 2s', 'inter 100ms');
+    .replace(/^ +server-template .*$/m, servers);
   const folder = mkdtempSync(join(tmpdir(), 'holdover-balancer-'));
   const config = join(folder, 'haproxy.cfg');
   writeFileSync(config, text);
