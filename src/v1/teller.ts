@@ -35,6 +35,8 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
   const speaker = createSpeaker(deps, prompt);
   let state: ProgressState | undefined;
   const receivedUpTo = { client: 0, hosted: 0 };
+  /** Its service has had it: it waits to be sent again. */
+  let wasTaken = false;
   let ending: (Effect & { kind: 'end' }) | undefined;
 
   /** Its graph is final when the first input comes, and not before. */
@@ -95,13 +97,15 @@ export function createTeller(deps: TellerDeps, prompt: LivePrompt): Teller {
       case 'input':
         return take(entry.input, at);
       case 'waits':
-        notifyOf(prompt.jobId === null ? 'noRoom' : 'sentAgain');
+        // Its job is gone from the board already where the process itself sends it again.
+        notifyOf(wasTaken ? 'sentAgain' : 'noRoom');
         if (prompt.jobId !== null) board.dismiss(prompt);
         return board.post(prompt);
       case 'sought':
         notifyOf('outcomeUnknown');
         return board.unpost(prompt);
       case 'attached':
+        wasTaken = true;
         board.unpost(prompt);
         if (prompt.jobId === null)
           readJob(board, prompt, await deps.ledger.prompts.get(prompt.key));
