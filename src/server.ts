@@ -94,6 +94,7 @@ export async function startServer(
   });
   const port = await listen(server, config);
   const upstream = shownUpstream(config.upstream);
+  const stopAnnouncing = house.leaving.announceTo(house.hub.notifyClients);
   log.info({ port, version: house.version, dataDir: house.dir.root, upstream }, 'listening');
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
@@ -105,6 +106,7 @@ export async function startServer(
     lost: house.store.lost,
     async close() {
       clearTimeout(warming);
+      stopAnnouncing();
       server.close();
       house.logFeed.close();
       house.hub.close();

@@ -43,6 +43,15 @@ export function fateOf(
   return delayMs > 0 ? { kind: 'delayed', delayMs } : undefined;
 }
 
+/**
+ * Whether some call of a client falls to this rehearsal. One without an end is for other clients each
+ * hour, and so for all that it names.
+ */
+export function isFor(brownout: Brownout, client: Client): boolean {
+  const { fromMs = 0, toMs } = brownout;
+  return isHit(toMs === undefined ? { ...brownout, percent: 100 } : brownout, client, fromMs);
+}
+
 function isOn({ fromMs = -Infinity, toMs = Infinity }: Brownout, nowMs: number): boolean {
   return nowMs >= fromMs && nowMs < toMs;
 }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
+import type { TellClients } from './announce.ts';
 import { shareOf } from './audience.ts';
 import { type Address, type Channel, createChannel } from './channel.ts';
 import { type Dialect, rulesOf } from './dialect.ts';
@@ -31,6 +32,7 @@ type Newcomer = {
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
   readonly dialect: Dialect;
+  readonly agent?: string;
   /** What is to be told to people who connect now. */
   readonly notice?: string | undefined;
 };
@@ -58,6 +60,8 @@ export type Hub = {
   tell(user: string, clientId: string, message: V1Message): void;
   /** Tells the people at the sockets of this user something, where their dialect has a word for it. */
   notify(user: string, text: string): void;
+  /** The same to every socket, by the client that opened it. */
+  notifyClients: TellClients;
   count(user?: string): number;
   /** Bytes kept of all prompts for sockets that may still come. */
   unreceivedBytes(): number;
@@ -225,6 +229,12 @@ export function createHub(deps: {
     },
     notify(user, text) {
       for (const session of sessions.get(user) ?? []) notify(session, text);
+    },
+    notifyClients(textFor) {
+      each(sessions, (session) => {
+        const text = textFor(session);
+        if (text !== undefined) notify(session, text);
+      });
     },
     count(user) {
       if (user !== undefined) return sessions.get(user)?.size ?? 0;

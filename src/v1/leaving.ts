@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/successors.ts';
+import { type TellClients, announceWhenNear, announcementFor } from './announce.ts';
 import { type Brownout, type Client, fateOf } from './brownout.ts';
 import type { Census } from './census.ts';
 import { V1Error, plainError } from './errors.ts';
-import { NOTICES } from './notices.ts';
 
 /** How clients hear that v1 is on its way out. */
 export type Leaving = {
@@ -16,8 +16,10 @@ export type Leaving = {
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
   rehearse(route: V1RouteName, client: Client): Promise<void>;
-  /** What people are told of the next rehearsal that has a beginning; `undefined`: there is none. */
-  announcement(): string | undefined;
+  /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
+  announcement(client: Client): string | undefined;
+  /** Has clients that are connected told of each rehearsal shortly before. Returns what ends that. */
+  announceTo(tell: TellClients): () => void;
   /** Whether there is a rehearsal for anybody, some day. */
   readonly rehearses: boolean;
   /** Notes that a call was made, whatever came of it. */
@@ -57,12 +59,8 @@ export function createLeaving({
         ? always
         : { ...always, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
-    announcement() {
-      const ahead = brownouts.filter(({ fromMs = 0 }) => fromMs > now());
-      const next = ahead.toSorted((a, b) => (a.fromMs ?? 0) - (b.fromMs ?? 0))[0];
-      if (next?.fromMs === undefined) return undefined;
-      return NOTICES.brownout(isoOf(next.fromMs), next.toMs === undefined ? '' : isoOf(next.toMs));
-    },
+    announcement: (client) => announcementFor(brownouts, client, now()),
+    announceTo: (tell) => announceWhenNear({ brownouts, now, tell }),
     async rehearse(route, client) {
       if (brownouts.length === 0) return;
       const fate = fateOf(brownouts, client, now());
@@ -70,10 +68,6 @@ export function createLeaving({
       if (fate?.kind === 'refused') throw refusal(route, fate.untilMs, now());
     },
   };
-}
-
-function isoOf(atMs: number): string {
-  return new Date(atMs).toISOString();
 }
 
 /** Temporary, so a 503 and not the 410 of the day itself. */

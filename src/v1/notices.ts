@@ -1,3 +1,7 @@
+import type { Brownout } from './brownout.ts';
+
+type Rehearsal = Pick<Brownout, 'toMs' | 'delayMs'> & { readonly fromMs: number };
+
 /** Texts of `notification` messages: for people, about what their prompt waits for. */
 export const NOTICES = {
   noRoom: (promptId: string): string =>
@@ -10,8 +14,16 @@ export const NOTICES = {
   outcomeUnknown: (promptId: string): string =>
     `Prompt ${promptId} is being looked for: the service that runs it did not say whether it took ` +
     'the prompt. It will be retried if the service does not have it. You need not submit it again.',
-  brownout: (from: string, until: string): string =>
-    `The end of the v1 API will be rehearsed from ${from}${until ? ` to ${until}` : ''}: calls may ` +
-    'be refused or held up during that time. Plan your work around it, and move to the v2 API ' +
-    'before v1 ends.',
+  brownout: ({ fromMs, toMs, delayMs }: Rehearsal): string => {
+    const until = toMs === undefined ? '' : ` to ${isoOf(toMs)}`;
+    const what = delayMs === undefined ? 'be refused' : `be held up for ${delayMs / 1000} s each`;
+    return (
+      `The end of the v1 API will be rehearsed from ${isoOf(fromMs)}${until}: your calls may ` +
+      `${what} during that time. Plan your work around it, and move to the v2 API before v1 ends.`
+    );
+  },
 } as const;
+
+function isoOf(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

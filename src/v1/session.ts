@@ -32,6 +32,8 @@ export type Session = {
   readonly sid: string;
   /** What it is sent goes by its own form, whatever form the prompts had. */
   readonly dialect: Dialect;
+  /** The program that opened it, as it calls itself. */
+  readonly agent: string;
   /** It looks on at all prompts of its user, and nothing counts as received by it. */
   readonly watches: boolean;
   /** A browser opened it: programs that take every picture for a result are none. */
@@ -62,6 +64,7 @@ type Options = {
   readonly user: string;
   readonly sid: string;
   readonly dialect: Dialect;
+  readonly agent?: string;
   readonly watches?: boolean;
   readonly isBrowser?: boolean;
   readonly serverFlags: JsonObject;
@@ -80,7 +83,7 @@ export type Connection = {
 };
 
 export function createSession({ ws, socket, holdMs }: Connection, options: Options): Session {
-  const { user, sid, dialect, watches = false, isBrowser = false, now } = options;
+  const { user, sid, dialect, agent = '', watches = false, isBrowser = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
@@ -94,6 +97,7 @@ export function createSession({ ws, socket, holdMs }: Connection, options: Optio
     user,
     sid,
     dialect,
+    agent,
     watches,
     isBrowser,
     isOpen: () => ws.readyState === WebSocket.OPEN,

@@ -104,6 +104,7 @@ type Newcomer = {
   readonly watches: boolean;
   readonly isBrowser: boolean;
   readonly dialect: Dialect;
+  readonly agent: string;
   readonly notice: string | undefined;
 };
 
@@ -131,8 +132,8 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
   const clientId = params.get('clientId');
   if (clientId !== null && !isUsableId(clientId)) return { status: 400 };
+  const agent = agentOf(request);
   if (!isOwnCall(request)) {
-    const agent = agentOf(request);
     leaving.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
     const refused = await rehearsal(leaving, { user, agent });
     if (refused) return refused;
@@ -144,8 +145,8 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   const dialect = deps.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
-  const notice = leaving.announcement();
-  return { user, clientId, watches, isBrowser: byBrowser, dialect, notice };
+  const notice = leaving.announcement({ user, agent });
+  return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
 }
 
 async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {

@@ -15,8 +15,16 @@ const notices = ({ frames }: Recorder): string[] =>
     frame.kind === 'text' && frame.type === 'notification' ? [frame.data.value as string] : [],
   );
 
+/** Waits of prompts that are sent again or looked for, cut down. */
+const LIMITS = {
+  outbox: { retryMs: { first: 50, last: 200 }, searchMs: { first: 40, last: 120 } },
+  unknownRetryMs: [],
+  recoverBudgetMs: 100,
+  recoverEveryMs: 40,
+};
+
 async function open(args: string[] = []) {
-  const pair = await openPair({ args });
+  const pair = await openPair({ args, limits: LIMITS });
   pair.upstream.play(runs());
   const socketOf = async (query: string): Promise<Recorder> => {
     const socket = await connect(pair.house.wsUrl, { clientId: 'mine', query });
@@ -42,6 +50,37 @@ test('a prompt that waits for room is said to wait, to hosted sockets only', asy
   expect(notices(local)).toEqual([]);
 });
 
+test('a prompt that the service lost is said to be retried, to hosted sockets only', async () => {
+  const { house, upstream, hosted, local } = await open();
+  upstream.play(async () => {});
+  const first = flat({ prefix: 'lost' });
+  const { body } = await postPrompt(house.url, { prompt: first, client_id: 'mine' });
+  expect(notices(hosted)).toEqual([]);
+  upstream.play(runs());
+  upstream.jobs.clear();
+  await Promise.all([hosted, local].map((socket) => socket.untilDone(body.prompt_id)));
+  expect(notices(hosted)).toEqual([
+    expect.stringMatching(`^Prompt ${body.prompt_id} will be retried: .* need not submit it again`),
+  ]);
+  expect(notices(local)).toEqual([]);
+});
+
+test('a prompt whose outcome is unknown is said to be looked for, to hosted sockets only', async () => {
+  const { house, upstream, hosted, local } = await open();
+  upstream.once('submit', fault.claimAndDie({ withJob: true }));
+  upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+  const prompt_id = 'which-was-sent';
+  const answer = await postPrompt(house.url, { prompt: flat(), client_id: 'mine', prompt_id });
+  expect(answer.status).toBe(500);
+  await expect.poll(() => notices(hosted)).toHaveLength(1);
+  upstream.always('list', (exchange) => exchange.honestly());
+  await Promise.all([hosted, local].map((socket) => socket.untilDone(prompt_id)));
+  expect(notices(hosted)).toEqual([
+    expect.stringMatching(`^Prompt ${prompt_id} is being looked for: .* need not submit it again`),
+  ]);
+  expect(notices(local)).toEqual([]);
+});
+
 test('a rehearsal of the end that lies ahead is announced on connecting', async () => {
   const from = `${NEXT_YEAR}-06-01T08:00:00Z`;
   const { hosted, local } = await open([
@@ -52,4 +91,22 @@ test('a rehearsal of the end that lies ahead is announced on connecting', async 
   expect(notices(hosted)[0]).toContain(`${NEXT_YEAR}-06-01T08:00:00.000Z to `);
   await local.until(() => true);
   expect(notices(local)).toEqual([]);
+});
+
+test('a rehearsal is announced to the program it is for, also on a socket that is open when it comes near', async () => {
+  const announcedMs = Date.now() + 20_000;
+  const from = new Date(announcedMs + 600_000).toISOString();
+  const { house, hosted } = await open([
+    '--brownout',
+    `from=${from},delay-ms=500,client=old-script`,
+  ]);
+  const headers = { 'User-Agent': 'Old-Script/1.0' };
+  const meant = await connect(house.wsUrl, { clientId: 'old', query: 'token=', headers });
+  onTestFinished(() => meant.socket.terminate());
+  await expect.poll(() => notices(meant)).toHaveLength(1);
+  await expect.poll(() => notices(meant), { timeout: 40_000 }).toHaveLength(2);
+  expect(Date.now()).toBeGreaterThanOrEqual(announcedMs);
+  const text = expect.stringContaining(`from ${from}: your calls may be held up for 0.5 s each`);
+  expect(notices(meant)).toEqual([text, text]);
+  expect(notices(hosted)).toEqual([]);
 });

@@ -57,6 +57,7 @@ export function openFake(
     readonly dialect: Dialect;
     readonly clientId?: string;
     readonly user?: string;
+    readonly agent?: string;
     readonly watches?: boolean;
   },
 ): FakeSocket {
