@@ -96,7 +96,7 @@ export function createCalls(deps: Deps): Calls {
       }
       if (exchange.reply.status < 300) return ok(exchange.reply);
       error = refusal(account, exchange.reply);
-      if (error.status !== 429) break;
+      if (!isAccountWide(error)) break;
     }
     return { ok: false, error: error ?? paused(account) };
   }
@@ -119,10 +119,10 @@ export function createCalls(deps: Deps): Calls {
 
 /** Whether all calls of the account have to wait. */
 export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
-  return status === 429 && !OF_ONE_KIND.has(code);
+  return status === 429 && !OF_ONE_KIND.has(code) && !/subscription/i.test(code);
 }
 
-/** Of these `429` only calls of the same kind have to wait. */
+/** Of these `429` only calls of the same kind have to wait; that of a subscription asks for no pause. */
 const OF_ONE_KIND = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
 
 function requestOf(account: Account | undefined, ask: Ask, limits: RemoteLimits): WireRequest {

@@ -11,7 +11,7 @@ import {
 } from '../wire/jobs.ts';
 import type { Account } from './accounts.ts';
 import { tooLargePart } from './bounds.ts';
-import { type Calls, paused } from './call.ts';
+import { type Calls, isAccountWide, paused } from './call.ts';
 import { type BytesDeps, type Head, bytesOf, rangeHeader } from './content-bytes.ts';
 import { PlaceRefused } from './addresses.ts';
 import type { Elsewhere } from './elsewhere.ts';
@@ -77,8 +77,9 @@ async function ask(
     if (!head.ok && tooLargePart(head.cause)) return tooLargeAnswer();
     if (!head.ok) continue;
     if (BRINGS.has(head.status)) return ok(head);
-    answer = { ok: false, error: calls.refusal(account, await readRefusal(head)) };
-    if (head.status !== 429) break;
+    const error = calls.refusal(account, await readRefusal(head));
+    answer = { ok: false, error };
+    if (!isAccountWide(error)) break;
   }
   return answer;
 }

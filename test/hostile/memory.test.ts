@@ -147,8 +147,9 @@ test('a client that opens its socket after a run of several megabytes hears all 
   ]);
   const prompt = { ...Object.fromEntries(texts), ...growing({ steps: 300 }) };
   const { body } = await postPrompt(server.url, { prompt, client_id: 'late' });
-  const done = `${server.url}/history/${body.prompt_id}`;
-  await expect.poll(() => getJson(done), { timeout: 20_000 }).toHaveProperty(body.prompt_id);
+  // Not by its history: a socket that connects after the result was fetched is told nothing of it.
+  const idle = { exec_info: { queue_remaining: 0 } };
+  await expect.poll(() => getJson(`${server.url}/prompt`), { timeout: 20_000 }).toEqual(idle);
   const late = await connect(server.wsUrl, { clientId: 'late' });
   await late.untilDone(body.prompt_id);
   const bytes = late.frames.reduce(

@@ -7,9 +7,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { V1Message } from '../../src/wire/v1.ts';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/v1/dialect.ts';
 import { type Hub, createHub } from '../../src/v1/hub.ts';
+import { createLeaving } from '../../src/v1/leaving.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
+import { silentLogger } from '../../src/telemetry.ts';
 import { startHoldover } from '../support/holdover.ts';
 import { type Wire, closeCode, dial, upgradeText, wsFrame } from '../support/raw-socket.ts';
 
@@ -37,14 +40,21 @@ async function listen(): Promise<Setup> {
     hub,
     guard: () => undefined,
     dialects: createDialects('auto'),
+    addresses: createPublicAddresses(),
     authenticate: async () => ({ user: 'user' }),
-    leaving: { headersFor: () => ({}), count() {}, rehearse: async () => {} },
-    log: { error: console.error },
+    leaving: createLeaving({
+      deprecatedAtMs: 0,
+      sunsetAtMs: undefined,
+      brownouts: [],
+      now: Date.now,
+      count: () => {},
+    }),
+    log: silentLogger(),
     maxSockets: 10,
     maxSocketsPerUser: 10,
   };
   const server = createServer();
-  server.on('upgrade', createUpgrade(deps as unknown as Parameters<typeof createUpgrade>[0]));
+  server.on('upgrade', createUpgrade(deps));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const setup = { hub, server, port: (server.address() as AddressInfo).port };
