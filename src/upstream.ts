@@ -109,6 +109,7 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
   // A third of all modules; who runs jobs here starts sooner without them.
   const { createRemoteJobs } = await import('./v2/client.ts');
   const { keepUploads } = await import('./app/kept-uploads.ts');
+  const { restoreEmbeddedNames } = await import('./app/embedded-prompts.ts');
   const { createBlobs } = await import('./engine/blobs.ts');
   const { log, dir, isWatched, keylessUser } = deps;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
@@ -129,7 +130,7 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
     },
   });
   const kept = keepUploads({
-    jobs: remote,
+    jobs: restoreEmbeddedNames({ jobs: remote, prompts: deps.ledger.prompts }),
     ledger: deps.ledger,
     blobs: createBlobs(join(dir.root, 'blobs')),
     spoolDir: dir.spool,

@@ -1,0 +1,161 @@
+import { posix } from 'node:path';
+import { type Readable, Transform, pipeline } from 'node:stream';
+import type { Ledger } from '../ledger/ledger.ts';
+import {
+  type SubmittedName,
+  namesUploads,
+  withSubmittedNames,
+} from '../translate/embedded-names.ts';
+import { parseFileName } from '../translate/workflow.ts';
+import { uploadPathOf } from '../v1/upload-path.ts';
+import { type EngineFile, engineFileOf } from '../wire/engine-file.ts';
+import {
+  type ByteRange,
+  type Caller,
+  type Content,
+  type JobApi,
+  type Result,
+  ok,
+  refuse,
+} from '../wire/jobs.ts';
+import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
+import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../wire/png-text.ts';
+
+type Deps = {
+  readonly jobs: JobApi;
+  readonly prompts: Pick<Ledger['prompts'], 'findByJob'>;
+};
+
+/** A prompt that ends further behind in its file stays as it is. */
+const HEAD_BYTES = 1024 * 1024;
+
+/**
+ * The same service; in the PNG files an engine behind comfy-api-proxy has made, the embedded prompt
+ * names uploads as its client did. All bytes stay where they are.
+ */
+export function restoreEmbeddedNames({ jobs, prompts }: Deps): JobApi {
+  return {
+    ...jobs,
+    async content(caller, assetId, range) {
+      const file = engineFileOf(assetId);
+      if (!file || !isPngName(file) || !touchesTexts(range)) {
+        return jobs.content(caller, assetId, range);
+      }
+      const answer = await jobs.content(caller, assetId, range && withHead(range));
+      return restored(answer, range, async (promptJson) => {
+        const name = await submittedNames(prompts, caller, file);
+        return withSubmittedNames(promptJson, name);
+      });
+    },
+  };
+}
+
+function isPngName({ name }: EngineFile): boolean {
+  return posix.extname(name).toLowerCase() === '.png';
+}
+
+function touchesTexts(range: ByteRange | undefined): boolean {
+  return range === undefined || (range.start < HEAD_BYTES && range.end >= FIRST_TEXT_BYTE);
+}
+
+/** A part of the text can be told only by all of it. */
+function withHead({ end }: ByteRange): ByteRange {
+  return { start: 0, end: Math.max(end, HEAD_BYTES - 1) };
+}
+
+type Restore = (promptJson: string) => Promise<string>;
+
+function restored(
+  answer: Result<Content>,
+  range: ByteRange | undefined,
+  restore: Restore,
+): Result<Content> {
+  // comfy-api-proxy never sends its callers elsewhere.
+  if (!answer.ok || answer.value.kind !== 'bytes') return answer;
+  const { stream: source, range: part, ...facts } = answer.value;
+  // All of the file, whatever was asked for.
+  if (!range || !part) return ok({ ...facts, stream: piped(source, namesRestored(restore)) });
+  if (range.start > part.end) {
+    source.destroy();
+    return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
+  }
+  const given = { start: range.start, end: Math.min(range.end, part.end) };
+  const stream = piped(piped(source, namesRestored(restore)), onlyPart(given));
+  return ok({ ...facts, stream, range: given });
+}
+
+/** An end or an error of one is one of the other. */
+function piped(source: Readable, transform: Transform): Readable {
+  // The reader hears of the error.
+  pipeline(source, transform, () => {});
+  return transform;
+}
+
+/** Holds back no more than the first bytes, until the prompt is there or it is certain that there is none. */
+function namesRestored(restore: Restore): Transform {
+  let held: Buffer[] | undefined = [];
+  let heldBytes = 0;
+  let neededBytes = FIRST_TEXT_BYTE;
+
+  async function take(): Promise<Buffer | undefined> {
+    const head = Buffer.concat(held ?? []);
+    const place = findPngText(head, 'prompt');
+    if (typeof place === 'number' && place <= HEAD_BYTES) {
+      held = [head];
+      neededBytes = place;
+      return undefined;
+    }
+    held = undefined;
+    if (typeof place !== 'object') return head;
+    const text = pngTextAt(head, place);
+    return namesUploads(text) ? withPngText(head, place, await restore(text)) : head;
+  }
+
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      if (held === undefined) return done(null, chunk);
+      held.push(chunk);
+      heldBytes += chunk.length;
+      if (heldBytes < neededBytes) return done();
+      take().then((bytes) => done(null, bytes), done);
+    },
+    flush: (done) => done(null, held && Buffer.concat(held)),
+  });
+}
+
+/** Of bytes from the first one of a file. */
+function onlyPart({ start, end }: ByteRange): Transform {
+  let at = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const from = Math.max(start - at, 0);
+      const to = Math.max(end + 1 - at, 0);
+      at += chunk.length;
+      done(null, chunk.subarray(from, to));
+    },
+  });
+}
+
+/** By the prompt its job is of; one that history has dropped names nothing. */
+async function submittedNames(
+  prompts: Deps['prompts'],
+  { user }: Caller,
+  { jobId }: EngineFile,
+): Promise<SubmittedName> {
+  const row = jobId === undefined ? undefined : await prompts.findByJob(user, jobId);
+  const names = new Map<string, string>();
+  for (const value of row ? inputTexts(parseJson(row.graphJson)) : []) {
+    const path = uploadPathOf(parseFileName(value));
+    if (!names.has(path)) names.set(path, value);
+  }
+  return (path) => names.get(posix.join('input', path));
+}
+
+function inputTexts(graph: Json): readonly string[] {
+  if (!isJsonObject(graph)) return [];
+  return Object.values(graph).flatMap((node) => {
+    const inputs = isJsonObject(node) ? node['inputs'] : undefined;
+    const values = isJsonObject(inputs) ? Object.values(inputs) : [];
+    return values.filter((value) => typeof value === 'string');
+  });
+}

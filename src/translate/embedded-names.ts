@@ -1,0 +1,69 @@
+/**
+ * A text of JSON that is a path in an upload folder. In JSON a quotation mark behind a backslash
+ * begins no text.
+ */
+const PLACED = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
+const FOLDER = /^holdover-[0-9a-f]{16}\//;
+
+/** How a prompt names the upload of a path below `input/`, if it names it. */
+export type SubmittedName = (path: string) => string | undefined;
+
+/** Whether the JSON text of a prompt has paths in upload folders. */
+export function namesUploads(promptJson: string): boolean {
+  return promptJson.search(PLACED) >= 0;
+}
+
+/**
+ * The JSON text of a prompt as an engine embeds it in a file, with uploads named as its client named
+ * them. It keeps its length: spaces fill it. It stays as it is when the names are too long for it.
+ */
+export function withSubmittedNames(promptJson: string, submittedName: SubmittedName): string {
+  const named = promptJson.replaceAll(PLACED, (text) => {
+    const placed = parsed(text);
+    return placed === undefined ? text : asciiJson(nameOf(placed, submittedName));
+  });
+  return named.length > promptJson.length ? promptJson : named.padEnd(promptJson.length);
+}
+
+/** Where the prompt is not known any more, the name the file was uploaded under. */
+function nameOf(placed: string, submittedName: SubmittedName): string {
+  const path = placed.replace(FOLDER, '');
+  const nameStart = path.lastIndexOf('/') + 1;
+  const decoded = path.slice(0, nameStart) + decodedName(path.slice(nameStart));
+  const submitted = [placed, decoded, path].map(submittedName);
+  return submitted.find((name) => name !== undefined) ?? decoded;
+}
+
+/**
+ * The form library of comfy-api-proxy percent-encodes all of a file's name but letters, digits and
+ * `_.-~`, and engines do not decode it. A name that is not written so was not encoded.
+ */
+function decodedName(name: string): string {
+  try {
+    const decoded = decodeURIComponent(name);
+    return encodedName(decoded) === name ? decoded : name;
+  } catch {
+    return name;
+  }
+}
+
+function encodedName(name: string): string {
+  const escape = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+  return encodeURIComponent(name).replaceAll(/[!'()*]/g, escape);
+}
+
+function parsed(text: string): string | undefined {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As engines write it, in letters that every kind of text chunk can hold. */
+function asciiJson(text: string): string {
+  return JSON.stringify(text).replaceAll(
+    /[\u007f-\uffff]/g,
+    (char) => String.raw`\u` + char.charCodeAt(0).toString(16).padStart(4, '0'),
+  );
+}
