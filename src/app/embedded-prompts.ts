@@ -19,7 +19,7 @@ import {
   refuse,
 } from '../wire/jobs.ts';
 import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
-import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../wire/png-text.ts';
+import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../lib/png-text.ts';
 
 type Deps = {
   readonly jobs: JobApi;

@@ -49,7 +49,8 @@ describe('the names in an embedded prompt', () => {
   });
 
   test('are all that changes, digits and spaces included', () => {
-    const rest = '"seed": 18446744073709551615, "is_changed": [NaN], "text": "a \\"quoted\\" \\u00e9"';
+    const rest =
+      '"seed": 18446744073709551615, "is_changed": [NaN], "text": "a \\"quoted\\" \\u00e9"';
     const text = `{"1": {"inputs": {"image": "${FOLDER}/lab%20up.png", ${rest}}}}`;
     const named = `{"1": {"inputs": {"image": "lab up.png", ${rest}}}}`;
     expect(withSubmittedNames(text, unknown)).toBe(named.padEnd(text.length));
