@@ -13,6 +13,8 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // A second, the default, is too short for a prompt on a busy machine.
+    expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 3,
     projects: [

@@ -283,7 +283,7 @@ async function openClient(
       record.posts.push({ account: key, marker, promptId, status: answer.status });
       return { ...answer, marker, promptId };
     },
-    async ended(promptId, timeoutMs = 8_000) {
+    async ended(promptId, timeoutMs = 15_000) {
       await expect
         .poll(() => history(promptId), { timeout: timeoutMs, interval: 25, message: 'an end' })
         .toBeDefined();

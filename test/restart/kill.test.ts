@@ -90,7 +90,7 @@ test('one that ran and those that waited run to their end, in their order, under
   expect([...queue.queue_running, ...queue.queue_pending]).toEqual(
     expect.arrayContaining([...queueBefore.queue_running, ...queueBefore.queue_pending]),
   );
-  for (const promptId of told.keys()) await after.untilDone(promptId);
+  for (const promptId of told.keys()) await after.untilDone(promptId, 40_000);
   const ends = endsOf(after);
   expect(ends.filter((id) => id !== 'runs')).toEqual(
     [first, second, third].map((each) => each.prompt_id),

@@ -12,7 +12,7 @@ import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
 // Each starts a process or three.
-vi.setConfig({ testTimeout: 30_000 });
+vi.setConfig({ testTimeout: 60_000 });
 
 let dataDir: string;
 let servers: Holdover[];
