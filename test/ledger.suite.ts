@@ -490,6 +490,24 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await listed('bob')).toEqual(['c.png']);
       });
 
+      test('the newest of a name in any folder, of its user and type, that has an asset', async () => {
+        const newest = async (user: string, type: 'input' | 'output' = 'input') =>
+          (await ledger.files.newestNamed(user, { type, filename: 'n.png' }))?.subfolder;
+        expect(await newest('ann')).toBeUndefined();
+        const put = (subfolder: string, modifiedAtMs: number, more: object = {}) =>
+          ledger.files.put(file('n.png', { subfolder, modifiedAtMs, ...more }));
+        await put('b', 3000);
+        await put('a', 2000);
+        await put('c', 4000, { user: 'bob' });
+        await put('d', 5000, { type: 'output' });
+        await put('e', 6000, { assetId: '' });
+        await ledger.files.put(file('other.png', { modifiedAtMs: 9000 }));
+        expect([await newest('ann'), await newest('bob')]).toEqual(['b', 'c']);
+        expect(await newest('ann', 'output')).toBe('d');
+        await ledger.files.remove('ann', file('n.png', { subfolder: 'b' }));
+        expect(await newest('ann')).toBe('a');
+      });
+
       test('a name is found by its asset, for its user only', async () => {
         await ledger.files.put(file('x.png', { assetId: 'a1' }));
         expect((await ledger.files.byAsset('ann', 'a1'))?.filename).toBe('x.png');

@@ -92,6 +92,10 @@ function storeOf(inputs: Inputs): Partial<FileStore> {
     put: (row) => inputs.put(row),
     claim: (row) => inputs.claim(row),
     get: (_, name) => inputs.get(name),
+    newestNamed: async (_, { filename }) => {
+      const named = (await inputs.list()).filter((row) => row.filename === filename);
+      return named.toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)[0];
+    },
     list: () => inputs.list(),
   };
 }
@@ -122,6 +126,7 @@ function filesOver(files: FileStore, user: string, stores: Stores): FileStore {
     put: (row) => of(row.user, row.type).put(row),
     claim: (row) => of(row.user, row.type).claim(row),
     get: (owner, name) => of(owner, name.type).get(owner, name),
+    newestNamed: (owner, name) => of(owner, name.type).newestNamed(owner, name),
     list: (owner, type) => of(owner, type).list(owner, type),
   };
 }

@@ -148,6 +148,8 @@ export interface FileStore {
     name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>,
   ): Promise<FileRow | undefined>;
   byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
+  /** The newest of that name in any folder; of equal age, the one recorded last. */
+  newestNamed(user: string, name: Pick<FileRow, 'type' | 'filename'>): Promise<FileRow | undefined>;
   /** Newest first. */
   list(user: string, type: FileType): Promise<readonly FileRow[]>;
   remove(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<void>;

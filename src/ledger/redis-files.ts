@@ -29,24 +29,28 @@ export function fileStore(link: Link): FileStore {
     maxSize: MOST_FILES,
     sizeCalculation: ({ rows }) => rows.length + 1,
   });
+  const list: FileStore['list'] = async (user, type) => {
+    const name = own(user, type);
+    // Read first: what changes meanwhile is read once more next time.
+    const version = await link.read(() => link.redis.hget(`${link.prefix}files:versions`, name));
+    const last = known.get(name);
+    if (last?.version === version) return last.rows;
+    const index = `${link.prefix}files:list:${name}`;
+    const members = await link.read(() => link.redis.zrevrange(index, 0, -1));
+    const rows = await table.rows(idsOf(members));
+    known.set(name, { version, rows });
+    return rows;
+  };
   return {
     put: (row) => link.write(() => lua.put(idOf(row.user, row), token(), ...table.fields(row))),
     claim: async (row) =>
       (await link.ask(() => lua.claim(idOf(row.user, row), token(), ...table.fields(row)))) === 1,
     get: (user, name) => table.get(idOf(user, name)),
     byAsset: (user, assetId) => table.first(`files:asset:${own(user, assetId)}`),
-    async list(user, type) {
-      const name = own(user, type);
-      // Read first: what changes meanwhile is read once more next time.
-      const version = await link.read(() => link.redis.hget(`${link.prefix}files:versions`, name));
-      const last = known.get(name);
-      if (last?.version === version) return last.rows;
-      const index = `${link.prefix}files:list:${name}`;
-      const members = await link.read(() => link.redis.zrevrange(index, 0, -1));
-      const rows = await table.rows(idsOf(members));
-      known.set(name, { version, rows });
-      return rows;
-    },
+    // There is no index of names. The list is remembered, so that Redis is seldom asked for it.
+    newestNamed: async (user, { type, filename }) =>
+      (await list(user, type)).find((row) => row.filename === filename),
+    list,
     remove: (user, name) => link.write(() => lua.remove(idOf(user, name), token())),
   };
 }

@@ -143,4 +143,8 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX asset_keys_by_age ON asset_keys (claimed_at_ms);
   `,
+  // A file is looked for by its name in all folders, too.
+  `
+  CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
+  `,
 ];

@@ -76,7 +76,7 @@ export function createAcceptor(deps: Deps): Acceptor {
     const misshapen = refuseShape(submission.graph as JsonObject);
     if (misshapen) throw refused(misshapen);
     const outputs = outputsOf(submission, await deps.objectInfo(caller));
-    const placed = await deps.rewriter.placed(caller, submission.graph);
+    const placed = await deps.rewriter.placed(caller, submission.graph, submission.subfolder);
     await deps.refuseForeignFolders(caller, { graph: submission.graph, placed, outputs });
     const createdAtMs = now();
     const plan = planOf(newKey(createdAtMs), submission, { outputs, placed, owner: caller });

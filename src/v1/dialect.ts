@@ -34,8 +34,8 @@ export type DialectRules = {
   readonly queueAnswer: 'empty' | 'deleted';
   /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
   readonly queueItem: 'as-submitted' | 'as-scheduled';
-  /** `subfolder` in `/view`: a folder of the user's files, or ignored because names are hashes. */
-  readonly viewSubfolder: 'folder' | 'ignored';
+  /** `subfolder` of uploads, of `/view` and in the names of a prompt: a folder, or ignored. */
+  readonly subfolder: 'folder' | 'ignored';
   /** `/api/view`: a 302 to a link that expires. */
   readonly apiView: 'redirect-except-browsers' | 'redirect';
   /** `notification` messages: texts for people about what their prompt waits for. */
@@ -55,7 +55,7 @@ const RULES = {
     queueDelete: 'pending',
     queueAnswer: 'empty',
     queueItem: 'as-submitted',
-    viewSubfolder: 'folder',
+    subfolder: 'folder',
     apiView: 'redirect-except-browsers',
     notifications: 'none',
   },
@@ -71,7 +71,7 @@ const RULES = {
     queueDelete: 'pending-and-running',
     queueAnswer: 'deleted',
     queueItem: 'as-scheduled',
-    viewSubfolder: 'ignored',
+    subfolder: 'ignored',
     apiView: 'redirect',
     notifications: 'sent',
   },

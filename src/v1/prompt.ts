@@ -3,6 +3,7 @@ import type { Json } from '../wire/json.ts';
 import type { Accepted, Acceptor } from './accept.ts';
 import type { Board } from './board.ts';
 import { readJson } from './body.ts';
+import { rulesFor } from './dialect.ts';
 import { sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 import { type SharedCounter, createCounter, readSubmission, takesCount } from './submission.ts';
@@ -30,7 +31,8 @@ export function promptRoutes(deps: Deps): readonly V1Route[] {
 async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = await readJson(ctx, deps.bodies, 'prompt');
   const count = takesCount(body) ? await deps.counter.next() : 0;
-  const submission = readSubmission(body, createCounter(count));
+  const { subfolder } = rulesFor(ctx);
+  const submission = { ...readSubmission(body, createCounter(count)), subfolder };
   // For whoever counts the clients of v1.
   ctx.state.clientId = submission.clientId ?? '';
   const accepted = await deps.acceptor.accept(caller, submission);

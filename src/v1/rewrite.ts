@@ -1,4 +1,4 @@
-import type { FileStore } from '../ledger/ledger.ts';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/yield-every.ts';
 import {
   type FileMention,
@@ -12,6 +12,7 @@ import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { ObjectInfo } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
+import type { DialectRules } from './dialect.ts';
 import { uploadPathOf } from './upload-path.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
@@ -19,7 +20,11 @@ export type PlacedFile = FileMention & { readonly assetId: string; readonly hash
 
 /** Finds the files a graph names among those of its user. */
 export type AssetRewriter = {
-  placed(caller: Caller, graph: Graph): Promise<readonly PlacedFile[]>;
+  placed(
+    caller: Caller,
+    graph: Graph,
+    subfolder?: DialectRules['subfolder'],
+  ): Promise<readonly PlacedFile[]>;
 };
 
 export function createRewriter(deps: {
@@ -29,14 +34,18 @@ export function createRewriter(deps: {
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): AssetRewriter {
   return {
-    async placed(caller, graph) {
-      const mentions = fileMentions(graph, await deps.objectInfo(caller));
+    async placed(caller, graph, subfolder) {
+      const named = fileMentions(graph, await deps.objectInfo(caller));
+      const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();
       const turn = yieldEvery(FILES_A_TURN);
-      for (const mention of mentions) {
+      for (const one of named) {
         await turn();
-        const isName = !hasControlCharacter(mention.value);
-        const row = isName ? await deps.files.get(caller.user, mention) : undefined;
+        const isName = !hasControlCharacter(one.value);
+        const row = isName ? await rowOf(deps.files, caller, one, subfolder) : undefined;
+        // From here on it is known by the folder it is in.
+        const mention = row ? { ...one, subfolder: row.subfolder } : one;
+        mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
         else if (deps.mayBeAnothers && isGuessable(mention)) {
           found.set(fileKey(mention), { id: NOBODYS_FILE });
@@ -48,6 +57,18 @@ export function createRewriter(deps: {
       });
     },
   };
+}
+
+/** The hosted service keeps no folders: a name is found in any of them. */
+async function rowOf(
+  files: FileStore,
+  { user }: Caller,
+  mention: FileMention,
+  subfolder: DialectRules['subfolder'] | undefined,
+): Promise<FileRow | undefined> {
+  const row = await files.get(user, mention);
+  if (row !== undefined || subfolder !== 'ignored') return row;
+  return await files.newestNamed(user, mention);
 }
 
 /** Looked up between two looks at the event loop. */

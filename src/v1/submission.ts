@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Graph } from '../wire/v2.ts';
+import type { DialectRules } from './dialect.ts';
 import { V1Error, promptFault, promptRefusal, plainError } from './errors.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 
@@ -14,6 +15,8 @@ export type Submission = {
   readonly promptId: string | undefined;
   readonly number: number;
   readonly partialTargets: readonly string[] | undefined;
+  /** What a folder in the name of a file means; absent: a folder. */
+  readonly subfolder?: DialectRules['subfolder'];
 };
 
 /** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */

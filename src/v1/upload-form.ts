@@ -4,6 +4,7 @@ import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
 import type { Fate } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
+import type { DialectRules } from './dialect.ts';
 import { V1Error, emptyError, plainError } from './errors.ts';
 import { printable } from './printable.ts';
 import type { V1Request } from './routes.ts';
@@ -74,7 +75,11 @@ async function receiveForm(
 }
 
 /** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
-export async function readWish(files: FileStore, user: string, form: Form): Promise<Wish> {
+export async function readWish(
+  files: FileStore,
+  user: string,
+  { form, subfolder: rule }: { readonly form: Form; readonly subfolder: DialectRules['subfolder'] },
+): Promise<Wish> {
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw refusedUpload('image must be a file.');
   if (image === undefined) throw emptyError(400, '"image" is missing.');
@@ -82,17 +87,21 @@ export async function readWish(files: FileStore, user: string, form: Form): Prom
   if (given === '') throw emptyError(400, '"image" has no file name.');
   const type = await nameOf(form, 'type', 'input');
   if (!isFileType(type)) throw refusedUpload('type must be input, temp or output.');
-  const shown = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
-  const filename = safeName(given.slice(shown.folder.length));
-  const subfolder = safeFolder(
-    [shown.subfolder, shown.folder].filter((part) => part !== '').join('/'),
-  );
+  const wished = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
+  const filename = safeName(given.slice(wished.folder.length));
+  const path = [wished.subfolder, wished.folder].filter((part) => part !== '').join('/');
+  const isFlat = rule === 'ignored';
+  const subfolder = isFlat ? '' : safeFolder(path);
   if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
   if (filename === undefined) throw refusedUpload('This is not a possible file name.');
-  if (shown.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
+  if (!isFlat && wished.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
     throw refusedUpload('There is no such folder.');
   }
-  const overwrite = OVERWRITE.has((await textOf(form, 'overwrite')) ?? '');
+  const asksOver = OVERWRITE.has((await textOf(form, 'overwrite')) ?? '');
+  // Of files that the client keeps in two folders, neither replaces the other.
+  const overwrite = asksOver && !(isFlat && path !== '');
+  // "The subfolder is returned in the response", and the name is the one to ask for.
+  const shown = isFlat ? { ...wished, folder: '' } : wished;
   return { file: image.file, type, subfolder, filename, overwrite, shown };
 }
 

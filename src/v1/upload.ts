@@ -5,6 +5,7 @@ import type Koa from 'koa';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { spoolStream } from '../spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
+import { type DialectRules, rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendJson } from './errors.ts';
 import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
@@ -35,7 +36,8 @@ export type UploadDeps = KeepDeps &
 export async function uploadImage(deps: UploadDeps, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
   await withForm(deps, request, async (form) => {
-    const wish = await readWish(deps.files, caller.user, form);
+    const { subfolder } = rulesFor(ctx);
+    const wish = await readWish(deps.files, caller.user, { form, subfolder });
     sendKept(ctx, wish, await keep(deps, wish, { ...wish, caller, reuse: 'same bytes' }));
   });
 }
@@ -44,11 +46,12 @@ export async function uploadImage(deps: UploadDeps, request: V1Request): Promise
 export async function uploadMask(deps: UploadDeps, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
   await withForm(deps, request, async (form) => {
-    const wish = await readWish(deps.files, caller.user, form);
+    const { subfolder } = rulesFor(ctx);
+    const wish = await readWish(deps.files, caller.user, { form, subfolder });
     const text = (await textOf(form, 'original_ref')) ?? (await textOf(form, 'originalRef'));
     const ref = text === undefined ? undefined : readOriginalRef(text);
     if (ref === undefined) throw refusedUpload('original_ref must be JSON that names a file.');
-    const original = await findOriginal(deps.files, caller, ref);
+    const original = await findOriginal(deps.files, caller, { ...ref, rule: subfolder });
     sendKept(ctx, wish, await keepMask(deps, { caller, wish, original }));
   });
 }
@@ -96,16 +99,16 @@ async function composed(deps: UploadDeps, original: Original, mask: SpooledFile)
 async function findOriginal(
   files: FileStore,
   { user }: Caller,
-  ref: OriginalRef,
+  ref: OriginalRef & { readonly rule: DialectRules['subfolder'] },
 ): Promise<FileRow | undefined> {
   for (const text of [ref.filename, ref.subfolder, ref.type]) printable(text, 'original_ref');
   const { name, type = ref.type } = annotated(ref.filename);
   if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
   const path = splitPath(name);
   const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
-  return subfolder === undefined
-    ? undefined
-    : files.get(user, { type, subfolder, filename: path.name });
+  const named = { type, subfolder: subfolder ?? '', filename: path.name };
+  const row = subfolder === undefined ? undefined : await files.get(user, named);
+  return row === undefined && ref.rule === 'ignored' ? files.newestNamed(user, named) : row;
 }
 
 function keep(deps: UploadDeps, { overwrite }: Wish, file: NewFile): Promise<string> {

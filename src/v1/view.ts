@@ -1,9 +1,9 @@
 import type Koa from 'koa';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
-import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Caller, JobApi } from '../wire/jobs.ts';
-import { type DialectRules, rulesFor, viewRuleFor } from './dialect.ts';
+import { rulesFor, viewRuleFor } from './dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error, emptyError, plainError } from './errors.ts';
 import { type Rendering, type Slots, renderingOf } from './render.ts';
@@ -32,9 +32,9 @@ const ELSEWHERE = /^[a-z][\w+.-]*:[\\/]/i;
 
 /** `GET /view` */
 export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): Promise<void> {
-  const { viewSubfolder } = rulesFor(ctx);
   const { querystring } = ctx;
-  const row = await locate(deps.files, { user: caller.user, query, querystring, viewSubfolder });
+  const isFlat = rulesFor(ctx).subfolder === 'ignored';
+  const row = await locate(deps.files, { user: caller.user, query, querystring, isFlat });
   const rendering = readRendering(query);
   const download = { ctx, caller, row };
   const address = deps.addresses.of(ctx.req);
@@ -73,7 +73,8 @@ type Wanted = {
   readonly user: string;
   readonly query: URLSearchParams;
   readonly querystring: string;
-  readonly viewSubfolder: DialectRules['viewSubfolder'];
+  /** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
+  readonly isFlat: boolean;
 };
 
 /**
@@ -81,7 +82,7 @@ type Wanted = {
  * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
  */
 async function locate(files: FileStore, wanted: Wanted): Promise<FileRow> {
-  const { user, query, querystring, viewSubfolder } = wanted;
+  const { user, query, querystring, isFlat } = wanted;
   const filenameGiven = query.get('filename');
   if (filenameGiven === null) throw emptyError(404, '"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = annotated(filenameGiven);
@@ -91,27 +92,15 @@ async function locate(files: FileStore, wanted: Wanted): Promise<FileRow> {
   if (BLAKE3.test(name)) return byHash(files, user, name);
   if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
   const given = withinRoot(query.get('subfolder') ?? '');
-  const isIgnored = viewSubfolder === 'ignored';
-  if (given === undefined && !isIgnored) throw emptyError(403, '"subfolder" is outside.');
+  if (given === undefined && !isFlat) throw emptyError(403, '"subfolder" is outside.');
   const subfolder = given ?? '';
   const filename = splitPath(name).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
-  const elsewhere = isIgnored ? await newestNamed(files, { user, type, filename }) : undefined;
+  const elsewhere = isFlat ? await files.newestNamed(user, { type, filename }) : undefined;
   if (elsewhere !== undefined) return elsewhere;
   if (possible(filename) && wellEncoded(querystring)) throw emptyError(404, NO_FILE);
   throw emptyError(400, '"filename" is not a possible file name.');
-}
-
-type Named = { readonly user: string; readonly type: FileType; readonly filename: string };
-
-/** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
-async function newestNamed(
-  files: FileStore,
-  { user, type, filename }: Named,
-): Promise<FileRow | undefined> {
-  const named = (await files.list(user, type)).filter((row) => row.filename === filename);
-  return named.toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)[0];
 }
 
 function possible(filename: string): boolean {

@@ -178,16 +178,6 @@ export const REFUSED_CALLS: readonly (readonly [
     '400 code invalid_upload',
   ],
   [
-    form('/api/upload/image', { image: IMAGE, subfolder: '../x' }),
-    '400 empty',
-    '400 code invalid_request',
-  ],
-  [
-    form('/api/upload/image', { image: { ...IMAGE, filename: 'none/a.png' } }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
     form('/api/upload/mask', { image: IMAGE }),
     '400 refusal invalid_upload',
     '400 code invalid_upload',

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Dialect, DialectSetting } from '../../src/v1/dialect.ts';
 import { call } from '../support/call.ts';
-import { interrupt, untilRunning, uploadInput } from '../support/client-help.ts';
+import { interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
 import { gistOf } from '../support/error-gist.ts';
 import { REFUSED_CALLS } from '../support/hostile-calls.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -152,7 +152,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   });
 
   test.each(['', 'elsewhere', '../..'])(
-    'viewSubfolder: %j is a folder, or is ignored',
+    'subfolder: %j is a folder in /view, or is ignored',
     async (subfolder) => {
       await uploadInput(url(), {
         bytes: Buffer.from('bytes'),
@@ -167,6 +167,50 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
       expect(right.status).toBe(302);
     },
   );
+
+  test('subfolder: a bare name finds an upload in a folder, or does not', async () => {
+    const stem = `${setting}-${form}`;
+    const upload = async (subfolder: string, r: number) => {
+      const fields = { subfolder, overwrite: 'true' };
+      const file = { bytes: await pngOf({ r, g: 0, b: 0 }), name: `${stem}.png`, fields };
+      return uploadInput(`${url()}/api`, file, headers);
+    };
+    const [one, two] = [await upload('one', 1), await upload('two', 2)];
+    expect([one, two]).toEqual([
+      { name: `${stem}.png`, subfolder: 'one', type: 'input' },
+      { name: isHosted ? `${stem} (1).png` : `${stem}.png`, subfolder: 'two', type: 'input' },
+    ]);
+    const runs = async (name: string) =>
+      (await post('/api/prompt', { prompt: loading(name) })).status;
+    expect([await runs(one.name), await runs(two.name)]).toEqual(
+      isHosted ? [200, 200] : [400, 400],
+    );
+    const slashed = [`one/${one.name}`, `two/${two.name}`];
+    expect([await runs(slashed[0]!), await runs(slashed[1]!)]).toEqual([200, 200]);
+    const local = { bytes: await pngOf(), name: `own-${stem}.png`, fields: { subfolder: 'x' } };
+    await uploadInput(url(), local, setting === 'hosted' ? headers : FORMS.local);
+    expect(await runs(local.name)).toBe(isHosted ? 200 : 400);
+    const left = async () => (await getJson(`${url()}/prompt`)).exec_info.queue_remaining;
+    await expect.poll(left, PATIENCE).toBe(0);
+  });
+
+  test.each([
+    ['a.png', '../x', 'empty'],
+    ['none/a.png', '', 'refusal invalid_upload'],
+  ])('subfolder: an upload of %j to %j is refused, or stored', async (name, subfolder, refusal) => {
+    const body = new FormData();
+    body.append('subfolder', subfolder);
+    body.append('image', new Blob(['bytes']), name);
+    const answer = await fetch(`${url()}/api/upload/image`, { method: 'POST', headers, body });
+    const { status } = answer;
+    const text = await answer.text();
+    if (!isHosted) {
+      const told = { 'content-type': answer.headers.get('content-type') ?? '' };
+      expect(gistOf({ status, headers: told, text })).toBe(`400 ${refusal}`);
+      return;
+    }
+    expect([status, JSON.parse(text)]).toEqual([200, { name: 'a.png', subfolder, type: 'input' }]);
+  });
 
   test('apiView: browsers are redirected too, or not; /view never redirects', async () => {
     await uploadInput(url(), { bytes: Buffer.from('bytes'), name: 'seen.txt' });
