@@ -413,7 +413,8 @@ describe('22: frames go where the client_id says', () => {
     const [own, other] = [await open({ clientId: 'own' }), await open({ clientId: 'other' })];
     const id = await post(growing({ seed: 220, steps: 4 }), { client_id: 'own' });
     await own.untilDone(id);
-    expect(new Set(other.outline())).toEqual(new Set(['status:0', 'status:1']));
+    const statuses = new Set(['status:0', 'status:1']);
+    await vi.waitFor(() => expect(new Set(other.outline())).toEqual(statuses));
   });
 
   test('of a prompt without one every local socket hears the broadcasts, every hosted one all', async () => {
