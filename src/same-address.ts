@@ -14,6 +14,7 @@ import type { Adopter } from './v1/adopt.ts';
 import type { Board } from './v1/board.ts';
 import { createJobIdOf, withBothIds } from './v1/both-ids.ts';
 import { foundlingOfEngine, foundlingOfService } from './v1/foundling.ts';
+import type { NoteJobFetched } from './v1/fetched.ts';
 import type { Authenticate, Identify } from './v1/identity.ts';
 import type { JobApi } from './wire/jobs.ts';
 
@@ -28,6 +29,7 @@ type Deps = {
   readonly log: Logger;
   readonly bodies: BodyReader;
   readonly adopter: Adopter;
+  readonly noteJobFetched: NoteJobFetched;
   readonly addresses: PublicAddresses;
   readonly now: () => number;
 };
@@ -47,13 +49,14 @@ export function embeddedV2(deps: Deps): Koa.Middleware[] {
       signer: createContentSigner({ secret: dir.secret, now }),
       identify: (ctx) => identify(ctx.req),
       onSubmit: (made) => adopter.adopt(foundlingOfEngine(made)),
+      onFetch: deps.noteJobFetched,
     }),
   ];
 }
 
 /** The models that run here; those of a remote service are passed through. */
 export async function embeddedModels(
-  deps: Omit<Deps, 'adopter'> & { readonly jobs: JobApi },
+  deps: Omit<Deps, 'adopter' | 'noteJobFetched'> & { readonly jobs: JobApi },
 ): Promise<LaterModels | undefined> {
   const { config, dir, identify } = deps;
   if (config.upstream.kind !== 'embedded') return undefined;
@@ -89,6 +92,7 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
     log,
     limits,
     overhear(heard) {
+      if (heard.kind === 'fetched') return deps.noteJobFetched(heard);
       if (heard.kind === 'cancelled') return void adopter.noteCancel(heard.caller, heard.jobId);
       void foundlingOfService(heard).then((foundling) => foundling && adopter.adopt(foundling));
     },

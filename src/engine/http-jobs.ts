@@ -50,8 +50,13 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
         jobs: value.jobs.map((job) => listed(links.job(job))),
       }));
     },
-    get: async ({ caller, params, links }) =>
-      reply(await jobs.get(caller, idOf(params)), links.job),
+    async get({ ctx, caller, params, links }) {
+      const job = await jobs.get(caller, idOf(params));
+      if (job.ok && IS_TERMINAL[job.value.status] && ctx.method === 'GET') {
+        deps.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
+      }
+      return reply(job, links.job);
+    },
     workflow: async ({ caller, params }) => reply(await jobs.workflow(caller, idOf(params)), same),
     cancel: async ({ caller, params, links }) =>
       reply(await jobs.cancel(caller, idOf(params)), links.job),

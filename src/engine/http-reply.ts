@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { BodyReader } from '../http/json-body.ts';
@@ -36,6 +36,8 @@ export type V2Deps = {
   readonly log?: Pick<Logger, 'error'>;
   /** Told of every job that is made, before its maker is answered; never rejects. */
   readonly onSubmit?: (made: Made) => Promise<void>;
+  /** Told when a caller is answered with a job that is over. */
+  readonly onFetch?: (fetched: Fetched) => void;
 };
 
 /** A job that was submitted here, and the answer its maker is to get. */
@@ -44,6 +46,13 @@ export type Made = {
   readonly request: SubmitRequest;
   readonly job: Job;
   readonly response: ServerResponse;
+};
+
+/** A job that is over, and the call that reads it. */
+export type Fetched = {
+  readonly caller: Caller;
+  readonly jobId: string;
+  readonly request: IncomingMessage;
 };
 
 /** One authenticated call. */

@@ -5,8 +5,9 @@ import { jsonWithin } from '../http/json-body.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Exchange } from './call.ts';
 import { type JsonObject, isJsonObject } from '../wire/json.ts';
+import { IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 
-/** A call on a job that went through and was taken: one that made it, or one that asks for its end. */
+/** A call on a job that went through: one that made it, asks for its end, or had its result. */
 export type Overheard =
   | {
       readonly kind: 'submitted';
@@ -16,7 +17,13 @@ export type Overheard =
       readonly job: JsonObject;
       readonly response: ServerResponse;
     }
-  | { readonly kind: 'cancelled'; readonly caller: Caller; readonly jobId: string };
+  | { readonly kind: 'cancelled'; readonly caller: Caller; readonly jobId: string }
+  | {
+      readonly kind: 'fetched';
+      readonly caller: Caller;
+      readonly jobId: string;
+      readonly request: IncomingMessage;
+    };
 
 /** Hears what is said in a call, and is heard by nobody. */
 export type Ear = {
@@ -41,6 +48,7 @@ const MOST_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
 const MOST_COPIES = 16;
 
 const JOBS = /\/api\/v2\/jobs\/?$/;
+const JOB = /\/api\/v2\/jobs\/([^/]+)$/;
 const CANCEL = /\/api\/v2\/jobs\/([^/]+)\/cancel$/;
 
 const UNPACK = {
@@ -50,7 +58,7 @@ const UNPACK = {
   br: unpacking(promisify(brotliDecompress)),
 } as const;
 
-/** Listens to the calls that make jobs and end them; of all others it hears nothing. */
+/** Listens to the calls that make jobs, end them and read them; of all others it hears nothing. */
 export function createEars(tell: (heard: Overheard) => void) {
   let copies = 0;
 
@@ -77,10 +85,29 @@ export function createEars(tell: (heard: Overheard) => void) {
     };
   }
 
+  function ofReading({ req }: Exchange, caller: Caller, jobId: string): Ear {
+    return {
+      onRequest() {},
+      onAnswer({ status, coding }) {
+        if (!isTaken(status)) return undefined;
+        const copy = createCopy(MOST_BYTES.answer);
+        void jsonOf(copy.bytes, coding).then((job) => {
+          if (isOver(job)) tell({ kind: 'fetched', caller, jobId, request: req });
+        });
+        return copy;
+      },
+    };
+  }
+
   /** The ear for a call of this target (its path, and query), if anything is to be heard in it. */
   return (exchange: Exchange, target: string, caller: Caller): Ear | undefined => {
-    if (exchange.req.method !== 'POST') return undefined;
+    const { method } = exchange.req;
+    if (method !== 'POST' && method !== 'GET') return undefined;
     const path = target.split('?', 1)[0] ?? '';
+    if (method === 'GET') {
+      const jobId = decoded(JOB.exec(path)?.[1]);
+      return jobId === undefined ? undefined : ofReading(exchange, caller, jobId);
+    }
     if (JOBS.test(path)) return ofSubmission(exchange, caller);
     const jobId = decoded(CANCEL.exec(path)?.[1]);
     if (jobId === undefined) return undefined;
@@ -121,6 +148,11 @@ function createCopy(maxBytes: number): Copy & { readonly bytes: Promise<Buffer |
 
 function isTaken(status: number): boolean {
   return status >= 200 && status < 300;
+}
+
+function isOver(job: JsonObject | undefined): boolean {
+  const status = job?.['status'];
+  return typeof status === 'string' && IS_TERMINAL[status as JobStatus] === true;
 }
 
 async function jsonOf(

@@ -3,7 +3,12 @@ import { type Adopter, createAdopter } from './adopt.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
 import { createBirth } from './birth.ts';
 import { type Cancel, createCancel } from './cancel.ts';
-import { type NoteFetched, createNoteFetched } from './fetched.ts';
+import {
+  type NoteFetched,
+  type NoteJobFetched,
+  createNoteFetched,
+  createNoteJobFetched,
+} from './fetched.ts';
 import { type FollowerDeps, createFollower } from './follower.ts';
 import { createFolderCheck } from './foreign-folders.ts';
 import { createForget } from './forget.ts';
@@ -26,6 +31,7 @@ export type Submissions = {
   readonly acceptor: Acceptor;
   readonly cancel: Cancel['cancel'];
   readonly noteFetched: NoteFetched;
+  readonly noteJobFetched: NoteJobFetched;
   /** Accepted prompts that wait for the upstream to have room. */
   readonly outboxDepth: () => number;
   readonly adopter: Adopter;
@@ -65,6 +71,7 @@ export function openSubmissions(given: Deps): Submissions {
   const { cancel, cancelAsked } = createCancel(deps);
   const resumption = createResumption({ ...deps, cancelAsked });
   const adopter = createAdopter(deps);
+  const noteFetched = createNoteFetched(given);
   const twins = createTwins({ ...deps, discover: resumption.discover });
   return {
     adopter,
@@ -75,7 +82,8 @@ export function openSubmissions(given: Deps): Submissions {
       refuseForeignFolders: createFolderCheck({ ...given, files }),
     }),
     cancel,
-    noteFetched: createNoteFetched(given),
+    noteFetched,
+    noteJobFetched: createNoteJobFetched({ ...given, noteFetched }),
     outboxDepth: () => outbox.depth(),
     resume: () => resumption.start(),
     async ready(user) {

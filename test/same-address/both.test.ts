@@ -36,6 +36,27 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   const statusOf = async (id: string, headers: Record<string, string>) =>
     (await entryOf(house.url, id, headers))?.status.status_str;
 
+  test('a prompt whose job was read through v2 when it was over is told to no late socket', async () => {
+    const cat = { 'X-API-Key': 'cat-key' };
+    const send = async (clientId: string, color: number): Promise<string> => {
+      const body = { prompt: flat({ color }), client_id: clientId };
+      return (await postPrompt(house.url, body, { headers: cat })).body.prompt_id;
+    };
+    const [first, last] = [await send('first', 31), await send('last', 32)];
+    const left = async () => (await getJson(`${house.url}/prompt`, cat)).exec_info.queue_remaining;
+    await expect.poll(left, PATIENTLY).toBe(0);
+    // Twice: an answer that is passed through does not wait until it is noted.
+    for (const _time of [1, 2]) {
+      const job = await getJson(`${house.url}/api/v2/jobs/${last}`, cat);
+      expect(job.status).toBe('succeeded');
+    }
+    const tab = await connect(house.wsUrl, { clientId: 'tab', query: 'token=cat-key' });
+    const mine = await connect(house.wsUrl, { clientId: 'last', headers: cat });
+    const other = await connect(house.wsUrl, { clientId: 'first', headers: cat });
+    await other.untilDone(first);
+    expect([...tab.outline(last), ...mine.outline(last)]).toEqual([]);
+  });
+
   test('a job submitted through v2 is told to the sockets of its user, and is in /history with its file', async () => {
     const sockets = await Promise.all([
       connect(house.wsUrl, { clientId: 'one', query: 'token=ann-key' }),
