@@ -1,13 +1,26 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** A port nobody listened on a moment ago, for programs that cannot pick one. */
+/** Below the range from which systems give ports to those who ask for any. */
+const PORTS = { first: 20_000, count: 12_000 } as const;
+
+/**
+ * A port that is free now, for programs that cannot pick one. No server that picks any takes it
+ * before they do.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  const isListening = await once(server, 'listening').then(
+    () => true,
+    () => false,
+  );
+  if (isListening) await once(server.close(), 'close');
+  return isListening;
 }
