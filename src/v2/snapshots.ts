@@ -57,6 +57,12 @@ type Entry = {
   refused?: Pick<Refused, 'error' | 'untilMs'>;
 };
 
+/** An answer may arrive after the event that ended the job. Servers say `expired` too early, so that one may change. */
+function isOutdated(known: Job | undefined, answer: Job): boolean {
+  const isOver = known !== undefined && known.status !== 'expired' && IS_TERMINAL[known.status];
+  return isOver && !IS_TERMINAL[answer.status];
+}
+
 const MAX_JOBS = 5_000;
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
@@ -78,8 +84,10 @@ export function createSnapshots(deps: Deps): Snapshots {
   }
 
   function learn(account: Account, job: Job): Job {
-    const value = redactJob(job, secretsOf(account, job.id));
     const entry = entryOf(account, job.id);
+    const value = isOutdated(entry.job?.value, job)
+      ? entry.job!.value
+      : redactJob(job, secretsOf(account, job.id));
     entry.job = { value, readAtMs: clock() };
     delete entry.gone;
     if (IS_TERMINAL[value.status]) tellEnd(account, job.id);

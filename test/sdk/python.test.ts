@@ -132,6 +132,7 @@ describe.skipIf(!installed.ok && !MUST_RUN)(
         test('cancels what waits and what runs, and submits again while the queue is full', () => {
           expect(part('cancelling')).toEqual({
             states: ['queued', 'canceled', 'canceled'],
+            position: ['queued', 0],
             last: ['StatusChange', 'canceled'],
             late: 'TimeoutError',
             result: 'JobFailed',

@@ -76,3 +76,22 @@ test.each([
 });
 
 type Remote = Awaited<ReturnType<typeof openRemote>>['remote'];
+
+test('an answer that arrives after the event that ended the job does not make it run again', async () => {
+  const limits = { snapshotMs: 10_000, readTimeoutMs: 10_000, readBudgetMs: 10_000 };
+  const { upstream, remote } = await openRemote({ limits });
+  const { id } = upstream.addJob({ status: 'running' });
+  const job = { ...upstream.jobs.get(id), status: 'canceled' };
+  upstream.always('events', fault.sse(frame('status', job), 'hold'));
+  let answer = (): void => {};
+  upstream.once('cancel', async ({ json }) => {
+    await new Promise<void>((resolve) => (answer = resolve));
+    json(200, { ...upstream.jobs.get(id), status: 'canceling' });
+  });
+  const cancelling = remote.cancel(CALLER, id);
+  await asked(upstream, 'cancel', 1);
+  await collect(remote, id, CALLER);
+  answer();
+  await cancelling;
+  expect(value(await remote.get(CALLER, id)).status).toBe('canceled');
+});

@@ -17,6 +17,16 @@ async def items(iterable):
     return list(iterable)
 
 
+async def first(iterable, matches):
+    """The first item an iteration of either client gives that matches."""
+    if not hasattr(iterable, "__aiter__"):
+        return next(item for item in iterable if matches(item))
+    async for item in iterable:
+        if matches(item):
+            return item
+    raise AssertionError("no such item")
+
+
 async def refusal(make):
     """The exception a call ends in, as a caller sees it."""
     try:

@@ -19,7 +19,7 @@ from pathlib import Path
 import comfy_sdk
 import httpx
 from comfy_sdk import AsyncComfy, Comfy, RetryPolicy
-from both_clients import beside, done, items, opened, refusal
+from both_clients import beside, done, first, items, opened, refusal
 from model_calls import models, refused_keys
 from surface import Used, surface
 
@@ -159,6 +159,7 @@ async def cancelling(client, name):
         await asyncio.sleep(0.05)
     waiting = await done(client.submit(client.workflows.from_json(growing(1, 5))))
     queued = waiting.status
+    position = await first(waiting.events(), lambda event: getattr(event, "queue_position", None) is not None)
     submit = functools.partial(client.submit, client.workflows.from_json(growing(1, 6)))
     third = asyncio.ensure_future(beside(submit))
     await asyncio.sleep(0.5)
@@ -171,6 +172,7 @@ async def cancelling(client, name):
     accepted = await third
     return {
         "states": [queued, waiting.status, ended.status],
+        "position": [position.status, position.queue_position],
         "last": [type(last).__name__, last.status],
         "late": late["name"],
         "result": (await refusal(running.result))["name"],
