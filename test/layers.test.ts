@@ -9,7 +9,7 @@ const SRC = fileURLToPath(new URL('../src', import.meta.url));
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: ['wire'],
   wire: [],
-  nodes: ['wire', 'compiled'],
+  nodes: ['wire', 'lib'],
   translate: ['wire'],
   ledger: ['wire', 'lib', 'redis', 'telemetry', 'within'],
   http: ['wire', 'lib', 'spool', 'telemetry'],
@@ -24,7 +24,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'hash',
     'spool',
     'multipart',
-    'compiled',
   ],
   v1: [
     'crash-point',
@@ -40,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   v2: ['lib', 'wire', 'telemetry', 'hash'],
   'object-info': ['wire', 'telemetry', 'config', 'within'],
-  models: ['lib', 'wire', 'http', 'ledger', 'telemetry', 'hash', 'spool', 'compiled'],
+  models: ['lib', 'wire', 'http', 'ledger', 'telemetry', 'hash', 'spool'],
   passthrough: ['wire', 'http', 'telemetry'],
   folders: [
     'crash-point',
@@ -73,7 +72,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   within: [],
   'crash-point': [],
-  compiled: [],
   'http-server': ['wire'],
   trace: ['wire'],
   metrics: ['trace'],

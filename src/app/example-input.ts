@@ -1,13 +1,13 @@
 import { readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { packageUrl } from '../lib/package-url.ts';
 import type { Config } from '../config.ts';
 import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
 import { spoolBytes } from '../spool.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
 import { type KeepDeps, storeBytes, typeOf } from '../v1/keep-file.ts';
 
-/** Beside `src` and `dist` alike. */
-const EXAMPLE = new URL('../../fixtures/inputs/example.png', import.meta.url);
+const EXAMPLE = packageUrl('fixtures/inputs/example.png');
 const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;
 /** Older than every upload: lists of files begin with the newest. */
 const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Trouble } from './trouble.ts';
+import { packageUrl } from '../lib/package-url.ts';
 
 type Answered = { msg: string; method: string; url: string; status: number; v2: string[] };
 
@@ -19,7 +20,7 @@ export type Started = {
 /** A real server process on a free port; its log tells which v2 calls it made. */
 export async function startServer(args: readonly string[]): Promise<Started> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
-  const main = fileURLToPath(new URL('../main.js', import.meta.url));
+  const main = fileURLToPath(packageUrl('dist/main.js'));
   const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info' },

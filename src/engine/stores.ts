@@ -1,4 +1,4 @@
-import { compiledUrl } from '../compiled.ts';
+import { packageUrl } from '../lib/package-url.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { JobApi } from '../wire/jobs.ts';
@@ -67,5 +67,5 @@ export function createAssetApi(assets: Assets): AssetHalf {
 
 /** The library as threads load it. */
 export function libraryUrl(): string {
-  return compiledUrl('nodes/library.js', import.meta.url).href;
+  return packageUrl('dist/nodes/library.js').href;
 }

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { compiledUrl } from '../compiled.ts';
+import { packageUrl } from '../lib/package-url.ts';
 import { sayable } from './failure.ts';
 import type { FromWorker, RunEnd, RunOrder, ToWorker, WorkerSetup } from './protocol.ts';
 
@@ -37,7 +37,7 @@ export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
     ended?.end(end);
   };
   const spawn = (): Worker => {
-    const born = new Worker(compiledUrl('engine/worker.js', import.meta.url), {
+    const born = new Worker(packageUrl('dist/engine/worker.js'), {
       workerData: setup,
       execArgv: [],
     });

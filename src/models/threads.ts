@@ -1,5 +1,5 @@
 import { Tinypool } from 'tinypool';
-import { compiledUrl } from '../compiled.ts';
+import { packageUrl } from '../lib/package-url.ts';
 import type { Logger } from '../telemetry.ts';
 import type { ModelLimits } from './limits.ts';
 import type { Task, TaskEnd } from './thread-model.ts';
@@ -42,7 +42,7 @@ export function createThreads(deps: {
 /** As few as many: a pool that may shrink leaves waiting tasks without a thread after an abort. */
 function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
   const pool = new Tinypool({
-    filename: compiledUrl('models/worker.js', import.meta.url).href,
+    filename: packageUrl('dist/models/worker.js').href,
     minThreads: threads,
     maxThreads: threads,
     useAtomics: false,

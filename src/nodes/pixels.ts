@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { compiledUrl } from '../compiled.ts';
+import { packageUrl } from '../lib/package-url.ts';
 
 /** What pixels.wat exports; all are addresses, and counts of bytes, weights, channels or pixels. */
 export type PixelCode = {
@@ -65,7 +65,7 @@ export const layOut = <Name extends string>(
 /** Processors without vector instructions refuse it. */
 const compile = (): object | 'none' => {
   try {
-    return new Module(readFileSync(compiledUrl('nodes/pixels.wasm', import.meta.url)));
+    return new Module(readFileSync(packageUrl('dist/nodes/pixels.wasm')));
   } catch (error) {
     if (error instanceof CompileError) return 'none';
     throw error;

@@ -4,6 +4,7 @@ import { basename, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type Koa from 'koa';
 import { contentType } from 'mime-types';
+import { packageUrl } from '../lib/package-url.ts';
 import { type Packed, createPacker } from './compression.ts';
 import { sendEmpty } from './errors.ts';
 import { type StaticFile, findBelow, sendFile } from './static-file.ts';
@@ -27,8 +28,7 @@ const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 /** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
 const OWN_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];
 const OWN_EXTENSION = /^(?:\/api)?\/extensions\/holdover(?=\/)/;
-/** Beside `src` and `dist` alike. */
-const OWN_FOLDER = fileURLToPath(new URL('../../page/extensions/', import.meta.url));
+const OWN_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
 
 const MAX_EXTENSIONS = 10_000;
 

@@ -1,12 +1,12 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 import { contentType } from 'mime-types';
+import { packageUrl } from '../lib/package-url.ts';
 
 /** A text of the page as it is sent. */
 export type PageFile = { readonly contentType: string; readonly text: string };
 
-/** Beside `src` and `dist` alike: what a browser reads is not compiled. */
-const FOLDER = new URL('../../page/', import.meta.url);
+const FOLDER = packageUrl('page/');
 
 /** Reads the page and what it is made of, once: all of it is small. */
 export function readPage(): {

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type Koa from 'koa';
+import { packageUrl } from '../lib/package-url.ts';
 import type { DefinitionSource } from '../wire/definitions.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Json } from '../wire/json.ts';
@@ -28,8 +29,7 @@ type Category = { readonly templates: readonly { readonly name: string }[] };
 /** What a workflow needs of the server that runs it. */
 type Needs = { readonly classes: readonly string[]; readonly example: boolean };
 
-/** Beside `src` and `dist` alike. */
-const FOLDER = new URL('../../fixtures/templates/', import.meta.url);
+const FOLDER = packageUrl('fixtures/templates/');
 /** The class of our own comes from a pack, to a front end. */
 const PACK = 'holdover';
 /** Nodes that only front ends know. */
