@@ -76,7 +76,7 @@ export type Config = {
   readonly tls: Tls | undefined;
 };
 
-export type { ObjectInfoSource, Upstream } from './config/upstream.ts';
+export type { Upstream } from './config/upstream.ts';
 
 export type Parsed =
   | { readonly kind: 'config'; readonly config: Config }

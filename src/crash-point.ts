@@ -2,7 +2,7 @@
  * Every moment between two durable steps at which tests let a process die: what the first step
  * stored must be enough for the next process to go on.
  */
-export const CRASH_POINTS = [
+const CRASH_POINTS = [
   // The way of a prompt to its job.
   'after-intent',
   'after-submit',

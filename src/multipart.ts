@@ -13,7 +13,7 @@ import {
 } from './spool.ts';
 import type { SpooledFile } from './wire/jobs.ts';
 
-export type FormFile = {
+type FormFile = {
   readonly field: string;
   readonly filename: string;
   readonly contentType: string;

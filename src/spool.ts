@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
@@ -85,22 +85,13 @@ export async function adoptFile(
   return 'adopted';
 }
 
-/**
- * Empties the spool at start: what a killed process left there belongs to nobody. Only whoever
- * holds the ledger may do it, else it takes the uploads of the process that does.
- */
-export function wipeSpool(dir: string): void {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true, force: true });
-}
-
 /** What the v1 server says when a body is over the limit. */
 export function tooLargeText(maxBytes: number): string {
   return `Maximum request body size ${maxBytes} exceeded.`;
 }
 
 /** The sender went away before the end. */
-export class CutOff extends Error {
+class CutOff extends Error {
   override readonly name = 'CutOff';
 }
 

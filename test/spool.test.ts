@@ -1,22 +1,12 @@
 import { once } from 'node:events';
 import { constants, existsSync } from 'node:fs';
-import {
-  mkdir,
-  mkdtemp,
-  open,
-  readFile,
-  readdir,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdtemp, open, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createHasher } from '../src/hash.ts';
-import { adoptFile, pour, spoolBytes, spoolStream, wipeSpool } from '../src/spool.ts';
+import { adoptFile, pour, spoolBytes, spoolStream } from '../src/spool.ts';
 
 let root: string;
 let dir: string;
@@ -260,30 +250,5 @@ describe('adopting a file', () => {
     await expect(adoptFile({ path: join(root, 'gone') }, join(root, 'x'))).rejects.toThrow(
       'ENOENT',
     );
-  });
-});
-
-describe('wiping at start', () => {
-  test('empties the spool and makes it when it is missing', async () => {
-    wipeSpool(dir);
-    await spoolBytes(Buffer.from('left'), { dir });
-    await mkdir(join(dir, 'folder', 'inside'), { recursive: true });
-    wipeSpool(dir);
-    expect(await readdir(dir)).toEqual([]);
-  });
-
-  test('keeps a spool that is a link to another disk, and follows no link out of it', async () => {
-    const [elsewhere, outside] = [join(root, 'elsewhere'), join(root, 'outside')];
-    await mkdir(elsewhere);
-    await mkdir(outside);
-    await writeFile(join(outside, 'mine'), 'mine');
-    await writeFile(join(elsewhere, 'left'), 'left');
-    await symlink(outside, join(elsewhere, 'link'));
-    await symlink(elsewhere, dir);
-    wipeSpool(dir);
-    expect(await readdir(elsewhere)).toEqual([]);
-    expect(await readdir(outside)).toEqual(['mine']);
-    await spoolBytes(Buffer.from('new'), { dir });
-    expect(await readdir(elsewhere)).toHaveLength(1);
   });
 });

@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 
 /** Where the files of an earlier ledger are, below the data directory. */
-export const SET_ASIDE: string = 'set-aside';
+const SET_ASIDE: string = 'set-aside';
 const LOG = 'holdover.db-wal';
 /** Folders of a data directory that hold files of users. */
 const FILES = ['blobs', 'blobs-leaving', 'userdata'];

@@ -17,7 +17,7 @@ const EVERY_MS = 1000;
 const GONE: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE']);
 
 /** The data directory is not the one this process opened. */
-export class FolderLost extends Error {}
+class FolderLost extends Error {}
 
 /**
  * Watches the directory, its `folder.id`, and files of it that this process keeps open. The directory

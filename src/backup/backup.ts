@@ -22,7 +22,7 @@ import { type Listed, type Missing, writeManifest } from './manifest.ts';
 import { type Records, blobPath } from './records.ts';
 
 /** Small files at the top of a data folder that a restore needs: who its users are, whose files it has. */
-export const KEPT_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
+const KEPT_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
 
 export type BackupOptions = {
   readonly dataDir: string;

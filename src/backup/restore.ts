@@ -14,7 +14,7 @@ import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
 
 /** Not what was asked for can be done: nothing was changed. */
-export class NotRestored extends Error {}
+class NotRestored extends Error {}
 
 export type RestoreOptions = {
   /** Folder of backups. */

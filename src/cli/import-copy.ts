@@ -8,7 +8,7 @@ import type { SpooledFile } from '../wire/jobs.ts';
 import type { Found } from './import-scan.ts';
 
 /** A copy of a file as it was when it was found, or in a few words why there is none. */
-export type Copied =
+type Copied =
   | { readonly ok: true; readonly file: SpooledFile }
   | { readonly ok: false; readonly why: string };
 

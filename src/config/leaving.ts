@@ -2,7 +2,7 @@ import type { Flags } from './flags.ts';
 import { Refused } from './refused.ts';
 
 /** One rehearsal of the end of v1. */
-export type Brownout = {
+type Brownout = {
   /** Without one it begins at once. */
   readonly fromMs: number | undefined;
   /** Without one it does not end. */

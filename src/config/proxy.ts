@@ -3,7 +3,7 @@ import type { Flags } from './flags.ts';
 import { Refused } from './refused.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
-export type AllowedHost = {
+type AllowedHost = {
   readonly hostname: string;
   readonly port: string | undefined;
   /** Written `.example.com`: the host and all hosts below it. */

@@ -41,7 +41,7 @@ export type V2Deps = {
 };
 
 /** A job that was submitted here, and the answer its maker is to get. */
-export type Made = {
+type Made = {
   readonly caller: Caller;
   readonly request: SubmitRequest;
   readonly job: Job;
@@ -49,7 +49,7 @@ export type Made = {
 };
 
 /** A job that is over, and the call that reads it. */
-export type Fetched = {
+type Fetched = {
   readonly caller: Caller;
   readonly jobId: string;
   readonly request: IncomingMessage;

@@ -27,9 +27,12 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
   }
 }
 
-export type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
+type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
 
-/** Every route below the prefix but health, which takes nothing. */
+/**
+ * Every route below the prefix but health, which takes nothing.
+ * @internal
+ */
 export function routesOf(deps: V2Deps): readonly V2Route[] {
   const jobs = createJobHandlers(deps);
   const assets = createAssetHandlers(deps);

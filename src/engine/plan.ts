@@ -6,7 +6,7 @@ import type { Graph } from '../wire/v2.ts';
 import type { ReadableFile } from './protocol.ts';
 
 /** Where a linked input takes its value from. */
-export type Link = { readonly from: string; readonly slot: number };
+type Link = { readonly from: string; readonly slot: number };
 
 export type PlannedNode = {
   readonly id: string;
@@ -21,7 +21,7 @@ export type PlannedNode = {
 export type Plan = ReadonlyMap<string, PlannedNode>;
 
 /** Recognises v1's link notation `[nodeId, slot]`. */
-export function linkOf(value: Json | undefined): Link | undefined {
+function linkOf(value: Json | undefined): Link | undefined {
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [from, slot] = value as readonly Json[];
   if (typeof from !== 'string' || typeof slot !== 'number') return undefined;

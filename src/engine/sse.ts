@@ -45,7 +45,7 @@ export async function streamEvents(
 }
 
 /** The bytes of one event. */
-export function eventText(event: JobEvent): string {
+function eventText(event: JobEvent): string {
   return `event: ${event.event}\ndata: ${stringifyJson(dataOf(event))}\n\n`;
 }
 

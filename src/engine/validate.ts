@@ -1,7 +1,7 @@
 import type { NodeDef } from '../nodes/node.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
 import { type Result, ok, refuse } from '../wire/jobs.ts';
-import { type Steps, inOneGo } from '../wire/steps.ts';
+import type { Steps } from '../wire/steps.ts';
 import {
   type ContractNodeError,
   MISSING_CLASS,
@@ -23,11 +23,6 @@ type Nodes = ReadonlyMap<string, NodeDef>;
  * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
  * `error` and `node_errors` in its details, so that the v1 side can say exactly what v1 said.
  */
-export function validateWorkflow(workflow: Graph, nodes: Nodes): Result<Valid> {
-  return inOneGo(validateSteps(workflow, nodes));
-}
-
-/** The same, in steps. */
 export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<Valid>> {
   if (isUiFormat(workflow)) return refuseFormat();
   const unfit = unfitNode(workflow, nodes);

@@ -40,7 +40,7 @@ export type Folder = {
   place(name: Name, content: NewContent): Promise<'placed' | 'taken'>;
 };
 
-export type NewContent = {
+type NewContent = {
   readonly source: Readable;
   /** Tells it from what other servers write to the folder. */
   readonly tag: string;

@@ -18,14 +18,14 @@ export type BodyRefusal = {
   readonly retryAfterSeconds?: number;
 };
 
-export type JsonBody =
+type JsonBody =
   | { readonly ok: true; readonly value: Json; readonly text: string | undefined }
   | BodyRefusal;
 
 /** A request with the answer it will get, with or without a framework around them. */
 export type Exchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
 
-export type ReadOptions = {
+type ReadOptions = {
   /** Less than the reader's own limit. */
   readonly maxBytes?: number;
   /** Member of the outermost object whose members are nodes. */
@@ -42,7 +42,7 @@ export type BodyReader = {
 };
 
 /** Deepest nesting of a body. */
-export const MAX_JSON_DEPTH = 200;
+const MAX_JSON_DEPTH = 200;
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
 /** Bytes counted between two looks at the event loop. */

@@ -25,7 +25,7 @@ export interface Ledger {
  * `submitting`: nobody was told of it yet; `outbox`: accepted, waits for the upstream to have room;
  * `unknown`: whether the upstream took it is unknown, and the client knows that.
  */
-export type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
+type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /** One accepted `POST /prompt`. `key` is ours and the v2 idempotency key; `promptId` is what v1 was told. */
 export type PromptRow = {
@@ -230,7 +230,7 @@ export interface SettingStore {
 }
 
 /** `reserved` while its call runs; `consumed`: done and charged, but no copy of the answer is kept. */
-export type ReplayState = 'reserved' | 'recorded' | 'consumed';
+type ReplayState = 'reserved' | 'recorded' | 'consumed';
 
 /** An `Idempotency-Key` of the model router, by workspace, and what its call was answered. */
 export type ReplayRow = {
@@ -247,7 +247,7 @@ export type ReplayRow = {
   readonly body: Uint8Array | null;
 };
 
-export type ReplayAnswer = {
+type ReplayAnswer = {
   readonly atMs: number;
   readonly status: number;
   readonly contentType: string;

@@ -3,7 +3,7 @@ import type { Database } from './sqlite.ts';
 type Method = (...parameters: unknown[]) => unknown;
 
 /** A text that the database would take for another, shorter one. */
-export class NulInText extends Error {
+class NulInText extends Error {
   override readonly name = 'NulInText';
 }
 

@@ -1,7 +1,7 @@
 import { type ReplyError, replyError } from './reply.ts';
 
 /** What one workspace may have running at a time. */
-export type Ceilings = { readonly inFlight: number; readonly committedCents: number };
+type Ceilings = { readonly inFlight: number; readonly committedCents: number };
 
 /** A place among the running calls of a workspace, or why there is none. */
 export type Admission =

@@ -6,7 +6,7 @@ import { type ModelDef, modelId } from './model.ts';
 import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
 
 /** Whether a caller may see and run a model. */
-export type MayUse = (id: string) => boolean;
+type MayUse = (id: string) => boolean;
 
 /** The models that can be run, and how they are listed. */
 export type Catalog = {
@@ -54,7 +54,7 @@ export function entryOf(def: ModelDef): ModelEntry {
 }
 
 /** Whether these segments can name a model at all. */
-export function isModelId(provider: string, model: string): boolean {
+function isModelId(provider: string, model: string): boolean {
   return (
     provider.length <= MAX_PROVIDER_CHARS &&
     model.length <= MAX_MODEL_CHARS &&

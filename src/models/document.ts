@@ -7,7 +7,7 @@ import type { Reply } from './reply.ts';
 export type SchemaDocument = { readonly etag: string; readonly body: Buffer };
 
 /** What a model without a schema of its own accepts: any JSON object. */
-export const OPEN_INPUT: JsonObject = { type: 'object', additionalProperties: true };
+const OPEN_INPUT: JsonObject = { type: 'object', additionalProperties: true };
 
 const ERROR_SCHEMA: JsonObject = {
   type: 'object',

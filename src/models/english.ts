@@ -1,7 +1,7 @@
 import type { Detail, ItemSentence, ItemToken, ItsFunction } from 'wink-nlp';
 
 /** A word or mark with its part of speech and its dictionary form. */
-export type Token = {
+type Token = {
   readonly text: string;
   readonly type: string;
   readonly pos: string;
@@ -9,7 +9,7 @@ export type Token = {
 };
 
 /** What the English language model says of a text; computed as asked for. */
-export type EnglishText = {
+type EnglishText = {
   /** From -1 to 1. */
   sentiment(): number;
   sentences(): { readonly text: string; readonly sentiment: number }[];

@@ -4,7 +4,7 @@ import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 
 /** A request body, as sent and as JSON, or why it was not taken. */
-export type Input =
+type Input =
   | { readonly ok: true; readonly text: string; readonly body: Json; done(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 

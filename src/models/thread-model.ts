@@ -16,7 +16,7 @@ export type Made =
     };
 
 /** What a worker thread keeps between its tasks. */
-export type ThreadContext = { readonly readEnglish: English };
+type ThreadContext = { readonly readEnglish: English };
 
 /** A model whose whole work is done on a worker thread. */
 export type ThreadModel = {

@@ -4,7 +4,7 @@ import type { ValidationDetail } from '../wire/router.ts';
 import type { ModelDef } from './model.ts';
 
 /** An input fit for its model, defaults filled in, or what is wrong with each of its fields. */
-export type Validated =
+type Validated =
   | { readonly ok: true; readonly input: JsonObject }
   | { readonly ok: false; readonly detail: readonly ValidationDetail[] };
 

@@ -11,7 +11,7 @@ export type Picture = {
 };
 
 /** Most pixels one file may decode to, all its frames together. */
-export const MAX_PIXELS = 64 * 1024 * 1024;
+const MAX_PIXELS = 64 * 1024 * 1024;
 
 /** Refuses a size that would not fit, before anything is decoded. */
 export function refuseTooManyPixels(pixels: number): void {

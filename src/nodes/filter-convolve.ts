@@ -23,7 +23,10 @@ export const convolve = (context: Context, image: ImageValue, kernel: Kernel): I
     : convolveApart(context, image, kernel);
 };
 
-/** Every product in the original's order: equal to the last bit. */
+/**
+ * Every product in the original's order: equal to the last bit.
+ * @internal
+ */
 export const convolveDirectly = (
   context: Context,
   image: ImageValue,
@@ -91,6 +94,7 @@ const mirrorLine = ({ image, line, from, radius }: LineTask): void => {
 /**
  * Rows first, then columns: the same picture but for rounding, at a fraction of the work. White is
  * made to come out exactly as the direct way has it, or flat white would fall a level when saved.
+ * @internal
  */
 export const convolveApart = (context: Context, image: ImageValue, kernel: Kernel): ImageValue => {
   const wide = newImage(context, image);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { packageUrl } from '../lib/package-url.ts';
 
 /** What pixels.wat exports; all are addresses, and counts of bytes, weights, channels or pixels. */
-export type PixelCode = {
+type PixelCode = {
   columns(source: number, target: number, weights: number, taps: number, length: number): void;
   line(
     source: number,

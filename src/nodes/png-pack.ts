@@ -52,7 +52,10 @@ function headerOf({ width, height, channels }: PngPixels): Buffer {
   return header;
 }
 
-/** The rows of a picture as they are packed, each behind the number of its filter. */
+/**
+ * The rows of a picture as they are packed, each behind the number of its filter.
+ * @internal
+ */
 export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
   const { bytes, width, height, channels } = pixels;
   const stride = width * channels;
@@ -72,7 +75,10 @@ export function rowsWithVectors(pixels: PngPixels): Uint8Array | undefined {
   return rows;
 }
 
-/** The same where no vector instructions can be had. */
+/**
+ * The same where no vector instructions can be had.
+ * @internal
+ */
 export function rowsPlainly({ bytes, width, height, channels }: PngPixels): Uint8Array {
   const stride = width * channels;
   const rows = new Uint8Array(height * (stride + 1));

@@ -26,6 +26,7 @@ const SEED = {
 /**
  * A sampler-like generator of our own: a picture that grows step by step from a seed. `now` is in
  * milliseconds and decides which steps have a preview.
+ * @internal
  */
 export const createReactionDiffusion = (now: () => number): NodeDef => ({
   name: 'ReactionDiffusion',

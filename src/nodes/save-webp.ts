@@ -53,7 +53,10 @@ export async function encodeWebp(
   return replaceExif(file, exifBlock(texts));
 }
 
-/** An Exif block of ASCII tags, big-endian, spelled as v1's writer does. */
+/**
+ * An Exif block of ASCII tags, big-endian, spelled as v1's writer does.
+ * @internal
+ */
 export function exifBlock(texts: readonly MetadataText[]): Buffer {
   const values = texts.map(({ key, text }, i) => ({
     tag: FIRST_TAG - i,

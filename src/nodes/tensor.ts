@@ -133,7 +133,10 @@ const describe = (value: Value | undefined): string => {
   return typeof value === 'object' ? `a ${value.kind}` : `the ${typeof value} ${String(value)}`;
 };
 
-/** v1's rule for saving: multiply by 255 in single precision, clip, cut off the fraction. */
+/**
+ * v1's rule for saving: multiply by 255 in single precision, clip, cut off the fraction.
+ * @internal
+ */
 export const quantise = (values: Float32Array): Uint8Array => {
   const bytes = new Uint8Array(values.length);
   for (let i = 0; i < values.length; i++) {

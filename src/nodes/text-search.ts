@@ -29,7 +29,7 @@ export type SearchLimits = {
   readonly totalMs: number;
 };
 
-export const SEARCH_LIMITS: SearchLimits = { quickMs: 500, slowMs: 5000, totalMs: 60_000 };
+const SEARCH_LIMITS: SearchLimits = { quickMs: 500, slowMs: 5000, totalMs: 60_000 };
 
 const MS_PER_CHAR = 1 / 10_000;
 /** Matches that are held at a time, and groups of all of them. */

@@ -25,7 +25,7 @@ export const FETCH_LIMITS: FetchLimits = {
   maxBytes: 64 * 1024 * 1024,
 };
 
-export type FetchAsk = {
+type FetchAsk = {
   readonly url: string;
   readonly key?: string | undefined;
   readonly validators?: Validators | undefined;

@@ -29,10 +29,7 @@ export type Order = {
 export type Outcome = 'answered' | 'unreachable' | 'lost';
 
 /** What the library is shown of a request. */
-export type Shown = Pick<
-  IncomingMessage,
-  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
->;
+type Shown = Pick<IncomingMessage, 'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'>;
 
 /** One call on its way. */
 export type Call = {

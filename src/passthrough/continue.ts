@@ -19,7 +19,10 @@ export function withoutContinue(connect: buildConnector.connector): buildConnect
     });
 }
 
-/** For a connection of one call at a time: what is read after a call was written begins an answer. */
+/**
+ * For a connection of one call at a time: what is read after a call was written begins an answer.
+ * @internal
+ */
 export function dropContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
   const read = socket.read.bind(socket) as (bytes?: number) => Buffer | null;
   let written = 0;

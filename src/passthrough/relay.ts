@@ -20,7 +20,10 @@ export type Relay = {
   close(): void;
 };
 
-/** Of a call, unless something else is said. */
+/**
+ * Of a call, unless something else is said.
+ * @internal
+ */
 export const RELAY_LIMITS: RelayLimits = { connectTimeoutMs: 5_000, silenceMs: 15 * 60_000 };
 
 /** Servers close idle connections after five seconds or more; one that is closed under a call loses it. */

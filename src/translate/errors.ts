@@ -12,13 +12,6 @@ export type V1Refusal = {
   readonly retryAfterSeconds?: number;
 };
 
-/** The same for every other v1 call. */
-export type PlainRefusal = {
-  readonly status: number;
-  readonly body: { readonly code: string; readonly message: string };
-  readonly retryAfterSeconds?: number;
-};
-
 type Row = { readonly status: number; readonly type: string };
 
 /**
@@ -55,7 +48,7 @@ const ROWS = {
 } as const satisfies Readonly<Record<string, Row>>;
 
 /** Codes the table has a row for. */
-export type KnownCode = keyof typeof ROWS;
+type KnownCode = keyof typeof ROWS;
 
 /** v2's generic answer says nothing of its inside, neither do we. */
 const UPSTREAM_FAILED = 'The job service failed. Please try again.';
@@ -129,13 +122,6 @@ export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
   return { status: Math.max(500, status), body: { ...body, error: stated } };
 }
 
-/** What any other v1 call answers. */
-export function toPlainRefusal(error: V2Error): PlainRefusal {
-  const { status, type } = rowOf(error);
-  const code = type === 'invalid_prompt' ? error.code : type;
-  return withRetry({ status, body: { code, message: messageOf(error) } }, error);
-}
-
 /**
  * Outputs that nothing stands in the way of; v1 runs them and reports the rest. A refusal that
  * names no node condemns all of them.
@@ -145,11 +131,6 @@ export function goodOutputs(nodeErrors: NodeErrors, outputs: readonly string[]):
   if (failed.length === 0) return [];
   const bad = new Set(failed.flatMap(([id, { dependent_outputs }]) => [id, ...dependent_outputs]));
   return outputs.filter((id) => !bad.has(id));
-}
-
-/** Refusal of a request that v2 has no words for; nothing is dropped in silence. */
-export function untranslatable(what: string, loss: string): V1Refusal {
-  return refusal('untranslatable', `"${what}" cannot be translated: ${loss}`);
 }
 
 /** Refuses what is no API-format graph; the original answers 500 to most of it. */

@@ -16,7 +16,10 @@ export type Submitted = {
   readonly targets: readonly string[];
 };
 
-/** v1's history entry of a prompt that has ended. */
+/**
+ * v1's history entry of a prompt that has ended.
+ * @internal
+ */
 export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
   const outputs = [...state.announced].filter(
     (entry): entry is [string, NodeOutput] => entry[1] !== null,
@@ -53,7 +56,7 @@ export function* historyPieces(
 }
 
 /** v1's 5-tuple. */
-export function queueItem({ number, promptId, graph, extraData, targets }: Submitted): QueueItem {
+function queueItem({ number, promptId, graph, extraData, targets }: Submitted): QueueItem {
   return [number, promptId, graph as Json, extraData, targets];
 }
 

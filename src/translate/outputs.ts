@@ -72,10 +72,7 @@ export function showJob(
 }
 
 /** The listed outputs of each node, nodes in the order of their first output. */
-export function byOwner(
-  outputs: Iterable<Output>,
-  graph: Graph,
-): ReadonlyMap<string, readonly Output[]> {
+function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, readonly Output[]> {
   const owners = new Map<string, Output[]>();
   for (const output of outputs) {
     if (!isListed(output)) continue;

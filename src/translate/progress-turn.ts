@@ -51,7 +51,7 @@ export function enter(turn: Turn, nodeId: string): void {
 }
 
 /** Makes v1 clients take this node for the one at work. */
-export function sayExecuting(turn: Turn, nodeId: string): void {
+function sayExecuting(turn: Turn, nodeId: string): void {
   const { state } = turn;
   releasePicture(turn);
   state.current = nodeId;
@@ -160,7 +160,7 @@ export function releasePicture(turn: Turn): void {
   state.held = null;
 }
 
-export function say(turn: Turn, message: V1Message): void {
+function say(turn: Turn, message: V1Message): void {
   turn.effects.push({ kind: 'json', message });
 }
 

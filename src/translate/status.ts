@@ -1,5 +1,5 @@
 import type { HistoryEntry, StatusWord } from '../wire/v1.ts';
-import type { JobError, JobStatus } from '../wire/v2.ts';
+import type { JobStatus } from '../wire/v2.ts';
 import { isFinal } from './exception.ts';
 
 /** How a prompt ended. `lost`: its job is gone without having told its end. */
@@ -72,14 +72,6 @@ export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';
   return OUTCOME_WORD[outcome];
-}
-
-/** The status word of any prompt, by its end if it has one. */
-export function statusWord(
-  end: { readonly outcome: Outcome | null; readonly error: JobError | null },
-  live: LiveFacts,
-): StatusWord {
-  return end.outcome === null ? liveWord(live) : endWord(end.outcome, end.error?.code);
 }
 
 /** `status_str` of the history entry. */

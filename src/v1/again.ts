@@ -7,7 +7,10 @@ import { KEY_LABEL, type Plan, workflowOf } from './plan.ts';
 import type { Sender, Sent } from './send.ts';
 import type { Unseen } from './submission-fate.ts';
 
-/** The job, or why there is none. */
+/**
+ * The job, or why there is none.
+ * @internal
+ */
 export type Sight = Job | Unseen;
 
 /** `later`: the answer says nothing of what was sent before. */

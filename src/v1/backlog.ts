@@ -38,7 +38,7 @@ type Item = {
 };
 
 /** Most bytes of undelivered frames kept of one prompt for a socket that may still come. */
-export const REPLAY_BYTES = 64 * 1024 * 1024;
+const REPLAY_BYTES = 64 * 1024 * 1024;
 /** From here on only the latest `progress_state` is kept: it names all nodes each time. */
 const ALL_STATES_BYTES = 256 * 1024;
 /** From here on only the latest of consecutive steps is kept for a late socket. */

@@ -51,7 +51,7 @@ export type LivePrompt = Omit<PromptDraft, Replaced> & {
 };
 
 /** `waiting`: no job of it is known yet; `ending`: the job is over, its history is being written. */
-export type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
+type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
 /** All live prompts, by user: what `/queue` shows and `queue_remaining` counts. */
 export type Board = {

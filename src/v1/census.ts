@@ -2,7 +2,10 @@ import type { CallCount, CallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { V1RouteName } from '../translate/successors.ts';
 
-/** One call of v1; no body, no key, no path. */
+/**
+ * One call of v1; no body, no key, no path.
+ * @internal
+ */
 export type Visit = {
   readonly user: string;
   readonly agent: string;

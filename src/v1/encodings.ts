@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 
 /** What texts are made smaller with; best first. */
-export const ENCODINGS = ['br', 'gzip'] as const;
+const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
 

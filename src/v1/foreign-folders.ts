@@ -10,7 +10,7 @@ import { NOBODYS_FILE, type PlacedFile } from './rewrite.ts';
 import { uploadPathOf } from './upload-path.ts';
 
 /** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
-export type UploadFolderOf = (upload: {
+type UploadFolderOf = (upload: {
   readonly user: string;
   readonly filePath: string;
   readonly hash: string;

@@ -41,7 +41,10 @@ const RULES = {
 type RuleName = keyof typeof RULES;
 type Status = 400 | 403 | 431;
 
-/** The refusal of a rule. */
+/**
+ * The refusal of a rule.
+ * @internal
+ */
 export function refused(rule: RuleName): Refusal {
   const [status, message] = RULES[rule];
   return { status, rule, message };

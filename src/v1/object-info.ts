@@ -10,7 +10,7 @@ import { createSlots } from './render.ts';
 import { type Uploads, createUploads, takesUploads, withFiles } from './upload-combos.ts';
 
 /** An answer as it travels: one that is known to be the same is not sent again. */
-export type Served = { readonly etag: string; readonly body: Buffer };
+type Served = { readonly etag: string; readonly body: Buffer };
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export type UserObjectInfo = {
@@ -21,7 +21,7 @@ export type UserObjectInfo = {
 };
 
 /** The whole text for certain files, and its compressed forms once somebody asked. */
-export type Variant = Served & { compressed(encoding: Encoding): Promise<Served> };
+type Variant = Served & { compressed(encoding: Encoding): Promise<Served> };
 
 const CACHE_BYTES = 128 * 1024 * 1024;
 const VARIANT_NAMES_CHARS = 1024 * 1024;

@@ -14,7 +14,7 @@ import type { Sender, Sent } from './send.ts';
 import { byTurn } from './turn.ts';
 
 /** A prompt that waits for the upstream to have room; its intent is in the ledger. */
-export type Letter = {
+type Letter = {
   readonly prompt: LivePrompt;
   readonly plan: Plan;
   /** `unheard`: the process died before its client heard of it. */

@@ -14,7 +14,10 @@ import { LeadLost, type PromptJournal } from './prompt-journal.ts';
 import type { Again } from './again.ts';
 import { type Act, type Told, type Unseen, fateOf } from './submission-fate.ts';
 
-/** A prompt whose submission may or may not have made a job. */
+/**
+ * A prompt whose submission may or may not have made a job.
+ * @internal
+ */
 export type Doubt = {
   readonly prompt: LivePrompt;
   readonly plan: Plan;

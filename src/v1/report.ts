@@ -14,7 +14,7 @@ export type ReportedCall = {
 };
 
 /** Whether a client could speak v2 today. */
-export type Verdict = 'ready' | 'ready with changes' | 'needs v1';
+type Verdict = 'ready' | 'ready with changes' | 'needs v1';
 
 /** One client: a user with a program. */
 export type ReportedClient = {

@@ -9,14 +9,14 @@ import type { Pace } from './pace.ts';
 import { intentOf, isOurs, planOfRow, resendsOf, sentAgain } from './plan.ts';
 
 /** The present state of a job that never began: nothing (its service does not have it), or its end. */
-export type Vanished = {
+type Vanished = {
   readonly job: Job | undefined;
   /** When this job was last seen to wait; `undefined`: not since it is followed here. */
   readonly waitedAtMs: number | undefined;
 };
 
 /** `final`: its end stands; `not yet`: the service could not say, or has it after all. */
-export type Resent = 'sent' | 'final' | 'not yet';
+type Resent = 'sent' | 'final' | 'not yet';
 
 /**
  * Sends a prompt again whose job is gone and never began: the engine behind the service died and

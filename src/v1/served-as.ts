@@ -43,7 +43,10 @@ export function servedAs(
   };
 }
 
-/** v1 sends only `filename="…"`, which old clients search for; a name beyond ASCII is added encoded. */
+/**
+ * v1 sends only `filename="…"`, which old clients search for; a name beyond ASCII is added encoded.
+ * @internal
+ */
 export function dispositionOf(filename: string): string {
   const whole = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
   const ascii = whole.replaceAll(/[^\x20-\x7e]/gu, '?');

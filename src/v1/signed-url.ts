@@ -4,7 +4,10 @@ import type { FileRow } from '../ledger/ledger.ts';
 /** Path of the signed download, below either prefix. */
 export const SIGNED_VIEW_PATH = '/signed/view';
 
-/** What a signed link grants: one file of one user, shown one way. */
+/**
+ * What a signed link grants: one file of one user, shown one way.
+ * @internal
+ */
 export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
   /** `preview` and `channel` as the client gave them. */
   readonly look: { readonly [parameter: string]: string };

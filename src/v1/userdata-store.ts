@@ -25,7 +25,7 @@ export type UserData = {
   home(user: string): string;
 };
 
-export type Overwrite = { readonly overwrite: boolean };
+type Overwrite = { readonly overwrite: boolean };
 
 /** Where a file is to be. */
 type Aim = { readonly path: string; readonly how: Overwrite };

@@ -10,7 +10,7 @@ import type { Facts } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { Connections, WireAnswer, WireRequest } from './pool.ts';
 
-export type Ask = Pick<WireRequest, 'method' | 'path'> & {
+type Ask = Pick<WireRequest, 'method' | 'path'> & {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: WireRequest['body'];
   readonly timeoutMs?: number;

@@ -118,7 +118,7 @@ const READERS: { readonly [name in JobEvent['event']]: Reader } = {
 };
 
 /** One frame; nothing when its name is unknown or its data are not what the contract says. */
-export function readEvent(name: string, data: string): JobEvent | undefined {
+function readEvent(name: string, data: string): JobEvent | undefined {
   if (!Object.hasOwn(READERS, name)) return undefined;
   try {
     return READERS[name as JobEvent['event']](data);

@@ -5,7 +5,7 @@ import type { Graph } from '../wire/v2.ts';
 import { mapFileRefs } from './workflow.ts';
 
 /** An upload by the path it asks for. */
-export type PlacedUpload = {
+type PlacedUpload = {
   readonly user: string;
   readonly filePath: string;
   readonly hash: string;

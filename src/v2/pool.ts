@@ -6,7 +6,7 @@ import { createHeldBytes } from './bounds.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type WholeAnswer, collectAnswer } from './whole-answer.ts';
 
-export type Body = string | AsyncIterable<Buffer>;
+type Body = string | AsyncIterable<Buffer>;
 
 export type WireRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';

@@ -14,7 +14,7 @@ import { readJob, readWorkflow } from './schemas.ts';
 import type { Snapshots } from './snapshots.ts';
 import { inAssetMode, isSameWorkflow } from './workflow.ts';
 
-export type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
+type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
 type Found = { readonly job: Job | null; readonly isListed: boolean };
 

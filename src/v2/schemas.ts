@@ -204,7 +204,7 @@ export function readWorkflow(
 }
 
 /** Labels are a map, or with one server a text, which we fill with the map. */
-export function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
+function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
   if (metadata === null || metadata === undefined) return undefined;
   const map = labels.safeParse(typeof metadata === 'string' ? mapIn(metadata) : metadata);
   return map.success ? map.data : undefined;

@@ -1,7 +1,7 @@
 import { pythonJson } from './python-json.ts';
 
 /** Binary WebSocket frame types of v1; all integers are big-endian. */
-export const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
+const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
 
 /** v1's image format tag in a type 1 frame. */
 const FORMAT_TAG = { 'image/jpeg': 1, 'image/png': 2 } as const;

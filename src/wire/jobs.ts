@@ -163,7 +163,7 @@ export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
  * The result of a search for a lost submission. `isCertain`: a job that is not there never will be.
  * `isListed`: the service's list is whole and lacks it; only a request on its way may still make it.
  */
-export type Recovered = {
+type Recovered = {
   readonly job: Job | null;
   readonly isCertain: boolean;
   readonly isListed: boolean;

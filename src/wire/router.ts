@@ -34,9 +34,9 @@ export function isRouterPath(path: string): boolean {
 }
 
 /** Header names that must be said twice: by the contract's name and by the one real clients read. */
-export const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
+const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
 /** On every error; on a 422 the only place that names the bucket. */
-export const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
+const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
 
 /** What every answer carries under both names; with a bucket it is an error. */
 export function routerHeaders(requestId: string, bucket?: Bucket): { [name: string]: string } {
@@ -44,9 +44,6 @@ export function routerHeaders(requestId: string, bucket?: Bucket): { [name: stri
   const types = bucket === undefined ? [] : ERROR_TYPE_HEADERS.map((name) => [name, bucket]);
   return Object.fromEntries([...ids, ...types]) as { [name: string]: string };
 }
-
-/** Body of every router error but the 422. */
-export type RouterError = { readonly detail: string; readonly error_type: Bucket };
 
 /** One offending field of a 422; `type` is an open vocabulary, `loc` starts with `body`. */
 export type ValidationDetail = {

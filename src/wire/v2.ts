@@ -128,8 +128,3 @@ export type AssetRef = {
   readonly __type: 'core/ASSET';
   readonly info: { readonly id: string; readonly hash?: string; readonly file_path?: string };
 };
-
-/** Body of every v2 error answer. */
-export type ErrorEnvelope = {
-  readonly error: { readonly code: string; readonly message: string; readonly details: Json };
-};

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 import { ANNA, graph, runJob, value } from '../support/jobs.ts';
 import { startEngine } from './open.ts';

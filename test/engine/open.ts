@@ -4,7 +4,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createEngine, type Engine, type EngineDeps } from '../../src/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { graph } from '../support/jobs.ts';
 import { ALL_NODES } from './tiny-nodes.mjs';

@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import type { JobRow, JobStore } from '../../src/ledger/ledger.ts';
 import {
   ANNA,

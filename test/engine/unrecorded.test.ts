@@ -8,7 +8,7 @@ import { createBlobs } from '../../src/engine/blobs.ts';
 import { createLocks } from '../../src/engine/locks.ts';
 import { sweepAlone } from '../../src/engine/retention.ts';
 import type { AssetStore, Ledger } from '../../src/ledger/ledger.ts';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { tempDir } from './open.ts';
 
 const HASH = `blake3:${'ab'.repeat(32)}`;

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { validateWorkflow } from '../../src/engine/validate.ts';
+import { validateSteps } from '../../src/engine/validate.ts';
 import { ALL_NODES } from '../../src/nodes/library.ts';
 import type { NodeDef } from '../../src/nodes/node.ts';
 import { type Json, isJsonObject, parseJson, stringifyJson } from '../../src/wire/json.ts';
+import { inOneGo } from '../../src/wire/steps.ts';
 import type { NodeErrors } from '../../src/wire/v1.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 
@@ -41,9 +42,13 @@ function comparable(value: unknown): unknown {
   });
 }
 
+function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
+  return inOneGo(validateSteps(workflow, nodes));
+}
+
 function judge(graph: unknown) {
   const parsed = parseJson(JSON.stringify(graph)) as unknown as Graph;
-  return validateWorkflow(parsed, ALL_NODES);
+  return validated(parsed, ALL_NODES);
 }
 
 /** A refusal as v1 tells it. */
@@ -168,7 +173,7 @@ describe('literals', () => {
       const graph = parseJson(
         `{"1":{"class_type":"PrimitiveInt","inputs":{"value":${digits}}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}`,
       ) as unknown as Graph;
-      const result = validateWorkflow(graph, ALL_NODES);
+      const result = validated(graph, ALL_NODES);
       expect(result.ok && stringifyJson(result.value.workflow as Json)).toContain(
         `"value":${digits}`,
       );
@@ -179,7 +184,7 @@ describe('literals', () => {
     const graph = parseJson(
       '{"1":{"class_type":"PrimitiveInt","inputs":{"value":9223372036854775808}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}',
     ) as unknown as Graph;
-    const result = validateWorkflow(graph, ALL_NODES);
+    const result = validated(graph, ALL_NODES);
     expect(result.ok).toBe(false);
     expect(!result.ok && stringifyJson(result.error.details)).toContain(
       'Value 9223372036854775808 bigger than max of 9223372036854775807',
@@ -373,7 +378,7 @@ test('a list of more than 20 options is told as its length', () => {
     run: () => ({ outputs: [] }),
   };
   const workflow = { '1': { class_type: 'Picker', inputs: { which: 'bogus' } } };
-  expect(validateWorkflow(workflow, new Map([['Picker', picker]]))).toMatchObject({
+  expect(validated(workflow, new Map([['Picker', picker]]))).toMatchObject({
     error: {
       details: {
         node_errors: { '1': [{ field: 'which', reason: 'value_not_in_list' }] },

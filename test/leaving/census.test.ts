@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CallCount, Ledger } from '../../src/ledger/ledger.ts';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { type Census, OTHERS, type Visit, openCensus } from '../../src/v1/census.ts';
 import { reportText } from '../../src/v1/report-text.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { ledgerSuite, prompt } from '../ledger.suite.ts';
 
 ledgerSuite('memory', createMemoryLedger);

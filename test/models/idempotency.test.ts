@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createMemoryLedger } from '../../src/ledger/memory.ts';
+import { createMemoryLedger } from '../support/memory-ledger.ts';
 import type { ModelDef } from '../../src/models/model.ts';
 import { dial, requestText } from '../support/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  goodOutputs,
-  refuseShape,
-  toPlainRefusal,
-  toPromptRefusal,
-  untranslatable,
-} from '../../src/translate/errors.ts';
+import { goodOutputs, refuseShape, toPromptRefusal } from '../../src/translate/errors.ts';
 import type { Json, JsonObject } from '../../src/wire/json.ts';
 import type { V2Error } from '../../src/wire/jobs.ts';
 import { chain } from './script.ts';
@@ -54,7 +48,6 @@ describe('POST /prompt refused by v2', () => {
     expect(answer.status).toBe(status);
     expect(answer.body.error.type).toBe(type);
     expect(answer.body.node_errors).toEqual({});
-    expect(toPlainRefusal(refusal(code, v2Status)).status).toBe(status);
   });
 
   test('429 is never passed on, except for what it means to v1 clients', () => {
@@ -79,7 +72,6 @@ describe('POST /prompt refused by v2', () => {
   test('Retry-After is handed on', () => {
     const busy = refusal('queue_full', 429, null, { retryAfterSeconds: 7 });
     expect(toPromptRefusal(busy, GRAPH).retryAfterSeconds).toBe(7);
-    expect(toPlainRefusal(busy).retryAfterSeconds).toBe(7);
     expect(toPromptRefusal(refusal('queue_full', 429), GRAPH)).not.toHaveProperty(
       'retryAfterSeconds',
     );
@@ -232,6 +224,11 @@ describe('POST /prompt refused by v2', () => {
     );
   });
 
+  test('a refusal says nothing of the inside of the upstream', () => {
+    const leaky = refusal('upstream_error', 500, null, { message: 'db 10.0.0.3 refused' });
+    expect(toPromptRefusal(leaky, GRAPH).body.error.message).not.toContain('10.0.0.3');
+  });
+
   test('nonsense in details does no harm', () => {
     const odd = {
       error: 5,
@@ -240,22 +237,6 @@ describe('POST /prompt refused by v2', () => {
     expect(toPromptRefusal(refusal('invalid_workflow', 422, odd), GRAPH).body.error.type).toBe(
       'prompt_outputs_failed_validation',
     );
-  });
-});
-
-describe('other v1 calls refused by v2', () => {
-  test('answer code and message', () => {
-    expect(toPlainRefusal(refusal('not_found', 404)).body).toEqual({
-      code: 'not_found',
-      message: 'says not_found',
-    });
-    expect(toPlainRefusal(refusal('invalid_request')).body.code).toBe('invalid_request');
-  });
-
-  test('say nothing of the inside of the upstream', () => {
-    const leaky = refusal('upstream_error', 500, null, { message: 'db 10.0.0.3 refused' });
-    expect(toPlainRefusal(leaky).body.message).not.toContain('10.0.0.3');
-    expect(toPromptRefusal(leaky, GRAPH).body.error.message).not.toContain('10.0.0.3');
   });
 });
 
@@ -303,12 +284,5 @@ describe('what is no API-format graph', () => {
 
   test('a graph is not refused', () => {
     expect(refuseShape({ '1': { class_type: 'X', inputs: {} } })).toBeUndefined();
-  });
-
-  test('what cannot be translated is refused by name', () => {
-    expect(untranslatable('x', 'it would lose y').body.error).toMatchObject({
-      type: 'untranslatable',
-      message: '"x" cannot be translated: it would lose y',
-    });
   });
 });

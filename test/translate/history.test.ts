@@ -8,7 +8,7 @@ import {
   type Submitted,
 } from '../../src/translate/history.ts';
 import { type JobView, jobDetail, jobItem, jobStatus } from '../../src/translate/job-views.ts';
-import { statusWord } from '../../src/translate/status.ts';
+import { endWord } from '../../src/translate/status.ts';
 import { type Json, stringifyJson } from '../../src/wire/json.ts';
 import type { HistoryEntry } from '../../src/wire/v1.ts';
 import type { Job } from '../../src/wire/v2.ts';
@@ -57,7 +57,7 @@ function viewOf(more: Partial<Job> = {}): JobView {
   const times = { createdAtMs: 5, startedAtMs: state.startedAtMs, endedAtMs: state.endedAtMs };
   return {
     submitted: SUBMITTED,
-    word: statusWord(state, {}),
+    word: endWord(state.outcome ?? 'lost', state.error?.code),
     ...times,
     entry: historyEntry(state, SUBMITTED),
   };
@@ -145,7 +145,7 @@ describe('the history entry', () => {
       },
       meta: {},
     });
-    expect(statusWord(state, {})).toBe('cancelled');
+    expect(endWord(state.outcome ?? 'lost')).toBe('cancelled');
   });
 });
 

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  endWord,
-  historyStatus,
-  listedStatus,
-  liveWord,
-  statusWord,
-} from '../../src/translate/status.ts';
+import { endWord, historyStatus, listedStatus, liveWord } from '../../src/translate/status.ts';
 import type { StatusWord } from '../../src/wire/v1.ts';
 
 describe('GET /api/job/{id}/status', () => {
@@ -46,7 +40,7 @@ describe('GET /api/job/{id}/status', () => {
     expect(listedStatus(word)).toBe(listed);
   });
 
-  test.each<[string, string, StatusWord]>([
+  test.each<[string, string | undefined, StatusWord]>([
     ['failed', 'node_execution_error', 'error'],
     ['failed', 'timeout', 'error'],
     ['failed', 'out_of_memory', 'error'],
@@ -58,14 +52,10 @@ describe('GET /api/job/{id}/status', () => {
     ['failed', 'subscription_inactive', 'non_retryable_error'],
     ['failed', 'content_policy', 'non_retryable_error'],
     ['lost', 'lost', 'lost'],
+    ['succeeded', undefined, 'success'],
+    ['canceled', undefined, 'cancelled'],
   ])('%s with the code %s ends as %s', (outcome, code, word) => {
     expect(endWord(outcome as 'failed', code)).toBe(word);
-  });
-
-  test('an ended prompt keeps the word of its end', () => {
-    const end = { outcome: 'succeeded', error: null } as const;
-    expect(statusWord(end, { status: 'running', cancelAsked: true })).toBe('success');
-    expect(statusWord({ outcome: null, error: null }, { status: 'running' })).toBe('preparing');
   });
 });
 

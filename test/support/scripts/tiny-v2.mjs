@@ -12,13 +12,13 @@ import { createV2Routes } from '../../../dist/engine/http.js';
 import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
-import { createMemoryLedger } from '../../../dist/ledger/memory.js';
+import { openSqliteLedger } from '../../../dist/ledger/sqlite.js';
 import { silentLogger } from '../../../dist/telemetry.js';
 import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
 
 const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEngine({
-  ledger: createMemoryLedger(),
+  ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
   nodes: ALL_NODES,
   nodesModule: new URL('../../engine/tiny-nodes.mjs', import.meta.url).href,
