@@ -109,7 +109,7 @@ type Patch = Omit<
 export function toPatch(job: LiveJob): Patch {
   return {
     ...patchOf(job),
-    outputsJson: stringifyJson(job.outputs as unknown as Json),
+    outputsJson: stringifyJson(job.outputs),
     extrasJson: stringifyJson(extrasFor(job)),
   };
 }
@@ -118,7 +118,7 @@ export function toPatch(job: LiveJob): Patch {
 export async function toEndPatch(job: LiveJob): Promise<Patch> {
   return {
     ...patchOf(job),
-    outputsJson: await joinInTurns(jsonPieces(job.outputs as unknown as Json, 1)),
+    outputsJson: await joinInTurns(jsonPieces(job.outputs, 1)),
     extrasJson: await joinInTurns(jsonPieces(extrasFor(job), 2)),
   };
 }
@@ -129,13 +129,13 @@ function patchOf(job: LiveJob): Omit<Patch, 'outputsJson' | 'extrasJson'> {
     startedAtMs: job.startedAtMs,
     completedAtMs: job.completedAtMs,
     expiresAtMs: job.expiresAtMs,
-    errorJson: job.error && stringifyJson(job.error as unknown as Json),
+    errorJson: job.error && stringifyJson(job.error),
   };
 }
 
 function extrasFor({ progress, cachedNodes, ui, targets, attempts, reads }: LiveJob): Json {
   const extras: Extras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
-  return extras as unknown as Json;
+  return extras;
 }
 
 /** An unfinished job of an earlier process, to be run from the start. */

@@ -1,6 +1,6 @@
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import { stringifyJson } from '../wire/json.ts';
-import type { Json } from '../wire/json.ts';
+
 import type { Assets } from './assets.ts';
 import { jobError } from './failure.ts';
 import { type LiveJob, requeue, toPatch } from './live.ts';
@@ -36,7 +36,7 @@ async function restart(row: JobRow, deps: RecoverDeps): Promise<readonly LiveJob
   if (row.status === 'running' && job.attempts >= MAX_ATTEMPTS) {
     const message = `the server died ${job.attempts} times while running this job`;
     const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
-    await end(row, { status: 'failed', errorJson: stringifyJson(error as unknown as Json) }, deps);
+    await end(row, { status: 'failed', errorJson: stringifyJson(error) }, deps);
     return [];
   }
   for (const asset of await deps.ledger.assets.ofJob(row.id)) await deps.assets.discard(asset);

@@ -3,6 +3,7 @@ import type { AssetRow } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { yieldEvery } from '../lib/yield-every.ts';
 import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
+import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
 import { closure } from './plan.ts';
 import type { ReadableFile } from './protocol.ts';
@@ -43,9 +44,6 @@ type Draft = {
 const FILE = 20;
 /** Looked at between two looks at the event loop. */
 const VALUES_A_TURN = 2_000;
-/** A picture sent as text is no name, and is not searched for one. */
-const MAX_NAME_CHARS = 4096;
-const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
 
 /** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
 export async function resolveFiles(
@@ -149,7 +147,7 @@ async function resolveNames(
 
 async function findByName(value: string, deps: ResolveDeps): Promise<AssetRow | undefined> {
   if (hasControlCharacter(value)) return undefined;
-  const [, name = value, folder = 'input'] = ANNOTATED.exec(value) ?? [];
+  const [, name = value, folder = 'input'] = ANNOTATED_NAME.exec(value) ?? [];
   const placed = await deps.byPath(`${folder}/${name}`);
   return placed ?? (folder === 'input' ? await deps.byPath(name) : undefined);
 }

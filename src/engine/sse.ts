@@ -51,9 +51,9 @@ function eventText(event: JobEvent): string {
 
 function dataOf(event: JobEvent): Json {
   if (event.event === 'preview') return previewData(event.data);
-  if (event.event !== 'status') return event.data as unknown as Json;
+  if (event.event !== 'status') return event.data;
   const { job, ...status } = event.data;
-  return { ...job, ...status } as unknown as Json;
+  return { ...job, ...status };
 }
 
 async function fill(

@@ -86,7 +86,7 @@ function errorsOf(
     exception_message: message,
     exception_type: type,
     traceback,
-    ...(met ? { linked_node: met.link as unknown as Json } : {}),
+    ...(met ? { linked_node: met.link } : {}),
   };
   return [
     entry(

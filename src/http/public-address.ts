@@ -42,9 +42,8 @@ export function createPublicAddresses({
       if (fixed) return fixed;
       const said = forwardedOf(call);
       const scheme = said?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
-      const host = readHost(said?.host ?? call.headers.host ?? '');
-      if (host === undefined) return undefined;
-      const { origin } = new URL(`${scheme}://${said?.host ?? call.headers.host}`);
+      const origin = readHost(said?.host ?? call.headers.host ?? '', scheme)?.origin;
+      if (origin === undefined) return undefined;
       const isStated = [said?.scheme, said?.host, said?.prefix].some((fact) => fact !== undefined);
       return addressOf({ origin, prefix: said?.prefix ?? '' }, isStated);
     },

@@ -1,5 +1,5 @@
 import type { JobEvent } from '../wire/jobs.ts';
-import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
+import { parseJson, stringifyJson } from '../wire/json.ts';
 
 /** Where an event stands: the worker's fence, then a number without gaps. */
 export type Place = { readonly fence: number; readonly n: number };
@@ -14,7 +14,7 @@ type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 const LINE_END = 0x0a;
 
 export function encodeEvent(event: Exclude<JobEvent, { event: 'preview' }>): string {
-  return stringifyJson(event as unknown as Json);
+  return stringifyJson(event);
 }
 
 export function decodeEvent(text: string): JobEvent {

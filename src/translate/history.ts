@@ -50,7 +50,7 @@ export function* historyPieces(
   else yield graphJson;
   yield `,${stringifyJson(extraData)},${stringifyJson(targets)}],"outputs":`;
   yield* jsonPieces(outputs as Json, 1);
-  yield `,"status":${stringifyJson(status as unknown as Json)},"meta":`;
+  yield `,"status":${stringifyJson(status)},"meta":`;
   yield* jsonPieces(meta as Json, 1);
   yield endOfStoredEntry(state.error);
 }
@@ -69,7 +69,9 @@ export function historyV2Item(row: { readonly createdAtMs: number }, entry: Hist
     create_time: row.createdAtMs,
     ...workflowIdOf(extraData),
     prompt: { priority, prompt_id: promptId, extra_data: extraData },
-    ...({ outputs, status, meta } as unknown as JsonObject),
+    outputs,
+    status,
+    meta,
   };
 }
 
@@ -85,7 +87,9 @@ export function historyV2Detail(entry: HistoryEntry): Json {
       extra_data: extraData,
       outputs_to_execute: targets,
     },
-    ...({ outputs, status, meta } as unknown as JsonObject),
+    outputs,
+    status,
+    meta,
   };
 }
 

@@ -41,7 +41,7 @@ export function jobDetail(view: JobView): JsonObject {
     ...jobItem(view),
     update_time: view.endedAtMs ?? view.startedAtMs ?? view.createdAtMs,
     outputs: (view.entry?.outputs ?? {}) as JsonObject,
-    ...(view.entry && { execution_status: view.entry.status as unknown as Json }),
+    ...(view.entry && { execution_status: view.entry.status }),
     workflow: { prompt: graph as Json, extra_data: extraData },
   };
 }

@@ -1,5 +1,5 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
-import type { FileRef, ObjectInfo } from '../wire/v1.ts';
+import { ANNOTATED_NAME, type FileRef, MAX_NAME_CHARS, type ObjectInfo } from '../wire/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../wire/v2.ts';
 import { type Steps, inOneGo } from '../wire/steps.ts';
 import { nodeOf } from './graph.ts';
@@ -39,13 +39,8 @@ const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
   VHS_LoadAudioUpload: ['audio'],
 };
 
-const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
-
-/** A picture sent as text is no name, and is not searched for one. */
-const MAX_NAME_CHARS = 4096;
-
 function annotated(value: string): RegExpExecArray | null {
-  return value.length > MAX_NAME_CHARS ? null : ANNOTATED.exec(value);
+  return value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
 }
 
 /** v1's name of a file in an input: `sub/x.png`, its folder in brackets when it is not `input`. */
@@ -92,7 +87,7 @@ export function withAssets(
 ): Graph {
   return mapMentioned(graph, mentions, (mention, value) => {
     const asset = found.get(fileKey(mention));
-    return asset ? (assetRef(asset) as unknown as Json) : value;
+    return asset ? assetRef(asset) : value;
   });
 }
 

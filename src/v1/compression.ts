@@ -1,9 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
-import { type Encoding, encodingsFor } from './encodings.ts';
+import { COMPRESS, type Encoding, encodingsFor } from './encodings.ts';
 import { createSlots } from './render.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
@@ -27,19 +25,13 @@ const AT_ONCE = 2;
 /** Archives and checkouts round times; a sibling that much older is of an earlier build. */
 const TIME_SLACK_MS = 2000;
 
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
-const PACK: { readonly [name in Encoding]: (bytes: Buffer) => Promise<Buffer> } = {
-  br: (bytes) => promisify(brotliCompress)(bytes, BROTLI),
-  gzip: promisify<Buffer, Buffer>(gzip),
-};
-
 export function createPacker(): Packer {
   const inTurn = createSlots(AT_ONCE);
   const made = new LRUCache<string, Buffer, { file: StaticFile; encoding: Encoding }>({
     maxSize: CACHE_BYTES,
     sizeCalculation: ({ length }) => length + 1,
     fetchMethod: (_key, _stale, { context: { file, encoding } }) =>
-      inTurn(async () => PACK[encoding](await readFile(file.path))),
+      inTurn(async () => COMPRESS[encoding](await readFile(file.path))),
   });
 
   async function make(file: StaticFile, encoding: Encoding): Promise<Packed | undefined> {

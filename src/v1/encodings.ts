@@ -1,3 +1,5 @@
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 
@@ -5,6 +7,14 @@ import { LRUCache } from 'lru-cache';
 const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
+
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
+
+/** Both work on threads of their own. */
+export const COMPRESS: { readonly [name in Encoding]: (bytes: Buffer) => Promise<Buffer> } = {
+  br: (bytes) => promisify(brotliCompress)(bytes, BROTLI),
+  gzip: promisify<Buffer, Buffer>(gzip),
+};
 
 /** Clients say the same in call after call. */
 const known = new LRUCache<string, readonly Encoding[]>({ max: 200 });

@@ -27,7 +27,7 @@ const HOSTED_BODIES = {
   PromptErrorResponse: ({ code, message, local }) => ({
     code,
     message,
-    ...(isRefusal(local) ? local : (promptRefusal(code, message) as unknown as JsonObject)),
+    ...(isRefusal(local) ? local : promptRefusal(code, message)),
   }),
   text: ({ message }) => message,
   ErrorResponse: ({ code, message }) => ({ code, message }),

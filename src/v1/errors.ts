@@ -48,6 +48,7 @@ const CODES: { readonly [status: number]: string } = {
   413: 'payload_too_large',
   415: 'unsupported_encoding',
   416: 'range_not_satisfiable',
+  431: 'invalid_request',
   503: 'server_busy',
   507: 'insufficient_storage',
 };
@@ -71,7 +72,7 @@ export function plainError(code: string, message: string): Fault {
 /** A refused `POST /prompt`. */
 export function promptFault(refusal: PromptRefusal): Fault {
   const { type, message } = refusal.error;
-  return { code: type, message, local: refusal as unknown as Json };
+  return { code: type, message, local: refusal };
 }
 
 /** The body of a refused `POST /prompt`; its text is concatenated and shown to people. */

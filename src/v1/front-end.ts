@@ -7,6 +7,7 @@ import { contentType } from 'mime-types';
 import { packageUrl } from '../lib/package-url.ts';
 import { type Packed, createPacker } from './compression.ts';
 import { sendEmpty } from './errors.ts';
+import { PICTURE } from './served-as.ts';
 import { type StaticFile, findBelow, sendFile } from './static-file.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
@@ -24,7 +25,6 @@ export type FrontEnd = {
 const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
 const HASHED = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
-const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 /** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
 const OWN_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];
 const OWN_EXTENSION = /^(?:\/api)?\/extensions\/holdover(?=\/)/;

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from '../wire/definitions.ts';
 import { stringifyJson } from '../wire/json.ts';
-import type { Encoding } from './encodings.ts';
+import { COMPRESS, type Encoding } from './encodings.ts';
 import { createSlots } from './render.ts';
 import { type Uploads, createUploads, takesUploads, withFiles } from './upload-combos.ts';
 
@@ -27,14 +25,6 @@ const CACHE_BYTES = 128 * 1024 * 1024;
 const VARIANT_NAMES_CHARS = 1024 * 1024;
 const COMPRESSED_AT_ONCE = 2;
 const NO_UPLOADS: Uploads = [];
-
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } };
-
-/** Both work on threads of their own. */
-const COMPRESS: { readonly [name in Encoding]: (body: Buffer) => Promise<Buffer> } = {
-  br: (body) => promisify(brotliCompress)(body, BROTLI),
-  gzip: promisify<Buffer, Buffer>(gzip),
-};
 
 /** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
 export function createUserObjectInfo(deps: {

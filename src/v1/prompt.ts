@@ -45,5 +45,5 @@ async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
 }
 
 function answer({ promptId, number, nodeErrors }: Accepted): Json {
-  return { prompt_id: promptId, number, node_errors: nodeErrors as unknown as Json };
+  return { prompt_id: promptId, number, node_errors: nodeErrors };
 }

@@ -8,7 +8,7 @@ import { routerRefusal } from '../wire/router-refusal.ts';
 import { readTarget } from '../wire/target.ts';
 import { isV2Path } from '../wire/v2-paths.ts';
 import { type FailedCall, errorBody } from './error-body.ts';
-import { plainError } from './errors.ts';
+import { faultOf, plainError } from './errors.ts';
 import type { Refusal } from './guard.ts';
 
 /** Of a header that the log repeats. */
@@ -28,7 +28,7 @@ export function refusalAnswer(call: FailedCall, { status, rule, message }: Refus
 function refusalInV2(path: string, { status, rule, message }: Refusal): RefusalAnswer {
   // The contract knows no malformed id or hash: there is nothing of that name.
   const isNoName = rule === 'control_character' && hasControlCharacter(path, 'encoded again');
-  const [toldStatus, code] = isNoName ? ([404, 'not_found'] as const) : [status, V2_CODES[status]];
+  const [toldStatus, code] = isNoName ? [404, 'not_found'] : [status, faultOf(status).code];
   const json = { error: { code, message, details: { rule } } };
   return { status: toldStatus, headers: typed('application/json'), body: stringifyJson(json) };
 }
@@ -42,12 +42,6 @@ type RefusalAnswer = {
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
 };
-
-const V2_CODES = {
-  400: 'invalid_request',
-  403: 'forbidden',
-  431: 'invalid_request',
-} as const satisfies Record<Refusal['status'], string>;
 
 /** Says in the log which rule refused a request, and what it was that the rule did not like. */
 export function logRefusal(

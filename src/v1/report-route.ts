@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import type { CallStore } from '../ledger/ledger.ts';
-import type { Json } from '../wire/json.ts';
+
 import type { Census } from './census.ts';
 import { V1Error, plainError, sendJson } from './errors.ts';
 import type { Authenticate } from './identity.ts';
@@ -28,6 +28,6 @@ export function reportRoute(deps: {
     await deps.census.flush();
     const rows = (await deps.calls.list()).filter(({ user }) => user === caller.user);
     ctx.set('Cache-Control', 'no-store');
-    sendJson(ctx, { clients: reportOf(rows) } as unknown as Json);
+    sendJson(ctx, { clients: reportOf(rows) });
   }
 }

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import type { FileType } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
+import { ANNOTATED_NAME } from '../wire/v1.ts';
 
 const MAX_NAME_BYTES = 255;
 const MAX_FOLDER_BYTES = 1024;
@@ -13,8 +14,6 @@ const UNPRINTABLE = /[\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\u
 
 /** Separators of either kind, and the mark of a Windows file stream. */
 const PATH_LIKE = /[\\/]|::/;
-
-const ANNOTATED = /^(.*) \[(input|output|temp)\]$/s;
 
 const FILE_TYPES: ReadonlySet<string> = new Set(['input', 'output', 'temp'] satisfies FileType[]);
 
@@ -55,7 +54,7 @@ export function withinRoot(folder: string): string | undefined {
 
 /** Parts `sub/m.png [input]` into the name and the folder it asks for. */
 export function annotated(value: string): { readonly name: string; readonly type?: FileType } {
-  const [, name, type] = ANNOTATED.exec(value) ?? [];
+  const [, name, type] = ANNOTATED_NAME.exec(value) ?? [];
   return name === undefined ? { name: value } : { name, type: type as FileType };
 }
 

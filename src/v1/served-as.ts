@@ -11,6 +11,9 @@ const V1_SPELLING: { readonly [extension: string]: string } = { '.flac': 'audio/
 const ACTIVE =
   /^(text\/(html|html-sandboxed|javascript|css|xml|x-component)|application\/(javascript|ecmascript|xml|pdf|x-shockwave-flash)|message\/rfc822|multipart\/.*|.*\+xml)$/;
 
+/** Extensions that v1 takes for pictures when it decides on caching. */
+export const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
+
 const SVG = 'image/svg+xml';
 
 /** The type v1 tells by a file's extension, if it knows one. */

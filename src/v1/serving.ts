@@ -6,6 +6,7 @@ import { V1Error, plainError } from './errors.ts';
 import type { Authenticate } from './identity.ts';
 import type { Leaving } from './leaving.ts';
 import { type V1Route, nameOf } from './routes.ts';
+import { PICTURE } from './served-as.ts';
 import { agentOf, clientIdIn, isOwnCall } from './visitor.ts';
 
 export type ServingDeps = {
@@ -105,7 +106,5 @@ function wantsHtml(ctx: Koa.Context): boolean {
 export function setCacheHeaders(ctx: Koa.Context): void {
   if (ctx.response.get('Cache-Control')) return;
   if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
-  else if (/\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/.test(ctx.path)) {
-    ctx.set('Cache-Control', 'public, max-age=86400');
-  }
+  else if (PICTURE.test(ctx.path)) ctx.set('Cache-Control', 'public, max-age=86400');
 }

@@ -4,7 +4,7 @@ import { spoolStream, tooLargeText } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import { V1Error, emptyError, sendEmpty, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
-import { servedAs } from './served-as.ts';
+import { PICTURE, servedAs } from './served-as.ts';
 import { fileOf, sendFile } from './static-file.ts';
 import { infoOf, userDataListings } from './userdata-lists.ts';
 import { type Place, namedBelow } from './userdata-place.ts';
@@ -121,8 +121,6 @@ async function receive(
 }
 
 const CLOSE = { Connection: 'close' };
-
-const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 
 /** What a browser could run is sent as bytes to be saved; style sheets are what pages ask for. */
 function headersOf(path: string): { readonly [header: string]: string } {

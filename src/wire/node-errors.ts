@@ -68,7 +68,7 @@ export function nodeErrorDetails(native: NodeErrors): {
   return {
     // Not by assignment: a node may be called `__proto__`.
     node_errors: Object.fromEntries(entries) as Json,
-    x_native: native as unknown as Json,
+    x_native: native,
   };
 }
 

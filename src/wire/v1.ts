@@ -158,6 +158,11 @@ export type PromptRefusal = {
   readonly node_errors: NodeErrors;
 };
 
+/** v1's name of a file in an input: its folder stands in brackets at the end when it is not `input`. */
+export const ANNOTATED_NAME = /^(.*) \[(input|output|temp)\]$/s;
+/** A picture sent as text is no name, and is not searched for one. */
+export const MAX_NAME_CHARS = 4096;
+
 /** The ten status words of `GET /api/job/{id}/status`. */
 export type StatusWord =
   | 'success'
