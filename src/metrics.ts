@@ -6,9 +6,9 @@ import type { AnsweredCall } from './trace.ts';
 /** Where things are counted that are looked up at each scrape. */
 type Watched = {
   /** Prompts between their `POST` and their history, by state. */
-  readonly board: { census(): Readonly<Record<string, number>> };
-  readonly hub: { count(): number; backlogBytes(): number; droppedFrames(): number };
-  readonly submissions: { outboxDepth(): number };
+  readonly livePrompts: { countByState(): Readonly<Record<string, number>> };
+  readonly hub: { count(): number; pendingBytes(): number; droppedFrames(): number };
+  readonly prompts: { outboxDepth(): number };
   readonly upstream: { openStreams(): number };
 };
 
@@ -129,7 +129,7 @@ function createCounts(registry: Registry) {
   };
 }
 
-function watch(registry: Registry, { board, hub, submissions, upstream }: Watched): void {
+function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Watched): void {
   const registers = [registry];
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
@@ -147,11 +147,12 @@ function watch(registry: Registry, { board, hub, submissions, upstream }: Watche
     labelNames: ['state'],
     registers,
     collect() {
-      for (const [state, count] of Object.entries(board.census())) this.set({ state }, count);
+      for (const [state, count] of Object.entries(livePrompts.countByState()))
+        this.set({ state }, count);
     },
   });
   gauge('holdover_outbox_depth', 'Accepted prompts that wait until the upstream has room.', () =>
-    submissions.outboxDepth(),
+    prompts.outboxDepth(),
   );
   gauge(
     'holdover_upstream_streams',
@@ -162,7 +163,7 @@ function watch(registry: Registry, { board, hub, submissions, upstream }: Watche
   gauge(
     'holdover_websocket_backlog_bytes',
     'Bytes that wait for WebSocket clients to read them.',
-    () => hub.backlogBytes(),
+    () => hub.pendingBytes(),
   );
   new Counter({
     name: 'holdover_websocket_dropped_frames_total',

@@ -4,19 +4,19 @@ import type { Hub } from './v1/hub.ts';
 import type { Journal } from './v1/journal.ts';
 import type { LogFeed } from './v1/log-feed.ts';
 import { type LogShare, createLoneLogShare } from './v1/log-share.ts';
-import { type PromptJournal, createLoneJournal } from './v1/prompt-journal.ts';
+import { type PromptEventLog, createLocalEventLog } from './v1/prompt-journal.ts';
 import { type SharedCounter, createCounter } from './v1/submission.ts';
-import type { Submissions } from './v1/submissions.ts';
+import type { Prompts } from './v1/submissions.ts';
 
 /** What happens to prompts, told to nobody else or to all processes of this ledger. */
 export async function openPromptJournal(
   { links, instance, writeUnder }: Store,
   log: Logger,
-): Promise<PromptJournal> {
-  if (!links) return createLoneJournal();
-  const { createSharedJournal } = await import('./cluster/journal.ts');
-  const { journal, lead } = createSharedJournal({ links, instance, log });
-  writeUnder(lead);
+): Promise<PromptEventLog> {
+  if (!links) return createLocalEventLog();
+  const { createSharedEventLog: createSharedJournal } = await import('./cluster/journal.ts');
+  const { promptEventLog: journal, leadership } = createSharedJournal({ links, instance, log });
+  writeUnder(leadership);
   return journal;
 }
 
@@ -29,7 +29,7 @@ export async function openLogShare(
   if (!links) return createLoneLogShare();
   const { openSharedLog } = await import('./cluster/log-share.ts');
   const ear = { ...logFeed.ear, entries: (user: string) => journal.entries(user) };
-  const share = await openSharedLog({ links, instance, ear, log });
+  const share = await openSharedLog({ links, instance, handlers: ear, log });
   logFeed.join(share);
   return share;
 }
@@ -48,15 +48,15 @@ export async function openCounter({
 /** A new socket is told what is so now, and what nobody else was told. */
 export function readyForSocket({
   hub,
-  submissions,
+  prompts,
 }: {
-  readonly hub: Pick<Hub, 'prepare'>;
-  readonly submissions: Pick<Submissions, 'ready'>;
+  readonly hub: Pick<Hub, 'preload'>;
+  readonly prompts: Pick<Prompts, 'whenCurrent'>;
 }): (user: string) => Promise<void> {
   return async (user) => {
-    await submissions.ready(user);
+    await prompts.whenCurrent(user);
     // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
-    await submissions.ready(user);
-    await hub.prepare(user);
+    await prompts.whenCurrent(user);
+    await hub.preload(user);
   };
 }

@@ -10,11 +10,11 @@ import type { Ledger } from './ledger/ledger.ts';
 import { type LaterModels, createLaterModels } from './models/later.ts';
 import type { PassThrough } from './passthrough/passthrough.ts';
 import type { Logger } from './telemetry.ts';
-import type { Adopter } from './v1/adopt.ts';
-import type { Board } from './v1/board.ts';
-import { createJobIdOf, withBothIds } from './v1/both-ids.ts';
-import { foundlingOfEngine, foundlingOfService } from './v1/foundling.ts';
-import type { NoteJobFetched } from './v1/fetched.ts';
+import type { ExternalJobImporter } from './v1/adopt.ts';
+import type { LivePrompts } from './v1/board.ts';
+import { createFindJobId, withPromptIds } from './v1/both-ids.ts';
+import { externalJobOfEngine, externalJobOfService } from './v1/foundling.ts';
+import type { MarkJobFetched } from './v1/fetched.ts';
 import type { Authenticate, Identify } from './v1/identity.ts';
 import type { JobApi } from './wire/jobs.ts';
 
@@ -22,41 +22,41 @@ type Deps = {
   readonly config: Config;
   readonly upstream: { readonly jobs: JobApi };
   readonly ledger: Ledger;
-  readonly board: Board;
+  readonly livePrompts: LivePrompts;
   readonly dir: DataDir;
   readonly identify: Identify;
   readonly authenticate: Authenticate;
   readonly log: Logger;
   readonly bodies: BodyReader;
-  readonly adopter: Adopter;
-  readonly noteJobFetched: NoteJobFetched;
+  readonly externalJobs: ExternalJobImporter;
+  readonly markJobFetched: MarkJobFetched;
   readonly addresses: PublicAddresses;
   readonly now: () => number;
 };
 
 /** The embedded engine's own v2 routes; those of a remote service are passed through. */
 export function embeddedV2(deps: Deps): Koa.Middleware[] {
-  const { config, upstream, identify, log, dir, bodies, adopter, addresses, now } = deps;
+  const { config, upstream, identify, log, dir, bodies, externalJobs, addresses, now } = deps;
   if (config.upstream.kind !== 'embedded') return [];
   return [
     createV2Routes({
       maxUploadBytes: config.maxUploadBytes,
       bodies,
-      jobs: withBothIds(upstream.jobs, deps),
+      jobs: withPromptIds(upstream.jobs, deps),
       log,
       spoolDir: dir.spool,
       addresses,
       signer: createContentSigner({ secret: dir.secret, now }),
       identify: (ctx) => identify(ctx.req),
-      onSubmit: (made) => adopter.adopt(foundlingOfEngine(made)),
-      onFetch: deps.noteJobFetched,
+      onSubmit: (made) => externalJobs.importJob(externalJobOfEngine(made)),
+      onFetch: deps.markJobFetched,
     }),
   ];
 }
 
 /** The models that run here; those of a remote service are passed through. */
 export async function embeddedModels(
-  deps: Omit<Deps, 'adopter' | 'noteJobFetched'> & { readonly jobs: JobApi },
+  deps: Omit<Deps, 'externalJobs' | 'markJobFetched'> & { readonly jobs: JobApi },
 ): Promise<LaterModels | undefined> {
   const { config, dir, identify } = deps;
   if (config.upstream.kind !== 'embedded') return undefined;
@@ -77,7 +77,7 @@ export async function embeddedModels(
 
 /** What a remote service serves, at our address as it is. */
 export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
-  const { config, authenticate, log, adopter } = deps;
+  const { config, authenticate, log, externalJobs } = deps;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
   const { createPassThrough } = await import('./passthrough/passthrough.ts');
@@ -88,13 +88,16 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
     localToken: config.localToken,
     routerPrefix,
     authenticate: (request: IncomingMessage) => authenticate(request),
-    jobIdOf: createJobIdOf(deps),
+    jobIdOf: createFindJobId(deps),
     log,
     limits,
     overhear(heard) {
-      if (heard.kind === 'fetched') return deps.noteJobFetched(heard);
-      if (heard.kind === 'cancelled') return void adopter.noteCancel(heard.caller, heard.jobId);
-      void foundlingOfService(heard).then((foundling) => foundling && adopter.adopt(foundling));
+      if (heard.kind === 'fetched') return deps.markJobFetched(heard);
+      if (heard.kind === 'cancelled')
+        return void externalJobs.recordCancel(heard.caller, heard.jobId);
+      void externalJobOfService(heard).then(
+        (externalJob) => externalJob && externalJobs.importJob(externalJob),
+      );
     },
   });
 }

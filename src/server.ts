@@ -20,7 +20,7 @@ import { createTrace } from './trace.ts';
 import { type Library, openUpstream } from './upstream.ts';
 import { createApp } from './v1/app.ts';
 import { createDialects } from './v1/dialect.ts';
-import { createBoard } from './v1/board.ts';
+import { createLivePrompts } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
 import { fileRoutes, signedViews } from './v1/files.ts';
 import { notCounted, openCensus } from './v1/census.ts';
@@ -39,11 +39,11 @@ import { promptRoutes } from './v1/prompt.ts';
 import { createQuickLane } from './v1/quick.ts';
 import { upToDate } from './v1/routes.ts';
 import { queueRoutes } from './v1/queue.ts';
-import { createSlots } from './v1/render.ts';
+import { createSemaphore } from './v1/render.ts';
 import { reportRoute } from './v1/report-route.ts';
 import { createViewSigner } from './v1/signed-url.ts';
 import type { SharedCounter } from './v1/submission.ts';
-import { type Submissions, openSubmissions } from './v1/submissions.ts';
+import { type Prompts, createPrompts } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
 import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
 import { createUserData } from './v1/userdata-store.ts';
@@ -81,12 +81,18 @@ export async function startServer(
     ...shown,
   });
   await house.ledger.prompts.pruneHistory(config.history);
-  await live.submissions.resume();
+  await live.prompts.resume();
   const quick = createQuickLane(house, shown.routes);
   const front = createFront({ ...house, ...live, quick, serve: app.callback() as RequestListener });
   const server = createHttpServer(house.prefix.before(front), { tls: config.tls });
   const ready = readyForSocket({ ...house, ...live });
-  const upgrade = createUpgrade({ ...house, ...live, ...config, ...house.metrics, ready });
+  const upgrade = createUpgrade({
+    ...house,
+    ...live,
+    ...config,
+    ...house.metrics,
+    whenCurrent: ready,
+  });
   onWebSocket(server, (request, socket, head) => {
     house.prefix.remove(request);
     house.tap?.onUpgrade(request);
@@ -94,7 +100,7 @@ export async function startServer(
   });
   const port = await listen(server, config);
   const upstream = shownUpstream(config.upstream);
-  const stopAnnouncing = house.leaving.announceTo(house.hub.notifyClients);
+  const stopAnnouncing = house.deprecation.announceTo(house.hub.notifyClients);
   log.info({ port, version: house.version, dataDir: house.dir.root, upstream }, 'listening');
   // Only now: the threads it starts load as much as has been loaded so far.
   house.upstream.start();
@@ -112,7 +118,7 @@ export async function startServer(
       house.hub.close();
       live.passThrough?.close();
       await house.upstream.folders.close();
-      await live.submissions.close();
+      await live.prompts.close();
       await live.models?.close();
       await house.definitions.close();
       await house.upstream.close();
@@ -133,19 +139,19 @@ async function openHouse(
   { tap, ...library }: Library & { readonly tap?: Tap },
 ) {
   const now = Date.now;
-  const logFeed = createLogFeed({ tell: (...logs) => hub.tell(...logs) });
+  const logFeed = createLogFeed({ tell: (...logs) => hub.sendTo(...logs) });
   const journal = createJournal({ now, startLine: START_LINE, onEntry: logFeed.push });
   const log = journal.watch(operatorsLog);
   const store = await openStore(config, log);
   const { dir, ledger } = store;
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
-  const board = createBoard();
-  const promptJournal = await openPromptJournal(store, log);
+  const livePrompts = createLivePrompts();
+  const promptEventLog = await openPromptJournal(store, log);
   const hub = createHub({
-    remaining: board.count,
+    remaining: livePrompts.count,
     serverFlags: features,
     previewMethod: config.previewMethod,
-    onPresence: (user, isThere) => promptJournal.watch(user, isThere),
+    onPresenceChange: (user, isThere) => promptEventLog.watch(user, isThere),
     log,
   });
   const logShare = await openLogShare(store, { logFeed, journal }, log);
@@ -158,9 +164,9 @@ async function openHouse(
     dir,
     keylessUser: LOCAL_USER,
     isWatched(user, jobId) {
-      const prompt = board.find(user, jobId);
+      const prompt = livePrompts.find(user, jobId);
       if (prompt === undefined) return false;
-      return hub.listens(user, prompt.clientId) || promptJournal.isWatched(user);
+      return hub.hasListener(user, prompt.clientId) || promptEventLog.isWatched(user);
     },
   });
   const definitions = openDefinitions({
@@ -187,9 +193,9 @@ async function openHouse(
     store,
     dir,
     ledger: withExampleInput({ config, upstream, dir }),
-    board,
-    bodies: openBodies(config, board, log),
-    promptJournal,
+    livePrompts,
+    bodies: openBodies(config, livePrompts, log),
+    promptEventLog,
     hub,
     upstream,
     keyring,
@@ -204,7 +210,7 @@ async function openHouse(
     dialects: createDialects(config.dialect),
     ...createHttpEntry(config),
     census,
-    leaving: createLeaving({ ...config.endOfV1, now, count: tap ? notCounted : census.count }),
+    deprecation: createLeaving({ ...config.endOfV1, now, count: tap ? notCounted : census.count }),
     identify,
     authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
   };
@@ -212,30 +218,30 @@ async function openHouse(
 
 /** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
 async function createLive(house: House, counter: SharedCounter) {
-  const submissions = submissionsOf(house, counter);
+  const prompts = promptsOf(house, counter);
   return {
-    submissions,
+    prompts,
     models: await embeddedModels(house),
-    passThrough: await remoteApis({ ...house, ...submissions }),
+    passThrough: await remoteApis({ ...house, ...prompts }),
   };
 }
 
-function submissionsOf(house: House, counter: SharedCounter): Submissions {
+function promptsOf(house: House, counter: SharedCounter): Prompts {
   const { config, upstream } = house;
   const isRemote = config.upstream.kind === 'remote';
-  return openSubmissions({
+  return createPrompts({
     ...house,
     onEnded: house.metrics.onEnded,
     counter,
-    journal: house.promptJournal,
-    mayBeAnothers: isRemote,
+    promptEventLog: house.promptEventLog,
+    mayAcceptPartially: isRemote,
     mayLoseJobs: isRemote,
     needsOwner: upstream.needsOwner,
     uploadFolderOf: upstream.uploadFolderOf,
     resend: upstream.resend,
     history: config.history,
     outboxLimit: config.outboxLimit,
-    pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
+    retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
   });
 }
 
@@ -243,13 +249,13 @@ function submissionsOf(house: House, counter: SharedCounter): Submissions {
 function surface(house: House, live: Live, counter: SharedCounter) {
   const { config, dir, ledger, now } = house;
   const { maxUploadBytes } = config;
-  const deps = { ...house, ...live.submissions, maxUploadBytes, spoolDir: dir.spool };
+  const deps = { ...house, ...live.prompts, maxUploadBytes, spoolDir: dir.spool };
   const files = {
     ...deps,
     files: ledger.files,
     view: config.view,
     signer: createViewSigner({ secret: dir.secret, now }),
-    decoding: createSlots(DECODERS),
+    decoding: createSemaphore(DECODERS),
     quota: createUploadQuota(UPLOAD_ROOM),
     fate: config.upstream.kind === 'remote' ? ('goes on' as const) : ('stays' as const),
     callerOf: house.keyring.callerOf,
@@ -267,7 +273,7 @@ function surface(house: House, live: Live, counter: SharedCounter) {
       house.metrics.serve,
       named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
       named('/holdover', page),
-      ...embeddedV2({ ...house, ...live.submissions }).map((v2) => named('/api/v2/*', v2)),
+      ...embeddedV2({ ...house, ...live.prompts }).map((v2) => named('/api/v2/*', v2)),
       ...(live.passThrough
         ? [
             named(PASSED_ROUTES.v2, live.passThrough.v2),
@@ -277,7 +283,7 @@ function surface(house: House, live: Live, counter: SharedCounter) {
       ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
     ],
     routes: [
-      ...upToDate(live.submissions, [
+      ...upToDate(live.prompts, [
         ...promptRoutes({ ...deps, counter }),
         ...queueRoutes(deps),
         ...jobRoutes(deps),

@@ -1,14 +1,14 @@
 import { steadyNow } from '../lib/steady-clock.ts';
 import type { RedisLinks } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
-import type { Crew, PromptJournal } from '../v1/prompt-journal.ts';
+import type { LogHandlers, PromptEventLog } from '../v1/prompt-journal.ts';
 import { within } from '../within.ts';
-import { leadOver } from './lead.ts';
-import { type Line, createLine } from './line.ts';
-import { createEar, wordOf } from './news.ts';
+import { createLeadership } from './lead.ts';
+import { type LogStream, createLogStream } from './line.ts';
+import { createSubscription, encodeWord } from './news.ts';
 import { LEASE_MS, defineScripts } from './scripts.ts';
 import { createEntryStore } from './store.ts';
-import { createWatchers } from './watchers.ts';
+import { createPreviewWatchers } from './watchers.ts';
 
 type Options = {
   readonly links: RedisLinks;
@@ -17,232 +17,236 @@ type Options = {
   readonly log: Logger;
 };
 
-export type SharedJournal = {
-  readonly journal: PromptJournal;
+export type SharedEventLog = {
+  readonly promptEventLog: PromptEventLog;
   /** What else this process may write of them. */
-  readonly lead: ReturnType<typeof leadOver>;
+  readonly leadership: ReturnType<typeof createLeadership>;
 };
 
 /** How often leases are renewed, vacant prompts looked for, and everything compared. */
-const EVERY_MS = { renew: LEASE_MS * 0.3, look: 1000, resync: 30_000 } as const;
+const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
 /** What has ended is remembered so long, as its frames are. */
-const KEPT_MS = 120_000;
+const ENDED_TTL_MS = 120_000;
 /** An answer that took longer tells that Redis was away. */
-const SLOW_MS = 1000;
+const SLOW_REDIS_MS = 1000;
 /** A call is answered from what is known after that. */
-const PATIENCE_MS = 2000;
+const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
  * The journal that several processes share, in one Redis. Whoever holds the lease of a prompt
  * appends to its stream; all hear of it, and read the stream where they have missed something.
  */
-export function createSharedJournal({ links, instance, log }: Options): SharedJournal {
+export function createSharedEventLog({ links, instance, log }: Options): SharedEventLog {
   const redis = links.connect();
   const { prefix, channels } = links;
   const scripts = defineScripts(redis, links);
   // A client waits for this one. Done after all, its lease runs out and it is swept away.
   const { claim } = defineScripts(links.commands, links);
-  const lines = new Map<string, Line>();
+  const streams = new Map<string, LogStream>();
   const discoveries = new Map<string, Promise<void>>();
   /** Being discovered, with their first entry. */
-  const begun = new Set<string>();
+  const withFirstEntry = new Set<string>();
   const timers: NodeJS.Timeout[] = [];
-  let crew: Crew | undefined;
-  let patientUntilMs = 0;
+  let handlers: LogHandlers | undefined;
+  let takeoverAllowedAtMs = 0;
   let isClosed = false;
 
-  const watchers = createWatchers({ redis, channels });
+  const watchers = createPreviewWatchers({ redis, channels });
   const store = createEntryStore({ redis, prefix, scripts, ...watchers });
-  const ear = createEar({
+  const subscription = createSubscription({
     links,
-    news: {
+    handlers: {
       onEntry(key, n, text, picture) {
-        const line = lines.get(key);
-        if (!line) {
-          if (n === 1) begun.add(key);
+        const stream = streams.get(key);
+        if (!stream) {
+          if (n === 1) withFirstEntry.add(key);
           return void discover(key);
         }
-        if (line.token() === undefined) line.hear(n, text, picture).catch(complain('an entry'));
+        if (stream.token() === undefined)
+          stream.receive(n, text, picture).catch(logFailure('an entry'));
       },
-      onReceived(key, audience, upTo, from) {
-        if (from !== instance) lines.get(key)?.receivedElsewhere(audience, upTo);
+      onReceived(key, audience, upTo, sender) {
+        if (sender !== instance) streams.get(key)?.receivedElsewhere(audience, upTo);
       },
-      onFetched: (user, promptId) => crew?.fetched(user, promptId),
-      onCancel: (key) => crew?.cancelAsked(key),
-      onVacant: () => void look(),
+      onFetched: (user, promptId) => handlers?.resultFetched(user, promptId),
+      onCancel: (key) => handlers?.cancelRequested(key),
+      onVacant: () => void findVacant(),
       onListening() {
-        if (timers.length > 0) waitForOthers();
+        if (timers.length > 0) delayTakeover();
         void resync();
       },
     },
   });
 
-  function complain(what: string): (error: unknown) => void {
+  function logFailure(what: string): (error: unknown) => void {
     return (error) => {
       if (!isClosed) log.warn({ err: error }, `${what} could not be shared`);
     };
   }
 
-  function lineOf(key: string): Line {
-    const known = lines.get(key);
+  function streamOf(key: string): LogStream {
+    const known = streams.get(key);
     if (known) return known;
-    const line = createLine(key, store);
-    lines.set(key, line);
-    return line;
+    const stream = createLogStream(key, store);
+    streams.set(key, stream);
+    return stream;
   }
 
   function discover(key: string): Promise<void> {
     const task =
       discoveries.get(key) ??
-      Promise.resolve(crew?.discover(key))
-        .catch(complain('a prompt'))
+      Promise.resolve(handlers?.discover(key))
+        .catch(logFailure('a prompt'))
         .finally(() => {
           discoveries.delete(key);
-          begun.delete(key);
+          withFirstEntry.delete(key);
         });
     discoveries.set(key, task);
     return task;
   }
 
-  function led(): Line[] {
-    return [...lines.values()].filter((line) => line.token() !== undefined);
+  function ownedStreams(): LogStream[] {
+    return [...streams.values()].filter((stream) => stream.token() !== undefined);
   }
 
   /** Keys and tokens in turn. */
-  function tokens(): string[] {
-    return led().flatMap((line) => [line.key, line.token() ?? '']);
+  function keysAndTokens(): string[] {
+    return ownedStreams().flatMap((stream) => [stream.key, stream.token() ?? '']);
   }
 
-  const renew = oneAtATime(async () => {
-    const mine = led();
-    const lost = mine.length > 0 ? ((await scripts.renew(...tokens())) as string[]) : [];
-    for (const key of lost) lines.get(key)?.lose();
-    await watchers.count(mine.map((line) => line.user()));
-  }, complain('leases'));
+  const renew = singleFlight(async () => {
+    const owned = ownedStreams();
+    const lostKeys =
+      owned.length > 0 ? ((await scripts.renew(...keysAndTokens())) as string[]) : [];
+    for (const key of lostKeys) streams.get(key)?.loseLead();
+    await watchers.refresh(owned.map((stream) => stream.user()));
+  }, logFailure('leases'));
 
-  const look = oneAtATime(async () => {
+  const findVacant = singleFlight(async () => {
     const askedAtMs = steadyNow();
     const keys = (await scripts.vacant()) as string[];
-    if (steadyNow() - askedAtMs > SLOW_MS) waitForOthers();
-    if (steadyNow() < patientUntilMs) return;
-    const theirs = keys.filter((key) => lines.get(key)?.token() === undefined);
-    if (theirs.length > 0) await crew?.vacant(theirs);
-    forgetOver();
-  }, complain('vacant prompts'));
+    if (steadyNow() - askedAtMs > SLOW_REDIS_MS) delayTakeover();
+    if (steadyNow() < takeoverAllowedAtMs) return;
+    const vacantKeys = keys.filter((key) => streams.get(key)?.token() === undefined);
+    if (vacantKeys.length > 0) await handlers?.takeOverVacant(vacantKeys);
+    removeEnded();
+  }, logFailure('vacant prompts'));
 
   /** When Redis was away for all, those that live renew their leases as soon as it is back. */
-  function waitForOthers(): void {
-    patientUntilMs = steadyNow() + LEASE_MS;
+  function delayTakeover(): void {
+    takeoverAllowedAtMs = steadyNow() + LEASE_MS;
   }
 
-  const resync = oneAtATime(async () => {
+  const resync = singleFlight(async () => {
     const keys = await redis.zrange(`${prefix}leases`, 0, '-1');
-    for (const key of keys) if (!lines.has(key)) await discover(key);
-    for (const line of lines.values()) if (!line.isOver()) await line.catchUp();
+    for (const key of keys) if (!streams.has(key)) await discover(key);
+    for (const stream of streams.values()) if (!stream.hasEnded()) await stream.catchUp();
     const leased = new Set(keys);
-    for (const line of lines.values()) {
-      if (!line.isOver() && !leased.has(line.key)) await concludeIfForgotten(line);
+    for (const stream of streams.values()) {
+      if (!stream.hasEnded() && !leased.has(stream.key)) await finishIfForgotten(stream);
     }
-  }, complain('what was missed'));
+  }, logFailure('what was missed'));
 
   /** It ended while nothing was heard here, for longer than anybody remembers how. */
-  async function concludeIfForgotten(line: Line): Promise<void> {
-    if (line.token() !== undefined) return;
-    const isLeased = (await redis.zscore(`${prefix}leases`, line.key)) !== null;
-    if (isLeased || (await redis.exists(`${prefix}entries:${line.key}`)) > 0) return;
-    const end = await crew?.endOf(line.key);
-    if (end === 'none') await scripts.register(line.key);
-    else if (end) await line.conclude(end);
+  async function finishIfForgotten(stream: LogStream): Promise<void> {
+    if (stream.token() !== undefined) return;
+    const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
+    if (isLeased || (await redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    const end = await handlers?.endOf(stream.key);
+    if (end === 'none') await scripts.register(stream.key);
+    else if (end) await stream.finish(end);
   }
 
-  const overSince = new Map<Line, number>();
+  const endedSince = new Map<LogStream, number>();
 
-  function forgetOver(): void {
-    for (const line of lines.values()) {
-      if (line.isOver() && !overSince.has(line)) overSince.set(line, steadyNow());
+  function removeEnded(): void {
+    for (const stream of streams.values()) {
+      if (stream.hasEnded() && !endedSince.has(stream)) endedSince.set(stream, steadyNow());
     }
-    for (const [line, sinceMs] of overSince) {
-      if (steadyNow() - sinceMs < KEPT_MS) continue;
-      overSince.delete(line);
-      lines.delete(line.key);
+    for (const [stream, sinceMs] of endedSince) {
+      if (steadyNow() - sinceMs < ENDED_TTL_MS) continue;
+      endedSince.delete(stream);
+      streams.delete(stream.key);
     }
   }
 
   /** How things are here is told even when Redis is away. */
-  async function settled(user: string): Promise<void> {
-    await ear.settled();
+  async function whenCaughtUp(user: string): Promise<void> {
+    await subscription.whenCaughtUp();
     await Promise.all(discoveries.values());
     await Promise.all(
-      [...lines.values()].filter((line) => line.user() === user).map((line) => line.idle()),
+      [...streams.values()]
+        .filter((stream) => stream.user() === user)
+        .map((stream) => stream.whenIdle()),
     );
   }
 
-  const journal: PromptJournal = {
+  const promptEventLog: PromptEventLog = {
     async claim(key) {
       const token = (await claim(key, instance)) as string;
-      lineOf(key).begin(token);
+      streamOf(key).startNew(token);
     },
     async takeOver(key) {
       const token = (await scripts.takeOver(key, instance)) as string | null;
       if (token === null) return false;
-      await lineOf(key).lead(token);
+      await streamOf(key).takeLead(token);
       return true;
     },
-    async drop(key) {
-      const token = lines.get(key)?.token();
-      lines.delete(key);
+    async discard(key) {
+      const token = streams.get(key)?.token();
+      streams.delete(key);
       if (token !== undefined) await scripts.drop(key, token);
     },
-    join({ key, user }, hearer) {
-      const since = begun.has(key) ? 'its start' : 'later';
-      lineOf(key).join(user, hearer, since).catch(complain('a prompt'));
+    subscribe({ key, user }, subscriber) {
+      const since = withFirstEntry.has(key) ? 'its start' : 'later';
+      streamOf(key).subscribe(user, subscriber, since).catch(logFailure('a prompt'));
     },
-    append: (key, entry) => lineOf(key).append(entry),
-    leads: (key) => lines.get(key)?.token() !== undefined,
-    received(key, audience, at) {
+    append: (key, entry) => streamOf(key).append(entry),
+    isLeader: (key) => streams.get(key)?.token() !== undefined,
+    markReceived(key, audience, position) {
       // At once: it is on its way before the frame is, so that who heard that is known to have.
-      scripts.received(key, at, instance, audience).catch(complain('a receipt'));
+      scripts.received(key, position, instance, audience).catch(logFailure('a receipt'));
     },
-    fetched(user, promptId) {
+    resultFetched(user, promptId) {
       redis
-        .publish(`${channels}events`, `f ${wordOf(user)} ${wordOf(promptId)}`)
-        .catch(complain('a fetched result'));
+        .publish(`${channels}events`, `f ${encodeWord(user)} ${encodeWord(promptId)}`)
+        .catch(logFailure('a fetched result'));
     },
-    askCancel(key) {
-      redis.publish(`${channels}events`, `c ${key}`).catch(complain('a cancel'));
+    requestCancel(key) {
+      redis.publish(`${channels}events`, `c ${key}`).catch(logFailure('a cancel'));
     },
     isWatched: watchers.isWatched,
     watch(user, isThere) {
-      watchers.note(user, isThere);
-      ear.watch(user, isThere);
+      watchers.setLocal(user, isThere);
+      subscription.watch(user, isThere);
     },
-    async settled(user) {
-      await within(PATIENCE_MS, settled(user));
+    async whenCaughtUp(user) {
+      await within(CATCH_UP_TIMEOUT_MS, whenCaughtUp(user));
     },
-    async start(given, live) {
-      crew = given;
-      if (live.length > 0) await scripts.register(...live);
-      await ear.open();
-      await look();
+    async start(logHandlers, liveKeys) {
+      handlers = logHandlers;
+      if (liveKeys.length > 0) await scripts.register(...liveKeys);
+      await subscription.open();
+      await findVacant();
       timers.push(
-        setInterval(() => void renew(), EVERY_MS.renew),
-        setInterval(() => void look(), EVERY_MS.look),
-        setInterval(() => void resync(), EVERY_MS.resync),
+        setInterval(() => void renew(), INTERVAL_MS.renew),
+        setInterval(() => void findVacant(), INTERVAL_MS.findVacant),
+        setInterval(() => void resync(), INTERVAL_MS.resync),
       );
     },
     async close() {
       isClosed = true;
       for (const timer of timers) clearInterval(timer);
-      ear.close();
-      await within(PATIENCE_MS, scripts.giveBack(...tokens())).catch(() => false);
+      subscription.close();
+      await within(CATCH_UP_TIMEOUT_MS, scripts.giveBack(...keysAndTokens())).catch(() => false);
       redis.disconnect();
     },
   };
-  return { journal, lead: leadOver(lines) };
+  return { promptEventLog, leadership: createLeadership(streams) };
 }
 
 /** Called again while it is at it, it goes on with what it is at. */
-function oneAtATime(
+function singleFlight(
   act: () => Promise<void>,
   onError: (error: unknown) => void,
 ): () => Promise<void> {

@@ -1,19 +1,21 @@
-import { LeadLost } from '../v1/prompt-journal.ts';
-import type { Line } from './line.ts';
+import { LeadershipLost } from '../v1/prompt-journal.ts';
+import type { LogStream } from './line.ts';
 
 /** What the ledger is to know of the prompts this process looks after. */
-export function leadOver(lines: ReadonlyMap<string, Pick<Line, 'token' | 'lose'>>) {
+export function createLeadership(
+  streams: ReadonlyMap<string, Pick<LogStream, 'token' | 'loseLead'>>,
+) {
   return {
     token(key: string): string {
-      const token = lines.get(key)?.token();
-      if (token === undefined) throw new LeadLost();
+      const token = streams.get(key)?.token();
+      if (token === undefined) throw new LeadershipLost();
       return token;
     },
     /** Whoever is refused need not wait for the next renewal to know. */
     refused(key: string, token: string): Error {
-      const line = lines.get(key);
-      if (line?.token() === token) line.lose();
-      return new LeadLost();
+      const stream = streams.get(key);
+      if (stream?.token() === token) stream.loseLead();
+      return new LeadershipLost();
     },
   };
 }

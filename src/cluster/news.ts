@@ -1,10 +1,15 @@
 import type { Redis, RedisLinks } from '../redis.ts';
-import type { Audience } from '../v1/prompt-journal.ts';
+import type { ReceiverGroup } from '../v1/prompt-journal.ts';
 
 /** What processes tell each other about prompts. */
-export type News = {
+export type SubscriptionHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
-  readonly onReceived: (key: string, audience: Audience, upTo: number, instance: string) => void;
+  readonly onReceived: (
+    key: string,
+    audience: ReceiverGroup,
+    upTo: number,
+    instance: string,
+  ) => void;
   readonly onFetched: (user: string, promptId: string) => void;
   readonly onCancel: (key: string) => void;
   /** Some process gave back what it looked after. */
@@ -14,9 +19,9 @@ export type News = {
 };
 
 /** The ear on all of it. */
-export type Ear = {
+export type Subscription = {
   /** Resolves when everything is heard that was said before. */
-  settled(): Promise<void>;
+  whenCaughtUp(): Promise<void>;
   /** Previews for this user are wanted, or no longer. */
   watch(user: string, isThere: boolean): void;
   open(): Promise<void>;
@@ -24,9 +29,15 @@ export type Ear = {
 };
 
 /** A connection that says nothing for so long has died without a word. */
-const SILENT_MS = 5000;
+const PING_TIMEOUT_MS = 5000;
 
-export function createEar({ links, news }: { links: RedisLinks; news: News }): Ear {
+export function createSubscription({
+  links,
+  handlers,
+}: {
+  links: RedisLinks;
+  handlers: SubscriptionHandlers;
+}): Subscription {
   const { channels } = links;
   const redis: Redis = links.connect();
   const events = `${channels}events`;
@@ -35,59 +46,59 @@ export function createEar({ links, news }: { links: RedisLinks; news: News }): E
   let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
   let isOpen = false;
 
-  function hearPicture(message: Buffer): void {
+  function receivePicture(message: Buffer): void {
     const first = message.indexOf(0x20);
     const end = message.indexOf(0x20, first + 1);
     picture = { name: message.toString('latin1', 0, end), bytes: message.subarray(end + 1) };
   }
 
-  function hearEntry(body: string): void {
+  function receiveEntry(body: string): void {
     const end = body.indexOf(' ', body.indexOf(' ') + 1);
     const name = body.slice(0, end);
     const [key = '', n = ''] = name.split(' ');
     const bytes = picture?.name === name ? picture.bytes : undefined;
     picture = undefined;
-    news.onEntry(key, Number(n), body.slice(end + 1), bytes);
+    handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
   }
 
-  function hearEvent(message: string): void {
+  function receiveEvent(message: string): void {
     const body = message.slice(2);
-    if (message.startsWith('e')) return hearEntry(body);
+    if (message.startsWith('e')) return receiveEntry(body);
     const [key = '', upTo = '', instance = '', audience = 'client'] = body.split(' ');
     if (message.startsWith('r')) {
-      return news.onReceived(key, audience as Audience, Number(upTo), instance);
+      return handlers.onReceived(key, audience as ReceiverGroup, Number(upTo), instance);
     }
-    if (message.startsWith('f')) return news.onFetched(textIn(key), textIn(upTo));
-    if (message.startsWith('c')) return news.onCancel(key);
-    return news.onVacant();
+    if (message.startsWith('f')) return handlers.onFetched(decodeWord(key), decodeWord(upTo));
+    if (message.startsWith('c')) return handlers.onCancel(key);
+    return handlers.onVacant();
   }
 
   async function listen(): Promise<void> {
     await redis.subscribe(events);
-    news.onListening();
+    handlers.onListening();
   }
 
   redis.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-    if (channel.toString() === events) hearEvent(message.toString());
-    else hearPicture(message);
+    if (channel.toString() === events) receiveEvent(message.toString());
+    else receivePicture(message);
   });
   redis.on('ready', () => {
-    if (isOpen) listen().catch(ignore);
+    if (isOpen) listen().catch(ignoreError);
   });
 
   return {
-    async settled() {
-      const silent = setTimeout(() => redis.disconnect(true), SILENT_MS);
+    async whenCaughtUp() {
+      const timer = setTimeout(() => redis.disconnect(true), PING_TIMEOUT_MS);
       try {
         await redis.ping();
       } finally {
-        clearTimeout(silent);
+        clearTimeout(timer);
       }
     },
     watch(user, isThere) {
       const channel = previews + user;
       const done = isThere ? redis.subscribe(channel) : redis.unsubscribe(channel);
-      done.catch(ignore);
+      done.catch(ignoreError);
     },
     async open() {
       isOpen = true;
@@ -101,13 +112,13 @@ export function createEar({ links, news }: { links: RedisLinks; news: News }): E
 }
 
 /** Any text as a word of a message; its parts are separated by blanks. */
-export function wordOf(text: string): string {
+export function encodeWord(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-function textIn(word: string): string {
+function decodeWord(word: string): string {
   return Buffer.from(word, 'base64url').toString();
 }
 
 /** Away: it listens again when it is back. */
-function ignore(): void {}
+function ignoreError(): void {}

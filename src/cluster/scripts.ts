@@ -1,19 +1,19 @@
 import type { Redis, RedisLinks } from '../redis.ts';
 
-type Places = Pick<RedisLinks, 'prefix' | 'channels'>;
+type RedisNames = Pick<RedisLinks, 'prefix' | 'channels'>;
 
 /** How long a process that says nothing is still taken for alive. */
 export const LEASE_MS = 5000;
 /** How long the entries of a prompt that has ended are kept for who comes late. */
-const KEPT_MS = 120_000;
+const ENDED_TTL_MS = 120_000;
 /** The mark of what was received outlives every pause of a job. */
-const MARK_MS = 24 * 60 * 60_000;
+const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
 /**
  * `leases`: who is looked after until when; `leaders`: by whom, under a token nobody had before.
  * A lease that ran out takes nothing away: only the next token does.
  */
-const PRELUDE = ({ prefix, channels }: Places): string => `
+const PRELUDE = ({ prefix, channels }: RedisNames): string => `
 local P = '${prefix}'
 local C = '${channels}'
 local call = redis.call
@@ -23,7 +23,7 @@ local function leads(key, token) return call('HGET', P .. 'leaders', key) == tok
 local function free(key)
   call('HDEL', P .. 'leaders', key)
   call('ZREM', P .. 'leases', key)
-  call('PEXPIRE', at(key), ${KEPT_MS})
+  call('PEXPIRE', at(key), ${ENDED_TTL_MS})
 end
 local function take(key, instance)
   local token = instance .. ':' .. call('INCR', P .. 'fence')
@@ -89,7 +89,7 @@ local key, upTo, instance, audience = unpack(ARGV)
 local mark = P .. 'received:' .. key
 if audience ~= 'client' then mark = mark .. ':' .. audience end
 if tonumber(upTo) <= tonumber(call('GET', mark) or 0) then return end
-call('SET', mark, upTo, 'PX', ${MARK_MS})
+call('SET', mark, upTo, 'PX', ${RECEIVED_TTL_MS})
 call('PUBLISH', C .. 'events', table.concat({'r', key, upTo, instance, audience}, ' '))`;
 
 const SCRIPTS = {
@@ -111,10 +111,10 @@ export type Scripts = {
   readonly [name in keyof typeof SCRIPTS]: (...args: Argument[]) => Promise<unknown>;
 };
 
-export function defineScripts(redis: Redis, places: Places): Scripts {
+export function defineScripts(redis: Redis, names: RedisNames): Scripts {
   const commands = Object.entries(SCRIPTS).map(([name, lua]) => {
     const command = `holdover_cluster_${name}`;
-    redis.defineCommand(command, { numberOfKeys: 0, lua: `${PRELUDE(places)}${lua}` });
+    redis.defineCommand(command, { numberOfKeys: 0, lua: `${PRELUDE(names)}${lua}` });
     const run = Reflect.get(redis, command) as (...args: Argument[]) => Promise<unknown>;
     return [name, (...args: Argument[]) => run.apply(redis, args)];
   });

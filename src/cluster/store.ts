@@ -14,12 +14,12 @@ export function createEntryStore(deps: {
 }): EntryStore {
   const { redis, prefix, scripts, isWatched, onWatchers } = deps;
   return {
-    async write(line, { n, text, picture }, isLast) {
-      const user = line.user();
+    async write(stream, { n, text, picture }, isLast) {
+      const user = stream.user();
       const shown = picture && isWatched(user) ? picture : '';
-      const token = line.token() ?? '';
+      const token = stream.token() ?? '';
       const last = isLast ? '1' : '0';
-      const reply = Number(await scripts.append(line.key, token, n, text, user, last, shown));
+      const reply = Number(await scripts.append(stream.key, token, n, text, user, last, shown));
       if (reply < 0) return false;
       onWatchers(user, reply);
       return true;
@@ -28,9 +28,9 @@ export function createEntryStore(deps: {
       const entries = await redis.xrange(`${prefix}entries:${key}`, `(${n}-0`, '+');
       return entries.map(([id, [, text = '']]) => ({ n: Number.parseInt(id, 10), text }));
     },
-    async mark(key) {
-      const mark = `${prefix}received:${key}`;
-      const [client, hosted] = await redis.mget(mark, `${mark}:hosted`);
+    async receivedUpTo(key) {
+      const receivedUpTo = `${prefix}received:${key}`;
+      const [client, hosted] = await redis.mget(receivedUpTo, `${receivedUpTo}:hosted`);
       return { client: Number(client ?? 0), hosted: Number(hosted ?? 0) };
     },
   };

@@ -1,23 +1,29 @@
 import type { Redis } from '../redis.ts';
 
 /** Whose sockets are at other processes: each subscribes to the previews of its users. */
-export type Watchers = {
+export type PreviewWatchers = {
   isWatched(this: void, user: string): boolean;
-  onWatchers(this: void, user: string, count: number): void;
+  onWatchers(this: void, user: string, refresh: number): void;
   /** This process is one of them, or no longer. */
-  note(user: string, isThere: boolean): void;
+  setLocal(user: string, isThere: boolean): void;
   /** Asks anew; what is known of any other user is forgotten. */
-  count(users: readonly string[]): Promise<void>;
+  refresh(users: readonly string[]): Promise<void>;
 };
 
-export function createWatchers({ redis, channels }: { redis: Redis; channels: string }): Watchers {
-  const own = new Set<string>();
+export function createPreviewWatchers({
+  redis,
+  channels,
+}: {
+  redis: Redis;
+  channels: string;
+}): PreviewWatchers {
+  const localUsers = new Set<string>();
   let counts = new Map<string, number>();
   return {
-    isWatched: (user) => (counts.get(user) ?? 0) > (own.has(user) ? 1 : 0),
-    onWatchers: (user, count) => void counts.set(user, count),
-    note: (user, isThere) => void (isThere ? own.add(user) : own.delete(user)),
-    async count(users) {
+    isWatched: (user) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
+    onWatchers: (user, refresh) => void counts.set(user, refresh),
+    setLocal: (user, isThere) => void (isThere ? localUsers.add(user) : localUsers.delete(user)),
+    async refresh(users) {
       const asked = [...new Set(users)];
       const reply = asked.length === 0 ? [] : await numSub(asked);
       counts = new Map(asked.map((user, i) => [user, Number(reply[2 * i + 1])]));

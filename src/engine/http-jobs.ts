@@ -81,7 +81,7 @@ function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler 
     }
     const release = takeStream(open, caller, streamCap);
     if (!release) return tooManyStreams(streamCap);
-    const signal = leaving(ctx);
+    const signal = deprecation(ctx);
     try {
       const first = firstStreams.take(caller, idOf(params), signal);
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
@@ -118,7 +118,7 @@ function tooManyStreams(cap: number): Result<never> {
 }
 
 /** Aborts when the caller goes away. */
-function leaving({ res }: Koa.Context): AbortSignal {
+function deprecation({ res }: Koa.Context): AbortSignal {
   const controller = new AbortController();
   if (res.destroyed) controller.abort();
   res.once('close', () => controller.abort());

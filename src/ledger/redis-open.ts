@@ -63,7 +63,7 @@ export async function openSharedRedis(options: {
 function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
   let lead = NOBODY;
   const watch = watchIdentity(links, id.toString());
-  const ledger = openRedisLedger({ links, lead: () => lead });
+  const ledger = openRedisLedger({ links, leadership: () => lead });
   return {
     ledger,
     links,

@@ -16,7 +16,7 @@ type Options = {
   /** How long a call waits for a Redis that is away. */
   readonly patienceMs?: number;
   /** Asked anew for each write: who leads is known later than the ledger is read. */
-  readonly lead?: () => Lead;
+  readonly leadership?: () => Lead;
 };
 
 /** What is still to be written when a process stops waits for Redis no longer than this. */
@@ -27,7 +27,7 @@ const CLOSE_WITHIN_MS = 5000;
  * no cluster: scripts make their keys from what they read.
  */
 export function openRedisLedger(options: Options): Ledger {
-  const { links, patienceMs = PATIENCE_MS, lead = () => NOBODY } = options;
+  const { links, patienceMs = PATIENCE_MS, leadership: lead = () => NOBODY } = options;
   const redis = links.connect(patient(patienceMs));
   const link = createLink(redis, links.prefix);
   return {

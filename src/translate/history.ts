@@ -21,7 +21,7 @@ export type Submitted = {
  * @internal
  */
 export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
-  const outputs = [...state.announced].filter(
+  const outputs = [...state.sentOutputs].filter(
     (entry): entry is [string, NodeOutput] => entry[1] !== null,
   );
   const outcome = state.outcome ?? 'lost';

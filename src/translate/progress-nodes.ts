@@ -4,26 +4,29 @@ import { newestThatFit } from './limits.ts';
 import type { NodeRun, ProgressState } from './progress-state.ts';
 
 /** From so many begun nodes on, `progress_state` is said at a pace and not at every change. */
-const LARGE_NODES = 100;
+const LARGE_GRAPH_NODES = 100;
 /** At most twenty a second; at some 190 bytes a node, a prompt stays below 2 MB a second. */
-const PACE_MS = { least: 50, perNode: 0.1, most: 250 } as const;
+const STATE_INTERVAL_MS = { min: 50, perNode: 0.1, max: 250 } as const;
 
 /** How long after one `progress_state` the next one may come, in milliseconds; 0: at once. */
-export function nodesPaceMs(begunNodes: number): number {
-  if (begunNodes <= LARGE_NODES) return 0;
-  return Math.min(PACE_MS.most, Math.max(PACE_MS.least, begunNodes * PACE_MS.perNode));
+export function stateIntervalMs(begunNodes: number): number {
+  if (begunNodes <= LARGE_GRAPH_NODES) return 0;
+  return Math.min(
+    STATE_INTERVAL_MS.max,
+    Math.max(STATE_INTERVAL_MS.min, begunNodes * STATE_INTERVAL_MS.perNode),
+  );
 }
 
 /** True when the next `progress_state` may come at this time; a clock that was set back is no reason to wait. */
-export function nodesAreDue(
-  { runs, nodesSaidAtMs }: Pick<ProgressState, 'runs' | 'nodesSaidAtMs'>,
+export function isStateDue(
+  { runs, stateSentAtMs: nodesSaidAtMs }: Pick<ProgressState, 'runs' | 'stateSentAtMs'>,
   atMs: number,
 ): boolean {
-  return atMs < nodesSaidAtMs || atMs - nodesSaidAtMs >= nodesPaceMs(runs.size);
+  return atMs < nodesSaidAtMs || atMs - nodesSaidAtMs >= stateIntervalMs(runs.size);
 }
 
 /** `progress_state` lists all nodes that have begun; of a huge graph, the newest. */
-export function nodesMessage({
+export function progressStateMessage({
   promptId,
   graph,
   runs,

@@ -1,17 +1,23 @@
 import type { NodeUi, Output } from '../wire/v2.ts';
 import { classOf } from './graph.ts';
 import { addTo, isListed, ownerOf, showFiles, showUi } from './outputs.ts';
-import { type Turn, announce, finish, releasePicture, sayCached } from './progress-turn.ts';
+import {
+  type ProgressUpdate,
+  emitExecuted,
+  markFinished,
+  emitPendingPicture,
+  emitCached,
+} from './progress-turn.ts';
 
 /** Remembers an output; a node with files nobody was told of becomes dirty. */
-export function noteOutput(turn: Turn, output: Output): 'new' | 'known' {
-  const { state, atMs } = turn;
+export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'known' {
+  const { state, atMs } = update;
   if (state.outputs.has(output.id)) return 'known';
   state.outputs.set(output.id, output);
   if (!isListed(output)) return 'new';
   const owner = ownerOf(output, state.graph);
   addTo(state.outputsOf, owner, output);
-  state.dirty.set(owner, atMs);
+  state.unsentFiles.set(owner, atMs);
   return 'new';
 }
 
@@ -19,40 +25,44 @@ export function noteOutput(turn: Turn, output: Output): 'new' | 'known' {
  * The upstream says that a node is done. `ui` absent: it says nothing and shows nothing. A node
  * that shows files not yet named tells of them as soon as they are.
  */
-export function finishNode(turn: Turn, nodeId: string, ui: NodeUi | null | undefined): void {
-  const { state } = turn;
+export function finishNode(
+  update: ProgressUpdate,
+  nodeId: string,
+  ui: NodeUi | null | undefined,
+): void {
+  const { state } = update;
   if (state.runs.get(nodeId)?.state === 'finished') return;
-  sayCached(turn);
-  if (state.held?.picture.nodeId === nodeId) releasePicture(turn);
-  if (ui === null) announce(turn, nodeId, null);
-  else if (ui) tellUi(turn, nodeId, ui);
-  finish(turn, nodeId);
+  emitCached(update);
+  if (state.pendingPicture?.picture.nodeId === nodeId) emitPendingPicture(update);
+  if (ui === null) emitExecuted(update, nodeId, null);
+  else if (ui) emitUi(update, nodeId, ui);
+  markFinished(update, nodeId);
 }
 
 /** Nodes whose files have got their names by now. */
-export function tellWaiting(turn: Turn): void {
-  for (const [nodeId, ui] of turn.state.waiting) tellUi(turn, nodeId, ui);
+export function emitNamedUi(update: ProgressUpdate): void {
+  for (const [nodeId, ui] of update.state.unnamedUi) emitUi(update, nodeId, ui);
 }
 
 /** Derived: the files of a node, all it has so far; said again when more of them come. */
-export function tellDirty(turn: Turn, nodeId: string): void {
-  const { state } = turn;
-  if (!state.dirty.has(nodeId)) return;
+export function emitFiles(update: ProgressUpdate, nodeId: string): void {
+  const { state } = update;
+  if (!state.unsentFiles.has(nodeId)) return;
   const own = state.outputsOf.get(nodeId) ?? [];
-  announce(turn, nodeId, showFiles(own, state.files, classOf(state.graph, nodeId)));
+  emitExecuted(update, nodeId, showFiles(own, state.files, classOf(state.graph, nodeId)));
 }
 
 /** Derived: another node is at work, so the one before is done. */
-export function leaveCurrent(turn: Turn): void {
-  const { current, held } = turn.state;
+export function finishCurrent(update: ProgressUpdate): void {
+  const { current, pendingPicture: held } = update.state;
   if (current === null) return;
-  if (held?.picture.nodeId === current) releasePicture(turn);
-  tellDirty(turn, current);
-  finish(turn, current);
+  if (held?.picture.nodeId === current) emitPendingPicture(update);
+  emitFiles(update, current);
+  markFinished(update, current);
 }
 
-function tellUi(turn: Turn, nodeId: string, ui: NodeUi): void {
-  const output = showUi(ui, turn.state.files);
-  if (output) return announce(turn, nodeId, output);
-  turn.state.waiting.set(nodeId, ui);
+function emitUi(update: ProgressUpdate, nodeId: string, ui: NodeUi): void {
+  const output = showUi(ui, update.state.files);
+  if (output) return emitExecuted(update, nodeId, output);
+  update.state.unnamedUi.set(nodeId, ui);
 }

@@ -7,7 +7,7 @@ import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 
 /** What the follower of a job tells the reducer, in the order it learns it. */
-export type Input =
+export type ProgressInput =
   | {
       readonly kind: 'event';
       readonly event: Exclude<JobEvent, { event: 'output' }>;
@@ -60,7 +60,7 @@ export type PictureEffect = {
 type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
 /** What is to be sent, in this order. */
-export type Effect =
+export type ProgressEffect =
   | {
       readonly kind: 'json';
       readonly message: V1Message;
@@ -107,8 +107,8 @@ export type ProgressState = {
   readonly current: string | null;
   readonly runs: Map<string, NodeRun>;
   /** When `progress_state` was said last, and whether it has changed since: see `sayNodes`. */
-  readonly nodesSaidAtMs: number;
-  readonly nodesChanged: boolean;
+  readonly stateSentAtMs: number;
+  readonly hasStateChanged: boolean;
   /** Finished by computing; nodes taken from the cache are not among them. */
   readonly executed: string[];
   readonly files: Map<string, KnownFile>;
@@ -116,13 +116,13 @@ export type ProgressState = {
   /** The listed ones by the node that shows them. */
   readonly outputsOf: Map<string, Output[]>;
   /** Nodes that say what they show in files that have no name yet. */
-  readonly waiting: Map<string, NodeUi>;
+  readonly unnamedUi: Map<string, NodeUi>;
   /** Nodes with files nobody was told of, and since when. */
-  readonly dirty: Map<string, number>;
+  readonly unsentFiles: Map<string, number>;
   /** What `executed` said last of each node. */
-  readonly announced: Map<string, NodeOutput | null>;
+  readonly sentOutputs: Map<string, NodeOutput | null>;
   /** A picture that belongs to the next step of its node. */
-  readonly held: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
+  readonly pendingPicture: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
   /** What history keeps: start, cached, one end. */
   readonly messages: readonly HistoryMessage[];
   readonly outcome: Outcome | null;
@@ -145,16 +145,16 @@ export function initialProgress({
     cachedSent: false,
     current: null,
     runs: new Map(),
-    nodesSaidAtMs: Number.NEGATIVE_INFINITY,
-    nodesChanged: false,
+    stateSentAtMs: Number.NEGATIVE_INFINITY,
+    hasStateChanged: false,
     executed: [],
     files: new Map(),
     outputs: new Map(),
     outputsOf: new Map(),
-    waiting: new Map(),
-    dirty: new Map(),
-    announced: new Map(),
-    held: null,
+    unnamedUi: new Map(),
+    unsentFiles: new Map(),
+    sentOutputs: new Map(),
+    pendingPicture: null,
     messages: [],
     outcome: null,
     error: null,

@@ -1,15 +1,15 @@
 import { type Brownout, type Client, isFor } from './brownout.ts';
-import { NOTICES } from './notices.ts';
+import { NOTIFICATION_TEXTS } from './notices.ts';
 
 /** Sockets that are open so long before a rehearsal begins are told of it. */
-const AHEAD_MS = 10 * 60_000;
+const NOTICE_MS = 10 * 60_000;
 /** Waits end early, to heed a clock that is set; none is too long for a timer either. */
-const LONGEST_WAIT_MS = 60_000;
+const MAX_TIMER_MS = 60_000;
 
-type Rehearsal = Brownout & { readonly fromMs: number };
+type ScheduledBrownout = Brownout & { readonly fromMs: number };
 
 /** Says something to the clients it is for; `undefined`: nothing to this one. */
-export type TellClients = (textFor: (client: Client) => string | undefined) => void;
+export type NotifyClients = (textFor: (client: Client) => string | undefined) => void;
 
 /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
 export function announcementFor(
@@ -17,48 +17,50 @@ export function announcementFor(
   client: Client,
   nowMs: number,
 ): string | undefined {
-  const next = ahead(brownouts, nowMs).find((brownout) => isFor(brownout, client));
-  return next && NOTICES.brownout(next);
+  const next = upcoming(brownouts, nowMs).find((brownout) => isFor(brownout, client));
+  return next && NOTIFICATION_TEXTS.brownout(next);
 }
 
 /** Tells open sockets of each rehearsal shortly before it begins. Returns what ends that. */
-export function announceWhenNear(deps: {
+export function scheduleAnnouncements(deps: {
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
-  readonly tell: TellClients;
+  readonly notifyClients: NotifyClients;
 }): () => void {
-  const { brownouts, now, tell } = deps;
+  const { brownouts, now, notifyClients } = deps;
   // A socket that opens later than that hears of it at once.
-  const waiting = new Set(ahead(brownouts, now()).filter((brownout) => waitMs(brownout) > 0));
+  const waiting = new Set(upcoming(brownouts, now()).filter((brownout) => waitMs(brownout) > 0));
   let timer: NodeJS.Timeout | undefined;
 
-  function waitMs({ fromMs }: Rehearsal): number {
-    return fromMs - AHEAD_MS - now();
+  function waitMs({ fromMs }: ScheduledBrownout): number {
+    return fromMs - NOTICE_MS - now();
   }
 
-  function look(): void {
+  function announceDue(): void {
     for (const brownout of waiting) {
       if (waitMs(brownout) > 0) continue;
       waiting.delete(brownout);
       if (brownout.fromMs <= now()) continue;
-      tell((client) => (isFor(brownout, client) ? NOTICES.brownout(brownout) : undefined));
+      notifyClients((client) =>
+        isFor(brownout, client) ? NOTIFICATION_TEXTS.brownout(brownout) : undefined,
+      );
     }
-    wait();
+    schedule();
   }
 
-  function wait(): void {
+  function schedule(): void {
     if (waiting.size === 0) return;
-    timer = setTimeout(look, Math.min(LONGEST_WAIT_MS, ...[...waiting].map(waitMs)));
+    timer = setTimeout(announceDue, Math.min(MAX_TIMER_MS, ...[...waiting].map(waitMs)));
     timer.unref();
   }
 
-  wait();
+  schedule();
   return () => clearTimeout(timer);
 }
 
 /** Those that have not begun, the next one first. */
-function ahead(brownouts: readonly Brownout[], nowMs: number): readonly Rehearsal[] {
+function upcoming(brownouts: readonly Brownout[], nowMs: number): readonly ScheduledBrownout[] {
   return brownouts
-    .filter((brownout): brownout is Rehearsal => (brownout.fromMs ?? -Infinity) > nowMs)
+    .filter((brownout): brownout is ScheduledBrownout => (brownout.fromMs ?? -Infinity) > nowMs)
     .toSorted((a, b) => a.fromMs - b.fromMs);
 }

@@ -9,7 +9,7 @@ import type { Dialects } from './dialect.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import type { Guard } from './guard.ts';
 import { LEAVING_HEADERS } from './leaving.ts';
-import { linger } from './linger.ts';
+import { drainRequest } from './linger.ts';
 import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
 import { createPlainRoutes } from './plain-routes.ts';
 import { logRefusal, refusalAnswer } from './refused.ts';
@@ -40,7 +40,7 @@ export function createApp(deps: Deps): Koa {
   const app = new Koa();
   const { router, byName } = routerOf(deps);
   if (deps.count) app.use(deps.count);
-  app.use(linger);
+  app.use(drainRequest);
   app.use(observe(deps));
   app.use(renderErrors(deps.log));
   app.use(keptOnly(deps.checkFolder));

@@ -1,19 +1,22 @@
 import { rulesOf } from './dialect.ts';
 import type { Frame } from './frame.ts';
-import type { Session } from './session.ts';
+import type { SocketConnection } from './session.ts';
 
 /** How much of a prompt a socket is sent. */
-export type Share =
+export type FrameScope =
   | 'everything'
   /** The frames the original server sends to all sockets when a prompt has no `client_id`. */
   | 'broadcasts'
   /** It sends the TEXT frames of every prompt to all sockets. */
   | 'texts';
 
-type Listening = Pick<Session, 'sid' | 'dialect' | 'watches'>;
+type Receiver = Pick<SocketConnection, 'sid' | 'dialect' | 'watches'>;
 
 /** The share of a socket in a prompt of its user with this `client_id`; `null`: it has none. */
-export function shareOf({ sid, dialect, watches }: Listening, clientId: string | null): Share {
+export function frameScopeFor(
+  { sid, dialect, watches }: Receiver,
+  clientId: string | null,
+): FrameScope {
   if (watches) return 'everything';
   const { promptWithClientId, promptWithoutClientId } = rulesOf(dialect);
   if (clientId === null) return promptWithoutClientId;
@@ -24,9 +27,9 @@ export function shareOf({ sid, dialect, watches }: Listening, clientId: string |
  * True when a frame is within the share. A prompt taken out of the queue before its
  * `execution_start` is told by no frame in the original, and its interruption goes to no other socket.
  */
-export function isWithin(share: Share, frame: Frame, hasStarted: boolean): boolean {
-  if (share === 'everything' || frame.kind === 'text') return true;
-  return share === 'broadcasts' && isBroadcast(frame, hasStarted);
+export function isInScope(scope: FrameScope, frame: Frame, hasStarted: boolean): boolean {
+  if (scope === 'everything' || frame.kind === 'text') return true;
+  return scope === 'broadcasts' && isBroadcast(frame, hasStarted);
 }
 
 function isBroadcast(frame: Frame, hasStarted: boolean): boolean {

@@ -1,44 +1,44 @@
 import type { V1Message } from '../wire/v1.ts';
-import { type Frame, nodeIn } from './frame.ts';
+import { type Frame, activeNodeIn } from './frame.ts';
 import { encodeMessage } from './session.ts';
 
 /** Frames of one prompt that no socket has received, in order. */
-export type Backlog = {
+export type UndeliveredFrames = {
   /** `at`: the place in the prompt's journal it comes from; `heard`: by a socket of another id. */
-  keep(frame: Frame, at: number, by?: 'unheard' | 'heard'): void;
+  add(frame: Frame, at: number, by?: 'unheard' | 'heard'): void;
   /** One that is fetched only when a socket is about to come. */
-  keepUnread(load: Load, at: number): void;
+  addLazy(loader: FrameLoader, at: number): void;
   /** Fetches what is not there yet. */
-  read(): Promise<void>;
+  loadAll(): Promise<void>;
   /** What came up to this place has reached a socket elsewhere; tells the last node it named. */
-  forget(upTo: number): Frame | undefined;
+  discardUpTo(upTo: number): Frame | undefined;
   /** Everything, to be sent now, and the place of the last. */
-  empty(): Kept;
+  takeAll(): FrameBatch;
   /** The frames that no socket has heard, to be sent now; they stay for the sockets of their id. */
-  hear(): Kept;
+  takeUnsent(): FrameBatch;
   /** Some socket has heard what came up to this place. */
-  hearUpTo(at: number): void;
+  markSentUpTo(at: number): void;
   /** Drops all that is not v1's word about a start, a node or an end. */
-  shed(): void;
+  dropDetails(): void;
   readonly size: () => number;
   readonly bytes: () => number;
 };
 
 /** Frames in order, and the place of the last. */
-export type Kept = { readonly frames: readonly Frame[]; readonly at: number };
+export type FrameBatch = { readonly frames: readonly Frame[]; readonly at: number };
 
-export type Load = () => Promise<Frame | undefined>;
+export type FrameLoader = () => Promise<Frame | undefined>;
 
 type Item = {
   readonly at: number;
   frame: Frame | undefined;
-  load?: Load | undefined;
+  loader?: FrameLoader | undefined;
   bytes: number;
-  isHeard: boolean;
+  isSent: boolean;
 };
 
 /** Most bytes of undelivered frames kept of one prompt for a socket that may still come. */
-const REPLAY_BYTES = 64 * 1024 * 1024;
+const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
 /** From here on only the latest `progress_state` is kept: it names all nodes each time. */
 const ALL_STATES_BYTES = 256 * 1024;
 /** From here on only the latest of consecutive steps is kept for a late socket. */
@@ -51,31 +51,34 @@ const DROP_ORDER = ['step', 'text', 'picture', 'executed'] as const;
 type Droppable = (typeof DROP_ORDER)[number];
 
 /** `onDrop`: something other than steps and states was dropped, for the first time since it was empty. */
-export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_BYTES): Backlog {
+export function createUndeliveredFrames(
+  onDrop: () => void = () => {},
+  maxBytes = MAX_REPLAY_BYTES,
+): UndeliveredFrames {
   let items: Item[] = [];
   let size = 0;
   let bytes = 0;
   let hasDropped = false;
   let states: Item[] = [];
-  let droppable = noItems();
+  let droppable = emptyQueues();
 
   function drop(item: Item): void {
-    if (item.frame === undefined && item.load === undefined) return;
+    if (item.frame === undefined && item.loader === undefined) return;
     bytes -= item.bytes;
     item.bytes = 0;
     item.frame = undefined;
-    item.load = undefined;
+    item.loader = undefined;
     size--;
-    if (items.length > 2 * size + REPLAY_FRAMES) items = items.filter(isKept);
+    if (items.length > 2 * size + REPLAY_FRAMES) items = items.filter(hasContent);
   }
 
   function fill(item: Item, frame: Frame): void {
     item.frame = frame;
     item.bytes = bytesOf(frame);
     bytes += item.bytes;
-    const kind = droppableAs(frame);
+    const kind = dropKind(frame);
     if (kind) droppable[kind].push(item);
-    if (stateIn(frame)) noteState(item);
+    if (progressStateIn(frame)) noteState(item);
     makeRoom();
   }
 
@@ -95,7 +98,7 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
   }
 
   /** The step, where the frame before it was one too: that goes, what it told of the nodes stays. */
-  function inPlaceOf(last: Item | undefined, frame: Frame): Frame {
+  function mergeStep(last: Item | undefined, frame: Frame): Frame {
     const before = last?.frame;
     if (frame.kind !== 'step' || before?.kind !== 'step' || !last || before.picture) return frame;
     drop(last);
@@ -104,14 +107,14 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
 
   /** More than is needed, so that it is not done again for every frame. */
   function makeRoom(): void {
-    if (bytes <= mostBytes) return;
-    const wantedBytes = 0.9 * mostBytes;
+    if (bytes <= maxBytes) return;
+    const wantedBytes = 0.9 * maxBytes;
     for (const kind of DROP_ORDER) {
       const queue = droppable[kind];
       let from = 0;
       // The latest step tells how far a node is.
-      const most = kind === 'step' ? queue.length - 1 : queue.length;
-      for (; bytes > wantedBytes && from < most; from++) {
+      const limit = kind === 'step' ? queue.length - 1 : queue.length;
+      for (; bytes > wantedBytes && from < limit; from++) {
         const item = queue[from];
         if (kind !== 'step' && item?.frame) noteDropped();
         if (item) drop(item);
@@ -128,61 +131,63 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
   function clear(): void {
     items = [];
     states = [];
-    droppable = noItems();
+    droppable = emptyQueues();
     size = 0;
     bytes = 0;
     hasDropped = false;
   }
 
   return {
-    keep(frame, at, by = 'unheard') {
-      const worth = worthOf(frame);
-      if (!worth) return;
-      const item: Item = { at, frame: worth, bytes: 0, isHeard: by === 'heard' };
+    add(frame, at, by = 'unheard') {
+      const content = withoutPreview(frame);
+      if (!content) return;
+      const item: Item = { at, frame: content, bytes: 0, isSent: by === 'heard' };
       const isFull = size >= REPLAY_FRAMES;
-      const kept = isFull ? inPlaceOf(items.at(-1), worth) : worth;
+      const remaining = isFull ? mergeStep(items.at(-1), content) : content;
       items.push(item);
       size++;
-      fill(item, kept);
+      fill(item, remaining);
     },
-    keepUnread(load, at) {
-      items.push({ frame: undefined, at, load, bytes: 0, isHeard: false });
+    addLazy(loader, at) {
+      items.push({ frame: undefined, at, loader, bytes: 0, isSent: false });
       size++;
     },
-    async read() {
-      for (const item of items.filter(({ load }) => load)) {
-        const frame = await item.load?.();
-        if (item.load === undefined) continue;
-        item.load = undefined;
-        const worth = frame && worthOf(frame);
-        if (worth) fill(item, worth);
+    async loadAll() {
+      for (const item of items.filter(({ loader }) => loader)) {
+        const frame = await item.loader?.();
+        if (item.loader === undefined) continue;
+        item.loader = undefined;
+        const content = frame && withoutPreview(frame);
+        if (content) fill(item, content);
         else size--;
       }
     },
-    forget(upTo) {
+    discardUpTo(upTo) {
       if ((items[0]?.at ?? Infinity) > upTo) return undefined;
-      const gone = items.filter(({ at }) => at <= upTo);
-      const last = gone.findLast(({ frame }) => frame && nodeIn(frame) !== undefined)?.frame;
-      for (const item of gone) drop(item);
+      const discarded = items.filter(({ at }) => at <= upTo);
+      const last = discarded.findLast(
+        ({ frame }) => frame && activeNodeIn(frame) !== undefined,
+      )?.frame;
+      for (const item of discarded) drop(item);
       items = items.filter(({ at }) => at > upTo);
       return last;
     },
-    empty() {
-      const kept = items.filter(isKept);
+    takeAll() {
+      const remaining = items.filter(hasContent);
       clear();
-      return handedOver(kept);
+      return toBatch(remaining);
     },
-    hear() {
-      const unheard = items.filter((item) => isKept(item) && !item.isHeard);
-      for (const item of unheard) item.isHeard = true;
-      return handedOver(unheard);
+    takeUnsent() {
+      const unsent = items.filter((item) => hasContent(item) && !item.isSent);
+      for (const item of unsent) item.isSent = true;
+      return toBatch(unsent);
     },
-    hearUpTo(upTo) {
-      for (const item of items) if (item.at <= upTo) item.isHeard = true;
+    markSentUpTo(upTo) {
+      for (const item of items) if (item.at <= upTo) item.isSent = true;
     },
-    shed() {
+    dropDetails() {
       for (const item of items) {
-        if (item.load || (item.frame && (droppableAs(item.frame) || stateIn(item.frame)))) {
+        if (item.loader || (item.frame && (dropKind(item.frame) || progressStateIn(item.frame)))) {
           drop(item);
         }
       }
@@ -192,20 +197,20 @@ export function createBacklog(onDrop: () => void = () => {}, mostBytes = REPLAY_
   };
 }
 
-function handedOver(items: readonly Item[]): Kept {
+function toBatch(items: readonly Item[]): FrameBatch {
   return { frames: items.flatMap(({ frame }) => frame ?? []), at: items.at(-1)?.at ?? 0 };
 }
 
-function noItems(): Record<Droppable, Item[]> {
+function emptyQueues(): Record<Droppable, Item[]> {
   return { step: [], text: [], picture: [], executed: [] };
 }
 
-function isKept({ frame, load }: Item): boolean {
-  return frame !== undefined || load !== undefined;
+function hasContent({ frame, loader }: Item): boolean {
+  return frame !== undefined || loader !== undefined;
 }
 
 /** Without a preview: a late one is worth nothing; `undefined`: there is nothing else to it. */
-function worthOf(frame: Frame): Frame | undefined {
+function withoutPreview(frame: Frame): Frame | undefined {
   const isPreview =
     'picture' in frame && frame.picture !== undefined && frame.picture.kind !== 'result';
   if (!isPreview) return frame;
@@ -214,13 +219,13 @@ function worthOf(frame: Frame): Frame | undefined {
   return step;
 }
 
-function droppableAs(frame: Frame): Droppable | undefined {
+function dropKind(frame: Frame): Droppable | undefined {
   if ('picture' in frame && frame.picture) return 'picture';
   if (frame.kind !== 'json') return frame.kind;
   return frame.message.type === 'executed' ? 'executed' : undefined;
 }
 
-function stateIn(frame: Frame): V1Message | undefined {
+function progressStateIn(frame: Frame): V1Message | undefined {
   if (frame.kind === 'step') return frame.state;
   return frame.kind === 'json' && frame.message.type === 'progress_state'
     ? frame.message

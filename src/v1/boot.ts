@@ -5,7 +5,7 @@ import type { V1Route } from './routes.ts';
 import { systemStats } from './stats.ts';
 
 /** What a starting front end wants to know of the house. */
-export type BootDeps = {
+export type ServerInfoOptions = {
   /** What the WebSocket negotiates as well. */
   readonly features: JsonObject;
   readonly version: string;
@@ -16,7 +16,7 @@ export type BootDeps = {
 };
 
 /** What has the same answer every time: there are no packs that could bring any of it along. */
-const CONSTANTS = {
+const FIXED_ANSWERS = {
   '/embeddings': [],
   '/i18n': {},
   '/global_subgraphs': {},
@@ -26,24 +26,24 @@ const CONSTANTS = {
 } as const satisfies { readonly [path: string]: Json };
 
 /** What a front end asks at its start: what the server is, can and brings along. */
-export function bootRoutes(deps: BootDeps): readonly V1Route[] {
+export function serverInfoRoutes(options: ServerInfoOptions): readonly V1Route[] {
   return [
-    { method: 'GET', path: '/features', handle: ({ ctx }) => sendJson(ctx, deps.features) },
+    { method: 'GET', path: '/features', handle: ({ ctx }) => sendJson(ctx, options.features) },
     {
       method: 'GET',
       path: '/system_stats',
-      handle: ({ ctx }) => sendJson(ctx, systemStats(deps.version)),
+      handle: ({ ctx }) => sendJson(ctx, systemStats(options.version)),
     },
     {
       method: 'GET',
       path: '/extensions',
-      handle: async ({ ctx }) => sendJson(ctx, (await deps.extensions?.()) ?? []),
+      handle: async ({ ctx }) => sendJson(ctx, (await options.extensions?.()) ?? []),
     },
     {
       method: 'GET',
       path: '/workflow_templates',
       handle: async ({ ctx, caller }) =>
-        sendJson(ctx, (await deps.workflowTemplates?.(caller)) ?? {}),
+        sendJson(ctx, (await options.workflowTemplates?.(caller)) ?? {}),
     },
     /** Hosted front ends ask whether the account may be used. */
     {
@@ -51,10 +51,10 @@ export function bootRoutes(deps: BootDeps): readonly V1Route[] {
       path: '/api/user',
       handle: ({ ctx, caller }) => sendJson(ctx, { id: caller.user, status: 'active' }),
     },
-    ...(Object.keys(CONSTANTS) as (keyof typeof CONSTANTS)[]).map(constant),
+    ...(Object.keys(FIXED_ANSWERS) as (keyof typeof FIXED_ANSWERS)[]).map(fixedAnswer),
   ];
 }
 
-function constant(path: keyof typeof CONSTANTS): V1Route {
-  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, CONSTANTS[path]) };
+function fixedAnswer(path: keyof typeof FIXED_ANSWERS): V1Route {
+  return { method: 'GET', path, handle: ({ ctx }) => sendJson(ctx, FIXED_ANSWERS[path]) };
 }

@@ -1,4 +1,4 @@
-import { type BootDeps, bootRoutes } from './boot.ts';
+import { type ServerInfoOptions, serverInfoRoutes } from './boot.ts';
 import { type LogDeps, logRoutes } from './log-routes.ts';
 import { modelRoutes } from './models.ts';
 import { type ObjectInfoDeps, objectInfoRoutes } from './object-info-routes.ts';
@@ -8,13 +8,13 @@ import { type UserDataDeps, userDataRoutes } from './userdata.ts';
 import { userRoutes } from './users.ts';
 
 /** What the catalogue needs of the house. */
-export type CatalogDeps = SettingDeps & BootDeps & LogDeps & UserDataDeps & ObjectInfoDeps;
+export type CatalogDeps = SettingDeps & ServerInfoOptions & LogDeps & UserDataDeps & ObjectInfoDeps;
 
 /** What the old API tells about the server and keeps for its users, beside jobs and their files. */
 export function catalogRoutes(deps: CatalogDeps): readonly V1Route[] {
   return [
     ...objectInfoRoutes(deps),
-    ...bootRoutes(deps),
+    ...serverInfoRoutes(deps),
     ...modelRoutes(deps),
     ...logRoutes(deps),
     ...userRoutes(),

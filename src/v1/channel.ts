@@ -1,17 +1,17 @@
 import type { V1Message } from '../wire/v1.ts';
-import { type Share, isWithin, shareOf } from './audience.ts';
-import { type Kept, type Load, createBacklog } from './backlog.ts';
+import { type FrameScope, isInScope, frameScopeFor } from './audience.ts';
+import { type FrameBatch, type FrameLoader, createUndeliveredFrames } from './backlog.ts';
 import { rulesOf } from './dialect.ts';
 import {
   type EncodedFrame,
   type EncodedPicture,
   type Frame,
   encodeFrame,
-  nodeIn,
+  activeNodeIn,
 } from './frame.ts';
-import { type PreviewMethod, isWanted } from './preview-method.ts';
-import type { Audience, HeardSince, ReceivedUpTo } from './prompt-journal.ts';
-import { type Session, encodeMessage } from './session.ts';
+import { type PreviewMethod, acceptsPicture } from './preview-method.ts';
+import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from './prompt-journal.ts';
+import { type SocketConnection, encodeMessage } from './session.ts';
 
 /** The prompt whose frames these are, and the `client_id` it named. */
 export type Address = {
@@ -24,7 +24,7 @@ export type Address = {
   readonly isV2Job?: boolean;
 };
 
-const ENDS: ReadonlySet<V1Message['type']> = new Set([
+const END_MESSAGES: ReadonlySet<V1Message['type']> = new Set([
   'execution_success',
   'execution_error',
   'execution_interrupted',
@@ -34,254 +34,276 @@ const ENDS: ReadonlySet<V1Message['type']> = new Set([
 export type Channel = {
   readonly address: Address;
   /** `at`: its place in the prompt's journal. */
-  send(frame: Frame, at: number): void;
+  send(frame: Frame, position: number): void;
   /** The same for one no socket here waits for: it is fetched when one is about to come. */
-  sendLater(load: Load, at: number): void;
+  sendLater(loader: FrameLoader, position: number): void;
   /** True when a socket is here that is sent more of it than texts. */
   hasListener(): boolean;
   /** Those with a socket here. */
-  audiences(): readonly Audience[];
+  receiverGroups(): readonly ReceiverGroup[];
   /** A socket arrives soon: what it will be handed is fetched. */
-  prepare(): Promise<void>;
+  preload(): Promise<void>;
   /** A socket arrived: hand it what it should have received, or where the run is. */
-  greet(session: Session): void;
+  replayTo(connection: SocketConnection): void;
   hasUnreceived(): boolean;
   /** Bytes kept for a socket that may come. */
   unreceivedBytes(): number;
   /** There is no room for more of it: only starts, nodes and ends stay. */
-  shed(): void;
+  dropDetails(): void;
   /** The user has submitted another prompt. */
   supersede(): void;
   /** Its result was fetched: nothing of it needs to be told to a socket that comes. */
-  settle(): void;
+  markFetched(): void;
   /** Those who have the last frame, if that came from there. */
-  receivedBy(at: number): readonly Audience[];
+  receivedBy(position: number): readonly ReceiverGroup[];
   /** Sockets elsewhere have what was said up to there, before this process heard of it. */
-  skip(upTo: ReceivedUpTo, since: HeardSince): void;
+  skipReceived(upTo: ReceivedUpTo, subscribedSince: SubscribedSince): void;
   /** Sockets elsewhere have it; those here hear it all the same. */
-  forget(audience: Audience, upTo: number): void;
+  discardReceived(group: ReceiverGroup, upTo: number): void;
 };
 
 export function createChannel(
   address: Address,
   deps: {
-    readonly sessions: () => Iterable<Session>;
+    readonly connections: () => Iterable<SocketConnection>;
     readonly previewMethod: PreviewMethod;
     /** A socket that came late has all up to there. */
-    readonly onCaughtUp?: ((audience: Audience, at: number) => void) | undefined;
+    readonly onCaughtUp?: ((group: ReceiverGroup, position: number) => void) | undefined;
     /** Something was kept for a socket that may come. */
-    readonly onKeep?: (bytes: number) => void;
+    readonly onAdd?: (bytes: number) => void;
     /** Texts, pictures or outputs were dropped: there was too much for a socket that may come. */
     readonly onDrop?: () => void;
   },
 ): Channel {
   const { promptId, clientId } = address;
-  const backlog = createBacklog(deps.onDrop);
-  const elsewhere = { received: { client: 0, hosted: 0 }, over: { client: 0, hosted: 0 } };
+  const undelivered = createUndeliveredFrames(deps.onDrop);
+  const remote = { received: { client: 0, hosted: 0 }, alreadyReceived: { client: 0, hosted: 0 } };
   /** Ids of the sockets here that were sent some of it. */
-  const heardBy = new Set<string>();
-  let last: { readonly at: number; readonly by: ReadonlySet<Audience> } = { at: 0, by: new Set() };
+  const reachedIds = new Set<string>();
+  let last: { readonly position: number; readonly groups: ReadonlySet<ReceiverGroup> } = {
+    position: 0,
+    groups: new Set(),
+  };
   let hasStarted = false;
   let isSuperseded = false;
-  let isSettled = false;
+  let isFetched = false;
   let activeNode: string | null = null;
-  let nodeBeforeBacklog: string | null = null;
+  let nodeBeforeUndelivered: string | null = null;
   /** The running node and its latest step and preview, for whoever starts to watch. */
-  const scene = new Map<Frame['kind'], Frame>();
+  const currentFrames = new Map<Frame['kind'], Frame>();
 
-  function audienceOf(session: Session): Audience | undefined {
-    if (!session.isOpen() || session.watches) return undefined;
-    if (shareOf(session, clientId) !== 'everything') return undefined;
-    return session.sid === clientId ? 'client' : 'hosted';
+  function receiverGroupOf(connection: SocketConnection): ReceiverGroup | undefined {
+    if (!connection.isOpen() || connection.watches) return undefined;
+    if (frameScopeFor(connection, clientId) !== 'everything') return undefined;
+    return connection.sid === clientId ? 'client' : 'hosted';
   }
 
-  function audiences(): readonly Audience[] {
-    return [...new Set([...deps.sessions()].flatMap((session) => audienceOf(session) ?? []))];
+  function receiverGroups(): readonly ReceiverGroup[] {
+    return [
+      ...new Set(
+        [...deps.connections()].flatMap((connection) => receiverGroupOf(connection) ?? []),
+      ),
+    ];
   }
 
-  function deliver(frame: Frame, at: number): void {
-    if (backlog.size() === 0) nodeBeforeBacklog = activeNode;
-    noteActiveNode(frame);
-    noteScene(frame);
+  function sendNow(frame: Frame, position: number): void {
+    if (undelivered.size() === 0) nodeBeforeUndelivered = activeNode;
+    rememberActiveNode(frame);
+    rememberCurrentFrame(frame);
     hasStarted ||= frame.kind === 'json' && frame.message.type === 'execution_start';
     const encoded = encodeFrame(frame, promptId);
-    const by = new Set<Audience>();
-    for (const session of deps.sessions()) {
-      if (!session.isOpen()) continue;
-      const share = shareOf(session, clientId);
-      const audience = audienceOf(session);
-      const isOver = at > 0 && at <= elsewhere.over[audience ?? 'hosted'];
-      if (isOver || !isWithin(share, frame, hasStarted)) continue;
-      write(session, encoded, share);
-      if (audience) heardBy.add(session.sid);
-      if (audience) by.add(audience);
+    const groups = new Set<ReceiverGroup>();
+    for (const connection of deps.connections()) {
+      if (!connection.isOpen()) continue;
+      const scope = frameScopeFor(connection, clientId);
+      const group = receiverGroupOf(connection);
+      const isAlreadyReceived =
+        position > 0 && position <= remote.alreadyReceived[group ?? 'hosted'];
+      if (isAlreadyReceived || !isInScope(scope, frame, hasStarted)) continue;
+      writeFrame(connection, encoded, scope);
+      if (group) reachedIds.add(connection.sid);
+      if (group) groups.add(group);
     }
-    last = { at, by };
-    keep(frame, at);
+    last = { position, groups };
+    addUndelivered(frame, position);
   }
 
-  function keep(frame: Frame, at: number): void {
-    if (!mayComeFor(at, last.by)) return;
-    const before = backlog.bytes();
-    backlog.keep(frame, at, isUnheard(at, last.by) ? 'unheard' : 'heard');
-    deps.onKeep?.(backlog.bytes() - before);
+  function addUndelivered(frame: Frame, position: number): void {
+    if (!mayBeNeeded(position, last.groups)) return;
+    const before = undelivered.bytes();
+    undelivered.add(frame, position, isUndelivered(position, last.groups) ? 'unheard' : 'heard');
+    deps.onAdd?.(undelivered.bytes() - before);
   }
 
   /** True when a socket may come that lacks what came from this place. */
-  function mayComeFor(at: number, by: ReadonlySet<Audience>): boolean {
-    if (isSettled || address.isV2Job) return false;
-    if (clientId !== null) return !by.has('client') && isAfter(at, elsewhere.received.client);
-    return isUnheard(at, by) && !(isSuperseded && isNew());
+  function mayBeNeeded(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
+    if (isFetched || address.isV2Job) return false;
+    if (clientId !== null)
+      return !groups.has('client') && isAfterPosition(position, remote.received.client);
+    return isUndelivered(position, groups) && !(isSuperseded && isUnreached());
   }
 
-  function isUnheard(at: number, by: ReadonlySet<Audience>): boolean {
-    const { client, hosted } = elsewhere.received;
-    return by.size === 0 && isAfter(at, Math.max(client, hosted));
+  function isUndelivered(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
+    const { client, hosted } = remote.received;
+    return groups.size === 0 && isAfterPosition(position, Math.max(client, hosted));
   }
 
   /** No socket has been sent any of it, as far as is known. */
-  function isNew(): boolean {
-    const { client, hosted } = elsewhere.received;
-    return heardBy.size === 0 && client === 0 && hosted === 0;
+  function isUnreached(): boolean {
+    const { client, hosted } = remote.received;
+    return reachedIds.size === 0 && client === 0 && hosted === 0;
   }
 
-  function forget(audience: Audience, upTo: number): void {
-    const { received } = elsewhere;
-    received[audience] = Math.max(received[audience], upTo);
-    if (audience === 'hosted' && clientId !== null) return backlog.hearUpTo(upTo);
-    const gone = backlog.forget(upTo);
-    if (gone) nodeBeforeBacklog = nodeIn(gone) ?? nodeBeforeBacklog;
+  function discardReceived(group: ReceiverGroup, upTo: number): void {
+    const { received } = remote;
+    received[group] = Math.max(received[group], upTo);
+    if (group === 'hosted' && clientId !== null) return undelivered.markSentUpTo(upTo);
+    const lastDiscarded = undelivered.discardUpTo(upTo);
+    if (lastDiscarded) nodeBeforeUndelivered = activeNodeIn(lastDiscarded) ?? nodeBeforeUndelivered;
   }
 
-  function noteActiveNode(frame: Frame): void {
-    const node = nodeIn(frame);
+  function rememberActiveNode(frame: Frame): void {
+    const node = activeNodeIn(frame);
     if (node === undefined) return;
     activeNode = node;
-    for (const session of deps.sessions()) session.forgetPreview(promptId);
+    for (const connection of deps.connections()) connection.discardPreview(promptId);
   }
 
-  function noteScene(frame: Frame): void {
+  function rememberCurrentFrame(frame: Frame): void {
     if (frame.kind === 'text') return;
     if (frame.kind === 'json') {
       if (frame.message.type !== 'executing') return;
-      scene.clear();
-      if (frame.message.data.node !== null) scene.set('json', frame);
-    } else if (frame.picture?.kind !== 'result') scene.set(frame.kind, frame);
+      currentFrames.clear();
+      if (frame.message.data.node !== null) currentFrames.set('json', frame);
+    } else if (frame.picture?.kind !== 'result') currentFrames.set(frame.kind, frame);
   }
 
-  function write(session: Session, frame: EncodedFrame, share: Share): void {
+  function writeFrame(connection: SocketConnection, frame: EncodedFrame, scope: FrameScope): void {
     switch (frame.kind) {
       case 'json':
-        return writeMessage(session, frame);
+        return writeMessage(connection, frame);
       case 'text':
-        return session.sendBinary(frame.bytes());
+        return connection.sendBinary(frame.bytes());
       case 'picture':
-        return writePicture(session, frame.picture, share);
+        return writePicture(connection, frame.picture, scope);
       case 'step':
-        return writeStep(session, frame, share);
+        return writeStep(connection, frame, scope);
     }
   }
 
   /** A `progress_state` that waits for room comes before the end. */
-  function writeMessage(session: Session, frame: EncodedFrame & { kind: 'json' }): void {
-    const text = frame[rulesOf(session.dialect).exceptionType];
-    if (frame.type === 'progress_state') return session.sendState(promptId, text);
-    if (ENDS.has(frame.type)) session.sendWaitingState(promptId);
-    session.sendText(text());
+  function writeMessage(
+    connection: SocketConnection,
+    frame: EncodedFrame & { kind: 'json' },
+  ): void {
+    const text = frame[rulesOf(connection.dialect).exceptionType];
+    if (frame.type === 'progress_state') return connection.sendState(promptId, text);
+    if (END_MESSAGES.has(frame.type)) connection.flushState(promptId);
+    connection.sendText(text());
   }
 
   /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
   function writeStep(
-    session: Session,
+    connection: SocketConnection,
     { state, progress, picture }: EncodedFrame & { kind: 'step' },
-    share: Share,
+    scope: FrameScope,
   ): void {
-    const isFirst = wantsMetadata(session, share);
-    if (state) session.sendState(promptId, state);
-    if (picture && isFirst) writePicture(session, picture, share);
-    session.sendText(progress());
-    if (picture && !isFirst) writePicture(session, picture, share);
+    const isFirst = sendsMetadata(connection, scope);
+    if (state) connection.sendState(promptId, state);
+    if (picture && isFirst) writePicture(connection, picture, scope);
+    connection.sendText(progress());
+    if (picture && !isFirst) writePicture(connection, picture, scope);
   }
 
-  function writePicture(session: Session, picture: EncodedPicture, share: Share): void {
+  function writePicture(
+    connection: SocketConnection,
+    picture: EncodedPicture,
+    scope: FrameScope,
+  ): void {
     const methods = { server: deps.previewMethod, prompt: address.previewMethod };
-    if (!isWanted(picture.kind, session, methods)) return;
-    const frame = wantsMetadata(session, share) ? picture.withMetadata() : picture.plain();
-    if (picture.kind === 'result' && !session.watches) session.sendBinary(frame);
-    else session.sendPreview(promptId, frame);
+    if (!acceptsPicture(picture.kind, connection, methods)) return;
+    const frame = sendsMetadata(connection, scope) ? picture.withMetadata() : picture.plain();
+    if (picture.kind === 'result' && !connection.watches) connection.sendBinary(frame);
+    else connection.sendPreview(promptId, frame);
   }
 
   return {
     address,
-    send: deliver,
-    sendLater(load, at) {
-      if (backlog.size() === 0) nodeBeforeBacklog = activeNode;
-      if (mayComeFor(at, new Set())) backlog.keepUnread(load, at);
+    send: sendNow,
+    sendLater(loader, position) {
+      if (undelivered.size() === 0) nodeBeforeUndelivered = activeNode;
+      if (mayBeNeeded(position, new Set())) undelivered.addLazy(loader, position);
     },
     hasListener: () =>
-      [...deps.sessions()].some(
-        (session) => session.isOpen() && shareOf(session, clientId) !== 'texts',
+      [...deps.connections()].some(
+        (connection) => connection.isOpen() && frameScopeFor(connection, clientId) !== 'texts',
       ),
-    audiences,
-    prepare: () => backlog.read(),
-    greet(session) {
-      if (session.watches) {
-        for (const frame of scene.values()) writeNow(session, frame);
+    receiverGroups,
+    preload: () => undelivered.loadAll(),
+    replayTo(connection) {
+      if (connection.watches) {
+        for (const frame of currentFrames.values()) writeNow(connection, frame);
       }
-      const audience = audienceOf(session);
-      const handed = audience && takeFor(session, audience);
-      if (audience === undefined || handed === undefined) return;
-      const { frames, at } = handed;
+      const group = receiverGroupOf(connection);
+      const batch = group && takeUndelivered(connection, group);
+      if (group === undefined || batch === undefined) return;
+      const { frames, at: position } = batch;
       // A socket that returns to a run it already knows gets v1's bare `executing`.
-      const node = frames.length === 0 ? activeNode : nodeBeforeBacklog;
-      if (node !== null && audience === 'client') {
-        session.sendText(encodeMessage({ type: 'executing', data: { node } }));
+      const node = frames.length === 0 ? activeNode : nodeBeforeUndelivered;
+      if (node !== null && group === 'client') {
+        connection.sendText(encodeMessage({ type: 'executing', data: { node } }));
       }
-      for (const frame of frames) writeNow(session, frame);
-      if (frames.length > 0) heardBy.add(session.sid);
-      if (at > 0) deps.onCaughtUp?.(audience, at);
+      for (const frame of frames) writeNow(connection, frame);
+      if (frames.length > 0) reachedIds.add(connection.sid);
+      if (position > 0) deps.onCaughtUp?.(group, position);
     },
-    hasUnreceived: () => backlog.size() > 0,
-    unreceivedBytes: () => backlog.bytes(),
-    shed: () => backlog.shed(),
+    hasUnreceived: () => undelivered.size() > 0,
+    unreceivedBytes: () => undelivered.bytes(),
+    dropDetails: () => undelivered.dropDetails(),
     supersede() {
       isSuperseded = true;
-      if (clientId === null && isNew()) backlog.empty();
+      if (clientId === null && isUnreached()) undelivered.takeAll();
     },
-    settle() {
-      isSettled = true;
-      backlog.empty();
+    markFetched() {
+      isFetched = true;
+      undelivered.takeAll();
     },
-    receivedBy: (at) => (at > 0 && last.at === at ? [...last.by] : []),
-    skip(upTo, since) {
+    receivedBy: (position) => (position > 0 && last.position === position ? [...last.groups] : []),
+    skipReceived(upTo, subscribedSince) {
       // It came too late here to be new to a socket.
-      if (since === 'later') elsewhere.over = { ...upTo };
-      forget('client', upTo.client);
-      forget('hosted', upTo.hosted);
+      if (subscribedSince === 'later') remote.alreadyReceived = { ...upTo };
+      discardReceived('client', upTo.client);
+      discardReceived('hosted', upTo.hosted);
     },
-    forget,
+    discardReceived,
   };
 
-  function writeNow(session: Session, frame: Frame): void {
-    write(session, encodeFrame(frame, promptId), shareOf(session, clientId));
+  function writeNow(connection: SocketConnection, frame: Frame): void {
+    writeFrame(connection, encodeFrame(frame, promptId), frameScopeFor(connection, clientId));
   }
 
   /** The frames handed to a socket that arrives, by the rule of its dialect; `undefined`: it is not its prompt. */
-  function takeFor(session: Session, audience: Audience): Kept | undefined {
-    const isById = rulesOf(session.dialect).lateSocket === 'missed-by-its-id';
+  function takeUndelivered(
+    connection: SocketConnection,
+    group: ReceiverGroup,
+  ): FrameBatch | undefined {
+    const isByClientId = rulesOf(connection.dialect).lateSocket === 'missed-by-its-id';
     // A socket that returns is handed what it has missed, whichever prompt is the last.
-    const isMeant = isById || heardBy.has(session.sid) || (isNew() && !isSuperseded);
-    if (!isMeant) return undefined;
-    return audience === 'client' || clientId === null ? backlog.empty() : backlog.hear();
+    const isRecipient =
+      isByClientId || reachedIds.has(connection.sid) || (isUnreached() && !isSuperseded);
+    if (!isRecipient) return undefined;
+    return group === 'client' || clientId === null
+      ? undelivered.takeAll()
+      : undelivered.takeUnsent();
   }
 }
 
 /** 0 is no place in a journal. */
-function isAfter(at: number, upTo: number): boolean {
-  return at === 0 || at > upTo;
+function isAfterPosition(position: number, upTo: number): boolean {
+  return position === 0 || position > upTo;
 }
 
 /** The original server knows no socket of a prompt without `client_id`, nor what it negotiated. */
-function wantsMetadata(session: Session, share: Share): boolean {
-  return share === 'everything' && session.wantsMetadata();
+function sendsMetadata(connection: SocketConnection, scope: FrameScope): boolean {
+  return scope === 'everything' && connection.wantsMetadata();
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import { COMPRESS, type Encoding, encodingsFor } from './encodings.ts';
-import { createSlots } from './render.ts';
+import { createSemaphore } from './render.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
 /** A file as it travels: another file with the same content, or bytes in memory. */
@@ -26,7 +26,7 @@ const AT_ONCE = 2;
 const TIME_SLACK_MS = 2000;
 
 export function createPacker(): Packer {
-  const inTurn = createSlots(AT_ONCE);
+  const inTurn = createSemaphore(AT_ONCE);
   const made = new LRUCache<string, Buffer, { file: StaticFile; encoding: Encoding }>({
     maxSize: CACHE_BYTES,
     sizeCalculation: ({ length }) => length + 1,

@@ -23,7 +23,7 @@ export type DialectRules = {
   /** Error bodies below `/api`. */
   readonly apiErrors: 'as-recorded' | 'code-and-message';
   /** A failure of the service behind: told as a gateway's (502, 503), or by the statuses documented for the route. */
-  readonly serviceTrouble: 'gateway' | 'documented';
+  readonly serviceFailure: 'gateway' | 'documented';
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
   readonly exceptionType: ExceptionWord;
   /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */
@@ -49,7 +49,7 @@ const RULES = {
     lateSocket: 'missed-by-its-id',
     samplerPreviews: 'by-method',
     apiErrors: 'as-recorded',
-    serviceTrouble: 'gateway',
+    serviceFailure: 'gateway',
     exceptionType: 'own',
     queueRunning: 'one',
     queueDelete: 'pending',
@@ -65,7 +65,7 @@ const RULES = {
     lateSocket: 'last-unheard-prompt',
     samplerPreviews: 'always',
     apiErrors: 'code-and-message',
-    serviceTrouble: 'documented',
+    serviceFailure: 'documented',
     exceptionType: 'documented',
     queueRunning: 'all',
     queueDelete: 'pending-and-running',
@@ -77,12 +77,12 @@ const RULES = {
   },
 } as const satisfies Record<Dialect, DialectRules>;
 
-type Call = Pick<IncomingMessage, 'headers' | 'url'>;
+type RequestForm = Pick<IncomingMessage, 'headers' | 'url'>;
 
 /** Tells the dialect of calls and sockets by their form, or says the one that the setting forces. */
 export type Dialects = {
-  readonly ofCall: (call: Call) => Dialect;
-  readonly ofSocket: (call: Call) => Dialect;
+  readonly ofCall: (call: RequestForm) => Dialect;
+  readonly ofSocket: (call: RequestForm) => Dialect;
 };
 
 export function createDialects(setting: DialectSetting): Dialects {

@@ -4,10 +4,10 @@ import parseRange from 'range-parser';
 import type { FileRow } from '../ledger/ledger.ts';
 import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../wire/jobs.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
-import { relayRefusal } from './relay.ts';
+import { toV1FileError } from './relay.ts';
 import { type Rendering, render } from './render.ts';
 import { servedAs } from './served-as.ts';
-import { noShorter } from './no-shorter.ts';
+import { failIfShorter } from './no-shorter.ts';
 import { openBytes, readWhole } from './whole-file.ts';
 
 /** One file on its way to one caller. */
@@ -43,7 +43,7 @@ export async function serveRendered(
   rendering: Rendering,
 ): Promise<void> {
   const bytes = await readWhole(jobs, { caller, assetId: row.assetId });
-  if (!bytes.ok) throw relayRefusal(bytes.error);
+  if (!bytes.ok) throw toV1FileError(bytes.error);
   const picture = await render(bytes.value, rendering);
   if (!picture.ok) throw new V1Error(400, plainError('invalid_picture', picture.reason));
   ctx.status = 200;
@@ -60,7 +60,7 @@ export async function locationOf(
   const content = await jobs.content(caller, row.assetId, FIRST_BYTE);
   // An empty file has no first byte.
   if (!content.ok && content.error.status === 416) return undefined;
-  if (!content.ok) throw relayRefusal(content.error);
+  if (!content.ok) throw toV1FileError(content.error);
   if (content.value.kind === 'redirect') return content.value.location;
   content.value.stream.destroy();
   return undefined;
@@ -74,7 +74,7 @@ async function openPart(
   const content = await openBytes(jobs, { caller, assetId: row.assetId }, range);
   if (content.ok) return content.value;
   if (range && content.error.status === 416) return 'unsatisfiable';
-  throw relayRefusal(content.error);
+  throw toV1FileError(content.error);
 }
 
 /** Sends the caller where the bytes are; such a link authorizes itself. */
@@ -161,7 +161,7 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
   const { stream, totalBytes, range } = content;
   if (ctx.method === 'HEAD') stream.destroy();
   // An answer that says nothing of its length ends where its connection does, whyever that is.
-  else ctx.body = totalBytes === Infinity ? noShorter(stream, sizeBytes) : stream;
+  else ctx.body = totalBytes === Infinity ? failIfShorter(stream, sizeBytes) : stream;
   const length = range === undefined ? totalBytes : range.end - range.start + 1;
   if (length < Infinity) ctx.length = length;
 }

@@ -8,7 +8,7 @@ import { type Fault, type V1Error, promptRefusal } from './errors.ts';
 export type FailedCall = {
   readonly method: string;
   readonly url: string;
-  readonly rules: Pick<DialectRules, 'apiErrors' | 'serviceTrouble'>;
+  readonly rules: Pick<DialectRules, 'apiErrors' | 'serviceFailure'>;
 };
 
 /** The body of an error in the form that its caller parses: JSON, a text, or nothing. */
@@ -52,7 +52,7 @@ export function errorStatus(
   { method, url, rules }: FailedCall,
 ): number {
   const isTrouble = blames === 'job service' && (status === 502 || status === 503);
-  if (!isTrouble || rules.serviceTrouble === 'gateway') return status;
+  if (!isTrouble || rules.serviceFailure === 'gateway') return status;
   const path = pathOf(url);
   return isSubmission(method, path) || WITHOUT_500.test(path) ? 503 : 500;
 }

@@ -3,7 +3,7 @@ import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { PromptSources } from './both-ids.ts';
 import type { Hub } from './hub.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import type { PromptEventLog } from './prompt-journal.ts';
 import type { V1Request } from './routes.ts';
 import { isBrowser, isOwnCall } from './visitor.ts';
 
@@ -11,44 +11,48 @@ import { isBrowser, isOwnCall } from './visitor.ts';
  * Notes that a client has fetched the results of prompts that have ended: no late socket needs to
  * be told of them. `listed`: the client did not ask for them by their ids.
  */
-export type NoteFetched = (
+export type MarkFetched = (
   request: { readonly ctx: Pick<V1Request['ctx'], 'req'>; readonly caller: Caller },
-  how: 'by id' | 'listed',
+  source: 'by id' | 'listed',
   promptIds: readonly string[],
 ) => void;
 
-export function createNoteFetched(deps: {
-  readonly hub: Pick<Hub, 'fetched'>;
-  readonly journal: Pick<PromptJournal, 'fetched'>;
-}): NoteFetched {
-  return ({ ctx, caller: { user } }, how, promptIds) => {
+export function createMarkFetched(deps: {
+  readonly hub: Pick<Hub, 'discardFetched'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'resultFetched'>;
+}): MarkFetched {
+  return ({ ctx, caller: { user } }, source, promptIds) => {
     if (isOwnCall(ctx.req)) return;
     // A front end lists everything all the time, and is not the client that waits for it.
-    if (how === 'listed' && isBrowser(ctx.req)) return;
-    for (const promptId of deps.hub.fetched(user, promptIds)) {
-      deps.journal.fetched(user, promptId);
+    if (source === 'listed' && isBrowser(ctx.req)) return;
+    for (const promptId of deps.hub.discardFetched(user, promptIds)) {
+      deps.promptEventLog.resultFetched(user, promptId);
     }
   };
 }
 
 /** Notes that a client has read a job that is over through v2: it has the result of its prompt. Never throws. */
-export type NoteJobFetched = (fetched: {
+export type MarkJobFetched = (fetched: {
   readonly caller: Caller;
   readonly jobId: string;
   readonly request: IncomingMessage;
 }) => void;
 
-export function createNoteJobFetched(
-  deps: PromptSources & { readonly noteFetched: NoteFetched; readonly log: Pick<Logger, 'warn'> },
-): NoteJobFetched {
-  const { board, ledger, noteFetched, log } = deps;
-  async function note({ caller, jobId, request }: Parameters<NoteJobFetched>[0]): Promise<void> {
+export function createMarkJobFetched(
+  deps: PromptSources & { readonly markFetched: MarkFetched; readonly log: Pick<Logger, 'warn'> },
+): MarkJobFetched {
+  const { livePrompts, ledger, markFetched, log } = deps;
+  async function markJobFetched({
+    caller,
+    jobId,
+    request,
+  }: Parameters<MarkJobFetched>[0]): Promise<void> {
     const { user } = caller;
-    const prompt = board.find(user, jobId) ?? (await ledger.prompts.findByJob(user, jobId));
-    if (prompt) noteFetched({ ctx: { req: request }, caller }, 'by id', [prompt.promptId]);
+    const prompt = livePrompts.find(user, jobId) ?? (await ledger.prompts.findByJob(user, jobId));
+    if (prompt) markFetched({ ctx: { req: request }, caller }, 'by id', [prompt.promptId]);
   }
   return (fetched) => {
-    note(fetched).catch((error: unknown) => {
+    markJobFetched(fetched).catch((error: unknown) => {
       const event = 'socket.fetch_not_noted';
       const { jobId } = fetched;
       log.warn(

@@ -1,6 +1,6 @@
-import type { Ready } from './ready.ts';
+import type { WireFrame } from './ready.ts';
 
-type Write = (frame: string | Ready, done?: () => void) => void;
+type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
 
 /**
  * Holds what a new socket is sent until its 101 has been read: some clients drop bytes that arrive
@@ -8,18 +8,18 @@ type Write = (frame: string | Ready, done?: () => void) => void;
  */
 export type FirstFrames = {
   /** Keeps the frame for later; `false`: nothing is held any more, write it. */
-  hold(frame: string | Ready, done?: () => void): boolean;
+  hold(frame: string | WireFrame, done?: () => void): boolean;
   isHolding(): boolean;
   /** Those held; they are part of what the socket has not swallowed. */
   bytes(): number;
   /** Writes all of it now, because the socket is about to be closed. */
   flush(): void;
   /** The socket is gone. */
-  drop(): void;
+  discard(): void;
 };
 
-export function createFirstFrames(write: Write, holdMs: number): FirstFrames {
-  let held: Parameters<Write>[] | undefined = [];
+export function createFirstFrames(write: WriteFrame, holdMs: number): FirstFrames {
+  let held: Parameters<WriteFrame>[] | undefined = [];
   let bytes = 0;
   let rest: NodeJS.Immediate | undefined;
   const timer = setTimeout(sendFirst, holdMs).unref();
@@ -35,11 +35,11 @@ export function createFirstFrames(write: Write, holdMs: number): FirstFrames {
 
   function flush(): void {
     const frames = held ?? [];
-    drop();
+    discard();
     for (const frame of frames) write(...frame);
   }
 
-  function drop(): void {
+  function discard(): void {
     clearTimeout(timer);
     clearImmediate(rest);
     held = undefined;
@@ -56,6 +56,6 @@ export function createFirstFrames(write: Write, holdMs: number): FirstFrames {
     isHolding: () => held !== undefined,
     bytes: () => bytes,
     flush,
-    drop,
+    discard,
   };
 }

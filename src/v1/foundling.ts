@@ -6,7 +6,7 @@ import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wir
 import type { Graph, Job } from '../wire/v2.ts';
 
 /** A job somebody submitted past v1, as far as it was seen. */
-export type Foundling = {
+export type ExternalJob = {
   readonly caller: Caller;
   readonly jobId: string;
   /** `undefined`: whoever has the job must be asked. */
@@ -18,7 +18,7 @@ export type Foundling = {
   readonly answered: Promise<void>;
 };
 
-type Made = {
+type EngineSubmission = {
   readonly caller: Caller;
   readonly request: SubmitRequest;
   readonly job: Job;
@@ -26,18 +26,23 @@ type Made = {
 };
 
 /** Of a job the embedded engine has just taken. */
-export function foundlingOfEngine({ caller, request, job, response }: Made): Foundling {
+export function externalJobOfEngine({
+  caller,
+  request,
+  job,
+  response,
+}: EngineSubmission): ExternalJob {
   return {
     caller,
     jobId: job.id,
     graph: adoptCoerced(request.workflow, job.x_workflow ?? {}, []),
     order: request.order,
     extraData: extraDataOf(request.provenance?.extraPngInfo),
-    answered: untilOver(response),
+    answered: whenAnswered(response),
   };
 }
 
-type Heard = {
+type ForwardedSubmission = {
   readonly caller: Caller;
   readonly body: () => Promise<JsonObject | undefined>;
   readonly job: JsonObject;
@@ -45,15 +50,15 @@ type Heard = {
 };
 
 /** Of what went to a service and came back; `undefined`: its answer is not that of a job. */
-export async function foundlingOfService({
+export async function externalJobOfService({
   caller,
   body: read,
   job,
   response,
-}: Heard): Promise<Foundling | undefined> {
+}: ForwardedSubmission): Promise<ExternalJob | undefined> {
   const { id, urls, x_workflow: coerced } = job;
   if (typeof id !== 'string' || id === '' || !isJsonObject(urls)) return undefined;
-  const answered = untilOver(response);
+  const answered = whenAnswered(response);
   const body = await read();
   const graph = graphOf(body?.workflow);
   return {
@@ -84,7 +89,7 @@ function extraDataOf(extraPngInfo: Json | undefined): JsonObject {
   return isJsonObject(extraPngInfo) ? { extra_pnginfo: extraPngInfo } : {};
 }
 
-function untilOver(response: ServerResponse): Promise<void> {
+function whenAnswered(response: ServerResponse): Promise<void> {
   if (response.destroyed || response.writableFinished) return Promise.resolve();
   return new Promise((resolve) => {
     response.once('finish', resolve).once('close', resolve);

@@ -7,7 +7,7 @@ import {
   textFrame,
 } from '../wire/frames.ts';
 import type { V1Message } from '../wire/v1.ts';
-import { type Ready, readyFrame } from './ready.ts';
+import { type WireFrame, toWireFrame } from './ready.ts';
 import { encodeMessage } from './session.ts';
 
 export type Picture = {
@@ -41,21 +41,21 @@ export type EncodedFrame =
   | {
       readonly kind: 'json';
       readonly type: V1Message['type'];
-      readonly own: () => Ready;
-      readonly documented: () => Ready;
+      readonly own: () => WireFrame;
+      readonly documented: () => WireFrame;
     }
-  | { readonly kind: 'text'; readonly bytes: () => Ready }
+  | { readonly kind: 'text'; readonly bytes: () => WireFrame }
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
-      readonly state: (() => Ready) | undefined;
-      readonly progress: () => Ready;
+      readonly state: (() => WireFrame) | undefined;
+      readonly progress: () => WireFrame;
       readonly picture: EncodedPicture | undefined;
     };
 
 export type EncodedPicture = Pick<Picture, 'kind'> & {
-  readonly plain: () => Ready;
-  readonly withMetadata: () => Ready;
+  readonly plain: () => WireFrame;
+  readonly withMetadata: () => WireFrame;
 };
 
 /** The frame of this prompt as it goes to sockets. */
@@ -113,17 +113,17 @@ function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId
 }
 
 /** The node at work from this frame on; `undefined`: it does not say. */
-export function nodeIn(frame: Frame): string | null | undefined {
-  const isIt = frame.kind === 'json' && frame.message.type === 'executing';
-  return isIt ? frame.message.data.node : undefined;
+export function activeNodeIn(frame: Frame): string | null | undefined {
+  const isExecuting = frame.kind === 'json' && frame.message.type === 'executing';
+  return isExecuting ? frame.message.data.node : undefined;
 }
 
-function textOf(message: V1Message): Ready {
-  return readyFrame(Buffer.from(encodeMessage(message)), 'text');
+function textOf(message: V1Message): WireFrame {
+  return toWireFrame(Buffer.from(encodeMessage(message)), 'text');
 }
 
-function binary(bytes: Buffer): Ready {
-  return readyFrame(bytes, 'binary');
+function binary(bytes: Buffer): WireFrame {
+  return toWireFrame(bytes, 'binary');
 }
 
 function once<T>(make: () => T): () => T {

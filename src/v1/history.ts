@@ -8,7 +8,7 @@ import type { HistoryEntry } from '../wire/v1.ts';
 import { readJson } from './body.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
-import type { NoteFetched } from './fetched.ts';
+import type { MarkFetched } from './fetched.ts';
 import { entriesOf, historyBody, pageOf } from './history-page.ts';
 import { sendJsonPieces } from './streamed-json.ts';
 import { idList, objectBody } from './queue.ts';
@@ -17,7 +17,7 @@ import type { V1Request, V1Route } from './routes.ts';
 type Deps = {
   readonly ledger: Ledger;
   readonly bodies: BodyReader;
-  readonly noteFetched: NoteFetched;
+  readonly markFetched: MarkFetched;
 };
 
 /** `/history` and the hosted API's `/api/history_v2`. */
@@ -57,20 +57,20 @@ export function integerOf(query: URLSearchParams, name: string): number | undefi
   throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }
 
-async function list({ ledger, noteFetched }: Deps, request: V1Request): Promise<void> {
+async function list({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
   const { ctx, caller, query } = request;
   const page = { maxItems: integerOf(query, 'max_items'), offset: integerOf(query, 'offset') };
   const shown = pageOf(await ledger.prompts.outlines(caller.user), page);
-  noteFetched(request, 'listed', idsOf(shown));
+  markFetched(request, 'listed', idsOf(shown));
   await sendJsonPieces(ctx, historyBody(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
-async function one({ ledger, noteFetched }: Deps, request: V1Request): Promise<void> {
+async function one({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
   const { ctx, caller, params } = request;
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
-  if (row) noteFetched(request, 'by id', [row.promptId]);
+  if (row) markFetched(request, 'by id', [row.promptId]);
   const stored = row?.entryJson ?? null;
   const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).exceptionType);
   const pieces = text === null ? ['{}'] : [`{${JSON.stringify(id)}:`, text, '}'];
@@ -94,13 +94,13 @@ function idsOf(outlines: readonly PromptOutline[]): readonly string[] {
 }
 
 /** Newest first. */
-async function listV2({ ledger, noteFetched }: Deps, request: V1Request): Promise<void> {
+async function listV2({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
   const { ctx, caller, query } = request;
   const all = (await ledger.prompts.outlines(caller.user)).toReversed();
   const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
   const count = integerOf(query, 'max_items') ?? all.length;
   const shown = all.slice(offset, offset + Math.max(0, count));
-  noteFetched(request, 'listed', idsOf(shown));
+  markFetched(request, 'listed', idsOf(shown));
   await sendJsonPieces(ctx, historyV2Pieces(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
@@ -119,11 +119,11 @@ async function* historyV2Pieces(
   yield before === ',' ? ']}' : `${before}]}`;
 }
 
-async function oneV2({ ledger, noteFetched }: Deps, request: V1Request): Promise<void> {
+async function oneV2({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
   const { ctx, caller, params } = request;
   const { id = '' } = params;
   const row = await findDone(ledger, caller.user, id);
   if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
-  noteFetched(request, 'by id', [row.promptId]);
+  markFetched(request, 'by id', [row.promptId]);
   sendJson(ctx, { [id]: historyV2Detail(entryOf(row, rulesFor(ctx).exceptionType)) });
 }

@@ -6,7 +6,7 @@ import { packageUrl } from '../lib/package-url.ts';
 /** A text of the page as it is sent. */
 export type PageFile = { readonly contentType: string; readonly text: string };
 
-const FOLDER = packageUrl('page/');
+const PAGE_FOLDER = packageUrl('page/');
 
 /** Reads the page and what it is made of, once: all of it is small. */
 export function readPage(): {
@@ -15,26 +15,26 @@ export function readPage(): {
   readonly report: PageFile;
   readonly files: ReadonlyMap<string, PageFile>;
 } {
-  const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+  const names = readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
   return {
-    html: readOne('index.html'),
-    report: readOne('report.html'),
-    files: new Map(names.map((name) => [name, readOne(name)])),
+    html: readPageFile('index.html'),
+    report: readPageFile('report.html'),
+    files: new Map(names.map((name) => [name, readPageFile(name)])),
   };
 }
 
 /** Where the page always is; what it is made of is below. */
-export const HOME = '/holdover';
+export const PAGE_PATH = '/holdover';
 
 /** Every path of Holdover's own page but `/`. */
 export function pagePaths(): ReadonlySet<string> {
   const names = ['report', 'report.json', ...readPage().files.keys()];
-  return new Set([HOME, ...names.map((name) => `${HOME}/${name}`)]);
+  return new Set([PAGE_PATH, ...names.map((name) => `${PAGE_PATH}/${name}`)]);
 }
 
-function readOne(name: string): PageFile {
+function readPageFile(name: string): PageFile {
   return {
     contentType: contentType(extname(name)) || 'application/octet-stream',
-    text: readFileSync(new URL(name, FOLDER), 'utf8'),
+    text: readFileSync(new URL(name, PAGE_FOLDER), 'utf8'),
   };
 }

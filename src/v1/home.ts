@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type Koa from 'koa';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { sendEmpty } from './errors.ts';
-import { HOME, type PageFile, readPage } from './home-files.ts';
+import { PAGE_PATH, type PageFile, readPage } from './home-files.ts';
 
 /** What the page says of the server before it has asked it anything; open to everybody. */
-type Facts = { readonly version: string; readonly upstream: string };
+type PageFacts = { readonly version: string; readonly upstream: string };
 
 /** Nothing from elsewhere, nothing inline: names and errors that others chose are shown here. */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -26,28 +26,28 @@ const POLICY = [
 export function homePage({
   addresses,
   ...facts
-}: Facts & {
+}: PageFacts & {
   readonly path?: '/' | '/holdover';
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {
   const { html, report, files } = readPage();
-  const pages = new Set([HOME, facts.path ?? '/']);
+  const pages = new Set([PAGE_PATH, facts.path ?? '/']);
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
-      return sendFresh(ctx, render(html, { ...facts, ...originsOf(addresses.of(ctx.req)) }));
+      return sendPage(ctx, fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req)) }));
     }
-    if (ctx.path === `${HOME}/report`) return sendFresh(ctx, report);
-    if (!ctx.path.startsWith(`${HOME}/`)) return next();
-    const file = files.get(ctx.path.slice(HOME.length + 1));
-    if (file) sendFresh(ctx, file);
+    if (ctx.path === `${PAGE_PATH}/report`) return sendPage(ctx, report);
+    if (!ctx.path.startsWith(`${PAGE_PATH}/`)) return next();
+    const file = files.get(ctx.path.slice(PAGE_PATH.length + 1));
+    if (file) sendPage(ctx, file);
     else sendEmpty(ctx, 404);
   };
 }
 
 /** A copy is asked about each time: after an update page and scripts must fit each other. */
-function sendFresh(ctx: Koa.Context, { contentType, text }: PageFile): void {
-  ctx.set('Content-Security-Policy', POLICY);
+function sendPage(ctx: Koa.Context, { contentType, text }: PageFile): void {
+  ctx.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
   ctx.set('Referrer-Policy', 'no-referrer');
   ctx.set('Cache-Control', 'no-cache');
   ctx.status = 200;
@@ -61,7 +61,7 @@ function sendFresh(ctx: Koa.Context, { contentType, text }: PageFile): void {
 }
 
 /** With a prefix the page names its files from the root: some proxies take `/prefix` for `/prefix/`. */
-function originsOf(address: PublicAddress | undefined): {
+function toOrigins(address: PublicAddress | undefined): {
   readonly origin: string;
   readonly socket: string;
   readonly root: string;
@@ -72,7 +72,7 @@ function originsOf(address: PublicAddress | undefined): {
 }
 
 /** Puts facts where the page has `{{name}}`. */
-function render(page: PageFile, facts: { readonly [name: string]: string }): PageFile {
+function fillIn(page: PageFile, facts: { readonly [name: string]: string }): PageFile {
   const text = page.text.replace(/\{\{(\w+)\}\}/g, (_, name: string) =>
     escapeHtml(facts[name] ?? ''),
   );

@@ -3,30 +3,35 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
 import type { V1Message } from '../wire/v1.ts';
-import type { TellClients } from './announce.ts';
-import { shareOf } from './audience.ts';
+import type { NotifyClients } from './announce.ts';
+import { frameScopeFor } from './audience.ts';
 import { type Address, type Channel, createChannel } from './channel.ts';
 import { type Dialect, rulesOf } from './dialect.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import type { Audience } from './prompt-journal.ts';
-import { readyFrame } from './ready.ts';
-import { type Connection, type Session, createSession, encodeMessage } from './session.ts';
+import type { ReceiverGroup } from './prompt-journal.ts';
+import { toWireFrame } from './ready.ts';
+import {
+  type UpgradedSocket,
+  type SocketConnection,
+  createSocketConnection,
+  encodeMessage,
+} from './session.ts';
 
 /** How long frames wait for a socket that should have received them. */
 const REPLAY_MS = 120_000;
 /** One client gives up after ten seconds without a text frame, so a waiting one hears us sooner. */
 const KEEPALIVE_MS = 7000;
 /** Most bytes kept of all prompts together for sockets that may still come. */
-const REPLAY_BYTES_IN_ALL = 256 * 1024 * 1024;
+const MAX_REPLAY_BYTES = 256 * 1024 * 1024;
 /** They are counted anew each time so many came. */
-const COUNT_EVERY_BYTES = 4 * 1024 * 1024;
+const RECOUNT_EVERY_BYTES = 4 * 1024 * 1024;
 const PING_MS = 30_000;
 
 const UNDELIVERED_DROPPED =
   'no socket received what this prompt shows, and there is too much to keep; it is in the history';
 
 /** Who opened a socket; one that watches (`/ws?watch=1`) sees every prompt of its user. */
-type Newcomer = {
+type NewConnection = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches?: boolean;
@@ -40,37 +45,37 @@ type Newcomer = {
 /** Every WebSocket of every user, and the channels of their prompts. */
 export type Hub = {
   /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
-  attach(connection: Connection, who: Newcomer): void;
+  addConnection(upgraded: UpgradedSocket, newConnection: NewConnection): void;
   /** Opens the line of a new prompt. */
-  channel(address: Address, onCaughtUp?: (audience: Audience, at: number) => void): Channel;
+  channel(address: Address, onCaughtUp?: (audience: ReceiverGroup, at: number) => void): Channel;
   /** A socket of this user is about to come. */
-  prepare(user: string): Promise<void>;
+  preload(user: string): Promise<void>;
   /** Its `POST` was answered: its user's other prompts are not the last one any more. */
   submitted(channel: Channel): void;
   /** The prompt is over; frames that should have been received are kept for a while. */
-  retire(channel: Channel): void;
+  closeChannel(channel: Channel): void;
   /**
    * A client has the results of these prompts: no socket that comes needs to be told of them.
    * Returns those of which something may be kept at other processes.
    */
-  fetched(user: string, promptIds: readonly string[]): readonly string[];
+  discardFetched(user: string, promptIds: readonly string[]): readonly string[];
   /** Tells all sockets of this user how many of their prompts are left. */
   status(user: string): void;
   /** Says something to the sockets of this id, if there are any. */
-  tell(user: string, clientId: string, message: V1Message): void;
+  sendTo(user: string, clientId: string, message: V1Message): void;
   /** Tells the people at the sockets of this user something, where their dialect has a word for it. */
   notify(user: string, text: string): void;
   /** The same to every socket, by the client that opened it. */
-  notifyClients: TellClients;
+  notifyClients: NotifyClients;
   count(user?: string): number;
   /** Bytes kept of all prompts for sockets that may still come. */
   unreceivedBytes(): number;
   /** Bytes that wait for sockets to swallow them. */
-  backlogBytes(): number;
+  pendingBytes(): number;
   /** Previews no socket got, since the start. */
   droppedFrames(): number;
   /** Whether a socket is there that is sent more than texts of a prompt of this client. */
-  listens(user: string, clientId: string | null): boolean;
+  hasListener(user: string, clientId: string | null): boolean;
   close(): void;
 };
 
@@ -81,18 +86,21 @@ export function createHub(deps: {
   readonly previewMethod: PreviewMethod;
   readonly now?: () => number;
   /** The first socket of a user came, or the last one went. */
-  readonly onPresence?: (user: string, isThere: boolean) => void;
+  readonly onPresenceChange?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
-  readonly replayBytesInAll?: number;
+  readonly maxReplayBytes?: number;
 }): Hub {
   const { remaining, now = steadyNow } = deps;
-  const sessions = new Map<string, Set<Session>>();
+  const connections = new Map<string, Set<SocketConnection>>();
   const channels = new Map<string, Set<Channel>>();
-  const retiring = new Map<Channel, NodeJS.Timeout>();
+  const closing = new Map<Channel, NodeJS.Timeout>();
   let droppedFrames = 0;
   let uncountedBytes = 0;
   const keepalive = setInterval(keepAlive, 1000);
-  const pinger = setInterval(() => each(sessions, (session) => session.ping()), PING_MS);
+  const pinger = setInterval(
+    () => forEachItem(connections, (connection) => connection.ping()),
+    PING_MS,
+  );
   keepalive.unref();
   pinger.unref();
 
@@ -103,92 +111,92 @@ export function createHub(deps: {
   }
 
   function keepAlive(): void {
-    for (const [user, theirs] of sessions) {
+    for (const [user, ofUser] of connections) {
       if (remaining(user) === 0) continue;
-      for (const session of theirs) {
-        if (session.isOpen() && now() - session.lastTextAtMs() >= KEEPALIVE_MS) {
-          session.sendText(statusText(user));
+      for (const connection of ofUser) {
+        if (connection.isOpen() && now() - connection.lastTextAtMs() >= KEEPALIVE_MS) {
+          connection.sendText(statusText(user));
         }
       }
     }
   }
 
-  function leave(user: string, session: Session): void {
-    drop(sessions, user, session);
-    if (!sessions.has(user)) deps.onPresence?.(user, false);
+  function removeConnection(user: string, connection: SocketConnection): void {
+    drop(connections, user, connection);
+    if (!connections.has(user)) deps.onPresenceChange?.(user, false);
   }
 
   function unreceivedBytes(): number {
     let bytes = 0;
-    each(channels, (channel) => (bytes += channel.unreceivedBytes()));
+    forEachItem(channels, (channel) => (bytes += channel.unreceivedBytes()));
     return bytes;
   }
 
   /** Prompts that are over go first, the oldest before the others. */
-  function makeRoom(addedBytes: number): void {
-    const { replayBytesInAll = REPLAY_BYTES_IN_ALL } = deps;
+  function enforceReplayLimit(addedBytes: number): void {
+    const { maxReplayBytes = MAX_REPLAY_BYTES } = deps;
     uncountedBytes += addedBytes;
-    if (uncountedBytes < Math.min(COUNT_EVERY_BYTES, replayBytesInAll / 10)) return;
+    if (uncountedBytes < Math.min(RECOUNT_EVERY_BYTES, maxReplayBytes / 10)) return;
     uncountedBytes = 0;
-    let tooMuch = unreceivedBytes() - replayBytesInAll;
-    if (tooMuch <= 0) return;
-    const live = [...channels.values()].flatMap((theirs) => [...theirs]);
-    for (const channel of new Set([...retiring.keys(), ...live])) {
-      if (tooMuch <= 0) return;
+    let excessBytes = unreceivedBytes() - maxReplayBytes;
+    if (excessBytes <= 0) return;
+    const open = [...channels.values()].flatMap((ofUser) => [...ofUser]);
+    for (const channel of new Set([...closing.keys(), ...open])) {
+      if (excessBytes <= 0) return;
       const before = channel.unreceivedBytes();
-      channel.shed();
-      const gone = before - channel.unreceivedBytes();
-      if (gone > 0) noteDropped(channel.address);
-      tooMuch -= gone;
+      channel.dropDetails();
+      const freedBytes = before - channel.unreceivedBytes();
+      if (freedBytes > 0) logDropped(channel.address);
+      excessBytes -= freedBytes;
     }
   }
 
-  function noteDropped({ user, promptId }: Address): void {
+  function logDropped({ user, promptId }: Address): void {
     deps.log?.warn({ event: 'socket.undelivered_dropped', user, promptId }, UNDELIVERED_DROPPED);
   }
 
-  function forget(channel: Channel): void {
-    clearTimeout(retiring.get(channel));
-    retiring.delete(channel);
+  function removeChannel(channel: Channel): void {
+    clearTimeout(closing.get(channel));
+    closing.delete(channel);
     drop(channels, channel.address.user, channel);
   }
 
-  function forgetIfDone(channel: Channel): void {
-    if (retiring.has(channel) && !channel.hasUnreceived()) forget(channel);
+  function removeChannelIfDone(channel: Channel): void {
+    if (closing.has(channel) && !channel.hasUnreceived()) removeChannel(channel);
   }
 
   return {
-    attach(connection, { user, clientId, notice, ...form }) {
+    addConnection(upgraded, { user, clientId, notice, ...traits }) {
       // v1 mints 32 hex characters, no dashes.
       const sid = clientId || randomBytes(16).toString('hex');
-      const session = createSession(connection, {
+      const connection = createSocketConnection(upgraded, {
         user,
         sid,
-        ...form,
+        ...traits,
         serverFlags: deps.serverFlags,
         now,
-        onClose: () => leave(user, session),
+        onClose: () => removeConnection(user, connection),
         onDrop: () => droppedFrames++,
       });
-      session.sendText(statusText(user, sid));
-      if (notice !== undefined) notify(session, notice);
+      connection.sendText(statusText(user, sid));
+      if (notice !== undefined) notify(connection, notice);
       for (const channel of channels.get(user) ?? []) {
-        channel.greet(session);
-        forgetIfDone(channel);
+        channel.replayTo(connection);
+        removeChannelIfDone(channel);
       }
-      if (!sessions.has(user)) deps.onPresence?.(user, true);
-      add(sessions, user, session);
+      if (!connections.has(user)) deps.onPresenceChange?.(user, true);
+      add(connections, user, connection);
     },
-    async prepare(user) {
-      await Promise.all([...(channels.get(user) ?? [])].map((channel) => channel.prepare()));
+    async preload(user) {
+      await Promise.all([...(channels.get(user) ?? [])].map((channel) => channel.preload()));
     },
     channel(address, onCaughtUp) {
       const channel = createChannel(address, {
-        sessions: () => sessions.get(address.user) ?? [],
+        connections: () => connections.get(address.user) ?? [],
         previewMethod: deps.previewMethod,
         onCaughtUp,
-        onKeep: makeRoom,
-        onDrop: () => noteDropped(address),
+        onAdd: enforceReplayLimit,
+        onDrop: () => logDropped(address),
       });
       add(channels, address.user, channel);
       return channel;
@@ -197,73 +205,74 @@ export function createHub(deps: {
       if (channel.address.isV2Job) return;
       for (const other of channels.get(channel.address.user) ?? []) {
         if (other !== channel) other.supersede();
-        forgetIfDone(other);
+        removeChannelIfDone(other);
       }
     },
-    fetched(user, promptIds) {
+    discardFetched(user, promptIds) {
       const named = new Set(promptIds);
-      const theirs = [...(channels.get(user) ?? [])];
-      const settled = theirs.filter(({ address }) => named.has(address.promptId));
-      for (const channel of settled) {
-        channel.settle();
-        forgetIfDone(channel);
+      const ofUser = [...(channels.get(user) ?? [])];
+      const fetchedChannels = ofUser.filter(({ address }) => named.has(address.promptId));
+      for (const channel of fetchedChannels) {
+        channel.markFetched();
+        removeChannelIfDone(channel);
       }
-      return settled.map(({ address }) => address.promptId);
+      return fetchedChannels.map(({ address }) => address.promptId);
     },
-    retire(channel) {
-      const timer = setTimeout(() => forget(channel), REPLAY_MS);
+    closeChannel(channel) {
+      const timer = setTimeout(() => removeChannel(channel), REPLAY_MS);
       timer.unref();
-      retiring.set(channel, timer);
-      forgetIfDone(channel);
+      closing.set(channel, timer);
+      removeChannelIfDone(channel);
     },
     status(user) {
-      const theirs = sessions.get(user);
-      if (!theirs) return;
-      const text = readyFrame(Buffer.from(statusText(user)), 'text');
-      for (const session of theirs) if (session.isOpen()) session.sendText(text);
+      const ofUser = connections.get(user);
+      if (!ofUser) return;
+      const text = toWireFrame(Buffer.from(statusText(user)), 'text');
+      for (const connection of ofUser) if (connection.isOpen()) connection.sendText(text);
     },
-    tell(user, clientId, message) {
-      for (const session of sessions.get(user) ?? []) {
-        if (session.sid === clientId && session.isOpen()) session.sendText(encodeMessage(message));
+    sendTo(user, clientId, message) {
+      for (const connection of connections.get(user) ?? []) {
+        if (connection.sid === clientId && connection.isOpen())
+          connection.sendText(encodeMessage(message));
       }
     },
     notify(user, text) {
-      for (const session of sessions.get(user) ?? []) notify(session, text);
+      for (const connection of connections.get(user) ?? []) notify(connection, text);
     },
     notifyClients(textFor) {
-      each(sessions, (session) => {
-        const text = textFor(session);
-        if (text !== undefined) notify(session, text);
+      forEachItem(connections, (connection) => {
+        const text = textFor(connection);
+        if (text !== undefined) notify(connection, text);
       });
     },
     count(user) {
-      if (user !== undefined) return sessions.get(user)?.size ?? 0;
-      return [...sessions.values()].reduce((sum, theirs) => sum + theirs.size, 0);
+      if (user !== undefined) return connections.get(user)?.size ?? 0;
+      return [...connections.values()].reduce((sum, ofUser) => sum + ofUser.size, 0);
     },
     unreceivedBytes,
-    backlogBytes() {
+    pendingBytes() {
       let bytes = 0;
-      each(sessions, (session) => (bytes += session.backlogBytes()));
+      forEachItem(connections, (connection) => (bytes += connection.pendingBytes()));
       return bytes;
     },
     droppedFrames: () => droppedFrames,
-    listens(user, clientId) {
-      const theirs = [...(sessions.get(user) ?? [])];
-      return theirs.some((session) => shareOf(session, clientId) !== 'texts');
+    hasListener(user, clientId) {
+      const ofUser = [...(connections.get(user) ?? [])];
+      return ofUser.some((connection) => frameScopeFor(connection, clientId) !== 'texts');
     },
     close() {
       clearInterval(keepalive);
       clearInterval(pinger);
-      for (const timer of retiring.values()) clearTimeout(timer);
-      each(sessions, (session) => session.close(1001));
+      for (const timer of closing.values()) clearTimeout(timer);
+      forEachItem(connections, (connection) => connection.close(1001));
     },
   };
 }
 
-function notify(session: Session, value: string): void {
-  const isSent = rulesOf(session.dialect).notifications === 'sent';
-  if (!isSent || session.watches || !session.isOpen()) return;
-  session.sendText(encodeMessage({ type: 'notification', data: { value } }));
+function notify(connection: SocketConnection, value: string): void {
+  const isSent = rulesOf(connection.dialect).notifications === 'sent';
+  if (!isSent || connection.watches || !connection.isOpen()) return;
+  connection.sendText(encodeMessage({ type: 'notification', data: { value } }));
 }
 
 function add<T>(groups: Map<string, Set<T>>, user: string, item: T): void {
@@ -278,6 +287,6 @@ function drop<T>(groups: Map<string, Set<T>>, user: string, item: T): void {
   if (group?.size === 0) groups.delete(user);
 }
 
-function each<T>(groups: Map<string, Set<T>>, act: (item: T) => void): void {
+function forEachItem<T>(groups: Map<string, Set<T>>, act: (item: T) => void): void {
   for (const group of groups.values()) for (const item of group) act(item);
 }

@@ -1,4 +1,4 @@
-import type { Input, ProgressState } from '../translate/progress-state.ts';
+import type { ProgressInput, ProgressState } from '../translate/progress-state.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 
@@ -10,18 +10,18 @@ export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>):
 }
 
 /** True when it says that a job runs. */
-export function isStart(input: Input): boolean {
+export function isStart(input: ProgressInput): boolean {
   return statusOf(input) === 'running';
 }
 
 /** A node of the job is running, or has run. */
-export function isSignOfLife(input: Input): boolean {
+export function isSignOfLife(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event !== 'status') return true;
   return input.kind === 'output' || statusOf(input) === 'running';
 }
 
 /** True when it is the end of a job, or announces it. */
-export function isEnd(input: Input): boolean {
+export function isEnd(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
     return true;
   }
@@ -29,7 +29,7 @@ export function isEnd(input: Input): boolean {
   return status !== undefined && IS_TERMINAL[status];
 }
 
-function statusOf(input: Input): JobStatus | undefined {
+function statusOf(input: ProgressInput): JobStatus | undefined {
   if (input.kind === 'event') {
     return input.event.event === 'status' ? input.event.data.status : undefined;
   }

@@ -1,14 +1,14 @@
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { type Plan, intentOf } from './plan.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { type SubmissionPlan, toStoredPlan } from './plan.ts';
+import type { PromptEventLog } from './prompt-journal.ts';
 import type { Submission } from './submission.ts';
 
 /** A submission that may be sent: all that was asked of its client and of the house is known. */
-export type Intake = {
+export type SubmissionDraft = {
   readonly caller: Caller;
   readonly submission: Submission;
-  readonly plan: Plan;
+  readonly plan: SubmissionPlan;
   /** The texts of what the client sent, written once. */
   readonly graphJson: string;
   readonly extraDataJson: string;
@@ -16,24 +16,24 @@ export type Intake = {
 };
 
 /** The id its prompt has unless a job gives it another. */
-export function ownIdOf({ submission, plan }: Intake): string {
+export function initialPromptId({ submission, plan }: SubmissionDraft): string {
   return submission.promptId ?? plan.label;
 }
 
 /** What is on disk before the first byte leaves. */
-export function rowOf(intake: Intake, state: 'submitting' | 'outbox'): PromptRow {
-  const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = intake;
+export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbox'): PromptRow {
+  const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
   return {
     key: plan.label,
     user: caller.user,
-    promptId: ownIdOf(intake),
+    promptId: initialPromptId(draft),
     jobId: null,
     number: submission.number,
     clientId: submission.clientId,
     createdAtMs,
     graphJson,
     extraDataJson,
-    ...intentOf(plan, state === 'outbox' ? 'here' : 'away'),
+    ...toStoredPlan(plan, state === 'outbox' ? 'here' : 'away'),
     state,
     cancelAskedAtMs: null,
     entryJson: null,
@@ -43,19 +43,22 @@ export function rowOf(intake: Intake, state: 'submitting' | 'outbox'): PromptRow
   };
 }
 
-type Books = {
-  readonly journal: Pick<PromptJournal, 'claim' | 'drop'>;
+type PromptRecords = {
+  readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard'>;
   readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'insert'> };
 };
 
 /** On record, and looked after by this process; or refused, and looked after by nobody. */
-export async function enter(row: PromptRow, { journal, ledger }: Books): Promise<void> {
-  await journal.claim(row.key);
+export async function recordPrompt(
+  row: PromptRow,
+  { promptEventLog, ledger }: PromptRecords,
+): Promise<void> {
+  await promptEventLog.claim(row.key);
   try {
     await ledger.prompts.insert(row);
   } catch (error) {
     // It may take until the ledger is back: the client is not kept waiting.
-    journal.drop(row.key).catch(() => {});
+    promptEventLog.discard(row.key).catch(() => {});
     throw error;
   }
 }

@@ -10,18 +10,18 @@ import {
 import type { ExceptionWord } from '../translate/shown-entry.ts';
 import type { ListedStatus } from '../translate/status.ts';
 import type { JsonObject } from '../wire/json.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompts, LivePrompt } from './board.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, sendJson } from './errors.ts';
-import type { NoteFetched } from './fetched.ts';
+import type { MarkFetched } from './fetched.ts';
 import { integerOf } from './history.ts';
 import { doneView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
 type Deps = {
   readonly ledger: Ledger;
-  readonly board: Board;
-  readonly noteFetched: NoteFetched;
+  readonly livePrompts: LivePrompts;
+  readonly markFetched: MarkFetched;
 };
 
 const LISTED = [
@@ -33,7 +33,7 @@ const LISTED = [
 ] as const satisfies ListedStatus[];
 
 /** Both vocabularies: local servers sort by one pair of words, hosted ones by the other. */
-const SORT_KEYS: { readonly [name: string]: (entry: Entry) => number } = {
+const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {
   created_at: (entry) => entry.createdAtMs,
   create_time: (entry) => entry.createdAtMs,
   execution_duration: durationMs,
@@ -67,7 +67,7 @@ export async function listJobs(deps: Deps, request: V1Request): Promise<void> {
       : await matching(ofWorkflow, (view) => hasOutputOf(view, outputType));
   const shown = found.slice(offset, offset + limit);
   const jobs = await itemsOf(shown);
-  deps.noteFetched(request, 'listed', endedIn(jobs));
+  deps.markFetched(request, 'listed', endedIn(jobs));
   sendJson(ctx, {
     jobs,
     pagination: {
@@ -80,7 +80,7 @@ export async function listJobs(deps: Deps, request: V1Request): Promise<void> {
 }
 
 /** One after the other: entries may be large, and items are small. */
-async function itemsOf(entries: readonly Entry[]): Promise<JsonObject[]> {
+async function itemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
   const items: JsonObject[] = [];
   for (const entry of entries) {
     const view = await entry.view();
@@ -96,29 +96,29 @@ function endedIn(items: readonly JsonObject[]): readonly string[] {
 }
 
 /** Enough of a prompt to sort and filter by; its texts are read only when it is shown. */
-type Entry = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
+type ListedJob = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'> & {
   /** `undefined`: it was deleted meanwhile. */
   readonly view: () => Promise<JobView | undefined>;
 };
 
 /** Oldest first. A prompt whose history is just being written counts as live. */
 async function entriesOf(
-  { ledger, board }: Deps,
+  { ledger, livePrompts }: Deps,
   user: string,
   word: ExceptionWord,
-): Promise<readonly Entry[]> {
+): Promise<readonly ListedJob[]> {
   const outlines = await ledger.prompts.outlines(user);
-  const live = board.of(user);
+  const live = livePrompts.list(user);
   const liveKeys = new Set(live.map(({ key }) => key));
   const done = outlines.filter(({ key }) => !liveKeys.has(key));
   return [...done.map((outline) => doneEntry(ledger, outline, word)), ...live.map(liveEntry)];
 }
 
 async function matching(
-  entries: readonly Entry[],
+  entries: readonly ListedJob[],
   isWanted: (view: JobView) => boolean,
-): Promise<readonly Entry[]> {
-  const found: Entry[] = [];
+): Promise<readonly ListedJob[]> {
+  const found: ListedJob[] = [];
   for (const entry of entries) {
     const view = await entry.view();
     if (view && isWanted(view)) found.push(entry);
@@ -126,11 +126,11 @@ async function matching(
   return found;
 }
 
-function liveEntry(prompt: LivePrompt): Entry {
+function liveEntry(prompt: LivePrompt): ListedJob {
   return { ...liveView(prompt), view: async () => liveView(prompt) };
 }
 
-function doneEntry({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): Entry {
+function doneEntry({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): ListedJob {
   const { createdAtMs, startedAtMs, endedAtMs } = outline;
   const view = async () => {
     const row = await prompts.get(outline.key);
@@ -154,7 +154,7 @@ function outputTypeOf(text: string | null): OutputType | null {
   return known;
 }
 
-function sorting(query: URLSearchParams): (entries: readonly Entry[]) => readonly Entry[] {
+function sorting(query: URLSearchParams): (entries: readonly ListedJob[]) => readonly ListedJob[] {
   const name = query.get('sort_by') ?? 'created_at';
   const order = query.get('sort_order') ?? 'desc';
   const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
@@ -164,7 +164,7 @@ function sorting(query: URLSearchParams): (entries: readonly Entry[]) => readonl
   return (entries) => entries.toReversed().toSorted((a, b) => key(b) - key(a));
 }
 
-function durationMs(view: Entry): number {
+function durationMs(view: ListedJob): number {
   return view.startedAtMs === null || view.endedAtMs === null
     ? 0
     : view.endedAtMs - view.startedAtMs;

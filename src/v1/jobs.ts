@@ -1,12 +1,12 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
-import type { Board } from './board.ts';
+import type { LivePrompts } from './board.ts';
 import { readJson } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, plainError, sendJson } from './errors.ts';
-import type { NoteFetched } from './fetched.ts';
+import type { MarkFetched } from './fetched.ts';
 import { findDone } from './history.ts';
 import { listJobs } from './job-list.ts';
 import { doneView, liveView } from './job-view.ts';
@@ -16,9 +16,9 @@ import type { V1Request, V1Route } from './routes.ts';
 type Deps = {
   readonly cancel: Cancel['cancel'];
   readonly ledger: Ledger;
-  readonly board: Board;
+  readonly livePrompts: LivePrompts;
   readonly bodies: BodyReader;
-  readonly noteFetched: NoteFetched;
+  readonly markFetched: MarkFetched;
 };
 
 /** `/api/jobs…` of newer front ends and `/api/job/{id}/status` of the hosted API. */
@@ -50,7 +50,7 @@ async function status(deps: Deps, request: V1Request): Promise<void> {
 
 /** Never a 404: an id nobody knows was not cancelled. */
 async function cancelOne(deps: Deps, { ctx, caller, params }: V1Request): Promise<void> {
-  const prompt = deps.board.find(caller.user, params.id ?? '');
+  const prompt = deps.livePrompts.find(caller.user, params.id ?? '');
   if (prompt) await deps.cancel([prompt], caller);
   sendJson(ctx, { cancelled: prompt !== undefined });
 }
@@ -58,14 +58,14 @@ async function cancelOne(deps: Deps, { ctx, caller, params }: V1Request): Promis
 async function cancelMany(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = objectBody(await readJson(ctx, deps.bodies));
   const ids = idList(body.job_ids, 'job_ids');
-  const prompts = ids.flatMap((id) => deps.board.find(caller.user, id) ?? []);
+  const prompts = ids.flatMap((id) => deps.livePrompts.find(caller.user, id) ?? []);
   await deps.cancel(prompts, caller);
   sendJson(ctx, { cancelled: prompts.length > 0 });
 }
 
 async function fetchedView(deps: Deps, request: V1Request): Promise<JobView | undefined> {
   const view = await find(deps, request);
-  if (view?.entry) deps.noteFetched(request, 'by id', [view.submitted.promptId]);
+  if (view?.entry) deps.markFetched(request, 'by id', [view.submitted.promptId]);
   return view;
 }
 
@@ -73,7 +73,7 @@ async function find(
   deps: Deps,
   { ctx, caller: { user }, params: { id = '' } }: V1Request,
 ): Promise<JobView | undefined> {
-  const live = deps.board.find(user, id);
+  const live = deps.livePrompts.find(user, id);
   if (live) return liveView(live);
   const done = await findDone(deps.ledger, user, id);
   return done && doneView(done, rulesFor(ctx).exceptionType);

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { type Caller, type JobApi, type Result, type SpooledFile, isGone } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
-import { relayRefusal } from './relay.ts';
+import { toV1FileError } from './relay.ts';
 import { contentTypeOf } from './served-as.ts';
 import { uploadPathOf } from './upload-path.ts';
 
@@ -73,7 +73,7 @@ async function settleOn(deps: KeepDeps, { held, named, asset }: Twin): Promise<v
     const isInVain = asset !== undefined && asset.id !== held.assetId;
     return void (isInVain && (await deps.jobs.deleteAsset(named.caller, asset.id)));
   }
-  if (!isGone(alive.error)) throw relayRefusal(alive.error);
+  if (!isGone(alive.error)) throw toV1FileError(alive.error);
   await deps.files.put(rowOf(deps, named, asset ?? (await storeBytes(deps.jobs, named))));
 }
 
@@ -94,7 +94,7 @@ export async function storeBytes(
 }
 
 function accepted<T>(result: Result<T>): T {
-  if (!result.ok) throw relayRefusal(result.error);
+  if (!result.ok) throw toV1FileError(result.error);
   return result.value;
 }
 

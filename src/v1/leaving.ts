@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/successors.ts';
-import { type TellClients, announceWhenNear, announcementFor } from './announce.ts';
+import { type NotifyClients, scheduleAnnouncements, announcementFor } from './announce.ts';
 import { type Brownout, type Client, fateOf } from './brownout.ts';
 import type { Census } from './census.ts';
 import { V1Error, plainError } from './errors.ts';
@@ -19,7 +19,7 @@ export type Leaving = {
   /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
   announcement(client: Client): string | undefined;
   /** Has clients that are connected told of each rehearsal shortly before. Returns what ends that. */
-  announceTo(tell: TellClients): () => void;
+  announceTo(tell: NotifyClients): () => void;
   /** Whether there is a rehearsal for anybody, some day. */
   readonly rehearses: boolean;
   /** Notes that a call was made, whatever came of it. */
@@ -60,7 +60,7 @@ export function createLeaving({
         : { ...always, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
     announcement: (client) => announcementFor(brownouts, client, now()),
-    announceTo: (tell) => announceWhenNear({ brownouts, now, tell }),
+    announceTo: (tell) => scheduleAnnouncements({ brownouts, now, notifyClients: tell }),
     async rehearse(route, client) {
       if (brownouts.length === 0) return;
       const fate = fateOf(brownouts, client, now());

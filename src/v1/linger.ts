@@ -3,20 +3,20 @@ import { Readable } from 'node:stream';
 import type Koa from 'koa';
 
 /** How long what nobody wants is still read: in all, and while nothing comes. */
-const LINGER_MS = { most: 10_000, quiet: 2000 } as const;
+const DRAIN_MS = { max: 10_000, idle: 2000 } as const;
 
 /**
  * Reads and drops the rest of a body whose answer is ready. Many clients send everything before
  * they listen; closing on bytes they are still sending is a reset, and takes the answer with it.
  * The v1 server lingers for ten seconds too.
  */
-export const linger: Koa.Middleware = async (ctx, next) => {
+export const drainRequest: Koa.Middleware = async (ctx, next) => {
   await next();
   const { body, req, res } = ctx;
   if (req.complete || req.destroyed) return;
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return;
   const type = ctx.response.get('Content-Type');
-  ctx.body = Readable.from(thenDrain(ctx, body), { objectMode: false });
+  ctx.body = Readable.from(answerThenDrain(ctx, body), { objectMode: false });
   ctx.length = Buffer.byteLength(body);
   if (type) ctx.set('Content-Type', type);
   else ctx.remove('Content-Type');
@@ -25,7 +25,7 @@ export const linger: Koa.Middleware = async (ctx, next) => {
   });
 };
 
-async function* thenDrain({ req, res }: Koa.Context, answer: string | Buffer) {
+async function* answerThenDrain({ req, res }: Koa.Context, answer: string | Buffer) {
   res.flushHeaders();
   if (answer.length > 0) yield answer;
   await drain(req);
@@ -33,16 +33,16 @@ async function* thenDrain({ req, res }: Koa.Context, answer: string | Buffer) {
 
 function drain(request: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
-    const quiet = setTimeout(done, LINGER_MS.quiet);
-    const most = setTimeout(done, LINGER_MS.most);
+    const idle = setTimeout(done, DRAIN_MS.idle);
+    const max = setTimeout(done, DRAIN_MS.max);
     function done(): void {
-      clearTimeout(quiet);
-      clearTimeout(most);
+      clearTimeout(idle);
+      clearTimeout(max);
       resolve();
     }
     // Whoever read so far did it one way or the other, and has lost interest.
     request.removeAllListeners('data').removeAllListeners('readable');
-    request.on('data', () => quiet.refresh()).resume();
+    request.on('data', () => idle.refresh()).resume();
     request.once('end', done).once('close', done);
   });
 }

@@ -1,33 +1,33 @@
-import type { Board, LivePrompt, PromptDraft } from './board.ts';
-import { keep, putAway, replace, valueOf } from './kept.ts';
+import type { LivePrompts, LivePrompt, PromptDraft } from './board.ts';
+import { createLazyJson, unload, setValue, readValue } from './kept.ts';
 
 /** So many of a user's prompts are kept ready to run. */
-const NEAR = 16;
+const LOADED_PROMPTS = 16;
 
 /** Its turn is not near: what it says is not needed soon. */
-export function restIfFar(board: Board, { caller, status, kept }: LivePrompt): void {
-  if (status !== 'queued' || board.count(caller.user) <= NEAR) return;
-  putAway(kept.graph);
-  putAway(kept.extraData);
+export function unloadIfFar(livePrompts: LivePrompts, { caller, status, lazy }: LivePrompt): void {
+  if (status !== 'queued' || livePrompts.count(caller.user) <= LOADED_PROMPTS) return;
+  unload(lazy.graph);
+  unload(lazy.extraData);
 }
 
-type Place = Pick<LivePrompt, 'caller' | 'channel'>;
+type PromptContext = Pick<LivePrompt, 'caller' | 'channel'>;
 
-export function newPrompt(draft: PromptDraft, place: Place): LivePrompt {
-  return new Prompt(draft, place);
+export function createLivePrompt(draft: PromptDraft, context: PromptContext): LivePrompt {
+  return new TrackedPrompt(draft, context);
 }
 
 /**
  * A class, for its accessors: written into every object they would give every object a shape of its
  * own. Member by member: spreading drafts takes a hundred times as long, and every prompt comes by.
  */
-class Prompt implements LivePrompt {
+class TrackedPrompt implements LivePrompt {
   readonly key: string;
   readonly promptId: string;
   readonly number: number;
   readonly clientId: string | null;
   readonly createdAtMs: number;
-  readonly kept: LivePrompt['kept'];
+  readonly lazy: LivePrompt['lazy'];
   targets: readonly string[];
   isResumed: boolean;
   caller: LivePrompt['caller'];
@@ -35,20 +35,20 @@ class Prompt implements LivePrompt {
   jobId: string | null = null;
   status: LivePrompt['status'] = undefined;
   hasEvidence = false;
-  cancelAsked = false;
+  cancelRequested = false;
   isReleased = false;
-  waits = false;
+  isInOutbox = false;
   startedAtMs: number | null = null;
 
-  constructor(draft: PromptDraft, { caller, channel }: Place) {
+  constructor(draft: PromptDraft, { caller, channel }: PromptContext) {
     this.key = draft.key;
     this.promptId = draft.promptId;
     this.number = draft.number;
     this.clientId = draft.clientId;
     this.createdAtMs = draft.createdAtMs;
-    this.kept = {
-      graph: keep(draft.graph, draft.graphJson),
-      extraData: keep(draft.extraData, draft.extraDataJson),
+    this.lazy = {
+      graph: createLazyJson(draft.graph, draft.graphJson),
+      extraData: createLazyJson(draft.extraData, draft.extraDataJson),
     };
     this.targets = draft.targets;
     this.isResumed = draft.isResumed;
@@ -57,14 +57,14 @@ class Prompt implements LivePrompt {
   }
 
   get graph() {
-    return valueOf(this.kept.graph);
+    return readValue(this.lazy.graph);
   }
 
   set graph(value) {
-    replace(this.kept.graph, value);
+    setValue(this.lazy.graph, value);
   }
 
   get extraData() {
-    return valueOf(this.kept.extraData);
+    return readValue(this.lazy.extraData);
   }
 }

@@ -2,7 +2,7 @@ import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
 import {
   type Picture,
   type Pixels,
-  attempt,
+  decode,
   fromPixels,
   openPicture,
   pixelsOf,
@@ -38,7 +38,7 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
  * result is a PNG that keeps the original's text chunks. Nothing is resized.
  */
 export async function composeMask(original: Buffer, mask: Buffer): Promise<Picture> {
-  return attempt(original, () => attempt(mask, () => compose(original, mask)));
+  return decode(original, () => decode(mask, () => compose(original, mask)));
 }
 
 async function compose(original: Buffer, mask: Buffer): Promise<Picture> {

@@ -16,19 +16,19 @@ export async function nameOutput(
   nowMs: number,
 ): Promise<FileRef> {
   const known = await files.byAsset(user, output.id);
-  if (known) return refOf(known);
-  const place = placeOf(output.name, output.x_subfolder);
+  if (known) return toFileRef(known);
+  const location = placeOf(output.name, output.x_subfolder);
   const type = output.x_temp ? 'temp' : 'output';
-  const same = await files.get(user, { type, ...place });
-  if (same && isSameFile(same.assetId, output.id)) {
-    await files.put({ ...same, assetId: output.id });
-    return refOf(same);
+  const existing = await files.get(user, { type, ...location });
+  if (existing && isSameFile(existing.assetId, output.id)) {
+    await files.put({ ...existing, assetId: output.id });
+    return toFileRef(existing);
   }
-  for (const filename of freeNames(place.filename)) {
+  for (const filename of freeNames(location.filename)) {
     const row: FileRow = {
       user,
       type,
-      subfolder: place.subfolder,
+      subfolder: location.subfolder,
       filename,
       assetId: output.id,
       hash: output.hash,
@@ -36,7 +36,7 @@ export async function nameOutput(
       contentType: output.content_type,
       modifiedAtMs: nowMs,
     };
-    if (await files.claim(row)) return refOf(row);
+    if (await files.claim(row)) return toFileRef(row);
   }
   throw new Error('file names never run out');
 }
@@ -52,6 +52,6 @@ function isSameFile(oneId: string, otherId: string): boolean {
   );
 }
 
-function refOf({ filename, subfolder, type }: FileRow): FileRef {
+function toFileRef({ filename, subfolder, type }: FileRow): FileRef {
   return { filename, subfolder, type };
 }

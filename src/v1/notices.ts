@@ -1,9 +1,9 @@
 import type { Brownout } from './brownout.ts';
 
-type Rehearsal = Pick<Brownout, 'toMs' | 'delayMs'> & { readonly fromMs: number };
+type ScheduledBrownout = Pick<Brownout, 'toMs' | 'delayMs'> & { readonly fromMs: number };
 
 /** Texts of `notification` messages: for people, about what their prompt waits for. */
-export const NOTICES = {
+export const NOTIFICATION_TEXTS = {
   noRoom: (promptId: string): string =>
     `Prompt ${promptId} waits: the service that runs it has no room for it right now. It is sent ` +
     'as soon as there is room. You need not submit it again; delete it from the queue if you do ' +
@@ -14,7 +14,7 @@ export const NOTICES = {
   outcomeUnknown: (promptId: string): string =>
     `Prompt ${promptId} is being looked for: the service that runs it did not say whether it took ` +
     'the prompt. It will be retried if the service does not have it. You need not submit it again.',
-  brownout: ({ fromMs, toMs, delayMs }: Rehearsal): string => {
+  brownout: ({ fromMs, toMs, delayMs }: ScheduledBrownout): string => {
     const until = toMs === undefined ? '' : ` to ${isoOf(toMs)}`;
     const what = delayMs === undefined ? 'be refused' : `be held up for ${delayMs / 1000} s each`;
     return (

@@ -4,7 +4,7 @@ import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from '../wire/definitions.ts';
 import { stringifyJson } from '../wire/json.ts';
 import { COMPRESS, type Encoding } from './encodings.ts';
-import { createSlots } from './render.ts';
+import { createSemaphore } from './render.ts';
 import { type Uploads, createUploads, takesUploads, withFiles } from './upload-combos.ts';
 
 /** An answer as it travels: one that is known to be the same is not sent again. */
@@ -31,7 +31,7 @@ export function createUserObjectInfo(deps: {
   readonly files: Pick<FileStore, 'list'>;
 }): UserObjectInfo {
   const uploadsOf = createUploads(deps.files);
-  const inTurn = createSlots(COMPRESSED_AT_ONCE);
+  const inTurn = createSemaphore(COMPRESSED_AT_ONCE);
   const variants = new LRUCache<string, string>({
     maxSize: VARIANT_NAMES_CHARS,
     sizeCalculation: (_name, text) => text.length,

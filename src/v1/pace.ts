@@ -1,5 +1,5 @@
 /** Every wait of submissions that are not over at once. */
-export type Pace = {
+export type RetryPolicy = {
   /** Bounds of what the upstream asks to wait for; without a word of it, `defaultWaitMs`. */
   readonly minWaitMs: number;
   readonly maxWaitMs: number;
@@ -16,7 +16,7 @@ export type Pace = {
   readonly inFlightMs: number;
 };
 
-export const DEFAULT_PACE: Pace = {
+export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   minWaitMs: 1000,
   maxWaitMs: 60_000,
   defaultWaitMs: 2000,
@@ -28,16 +28,16 @@ export const DEFAULT_PACE: Pace = {
 };
 
 /** How long a refusal for lack of room is to be waited out, before spreading. */
-export function waitMsOf(
-  { minWaitMs, maxWaitMs, defaultWaitMs }: Pace,
+export function retryAfterMs(
+  { minWaitMs, maxWaitMs, defaultWaitMs }: RetryPolicy,
   error: { readonly retryAfterSeconds?: number },
 ): number {
-  const wantedMs =
+  const requestedMs =
     error.retryAfterSeconds === undefined ? defaultWaitMs : error.retryAfterSeconds * 1000;
-  return Math.min(maxWaitMs, Math.max(minWaitMs, wantedMs));
+  return Math.min(maxWaitMs, Math.max(minWaitMs, requestedMs));
 }
 
 /** Up to a fifth more: many waiters must not come back in step. */
-export function spread(ms: number): number {
+export function withJitter(ms: number): number {
   return ms * (1 + Math.random() * 0.2);
 }

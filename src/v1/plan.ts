@@ -11,7 +11,7 @@ import type { Submission } from './submission.ts';
 export const KEY_LABEL = 'holdover_key';
 
 /** Everything needed to submit a prompt, now or once more. */
-export type Plan = {
+export type SubmissionPlan = {
   /** Of the prompt; the job's label. */
   readonly label: string;
   /** The v2 idempotency key: another one only when the one before was refused for certain. */
@@ -32,9 +32,9 @@ export type Plan = {
 };
 
 /** What the ledger keeps of a plan beside the graph. */
-type Intent = {
+type StoredPlan = {
   /** Absent of a prompt an older version took. */
-  readonly where?: Whereabouts;
+  readonly where?: SendState;
   readonly key: string;
   readonly placed: readonly PlacedFile[];
   readonly isWhole: boolean;
@@ -43,12 +43,12 @@ type Intent = {
   readonly ownKeys: readonly string[];
 };
 
-export function planOf(
+export function createPlan(
   key: string,
   submission: Submission,
-  more: Pick<Plan, 'outputs' | 'placed'> & { readonly owner: Caller },
-): Plan {
-  const { outputs, placed, owner } = more;
+  details: Pick<SubmissionPlan, 'outputs' | 'placed'> & { readonly owner: Caller },
+): SubmissionPlan {
+  const { outputs, placed, owner } = details;
   const { graph, number, extraData, partialTargets } = submission;
   return {
     outputs,
@@ -60,82 +60,85 @@ export function planOf(
     isWhole: partialTargets === undefined,
     extraData: withoutSecrets(extraData),
     secrets: secretsOf(extraData),
-    ownKeys: ownKeysOf(secretsOf(extraData), owner),
+    ownKeys: findOwnKeys(secretsOf(extraData), owner),
     lacksSecrets: false,
   };
 }
 
-function ownKeysOf(secrets: Secrets, { credential }: Caller): readonly string[] {
+function findOwnKeys(secrets: Secrets, { credential }: Caller): readonly string[] {
   const isOwn = Object.values(secrets).every((secret) => secret === credential);
   return isOwn ? Object.keys(secrets) : [];
 }
 
 /** The same prompt with fewer outputs. Its first key is free again: the refusal was certain. */
-export function narrowed(plan: Plan, outputs: readonly string[]): Plan {
-  return { ...plan, outputs, isWhole: false, key: keyOfChanged(plan, String(outputs.length)) };
+export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): SubmissionPlan {
+  return { ...plan, outputs, isWhole: false, key: changedKey(plan, String(outputs.length)) };
 }
 
 /**
  * The same prompt once more, after the service lost its job or was found to have made none: its key
  * may be used up, so it has another one.
  */
-export function sentAgain(plan: Plan): Plan {
-  return { ...plan, key: `${plan.label}.again${resendsOf(plan) + 1}` };
+export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
+  return { ...plan, key: `${plan.label}.again${resendCount(plan) + 1}` };
 }
 
 /** How often it was sent again because its job was lost. */
-export function resendsOf({ label, key }: Pick<Plan, 'label' | 'key'>): number {
+export function resendCount({ label, key }: Pick<SubmissionPlan, 'label' | 'key'>): number {
   return Number(/^\.again(\d+)/.exec(key.slice(label.length))?.[1] ?? 0);
 }
 
 /** A key for the same submission, changed after a refusal that was certain. */
-export function keyOfChanged({ label, key }: Pick<Plan, 'label' | 'key'>, change: string): string {
-  const resends = resendsOf({ label, key });
+export function changedKey(
+  { label, key }: Pick<SubmissionPlan, 'label' | 'key'>,
+  change: string,
+): string {
+  const resends = resendCount({ label, key });
   return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
 }
 
 /** What v2 is asked to run. */
-export function workflowOf({ graph, placed, isWhole, outputs }: Plan): Graph {
+export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan): Graph {
   const workflow = placeFiles(graph, placed);
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
 /** `here`: it was not sent, or refused for certain; `away`: it is being sent, or was. */
-export type Whereabouts = 'here' | 'away';
+export type SendState = 'here' | 'away';
 
 /** What the ledger has to know before the plan is sent. */
-export function intentOf(plan: Plan, where: Whereabouts): PromptIntent {
+export function toStoredPlan(plan: SubmissionPlan, where: SendState): PromptIntent {
   const { key, placed, isWhole, outputs, secrets, ownKeys } = plan;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
-  const intent: Intent = { where, key, placed, isWhole, hasSecrets, ownKeys };
+  const intent: StoredPlan = { where, key, placed, isWhole, hasSecrets, ownKeys };
   return { intentJson: JSON.stringify(intent), targetsJson: JSON.stringify(outputs) };
 }
 
 /** Older versions wrote less. */
-function intentIn(intentJson: string): Partial<Intent> {
-  return JSON.parse(intentJson) as Partial<Intent>;
+function parseStoredPlan(intentJson: string): Partial<StoredPlan> {
+  return JSON.parse(intentJson) as Partial<StoredPlan>;
 }
 
 /** Whether an earlier process may have sent it, with an outcome nobody knows. */
-export function isInDoubt({ intentJson }: PromptRow): boolean {
-  return intentIn(intentJson).where !== 'here';
+export function mayHaveBeenSent({ intentJson }: PromptRow): boolean {
+  return parseStoredPlan(intentJson).where !== 'here';
 }
 
 /** True when it was submitted here; jobs that were submitted through v2 have an owner of their own. */
-export function isOurs({ intentJson }: PromptRow): boolean {
-  return intentIn(intentJson).key !== undefined;
+export function isSubmittedThroughV1({ intentJson }: PromptRow): boolean {
+  return parseStoredPlan(intentJson).key !== undefined;
 }
 
 /** Whether it can only be sent with the key its owner calls with. */
-export function needsOwnKey({ jobId, intentJson }: PromptRow): boolean {
-  return jobId === null && (intentIn(intentJson).ownKeys ?? []).length > 0;
+export function needsCallerKey({ jobId, intentJson }: PromptRow): boolean {
+  return jobId === null && (parseStoredPlan(intentJson).ownKeys ?? []).length > 0;
 }
 
 /** The plan of an earlier process, with the owner's key if it needs that one and it is known. */
-export function planOfRow(row: PromptRow, { credential }: Caller): Plan {
-  const intent = intentIn(row.intentJson);
+export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionPlan {
+  const intent = parseStoredPlan(row.intentJson);
   const { ownKeys = [] } = intent;
-  const refilled = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
+  const restoredSecrets = credential === undefined ? [] : ownKeys.map((name) => [name, credential]);
   return {
     label: row.key,
     key: intent.key ?? row.key,
@@ -145,8 +148,8 @@ export function planOfRow(row: PromptRow, { credential }: Caller): Plan {
     isWhole: intent.isWhole ?? true,
     number: row.number,
     extraData: parseJson(row.extraDataJson) as JsonObject,
-    secrets: Object.fromEntries(refilled) as Secrets,
+    secrets: Object.fromEntries(restoredSecrets) as Secrets,
     ownKeys,
-    lacksSecrets: intent.hasSecrets === true && refilled.length === 0,
+    lacksSecrets: intent.hasSecrets === true && restoredSecrets.length === 0,
   };
 }

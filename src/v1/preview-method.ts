@@ -1,7 +1,7 @@
 import type { PictureKind } from '../translate/progress-state.ts';
 import { type Json } from '../wire/json.ts';
 import { rulesOf } from './dialect.ts';
-import type { Session } from './session.ts';
+import type { SocketConnection } from './session.ts';
 
 /**
  * The sockets that are sent previews of samplers: all of them (the original's own three words), those
@@ -10,19 +10,25 @@ import type { Session } from './session.ts';
 export type PreviewMethod = 'default' | 'auto' | 'latent2rgb' | 'taesd' | 'negotiated' | 'none';
 
 /** The words of the original for a prompt's `extra_data.preview_method`; any other says nothing. */
-const ASKED = ['default', 'auto', 'latent2rgb', 'taesd', 'none'] as const satisfies PreviewMethod[];
+const PROMPT_METHODS = [
+  'default',
+  'auto',
+  'latent2rgb',
+  'taesd',
+  'none',
+] as const satisfies PreviewMethod[];
 
 export function previewMethodIn(value: Json | undefined): PreviewMethod | undefined {
-  return ASKED.find((word) => word === value);
+  return PROMPT_METHODS.find((word) => word === value);
 }
 
-type Receiver = Pick<Session, 'dialect' | 'watches' | 'isBrowser' | 'wantsMetadata'>;
+type Receiver = Pick<SocketConnection, 'dialect' | 'watches' | 'isBrowser' | 'wantsMetadata'>;
 
 /**
  * Whether a socket is sent pictures of this kind. `none` of the server holds whatever the prompt
  * asks for; results, and previews a node sends by itself, are no matter of settings.
  */
-export function isWanted(
+export function acceptsPicture(
   kind: PictureKind,
   receiver: Receiver,
   { server, prompt = 'default' }: { server: PreviewMethod; prompt?: PreviewMethod | undefined },
@@ -31,17 +37,17 @@ export function isWanted(
   if (server === 'none' || prompt === 'none') return false;
   const isAlways = rulesOf(receiver.dialect).samplerPreviews === 'always';
   if (isAlways || receiver.watches) return true;
-  return TAKES[prompt === 'default' ? server : prompt](receiver);
+  return ACCEPTS[prompt === 'default' ? server : prompt](receiver);
 }
 
-const always = (): boolean => true;
+const acceptAlways = (): boolean => true;
 const negotiated = (receiver: Receiver): boolean => receiver.wantsMetadata();
 
-const TAKES = {
+const ACCEPTS = {
   default: (receiver) => receiver.isBrowser || negotiated(receiver),
-  auto: always,
-  latent2rgb: always,
-  taesd: always,
+  auto: acceptAlways,
+  latent2rgb: acceptAlways,
+  taesd: acceptAlways,
   negotiated,
   none: () => false,
 } as const satisfies Record<PreviewMethod, (receiver: Receiver) => boolean>;

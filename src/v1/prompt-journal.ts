@@ -1,10 +1,10 @@
-import type { Input } from '../translate/progress-state.ts';
+import type { ProgressInput } from '../translate/progress-state.ts';
 
 /**
  * What happens to a live prompt, one thing after the other. Every process that hears the same
  * entries says the same frames in the same order.
  */
-export type Entry =
+export type PromptLogEntry =
   /** It is in the outbox. */
   | { readonly kind: 'waits' }
   /** Whether it has a job is being found out. */
@@ -15,7 +15,7 @@ export type Entry =
   | { readonly kind: 'released' }
   /** Whoever looked after it is gone, another process does now. */
   | { readonly kind: 'taken' }
-  | { readonly kind: 'input'; readonly input: Input }
+  | { readonly kind: 'input'; readonly input: ProgressInput }
   /** Its history is written: v1's last word may be said. */
   | { readonly kind: 'recorded' }
   /** Nothing is left of it, and nobody was told of it. */
@@ -32,114 +32,117 @@ export const PREVIEW_HEAD_BYTES = 4;
  * user. What one of the former has received is received; what one of the latter has is heard, and
  * still waits for the former.
  */
-export type Audience = 'client' | 'hosted';
+export type ReceiverGroup = 'client' | 'hosted';
 
 /** By audience, the place in the prompt's journal up to which it has everything. */
-export type ReceivedUpTo = { readonly [audience in Audience]: number };
+export type ReceivedUpTo = { readonly [group in ReceiverGroup]: number };
 
 /** When a process heard of a prompt: with its first entry, or when more had been said of it. */
-export type HeardSince = 'its start' | 'later';
+export type SubscribedSince = 'its start' | 'later';
 
 /** One process's ear on one prompt. */
-export type Hearer = {
+export type LogSubscriber = {
   /** The next entry; `at` is its place, from 1 on, or 0 where places do not matter. */
-  apply(entry: Entry, at: number): Promise<void>;
+  apply(entry: PromptLogEntry, position: number): Promise<void>;
   /** Another process looks after the prompt from now on. */
-  lost(): void;
+  onLeadershipLost(): void;
   /**
    * What was said up to here has reached sockets elsewhere. Since `its start`: those here have heard
    * none of it.
    */
-  joined(upTo: ReceivedUpTo, since: HeardSince): void;
+  onSubscribed(upTo: ReceivedUpTo, since: SubscribedSince): void;
   /** The same, while this process was listening: it need not be kept any longer. */
-  receivedElsewhere(audience: Audience, upTo: number): void;
+  onReceivedElsewhere(group: ReceiverGroup, upTo: number): void;
 };
 
 /** What a journal asks of the house it is in. */
-export type Crew = {
+export type LogHandlers = {
   /** Nobody looks after these, oldest first; they are to be taken over where that is possible. */
-  vacant(keys: readonly string[]): Promise<void>;
+  takeOverVacant(keys: readonly string[]): Promise<void>;
   /** There is a prompt nobody here knows of: it joins, if it is one. */
   discover(key: string): Promise<void>;
   /** How a prompt ended of which no entry is left; `none`: it is live all the same. */
   endOf(key: string): Promise<'recorded' | 'removed' | 'none'>;
   /** A client asked another process for the end of it. */
-  cancelAsked(key: string): void;
+  cancelRequested(key: string): void;
   /** A client fetched the result of a prompt from another process. */
-  fetched(user: string, promptId: string): void;
+  resultFetched(user: string, promptId: string): void;
 };
 
 /**
  * The entries of all live prompts, and who looks after which: one process at a time for each, and
  * only that one may append.
  */
-export interface PromptJournal {
+export interface PromptEventLog {
   /** This process looks after a new prompt; before the ledger knows it. */
   claim(key: string): Promise<void>;
   /** The same for one nobody looks after; `false`: another one was faster. All entries were heard. */
   takeOver(key: string): Promise<boolean>;
   /** Nobody needs to look after it any more, and it never ended. */
-  drop(key: string): Promise<void>;
-  join(prompt: { readonly key: string; readonly user: string }, hearer: Hearer): void;
+  discard(key: string): Promise<void>;
+  subscribe(
+    prompt: { readonly key: string; readonly user: string },
+    subscriber: LogSubscriber,
+  ): void;
   /** Resolves when the entry was heard here; rejects with `LeadLost`. */
-  append(key: string, entry: Entry): Promise<void>;
-  leads(key: string): boolean;
+  append(key: string, entry: PromptLogEntry): Promise<void>;
+  isLeader(key: string): boolean;
   /** All that was said of it up to this entry has reached a socket of this audience. */
-  received(key: string, audience: Audience, at: number): void;
+  markReceived(key: string, group: ReceiverGroup, position: number): void;
   /** A client of this user has the result of a prompt: other processes keep nothing of it either. */
-  fetched(user: string, promptId: string): void;
+  resultFetched(user: string, promptId: string): void;
   /** Whoever looks after it shall hear that its end is wanted. */
-  askCancel(key: string): void;
+  requestCancel(key: string): void;
   /** Whether sockets of this user may be at other processes. */
   isWatched(user: string): boolean;
   /** This process has sockets of the user, or none any more. */
   watch(user: string, isThere: boolean): void;
   /** Resolves when all is heard that was appended anywhere before to prompts of this user. */
-  settled(user: string): Promise<void>;
+  whenCaughtUp(user: string): Promise<void>;
   /** `live`: prompts an earlier process left. */
-  start(crew: Crew, live: readonly string[]): Promise<void>;
+  start(handlers: LogHandlers, live: readonly string[]): Promise<void>;
   /** Others may take over at once. */
   close(): Promise<void>;
 }
 
 /** Another process looks after the prompt: nothing more is to be said of it here. */
-export class LeadLost extends Error {
+export class LeadershipLost extends Error {
   constructor() {
     super('another process looks after this prompt');
   }
 }
 
 /** For a rejection: whatever else went wrong is thrown on. */
-export function ifLost<Instead>(instead: Instead): (error: unknown) => Instead {
+export function ifLeadershipLost<Instead>(instead: Instead): (error: unknown) => Instead {
   return (error) => {
-    if (error instanceof LeadLost) return instead;
+    if (error instanceof LeadershipLost) return instead;
     throw error;
   };
 }
 
 /** For a process that is alone: every entry is heard at once, and nobody else can lead. */
-export function createLoneJournal(): PromptJournal {
-  const hearers = new Map<string, Hearer>();
+export function createLocalEventLog(): PromptEventLog {
+  const subscribers = new Map<string, LogSubscriber>();
   return {
     async claim() {},
     takeOver: async () => true,
-    async drop(key) {
-      hearers.delete(key);
+    async discard(key) {
+      subscribers.delete(key);
     },
-    join: ({ key }, hearer) => void hearers.set(key, hearer),
+    subscribe: ({ key }, subscriber) => void subscribers.set(key, subscriber),
     async append(key, entry) {
-      const hearer = hearers.get(key);
-      if (entry.kind === 'recorded' || entry.kind === 'removed') hearers.delete(key);
-      await hearer?.apply(entry, 0);
+      const subscriber = subscribers.get(key);
+      if (entry.kind === 'recorded' || entry.kind === 'removed') subscribers.delete(key);
+      await subscriber?.apply(entry, 0);
     },
-    leads: () => true,
-    received() {},
-    fetched() {},
-    askCancel() {},
+    isLeader: () => true,
+    markReceived() {},
+    resultFetched() {},
+    requestCancel() {},
     isWatched: () => false,
     watch() {},
-    async settled() {},
-    start: (crew, live) => crew.vacant(live),
+    async whenCaughtUp() {},
+    start: (handlers, live) => handlers.takeOverVacant(live),
     async close() {},
   };
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 export type PromptKeys = (nowMs: number) => string;
 
 /** What the part of a UUID counts up to that stands between its time and its random rest. */
-const COUNTED = 0x1000;
+const COUNTER_LIMIT = 0x1000;
 
 /**
  * UUIDs of version 7: who comes later is sorted later, so that prompts written together lie together
@@ -14,10 +14,10 @@ export function createPromptKeys(): PromptKeys {
   let lastMs = 0;
   let count = 0;
   return (nowMs) => {
-    count = nowMs === lastMs ? (count + 1) % COUNTED : 0;
+    count = nowMs === lastMs ? (count + 1) % COUNTER_LIMIT : 0;
     lastMs = nowMs;
     const time = nowMs.toString(16).padStart(12, '0');
-    const place = count.toString(16).padStart(3, '0');
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${place}${randomUUID().slice(18)}`;
+    const counter = count.toString(16).padStart(3, '0');
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}${randomUUID().slice(18)}`;
   };
 }

@@ -6,19 +6,19 @@ import type { ProgressState } from '../translate/progress-state.ts';
 import { endWord } from '../translate/status.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { LivePrompt } from './board.ts';
-import { jsonOf } from './kept.ts';
+import { toJsonText } from './kept.ts';
 
 /** The record of a prompt that has ended: its history entry, its graph within the limit, its times. */
-export async function outcomeOf(
+export async function toOutcome(
   prompt: LivePrompt,
   state: ProgressState,
   limitBytes: number,
 ): Promise<PromptOutcome> {
-  const { graph, extraData } = prompt.kept;
-  const texts = { graphJson: jsonOf(graph), extraDataJson: jsonOf(extraData) };
+  const { graph, extraData } = prompt.lazy;
+  const texts = { graphJson: toJsonText(graph), extraDataJson: toJsonText(extraData) };
   const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
   const shown = withinLimit(prompt, { sizeBytes, limitBytes });
-  const shortened = shown === prompt ? undefined : textsOf(shown);
+  const shortened = shown === prompt ? undefined : toTexts(shown);
   return {
     ...(shortened && { shortened }),
     entryJson: await joinInTurns(historyPieces(state, shown, (shortened ?? texts).graphJson)),
@@ -28,6 +28,6 @@ export async function outcomeOf(
   };
 }
 
-function textsOf({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
+function toTexts({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
   return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
 }

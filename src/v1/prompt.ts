@@ -1,36 +1,36 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Json } from '../wire/json.ts';
 import type { Accepted, Acceptor } from './accept.ts';
-import type { Board } from './board.ts';
+import type { LivePrompts } from './board.ts';
 import { readJson } from './body.ts';
 import { rulesFor } from './dialect.ts';
 import { sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
-import { type SharedCounter, createCounter, readSubmission, takesCount } from './submission.ts';
+import { type SharedCounter, createCounter, readSubmission, usesCounter } from './submission.ts';
 
-type Deps = {
+type PromptRouteOptions = {
   readonly acceptor: Acceptor;
-  readonly board: Board;
+  readonly livePrompts: LivePrompts;
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
 };
 
 /** `POST /prompt` runs a workflow; `GET /prompt` tells how many are left. */
-export function promptRoutes(deps: Deps): readonly V1Route[] {
+export function promptRoutes(deps: PromptRouteOptions): readonly V1Route[] {
   return [
     { method: 'POST', path: '/prompt', handle: (request) => submit(deps, request) },
     {
       method: 'GET',
       path: '/prompt',
       handle: ({ ctx, caller }) =>
-        sendJson(ctx, { exec_info: { queue_remaining: deps.board.count(caller.user) } }),
+        sendJson(ctx, { exec_info: { queue_remaining: deps.livePrompts.count(caller.user) } }),
     },
   ];
 }
 
-async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
+async function submit(deps: PromptRouteOptions, { ctx, caller }: V1Request): Promise<void> {
   const body = await readJson(ctx, deps.bodies, 'prompt');
-  const count = takesCount(body) ? await deps.counter.next() : 0;
+  const count = usesCounter(body) ? await deps.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
   const submission = { ...readSubmission(body, createCounter(count)), subfolder };
   // For whoever counts the clients of v1.
@@ -41,9 +41,9 @@ async function submit(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   ctx.res.once('finish', accepted.release);
   // Who hung up meanwhile has closed already; the prompt runs all the same.
   if (ctx.res.destroyed) accepted.release();
-  sendJson(ctx, answer(accepted));
+  sendJson(ctx, toAnswer(accepted));
 }
 
-function answer({ promptId, number, nodeErrors }: Accepted): Json {
+function toAnswer({ promptId, number, nodeErrors }: Accepted): Json {
   return { prompt_id: promptId, number, node_errors: nodeErrors };
 }

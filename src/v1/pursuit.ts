@@ -2,21 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../telemetry.ts';
 import { type Caller, type JobApi, isGone } from '../wire/jobs.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompts, LivePrompt } from './board.ts';
 
 /** Sees to it that a cancel reaches the job, even when the upstream cannot hear it right now. */
-export type Pursuit = {
+export type JobCanceller = {
   /**
    * Resolves after the first try, in the name of who asks (whoever submitted it, when left out);
    * what that could not do is tried on in the background.
    */
-  pursue(prompt: LivePrompt, caller?: Caller): Promise<void>;
+  cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void>;
   close(): void;
 };
 
-type Deps = {
+type JobCancellerOptions = {
   readonly jobs: Pick<JobApi, 'cancel'>;
-  readonly board: Board;
+  readonly livePrompts: LivePrompts;
   readonly log: Logger;
   readonly now: () => number;
 };
@@ -24,11 +24,16 @@ type Deps = {
 const RETRY_MS = { first: 500, last: 10_000 } as const;
 const GIVE_UP_MS = 10 * 60_000;
 
-export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
+export function createJobCanceller({
+  jobs,
+  livePrompts,
+  log,
+  now,
+}: JobCancellerOptions): JobCanceller {
   const stop = new AbortController();
 
   /** True when there is nothing left to do: asked, or known to be in vain. */
-  async function ask(prompt: LivePrompt, caller = prompt.caller): Promise<boolean> {
+  async function requestCancel(prompt: LivePrompt, caller = prompt.caller): Promise<boolean> {
     if (prompt.jobId === null) return true;
     const result = await jobs.cancel(caller, prompt.jobId);
     if (result.ok) {
@@ -42,19 +47,19 @@ export function createPursuit({ jobs, board, log, now }: Deps): Pursuit {
     return status < 500 && status !== 429 && status !== 401;
   }
 
-  async function goOn(prompt: LivePrompt): Promise<void> {
+  async function retryUntilDone(prompt: LivePrompt): Promise<void> {
     const deadlineMs = now() + GIVE_UP_MS;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
       await delay(waitMs, undefined, { signal: stop.signal, ref: false });
       // A cancel does no harm twice, and none to a job that is over.
-      if (!board.has(prompt) || now() > deadlineMs || (await ask(prompt))) return;
+      if (!livePrompts.has(prompt) || now() > deadlineMs || (await requestCancel(prompt))) return;
     }
   }
 
   return {
-    async pursue(prompt, caller) {
-      if (await ask(prompt, caller)) return;
-      void goOn(prompt).catch((error: unknown) => {
+    async cancelJob(prompt, caller) {
+      if (await requestCancel(prompt, caller)) return;
+      void retryUntilDone(prompt).catch((error: unknown) => {
         if (!stop.signal.aborted)
           log.error({ err: error, user: prompt.caller.user }, 'cancel could not be pursued');
       });

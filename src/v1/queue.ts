@@ -1,19 +1,19 @@
 import type { BodyReader } from '../http/json-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
-import { type Board, type LivePrompt, isOver, isWaiting } from './board.ts';
+import { type LivePrompts, type LivePrompt, hasEnded, isNotStarted } from './board.ts';
 import { readJson, readJsonIfAny } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
-import { byAge } from './turn.ts';
+import { byCreation } from './turn.ts';
 import { sendJsonPieces } from './streamed-json.ts';
-import { jsonOf } from './kept.ts';
+import { toJsonText } from './kept.ts';
 import { printable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type Deps = {
-  readonly board: Board;
+  readonly livePrompts: LivePrompts;
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
 };
@@ -43,9 +43,9 @@ export function idList(value: Json | undefined, name: string): readonly string[]
   return value.map((id) => printable(String(id), name));
 }
 
-async function showQueue({ board }: Deps, { ctx, caller }: V1Request): Promise<void> {
+async function showQueue({ livePrompts }: Deps, { ctx, caller }: V1Request): Promise<void> {
   const rules = rulesFor(ctx);
-  const { running, pending } = shownQueue(board, caller.user, rules);
+  const { running, pending } = shownQueue(livePrompts, caller.user, rules);
   const lists = [running.map(weakly), pending.map(weakly)] as const;
   await sendJsonPieces(ctx, queuePieces(lists, tupleOf(rules.queueItem)));
 }
@@ -56,15 +56,21 @@ type ShownQueue = {
 };
 
 /** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
-function shownQueue(board: Board, user: string, { queueRunning }: DialectRules): ShownQueue {
-  const active = board.running(user);
+function shownQueue(
+  livePrompts: LivePrompts,
+  user: string,
+  { queueRunning }: DialectRules,
+): ShownQueue {
+  const active = livePrompts.running(user);
   const running = queueRunning === 'one' ? active.toSorted(byStart).slice(0, 1) : active;
-  const waiting = board.of(user).filter((prompt) => !active.includes(prompt) && !isOver(prompt));
+  const waiting = livePrompts
+    .list(user)
+    .filter((prompt) => !active.includes(prompt) && !hasEnded(prompt));
   return { running, pending: [...active.filter((one) => !running.includes(one)), ...waiting] };
 }
 
 function byStart(a: LivePrompt, b: LivePrompt): number {
-  return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byAge(a, b);
+  return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byCreation(a, b);
 }
 
 /** A client that takes its time must not keep prompts in memory that have ended. */
@@ -95,8 +101,11 @@ function tupleOf(item: DialectRules['queueItem']): Tuple {
   return item === 'as-submitted' ? submittedTuple : scheduledTuple;
 }
 
-function submittedTuple({ number, promptId, kept, targets }: LivePrompt): ReturnType<Tuple> {
-  return { before: [number, promptId], after: [jsonOf(kept.extraData), JSON.stringify(targets)] };
+function submittedTuple({ number, promptId, lazy: kept, targets }: LivePrompt): ReturnType<Tuple> {
+  return {
+    before: [number, promptId],
+    after: [toJsonText(kept.extraData), JSON.stringify(targets)],
+  };
 }
 
 /** The hosted service's: the place in its list, and the time instead of `extra_data`. */
@@ -117,7 +126,7 @@ function* itemPieces(prompts: readonly Weak[], tuple: Tuple): Generator<string, 
     place++;
     const { before, after } = tuple(prompt, place);
     yield `${place === 1 ? '' : ','}${JSON.stringify(before).slice(0, -1)},`;
-    yield jsonOf(prompt.kept.graph);
+    yield toJsonText(prompt.lazy.graph);
     yield `,${after.join(',')}]`;
   }
 }
@@ -128,14 +137,14 @@ function* itemPieces(prompts: readonly Weak[], tuple: Tuple): Generator<string, 
  */
 async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   const body = objectBody(await readJson(ctx, deps.bodies));
-  const { board } = deps;
+  const { livePrompts } = deps;
   const rules = rulesFor(ctx);
-  const { pending } = shownQueue(board, caller.user, rules);
-  const isPending = (prompt: LivePrompt) => isWaiting(prompt) || pending.includes(prompt);
+  const { pending } = shownQueue(livePrompts, caller.user, rules);
+  const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
   const cancelsAll = rules.queueDelete === 'pending-and-running';
   const named = new Set([...idList(body.delete, 'delete'), ...idList(body.cancel, 'cancel')]);
-  const chosen = board
-    .of(caller.user)
+  const chosen = livePrompts
+    .list(caller.user)
     .filter((prompt) =>
       isNamed(named, prompt)
         ? cancelsAll || isPending(prompt)
@@ -158,9 +167,9 @@ function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): bo
 async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
   // v1 takes an empty or unreadable body as `{}` here and only here.
   const body = objectBody((await readJsonIfAny(ctx, deps.bodies)) ?? {});
-  const running = deps.board.running(caller.user);
-  const mayEnd = deps.board
-    .of(caller.user)
+  const running = deps.livePrompts.running(caller.user);
+  const mayEnd = deps.livePrompts
+    .list(caller.user)
     .filter((prompt) => prompt.jobId === null || running.includes(prompt));
   if (typeof body.prompt_id === 'string') printable(body.prompt_id, 'prompt_id');
   const named = new Set([body.prompt_id]);

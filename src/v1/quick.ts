@@ -23,7 +23,7 @@ export type Lane = (req: IncomingMessage, res: ServerResponse) => Express | unde
 
 type Deps = {
   readonly authenticate: Authenticate;
-  readonly leaving: Leaving;
+  readonly deprecation: Leaving;
   readonly addresses: Pick<PublicAddresses, 'prefixOf'>;
 };
 
@@ -36,13 +36,14 @@ type QuickRoute = {
 
 /** The way of usual calls to routes that have a quick answer; it says what the long way says. */
 export function createQuickLane(deps: Deps, routes: readonly V1Route[]): Lane {
-  const { leaving } = deps;
+  const { deprecation } = deps;
   const byPath = new Map<string, QuickRoute>();
   for (const route of routes) {
     const { quick } = route;
     if (quick === undefined || route.method !== 'GET') continue;
     const name = nameOf(route);
-    const below = (prefix: string) => Object.entries(leaving.headersFor(name, {}, prefix)).flat();
+    const below = (prefix: string) =>
+      Object.entries(deprecation.headersFor(name, {}, prefix)).flat();
     const lines = below('');
     const linesBelow = (prefix: string) => (prefix === '' ? lines : below(prefix));
     for (const path of twinsOf(route)) byPath.set(path, { name, quick, linesBelow });
@@ -50,7 +51,7 @@ export function createQuickLane(deps: Deps, routes: readonly V1Route[]): Lane {
   return (req, res) => {
     const { method, url = '' } = req;
     const route = method === 'GET' ? byPath.get(url) : undefined;
-    if (route === undefined || hasBody(req) || leaving.rehearses) return undefined;
+    if (route === undefined || hasBody(req) || deprecation.rehearses) return undefined;
     return { route: url, send: (carries) => answer(deps, route, { req, res, carries }) };
   };
 }
@@ -62,14 +63,14 @@ type Call = {
 };
 
 async function answer(
-  { authenticate, leaving, addresses }: Deps,
+  { authenticate, deprecation, addresses }: Deps,
   { name, quick, linesBelow }: QuickRoute,
   { req, res, carries }: Call,
 ): ReturnType<Express['send']> {
   const caller = await authenticate(req);
   const answered = caller && (await quick(req, caller));
   if (caller === undefined || answered === undefined) return undefined;
-  if (!isOwnCall(req)) count(leaving, name, { req, caller });
+  if (!isOwnCall(req)) count(deprecation, name, { req, caller });
   if (res.destroyed) return caller;
   const { status, headers, body } = answered;
   const lines = linesBelow(addresses.prefixOf(req));

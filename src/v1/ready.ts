@@ -4,18 +4,18 @@ declare module 'ws' {
   /** Exported, and absent from the types. */
   export const Sender: {
     /** The header of a frame, and what it was given. */
-    frame(data: Buffer, options: FrameOptions): Pieces;
+    frame(data: Buffer, options: FrameOptions): FramePieces;
   };
   type FrameOptions = { readonly [name in 'fin' | 'rsv1' | 'mask' | 'readOnly']: boolean } & {
     readonly opcode: number;
   };
 }
 
-type Pieces = readonly [Buffer] | readonly [Buffer, Buffer];
+type FramePieces = readonly [Buffer] | readonly [Buffer, Buffer];
 
 /** A message as it stands on the wire, made once for any number of sockets. */
-export type Ready = {
-  readonly pieces: Pieces;
+export type WireFrame = {
+  readonly pieces: FramePieces;
   /** Without what frames it. */
   readonly length: number;
 };
@@ -23,12 +23,12 @@ export type Ready = {
 const OPCODE = { text: 1, binary: 2 } as const;
 
 /** Up to here a copy costs less than a second piece for every socket. */
-const ONE_PIECE_BYTES = 64 * 1024;
+const MAX_COPIED_BYTES = 64 * 1024;
 
-export function readyFrame(message: Buffer, kind: keyof typeof OPCODE): Ready {
+export function toWireFrame(message: Buffer, kind: keyof typeof OPCODE): WireFrame {
   const { length } = message;
   const opcode = OPCODE[kind];
   const options = { fin: true, rsv1: false, mask: false, readOnly: true, opcode };
   const pieces = Sender.frame(message, options);
-  return { pieces: length <= ONE_PIECE_BYTES ? [Buffer.concat(pieces)] : pieces, length };
+  return { pieces: length <= MAX_COPIED_BYTES ? [Buffer.concat(pieces)] : pieces, length };
 }

@@ -3,29 +3,34 @@ import type { Ledger } from '../ledger/ledger.ts';
 import { rejectionOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Job } from '../wire/v2.ts';
-import type { Birth } from './birth.ts';
+import type { LinkJob } from './birth.ts';
 import type { LivePrompt } from './board.ts';
 import type { Follower } from './follower.ts';
-import type { Forget } from './forget.ts';
+import type { RemovePrompt } from './forget.ts';
 import type { LateJobs } from './late-jobs.ts';
-import { type Pace, spread } from './pace.ts';
-import { type Plan, intentOf, sentAgain } from './plan.ts';
-import { LeadLost, type PromptJournal } from './prompt-journal.ts';
-import type { Again } from './again.ts';
-import { type Act, type Told, type Unseen, fateOf } from './submission-fate.ts';
+import { type RetryPolicy, withJitter } from './pace.ts';
+import { type SubmissionPlan, toStoredPlan, withNewKey } from './plan.ts';
+import { LeadershipLost, type PromptEventLog } from './prompt-journal.ts';
+import type { SubmissionRetry } from './again.ts';
+import {
+  type RecoveryAction,
+  type ClientKnows,
+  type JobNotFound,
+  nextRecoveryAction,
+} from './submission-fate.ts';
 
 /**
  * A prompt whose submission may or may not have made a job.
  * @internal
  */
-export type Doubt = {
+export type AmbiguousSubmission = {
   readonly prompt: LivePrompt;
-  readonly plan: Plan;
+  readonly plan: SubmissionPlan;
   /**
    * `accepted`: the client was told it will run, so it is sent until it has a job. `unknown`: it was
    * told that its outcome is unknown; `unheard`: it was told nothing, the process died.
    */
-  readonly told: Told;
+  readonly clientKnows: ClientKnows;
   /**
    * The key is not to be sent again: an attempt reached submission for certain, its client wants
    * its end, or the secrets it came with are gone.
@@ -36,34 +41,34 @@ export type Doubt = {
 };
 
 /** Looks for the jobs of such prompts until they are found or given up. */
-export type Reconciler = {
-  take(doubt: Doubt): void;
+export type SubmissionRecovery = {
+  recover(ambiguous: AmbiguousSubmission): void;
   /** Ends a prompt that is looked for; false: it is not, or its job has just been found. */
   withdraw(prompt: LivePrompt): Promise<boolean>;
   close(): Promise<void>;
 };
 
-export type ReconcilerDeps = {
+export type SubmissionRecoveryOptions = {
   readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'setIntent'> };
-  readonly again: Again;
+  readonly submissionRetry: SubmissionRetry;
   readonly follower: Follower;
-  readonly birth: Birth;
-  readonly journal: Pick<PromptJournal, 'leads'>;
-  readonly forget: Forget;
-  readonly lateJobs: Pick<LateJobs, 'watch'>;
-  readonly pace: Pace;
+  readonly linkJob: LinkJob;
+  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
+  readonly removePrompt: RemovePrompt;
+  readonly lateJobs: Pick<LateJobs, 'cancelWhenFound'>;
+  readonly retryPolicy: RetryPolicy;
   readonly log: Logger;
   readonly now: () => number;
 };
 
-type Search = {
+type Recovery = {
   readonly prompt: LivePrompt;
-  readonly told: Told;
-  plan: Plan;
+  readonly clientKnows: ClientKnows;
+  plan: SubmissionPlan;
   isKeyFree: 'yes' | 'no';
   /** Since when it is only looked for. */
   searchedSinceMs: number;
-  seen: { readonly what: Unseen; readonly sinceMs: number } | undefined;
+  lastResult: { readonly result: JobNotFound; readonly sinceMs: number } | undefined;
   newKeys: number;
   isEngineDown: boolean;
   /** `linking`: its job was found; `ended`: it was withdrawn or given up. */
@@ -74,152 +79,178 @@ type Search = {
 /** Keys that leave no job again and again are no accident. */
 const MAX_NEW_KEYS = 3;
 
-export function createReconciler(deps: ReconcilerDeps): Reconciler {
-  const { ledger, again, follower, journal, birth, lateJobs, pace, log, now } = deps;
+export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): SubmissionRecovery {
+  const {
+    ledger,
+    submissionRetry,
+    follower,
+    promptEventLog,
+    linkJob,
+    lateJobs,
+    retryPolicy,
+    log,
+    now,
+  } = deps;
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
-  const searches = new Map<LivePrompt, Search>();
+  const recoveries = new Map<LivePrompt, Recovery>();
 
-  async function link(search: Search, plan: Plan, job: Job): Promise<void> {
-    if (search.state === 'ended') return lateJobs.watch(search.prompt, plan, job);
-    search.state = 'linking';
-    await birth(search.prompt, plan, job);
+  async function linkFoundJob(recovery: Recovery, plan: SubmissionPlan, job: Job): Promise<void> {
+    if (recovery.state === 'ended') return lateJobs.cancelWhenFound(recovery.prompt, plan, job);
+    recovery.state = 'linking';
+    await linkJob(recovery.prompt, plan, job);
   }
 
   /** True: the prompt has its job, or was refused. */
-  async function send(search: Search, seen: Unseen): Promise<boolean> {
-    const { prompt } = search;
-    const sent = await again.send(prompt, search.plan, seen);
-    if (sent.kind === 'accepted') await link(search, sent.plan, sent.job);
-    if (sent.kind === 'refused' && search.state === 'searching') {
-      const error = rejectionOf(sent.error, sent.refusal, search.plan.graph);
-      await follower.settle(prompt, { kind: 'failed', error });
+  async function send(recovery: Recovery, lastResult: JobNotFound): Promise<boolean> {
+    const { prompt } = recovery;
+    const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
+    if (sent.kind === 'accepted') await linkFoundJob(recovery, sent.plan, sent.job);
+    if (sent.kind === 'refused' && recovery.state === 'searching') {
+      const error = rejectionOf(sent.error, sent.refusal, recovery.plan.graph);
+      await follower.finishWithoutJob(prompt, { kind: 'failed', error });
     }
-    search.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
+    recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;
     if (sent.kind === 'unknown' && sent.isKeyUsed) {
-      search.isKeyFree = 'no';
-      search.searchedSinceMs = now();
+      recovery.isKeyFree = 'no';
+      recovery.searchedSinceMs = now();
     }
-    if (sent.kind === 'unsent') search.plan = sent.plan;
+    if (sent.kind === 'unsent') recovery.plan = sent.plan;
     return sent.kind === 'accepted' || sent.kind === 'refused';
   }
 
   /** No job came of the key it had, for certain. */
-  async function sendAnew(search: Search): Promise<boolean> {
-    if (search.plan.lacksSecrets || search.newKeys++ >= MAX_NEW_KEYS) {
-      return giveUp(search, { kind: 'lost', reason: NEVER_MADE });
+  async function sendWithNewKey(recovery: Recovery): Promise<boolean> {
+    if (recovery.plan.lacksSecrets || recovery.newKeys++ >= MAX_NEW_KEYS) {
+      return abandon(recovery, { kind: 'lost', reason: NEVER_TAKEN });
     }
-    const plan = sentAgain(search.plan);
+    const plan = withNewKey(recovery.plan);
     // A process that goes on after this one must know which key may have made a job.
-    await ledger.prompts.setIntent(plan.label, intentOf(plan, 'away'));
-    Object.assign(search, { plan, isKeyFree: 'yes', seen: undefined });
-    return send(search, 'none');
+    await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
+    Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
+    return send(recovery, 'none');
   }
 
-  async function giveUp(
-    search: Search,
-    how: { readonly kind: 'lost'; readonly reason: string } | { readonly kind: 'forgotten' },
+  async function abandon(
+    recovery: Recovery,
+    ending: { readonly kind: 'lost'; readonly reason: string } | { readonly kind: 'forgotten' },
   ): Promise<true> {
-    const { prompt, plan, seen } = search;
-    search.state = 'ended';
-    if (how.kind === 'forgotten') await deps.forget(prompt);
+    const { prompt, plan, lastResult } = recovery;
+    recovery.state = 'ended';
+    if (ending.kind === 'forgotten') await deps.removePrompt(prompt);
     else {
       const { caller, promptId } = prompt;
-      const facts = { user: caller.user, promptId, reason: how.reason };
+      const facts = { user: caller.user, promptId, reason: ending.reason };
       log.warn(facts, 'a submission is given up');
-      await follower.settle(prompt, how);
+      await follower.finishWithoutJob(prompt, ending);
     }
-    if (seen?.what !== 'none') lateJobs.watch(prompt, plan);
+    if (lastResult?.result !== 'none') lateJobs.cancelWhenFound(prompt, plan);
     return true;
   }
 
-  const acts = {
+  const actions = {
     wait: async () => false,
     send,
-    'send anew': sendAnew,
-    forget: (search) => giveUp(search, { kind: 'forgotten' }),
-    'not taken': (search) => giveUp(search, { kind: 'lost', reason: NEVER_MADE }),
-    'not known': (search) => giveUp(search, { kind: 'lost', reason: UNKNOWN }),
-  } as const satisfies Record<Act | 'wait', (search: Search, seen: Unseen) => Promise<boolean>>;
+    'send anew': sendWithNewKey,
+    forget: (recovery) => abandon(recovery, { kind: 'forgotten' }),
+    'not taken': (recovery) => abandon(recovery, { kind: 'lost', reason: NEVER_TAKEN }),
+    'not known': (recovery) => abandon(recovery, { kind: 'lost', reason: OUTCOME_UNKNOWN }),
+  } as const satisfies Record<
+    RecoveryAction | 'wait',
+    (recovery: Recovery, lastResult: JobNotFound) => Promise<boolean>
+  >;
 
   /** One look and what follows from it; true when the prompt's fate is certain. */
-  async function lookOnce(search: Search): Promise<boolean> {
-    const looked = await again.look(search.prompt, search.plan);
-    const found = looked === 'engine down' && !search.isEngineDown ? 'blind' : looked;
-    if (typeof found === 'object') {
-      await link(search, search.plan, found);
+  async function searchOnce(recovery: Recovery): Promise<boolean> {
+    const searchResult = await submissionRetry.findJob(recovery.prompt, recovery.plan);
+    const notFound =
+      searchResult === 'engine down' && !recovery.isEngineDown ? 'blind' : searchResult;
+    if (typeof notFound === 'object') {
+      await linkFoundJob(recovery, recovery.plan, notFound);
       return true;
     }
-    if (search.state === 'ended') return true;
+    if (recovery.state === 'ended') return true;
     const nowMs = now();
-    if (search.seen?.what !== found) search.seen = { what: found, sinceMs: nowMs };
-    const sameForMs = nowMs - search.seen.sinceMs;
-    const searchedForMs = nowMs - search.searchedSinceMs;
-    const act = fateOf(pace, { ...search, seen: found, sameForMs, searchedForMs });
-    return acts[act](search, found);
+    if (recovery.lastResult?.result !== notFound)
+      recovery.lastResult = { result: notFound, sinceMs: nowMs };
+    const sameForMs = nowMs - recovery.lastResult.sinceMs;
+    const searchedForMs = nowMs - recovery.searchedSinceMs;
+    const action = nextRecoveryAction(retryPolicy, {
+      ...recovery,
+      lastResult: notFound,
+      unchangedForMs: sameForMs,
+      searchedForMs,
+    });
+    return actions[action](recovery, notFound);
   }
 
   /** A ledger that is away now may be back later. */
-  async function tryOnce(search: Search): Promise<boolean> {
+  async function searchAndLogErrors(recovery: Recovery): Promise<boolean> {
     try {
-      return await lookOnce(search);
+      return await searchOnce(recovery);
     } catch (error) {
-      if (stop.signal.aborted || error instanceof LeadLost) throw error;
-      const { promptId } = search.prompt;
+      if (stop.signal.aborted || error instanceof LeadershipLost) throw error;
+      const { promptId } = recovery.prompt;
       log.error({ err: error, promptId }, 'looking for a lost submission failed, trying again');
       return false;
     }
   }
 
-  async function end(search: Search): Promise<void> {
-    search.state = 'ended';
-    search.wake.abort();
-    lateJobs.watch(search.prompt, search.plan);
-    await follower.settle(search.prompt, { kind: 'canceled' });
+  async function cancelRecovery(recovery: Recovery): Promise<void> {
+    recovery.state = 'ended';
+    recovery.wake.abort();
+    lateJobs.cancelWhenFound(recovery.prompt, recovery.plan);
+    await follower.finishWithoutJob(recovery.prompt, { kind: 'canceled' });
   }
 
-  async function run(search: Search): Promise<void> {
-    const { prompt, wake } = search;
-    const { first, last } = pace.searchMs;
+  async function run(recovery: Recovery): Promise<void> {
+    const { prompt, wake } = recovery;
+    const { first, last } = retryPolicy.searchMs;
     const signal = AbortSignal.any([stop.signal, wake.signal]);
     for (let waitMs = first; ; waitMs = Math.min(last, waitMs * 1.5)) {
-      if (search.state === 'ended' || !journal.leads(prompt.key)) return;
-      if (prompt.cancelAsked && search.state === 'searching') return end(search);
-      if (await tryOnce(search)) return;
-      await delay(spread(waitMs), undefined, { signal, ref: false }).catch((error: unknown) => {
+      if (recovery.state === 'ended' || !promptEventLog.isLeader(prompt.key)) return;
+      if (prompt.cancelRequested && recovery.state === 'searching') return cancelRecovery(recovery);
+      if (await searchAndLogErrors(recovery)) return;
+      await delay(withJitter(waitMs), undefined, { signal, ref: false }).catch((error: unknown) => {
         if (!wake.signal.aborted) throw error;
       });
     }
   }
 
-  function searchOf({ prompt, told, plan, isKeyUsed, isEngineDown = false }: Doubt): Search {
+  function createRecovery({
+    prompt,
+    clientKnows,
+    plan,
+    isKeyUsed,
+    isEngineDown = false,
+  }: AmbiguousSubmission): Recovery {
     const wake = new AbortController();
     const isKeyFree = isKeyUsed ? 'no' : 'yes';
-    const since = { searchedSinceMs: now(), seen: undefined, newKeys: 0, isEngineDown };
-    return { prompt, told, plan, isKeyFree, ...since, state: 'searching', wake };
+    const since = { searchedSinceMs: now(), lastResult: undefined, newKeys: 0, isEngineDown };
+    return { prompt, clientKnows, plan, isKeyFree, ...since, state: 'searching', wake };
   }
 
   return {
-    take(doubt) {
-      const search = searchOf(doubt);
-      searches.set(doubt.prompt, search);
+    recover(ambiguous) {
+      const recovery = createRecovery(ambiguous);
+      recoveries.set(ambiguous.prompt, recovery);
       const task = follower
-        .note(doubt.prompt, 'sought')
-        .then(() => run(search))
+        .appendEntry(ambiguous.prompt, 'sought')
+        .then(() => run(recovery))
         .catch((error: unknown) => {
-          if (stop.signal.aborted || error instanceof LeadLost) return;
+          if (stop.signal.aborted || error instanceof LeadershipLost) return;
           log.error({ err: error }, 'a lost submission stays lost');
         })
         .finally(() => {
           tasks.delete(task);
-          if (searches.get(doubt.prompt) === search) searches.delete(doubt.prompt);
+          if (recoveries.get(ambiguous.prompt) === recovery) recoveries.delete(ambiguous.prompt);
         });
       tasks.add(task);
     },
     async withdraw(prompt) {
-      const search = searches.get(prompt);
-      if (search?.state !== 'searching') return false;
-      await end(search);
+      const recovery = recoveries.get(prompt);
+      if (recovery?.state !== 'searching') return false;
+      await cancelRecovery(recovery);
       return true;
     },
     async close() {
@@ -229,5 +260,5 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   };
 }
 
-const NEVER_MADE = 'the job service never took it';
-const UNKNOWN = 'whether the job service took it could not be found out';
+const NEVER_TAKEN = 'the job service never took it';
+const OUTCOME_UNKNOWN = 'whether the job service took it could not be found out';

@@ -24,7 +24,7 @@ export type Pixels = {
 };
 
 /** Runs work when one of a fixed number of places is free. */
-export type Slots = <T>(work: () => Promise<T>) => Promise<T>;
+export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
 
 const MAX_PIXELS = 64 * 1024 * 1024;
 const MAX_SECONDS = 5;
@@ -41,7 +41,7 @@ const SIGNATURES: readonly RegExp[] = [
 ];
 
 /** At most `count` pieces of work at once; the rest wait in order. */
-export function createSlots(count: number): Slots {
+export function createSemaphore(count: number): Semaphore {
   let free = count;
   const waiting: (() => void)[] = [];
   return async (work) => {
@@ -62,15 +62,15 @@ export function createSlots(count: number): Slots {
  * the quality when it is a number, and any channel with an `a` in it needs a format with alpha.
  * `undefined`: the file as it is. `null`: a quality no encoder has.
  */
-export function renderingOf(query: URLSearchParams): Rendering | undefined | null {
+export function parseRendering(query: URLSearchParams): Rendering | undefined | null {
   const channel = query.get('channel') ?? '';
   const preview = query.get('preview');
-  if (preview !== null) return previewOf(preview, channel);
+  if (preview !== null) return readPreview(preview, channel);
   if (channel === 'rgb') return { as: 'rgb' };
   return channel === 'a' || channel === 'alpha' ? { as: 'alpha' } : undefined;
 }
 
-function previewOf(preview: string, channel: string): Rendering | null {
+function readPreview(preview: string, channel: string): Rendering | null {
   const parts = preview.split(';');
   const last = parts.at(-1) ?? '';
   const quality = /^\d+$/.test(last) ? Number(last) : DEFAULT_QUALITY;
@@ -82,15 +82,15 @@ function previewOf(preview: string, channel: string): Rendering | null {
 
 /** Draws the picture anew; the size never changes, and only the first frame is seen. */
 export async function render(bytes: Buffer, rendering: Rendering): Promise<Picture> {
-  return attempt(bytes, async () => {
-    const drawn = await draw(bytes, rendering);
+  return decode(bytes, async () => {
+    const image = await drawRendering(bytes, rendering);
     const format = rendering.as === 'preview' ? rendering.format : 'png';
-    return { ok: true, bytes: await drawn.toBuffer(), contentType: `image/${format}` };
+    return { ok: true, bytes: await image.toBuffer(), contentType: `image/${format}` };
   });
 }
 
 /** Runs a decoder over untrusted bytes; whatever it dislikes is a reason, not a crash. */
-export async function attempt(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
+export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
   const head = bytes.toString('latin1', 0, 16);
   if (!SIGNATURES.some((signature) => signature.test(head))) {
     return { ok: false, reason: 'This is not a picture that can be shown.' };
@@ -106,7 +106,7 @@ export async function attempt(bytes: Buffer, work: () => Promise<Picture>): Prom
 export async function openPicture(bytes: Buffer): Promise<Sharp> {
   const { default: sharp } = await import('sharp');
   const options = { limitInputPixels: MAX_PIXELS, failOn: 'error', ignoreIcc: true } as const;
-  return limited(sharp(bytes, options)).toColourspace('srgb');
+  return withTimeLimit(sharp(bytes, options)).toColourspace('srgb');
 }
 
 /** The picture as red, green, blue and alpha. */
@@ -130,10 +130,10 @@ export async function pixelsOf(pipeline: Sharp): Promise<Pixels> {
 /** A pipeline over pixels in memory. */
 export async function fromPixels({ data, ...raw }: Pixels): Promise<Sharp> {
   const { default: sharp } = await import('sharp');
-  return limited(sharp(data, { raw }));
+  return withTimeLimit(sharp(data, { raw }));
 }
 
-async function draw(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
+async function drawRendering(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
   if (rendering.as === 'alpha') {
     const pixels = await fromPixels(await rgbaOf(bytes));
     return pixels.linear([0, 0, 0, 1], [0, 0, 0, 0]).png();
@@ -144,7 +144,7 @@ async function draw(bytes: Buffer, rendering: Rendering): Promise<Sharp> {
   return (opaque ? picture.removeAlpha() : picture).toFormat(format, { quality });
 }
 
-function limited(pipeline: Sharp): Sharp {
+function withTimeLimit(pipeline: Sharp): Sharp {
   return pipeline.timeout({ seconds: MAX_SECONDS });
 }
 

@@ -2,42 +2,42 @@ import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
-import type { Board, LivePrompt, PromptDraft } from './board.ts';
+import type { LivePrompts, LivePrompt, PromptDraft } from './board.ts';
 import type { Cancel } from './cancel.ts';
 import type { Follower } from './follower.ts';
-import type { Forget } from './forget.ts';
+import type { RemovePrompt } from './forget.ts';
 import type { Hub } from './hub.ts';
 import type { Keyring } from './keyring.ts';
 import type { Outbox } from './outbox.ts';
-import { isInDoubt, isOurs, needsOwnKey, planOfRow } from './plan.ts';
-import { LeadLost, type PromptJournal } from './prompt-journal.ts';
-import type { Pursuit } from './pursuit.ts';
-import type { Reconciler } from './reconciler.ts';
-import { readJob } from './teller.ts';
+import { mayHaveBeenSent, isSubmittedThroughV1, needsCallerKey, restorePlan } from './plan.ts';
+import { LeadershipLost, type PromptEventLog } from './prompt-journal.ts';
+import type { JobCanceller } from './pursuit.ts';
+import type { SubmissionRecovery } from './reconciler.ts';
+import { readLinkedJob } from './teller.ts';
 
-type Deps = {
+type ResumptionOptions = {
   readonly ledger: Ledger;
-  readonly journal: PromptJournal;
-  readonly board: Board;
+  readonly promptEventLog: PromptEventLog;
+  readonly livePrompts: LivePrompts;
   readonly follower: Follower;
   readonly outbox: Outbox;
-  readonly reconciler: Reconciler;
-  readonly pursuit: Pursuit;
-  readonly forget: Forget;
+  readonly submissionRecovery: SubmissionRecovery;
+  readonly jobCanceller: JobCanceller;
+  readonly removePrompt: RemovePrompt;
   readonly keyring: Keyring;
-  readonly hub: Pick<Hub, 'fetched'>;
-  readonly cancelAsked: Cancel['cancelAsked'];
+  readonly hub: Pick<Hub, 'discardFetched'>;
+  readonly cancelRequested: Cancel['cancelRequested'];
   /** Whether nothing can be done for a user before they call: their key was never stored. */
   readonly needsOwner: (user: string) => boolean;
   readonly log: Logger;
 };
 
 /** Takes up what processes that are gone left. */
-export type Resumption = {
+export type PromptResumption = {
   /** Puts all live prompts on the board, and takes up those nobody looks after. */
   start(): Promise<void>;
   /** What waited for a call of this user is taken up. */
-  ready(user: string): Promise<void>;
+  whenResumed(user: string): Promise<void>;
   /** Puts a prompt of another process on the board. */
   readonly discover: (key: string) => Promise<void>;
 };
@@ -46,88 +46,89 @@ export type Resumption = {
  * Prompts with a job are followed again, those without are submitted under the key they have, or
  * looked for.
  */
-export function createResumption(deps: Deps): Resumption {
-  const { ledger, journal, follower, keyring, log } = deps;
+export function createPromptResumption(deps: ResumptionOptions): PromptResumption {
+  const { ledger, promptEventLog, follower, keyring, log } = deps;
   /** They wait for a call of their user. */
-  const asleep = new Map<string, Set<string>>();
-  const keyless = new Map<string, Set<LivePrompt>>();
+  const awaitingCaller = new Map<string, Set<string>>();
+  const withoutKey = new Map<string, Set<LivePrompt>>();
   /** They can be sent with the key of their user only. */
-  const ownKeyed = new WeakSet<LivePrompt>();
-  const waking = new Map<string, Promise<void>>();
+  const needingCallerKey = new WeakSet<LivePrompt>();
+  const resuming = new Map<string, Promise<void>>();
 
-  function show(row: PromptRow): LivePrompt {
+  function trackRow(row: PromptRow): LivePrompt {
     const { user } = row;
-    const prompt = follower.adopt(draftOf(row), keyring.callerOf(user));
-    prompt.cancelAsked ||= row.cancelAskedAtMs !== null;
-    readJob(deps.board, prompt, row);
-    if (needsOwnKey(row)) ownKeyed.add(prompt);
-    if (!mayServe(prompt)) keyless.set(user, (keyless.get(user) ?? new Set()).add(prompt));
+    const prompt = follower.trackPrompt(toDraft(row), keyring.callerOf(user));
+    prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
+    readLinkedJob(deps.livePrompts, prompt, row);
+    if (needsCallerKey(row)) needingCallerKey.add(prompt);
+    if (!canProceed(prompt)) withoutKey.set(user, (withoutKey.get(user) ?? new Set()).add(prompt));
     return prompt;
   }
 
-  function mayServe(prompt: LivePrompt): boolean {
+  function canProceed(prompt: LivePrompt): boolean {
     const { user } = prompt.caller;
-    const needsKey = prompt.jobId === null && ownKeyed.has(prompt);
+    const needsKey = prompt.jobId === null && needingCallerKey.has(prompt);
     if (!needsKey && !deps.needsOwner(user)) return true;
     return keyring.callerOf(user).credential !== undefined;
   }
 
   /** Takes over one nobody looks after; what is then to be done. */
-  async function consider(key: string): Promise<Step | undefined> {
+  async function takeOverPrompt(key: string): Promise<NextStep | undefined> {
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
-    if (!known && (!row || row.state === 'done')) return sweep(key, row);
-    const prompt = known ?? (row && show(row));
+    if (!known && (!row || row.state === 'done')) return discardLeftover(key, row);
+    const prompt = known ?? (row && trackRow(row));
     if (!prompt) return undefined;
     prompt.isResumed = true;
     const { user } = prompt.caller;
-    if (!mayServe(prompt)) {
-      asleep.set(user, (asleep.get(user) ?? new Set()).add(key));
+    if (!canProceed(prompt)) {
+      awaitingCaller.set(user, (awaitingCaller.get(user) ?? new Set()).add(key));
       return undefined;
     }
-    return (await journal.takeOver(key)) ? takeUp(deps, prompt) : undefined;
+    return (await promptEventLog.takeOver(key)) ? resumePrompt(deps, prompt) : undefined;
   }
 
   /** Its process died before the ledger knew of it, or after its history was written. */
-  async function sweep(key: string, row: PromptRow | undefined): Promise<undefined> {
-    if (!(await journal.takeOver(key))) return undefined;
-    if (row) await journal.append(key, { kind: 'recorded' });
-    else await journal.drop(key);
+  async function discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
+    if (!(await promptEventLog.takeOver(key))) return undefined;
+    if (row) await promptEventLog.append(key, { kind: 'recorded' });
+    else await promptEventLog.discard(key);
     return undefined;
   }
 
-  async function attempt(key: string): Promise<Step | undefined> {
+  async function tryTakeOver(key: string): Promise<NextStep | undefined> {
     try {
-      return await consider(key);
+      return await takeOverPrompt(key);
     } catch (error) {
-      if (!(error instanceof LeadLost)) log.error({ err: error }, 'a prompt could not be taken up');
+      if (!(error instanceof LeadershipLost))
+        log.error({ err: error }, 'a prompt could not be taken up');
       return undefined;
     }
   }
 
-  async function vacant(keys: readonly string[]): Promise<void> {
-    const steps: Step[] = [];
-    for (const key of keys) steps.push((await attempt(key)) ?? (() => undefined));
+  async function takeOverVacant(keys: readonly string[]): Promise<void> {
+    const steps: NextStep[] = [];
+    for (const key of keys) steps.push((await tryTakeOver(key)) ?? (() => undefined));
     // All at once: a letter must not leave before an earlier one is in the outbox again.
-    await Promise.all(steps.map(async (goOn) => goOn()));
+    await Promise.all(steps.map(async (runStep) => runStep()));
   }
 
-  function wake(user: string): void {
-    for (const prompt of keyless.get(user) ?? []) prompt.caller = keyring.callerOf(user);
-    keyless.delete(user);
-    const keys = asleep.get(user);
+  function resumeUser(user: string): void {
+    for (const prompt of withoutKey.get(user) ?? []) prompt.caller = keyring.callerOf(user);
+    withoutKey.delete(user);
+    const keys = awaitingCaller.get(user);
     if (!keys) return;
-    asleep.delete(user);
-    const task = vacant([...keys])
+    awaitingCaller.delete(user);
+    const task = takeOverVacant([...keys])
       .catch((error: unknown) => log.error({ err: error }, 'prompts could not be taken up'))
-      .finally(() => waking.delete(user));
-    waking.set(user, task);
+      .finally(() => resuming.delete(user));
+    resuming.set(user, task);
   }
 
   async function discover(key: string): Promise<void> {
     if (follower.find(key)) return;
     const row = await ledger.prompts.get(key);
-    if (row && row.state !== 'done') show(row);
+    if (row && row.state !== 'done') trackRow(row);
   }
 
   async function endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {
@@ -138,27 +139,33 @@ export function createResumption(deps: Deps): Resumption {
 
   return {
     async start() {
-      keyring.onCall(({ user }) => wake(user));
+      keyring.onCall(({ user }) => resumeUser(user));
       const rows = await ledger.prompts.live();
-      for (const row of rows) show(row);
+      for (const row of rows) trackRow(row);
       const keys = rows.map(({ key }) => key);
-      const { cancelAsked } = deps;
+      const { cancelRequested } = deps;
       const fetched = (user: string, promptId: string): void => {
-        deps.hub.fetched(user, [promptId]);
+        deps.hub.discardFetched(user, [promptId]);
       };
-      await journal.start({ vacant, discover, endOf, cancelAsked, fetched }, keys);
+      await promptEventLog.start(
+        { takeOverVacant, discover, endOf, cancelRequested, resultFetched: fetched },
+        keys,
+      );
       if (keys.length === 0) return;
-      log.info({ prompts: keys.length, waiting: asleep.size }, 'live prompts taken up again');
+      log.info(
+        { prompts: keys.length, waiting: awaitingCaller.size },
+        'live prompts taken up again',
+      );
     },
-    ready: async (user) => waking.get(user),
+    whenResumed: async (user) => resuming.get(user),
     discover,
   };
 }
 
 /** What is left to do, once everything else is in its place. */
-type Step = () => Promise<void> | void;
+type NextStep = () => Promise<void> | void;
 
-function draftOf(row: PromptRow): PromptDraft {
+function toDraft(row: PromptRow): PromptDraft {
   const { key, promptId, number, clientId, createdAtMs } = row;
   return {
     key,
@@ -172,64 +179,84 @@ function draftOf(row: PromptRow): PromptDraft {
     extraDataJson: row.extraDataJson,
     targets: parseJson(row.targetsJson) as readonly string[],
     isResumed: false,
-    isV2Job: !isOurs(row),
+    isV2Job: !isSubmittedThroughV1(row),
   };
 }
 
 /** What it was at when its process died, it is at again. */
-async function takeUp(deps: Deps, prompt: LivePrompt): Promise<Step | undefined> {
-  const { ledger, board, follower, keyring, forget } = deps;
+async function resumePrompt(
+  deps: ResumptionOptions,
+  prompt: LivePrompt,
+): Promise<NextStep | undefined> {
+  const { ledger, livePrompts, follower, keyring, removePrompt } = deps;
   prompt.caller = keyring.callerOf(prompt.caller.user);
   // Its end was written down; what comes after it was not, or not all of it.
-  if (!board.has(prompt)) return () => forget(prompt);
-  if (follower.conclude(prompt)) return undefined;
+  if (!livePrompts.has(prompt)) return () => removePrompt(prompt);
+  if (follower.resumeFinish(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
-  if (!row) return () => forget(prompt);
-  if (!(await follower.note(prompt, 'taken'))) return undefined;
-  follower.release(prompt);
-  return row.jobId === null ? submitAgain(deps, prompt, row) : follow(deps, prompt, row.jobId);
+  if (!row) return () => removePrompt(prompt);
+  if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
+  follower.releaseFrames(prompt);
+  return row.jobId === null
+    ? resumeSubmission(deps, prompt, row)
+    : resumeFollowing(deps, prompt, row.jobId);
 }
 
-function follow({ follower, pursuit }: Deps, prompt: LivePrompt, jobId: string): Step {
-  const { graph, targets, cancelAsked } = prompt;
-  follower.attach(prompt, { jobId, graph, targets });
+function resumeFollowing(
+  { follower, jobCanceller }: ResumptionOptions,
+  prompt: LivePrompt,
+  jobId: string,
+): NextStep {
+  const { graph, targets, cancelRequested } = prompt;
+  follower.attachJob(prompt, { jobId, graph, targets });
   return async () => {
-    await follower.begin(prompt);
-    if (cancelAsked) void pursuit.pursue(prompt);
+    await follower.follow(prompt);
+    if (cancelRequested) void jobCanceller.cancelJob(prompt);
   };
 }
 
-function submitAgain(deps: Deps, prompt: LivePrompt, row: PromptRow): Step {
-  const { outbox, reconciler } = deps;
-  const plan = planOfRow(row, prompt.caller);
-  const told = TOLD[row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'];
-  const isDoubtful = isInDoubt(row);
+function resumeSubmission(deps: ResumptionOptions, prompt: LivePrompt, row: PromptRow): NextStep {
+  const { outbox, submissionRecovery } = deps;
+  const plan = restorePlan(row, prompt.caller);
+  const clientKnows =
+    CLIENT_KNOWS_BY_STATE[
+      row.state === 'unknown' || row.state === 'outbox' ? row.state : 'submitting'
+    ];
+  const isAmbiguous = mayHaveBeenSent(row);
   const { lacksSecrets } = plan;
-  if (prompt.cancelAsked && !isDoubtful) {
-    return () => void deps.follower.settle(prompt, { kind: 'canceled' });
+  if (prompt.cancelRequested && !isAmbiguous) {
+    return () => void deps.follower.finishWithoutJob(prompt, { kind: 'canceled' });
   }
-  if (lacksSecrets && !isDoubtful) return () => abandon(deps, prompt, told);
+  if (lacksSecrets && !isAmbiguous) return () => failWithoutSecrets(deps, prompt, clientKnows);
   // Whoever asked for its end does not want it sent once more; it may have been sent already.
-  const isKeyUsed = prompt.cancelAsked || lacksSecrets;
-  if (told !== 'unknown' && !isKeyUsed) {
-    return () => outbox.put({ prompt, plan, told, isInDoubt: isDoubtful });
+  const isKeyUsed = prompt.cancelRequested || lacksSecrets;
+  if (clientKnows !== 'unknown' && !isKeyUsed) {
+    return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
   }
-  return () => reconciler.take({ prompt, plan, told, isKeyUsed });
+  return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
 }
 
 /** What a client had heard when the process died. */
-const TOLD = { submitting: 'unheard', outbox: 'accepted', unknown: 'unknown' } as const;
+const CLIENT_KNOWS_BY_STATE = {
+  submitting: 'unheard',
+  outbox: 'accepted',
+  unknown: 'unknown',
+} as const;
 
-function abandon(
-  deps: Deps,
+function failWithoutSecrets(
+  deps: ResumptionOptions,
   prompt: LivePrompt,
-  told: 'unheard' | 'accepted' | 'unknown',
+  clientKnows: 'unheard' | 'accepted' | 'unknown',
 ): Promise<void> | void {
-  if (told === 'unheard') return deps.forget(prompt);
-  const error = { code: 'credentials_gone', message: GONE, x_exception_type: 'ServiceError' };
-  void deps.follower.settle(prompt, { kind: 'failed', error });
+  if (clientKnows === 'unheard') return deps.removePrompt(prompt);
+  const error = {
+    code: 'credentials_gone',
+    message: SECRETS_GONE,
+    x_exception_type: 'ServiceError',
+  };
+  void deps.follower.finishWithoutJob(prompt, { kind: 'failed', error });
 }
 
-const GONE =
+const SECRETS_GONE =
   'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
   'before the job could be submitted. Please submit it again.';

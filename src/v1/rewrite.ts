@@ -30,7 +30,7 @@ export type AssetRewriter = {
 export function createRewriter(deps: {
   readonly files: FileStore;
   /** Whether v2 may know a file of somebody else by a name its user does not have. */
-  readonly mayBeAnothers: boolean;
+  readonly mayAcceptPartially: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): AssetRewriter {
   return {
@@ -47,7 +47,7 @@ export function createRewriter(deps: {
         const mention = row ? { ...one, subfolder: row.subfolder } : one;
         mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
-        else if (deps.mayBeAnothers && isGuessable(mention)) {
+        else if (deps.mayAcceptPartially && isGuessable(mention)) {
           found.set(fileKey(mention), { id: NOBODYS_FILE });
         }
       }

@@ -47,14 +47,14 @@ export function twinsOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
 
 /** The same routes, answered from a board that shows what this user did before, wherever that was. */
 export function upToDate(
-  { ready }: { readonly ready: (user: string) => Promise<void> },
+  { whenCurrent }: { readonly whenCurrent: (user: string) => Promise<void> },
   routes: readonly V1Route[],
 ): readonly V1Route[] {
   return routes.map((route) => ({
     ...route,
     quick: undefined,
     async handle(request) {
-      await ready(request.caller.user);
+      await whenCurrent(request.caller.user);
       await route.handle(request);
     },
   }));

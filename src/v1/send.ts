@@ -14,16 +14,16 @@ import type { Job } from '../wire/v2.ts';
 import { healAssets } from './heal-assets.ts';
 import {
   KEY_LABEL,
-  type Plan,
-  intentOf,
-  keyOfChanged,
-  narrowed,
-  sentAgain,
+  type SubmissionPlan,
+  toStoredPlan,
+  changedKey,
+  withOutputs,
+  withNewKey,
   workflowOf,
 } from './plan.ts';
 
 /** What became of a submission; `plan` is the one that was sent last. */
-export type Sent = { readonly plan: Plan } & (
+export type SendResult = { readonly plan: SubmissionPlan } & (
   | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
   /** For certain, and for good. */
   | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
@@ -34,96 +34,103 @@ export type Sent = { readonly plan: Plan } & (
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
 );
 
-export type Sender = {
+export type SubmissionSender = {
   /** `graphJson`: the text of the plan's graph, where it was written already. */
-  send(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent>;
+  send(caller: Caller, plan: SubmissionPlan, graphJson?: string): Promise<SendResult>;
   /** The same plan, as it may have been sent before: nothing of it is changed for a refusal. */
-  repeat(caller: Caller, plan: Plan): Promise<Sent>;
+  resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult>;
 };
 
-type Deps = Parameters<typeof healAssets>[0] & {
+type SubmissionSenderOptions = Parameters<typeof healAssets>[0] & {
   readonly jobs: Pick<JobApi, 'submit'>;
   readonly prompts: Pick<PromptStore, 'setIntent'>;
 };
 
-type Refused = Sent & { readonly kind: 'refused' };
+type RefusedResult = SendResult & { readonly kind: 'refused' };
 
-export function createSender(deps: Deps): Sender {
-  async function attempt(caller: Caller, plan: Plan, graphJson?: string): Promise<Sent> {
-    const result = await deps.jobs.submit(caller, requestOf(plan, graphJson));
+export function createSubmissionSender(deps: SubmissionSenderOptions): SubmissionSender {
+  async function attempt(
+    caller: Caller,
+    plan: SubmissionPlan,
+    graphJson?: string,
+  ): Promise<SendResult> {
+    const result = await deps.jobs.submit(caller, toSubmitRequest(plan, graphJson));
     if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
     const { error } = result;
-    const kind = kindOf(error);
+    const kind = classifyError(error);
     if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
-    if (kind === 'refused') return { kind, plan, error, refusal: refusalOf(error, plan) };
+    if (kind === 'refused') return { kind, plan, error, refusal: toRefusal(error, plan) };
     const isKeyUsed = error.outcome === 'not_taken';
-    return { kind, plan: isKeyUsed ? sentAgain(plan) : plan, error };
+    return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
   }
 
   /** Another plan that may fare better; none where the refused one may have left a job. */
-  async function better(caller: Caller, sent: Refused): Promise<Plan | undefined> {
+  async function nextPlan(
+    caller: Caller,
+    sent: RefusedResult,
+  ): Promise<SubmissionPlan | undefined> {
     const { plan, error, refusal } = sent;
     if (error.outcome === 'refused_late') return undefined;
     const { placed } = plan;
-    const isHealed = plan.key === keyOfHealed(plan);
-    const healed = isHealed ? undefined : await healAssets(deps, caller, { placed, error });
-    if (healed) return { ...plan, placed: healed, key: keyOfHealed(plan) };
-    const good = goodOutputs(refusal.body.node_errors, plan.outputs);
-    const isPartly = good.length > 0 && good.length < plan.outputs.length;
-    return refusal.status === 400 && isPartly ? narrowed(plan, good) : undefined;
+    const isRenewed = plan.key === renewedKey(plan);
+    const renewed = isRenewed ? undefined : await healAssets(deps, caller, { placed, error });
+    if (renewed) return { ...plan, placed: renewed, key: renewedKey(plan) };
+    const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
+    const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
+    return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
   }
 
   return {
-    repeat: (caller, plan) => attempt(caller, plan),
+    resend: (caller, plan) => attempt(caller, plan),
     /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
-    async send(caller, first, graphJson) {
+    async send(caller, firstPlan, graphJson) {
       let nodeErrors: NodeErrors = {};
-      for (let plan = first; ;) {
+      for (let plan = firstPlan; ;) {
         const sent = await attempt(caller, plan, graphJson);
         if (sent.kind === 'accepted') return { ...sent, nodeErrors };
         if (sent.kind !== 'refused') return sent;
-        const next = await better(caller, sent);
-        const isHealed = next !== undefined && next.outputs === plan.outputs;
-        if (!isHealed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
+        const next = await nextPlan(caller, sent);
+        const isRenewed = next !== undefined && next.outputs === plan.outputs;
+        if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
         // Whoever goes on after this process must know which key may have made a job.
-        await deps.prompts.setIntent(next.label, intentOf(next, 'away'));
+        await deps.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
         plan = next;
       }
     },
   };
 }
 
-function withNodeErrors(sent: Refused, nodeErrors: NodeErrors): Refused {
+function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedResult {
   const body = { ...sent.refusal.body, node_errors: nodeErrors };
   return { ...sent, refusal: { ...sent.refusal, body } };
 }
 
 /** What `POST /prompt` answers to a refusal of this plan. */
-export function refusalOf(error: V2Error, { graph, outputs, placed }: Plan): V1Refusal {
+export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
   return toPromptRefusal(error, graph, { outputs, placed });
 }
 
 const KEY_REUSED = 'idempotency_key_reuse';
 
 /** Once only: a file that is missing again is missing. */
-function keyOfHealed(plan: Plan): string {
-  return keyOfChanged(plan, 'healed');
+function renewedKey(plan: SubmissionPlan): string {
+  return changedKey(plan, 'healed');
 }
 
-function kindOf(error: V2Error): Exclude<Sent['kind'], 'accepted'> {
+function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> {
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
   // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
   return isForNow(error) ? 'crowded' : 'refused';
 }
 
-function requestOf(plan: Plan, graphJson?: string): SubmitRequest {
+function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitRequest {
   const workflow = workflowOf(plan);
-  const isAsWritten = workflow === plan.graph && graphJson !== undefined;
+  const isUnchanged = workflow === plan.graph && graphJson !== undefined;
   return {
     workflow,
-    ...(isAsWritten && { workflowJson: graphJson }),
+    ...(isUnchanged && { workflowJson: graphJson }),
     extraData: plan.secrets,
     idempotencyKey: plan.key,
     metadata: { [KEY_LABEL]: plan.label },

@@ -19,23 +19,24 @@ export type ServingDeps = {
     readonly end: (caller: Caller) => void;
   };
   /** Tells v1 clients of the end of their API. */
-  readonly leaving?: Leaving | undefined;
+  readonly deprecation?: Leaving | undefined;
   /** Serves files where no route answers. */
   readonly frontEnd?: Koa.Middleware | undefined;
 };
 
 /** All that happens to a call of a route: one step, because each costs every call a promise. */
 export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin): Koa.Middleware {
-  const { leaving, addresses } = deps;
+  const { deprecation, addresses } = deps;
   const name = nameOf(route);
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     await route.handle({ ctx, caller, params: paramsOf(ctx), query });
     setCacheHeaders(ctx);
   };
-  const attended = leaving ? attend(leaving, name, handle) : handle;
+  const attended = deprecation ? attend(deprecation, name, handle) : handle;
   return async (ctx) => {
-    if (leaving) ctx.set(leaving.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
+    if (deprecation)
+      ctx.set(deprecation.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
     ctx.state.apiPrefixed = apiPrefixed;
     await withCaller(deps, ctx, attended);
   };
@@ -45,18 +46,18 @@ type Twin = { readonly apiPrefixed: boolean };
 type Handle = (ctx: Koa.Context, caller: Caller) => Promise<void>;
 
 /** Holdover's own page and commands are not counted, nor held up by a rehearsal of the end. */
-function attend(leaving: Leaving, route: V1RouteName, handle: Handle): Handle {
+function attend(deprecation: Leaving, route: V1RouteName, handle: Handle): Handle {
   return async (ctx, caller) => {
     if (isOwnCall(ctx.req)) return await handle(ctx, caller);
     const { user } = caller;
     const agent = agentOf(ctx.req);
     try {
-      await leaving.rehearse(route, { user, agent });
+      await deprecation.rehearse(route, { user, agent });
       await handle(ctx, caller);
     } finally {
       const { clientId: named } = ctx.state as { readonly clientId?: string };
       const clientId = named || clientIdIn(ctx.querystring);
-      leaving.count({ user, agent, clientId, route });
+      deprecation.count({ user, agent, clientId, route });
     }
   };
 }

@@ -10,24 +10,24 @@ import {
 import type { V1Message } from '../wire/v1.ts';
 import type { Dialect } from './dialect.ts';
 import { createFirstFrames } from './first-frames.ts';
-import type { Ready } from './ready.ts';
+import type { WireFrame } from './ready.ts';
 
 /** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
-const PREVIEW_BACKLOG_BYTES = 256 * 1024;
+const PREVIEW_PENDING_BYTES = 256 * 1024;
 /** While no more than this waits, nothing waits behind it that would have to be told. */
-const UNWATCHED_BYTES = PREVIEW_BACKLOG_BYTES / 2;
+const UNTRACKED_BYTES = PREVIEW_PENDING_BYTES / 2;
 /**
  * JSON and results are never dropped. A socket that swallows nothing for so long while so much waits
  * is hopeless and is closed, and so is one with more yet: a late one is handed a whole run at once.
  */
-const HOPELESS = { bytes: 1024 * 1024, forMs: 30_000, most: 64 * 1024 * 1024 } as const;
+const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
 /** A client that floods is closed: more than 100 messages a second over five seconds. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
-const UNWATCHED_CHARS = 16 * 1024;
+const UNTRACKED_CHARS = 16 * 1024;
 
 /** One connected socket: what it negotiated, and what it has not swallowed yet. */
-export type Session = {
+export type SocketConnection = {
   readonly user: string;
   readonly sid: string;
   /** What it is sent goes by its own form, whatever form the prompts had. */
@@ -43,24 +43,24 @@ export type Session = {
   wantsMetadata(): boolean;
   lastTextAtMs(): number;
   /** As it is, or ready for several sockets. */
-  sendText(text: string | Ready): void;
+  sendText(text: string | WireFrame): void;
   /** A picture nobody may miss: a result, not a preview. */
-  sendBinary(frame: Ready): void;
+  sendBinary(frame: WireFrame): void;
   /** Sent when there is room, else replaced by the next one. */
-  sendPreview(promptId: string, frame: Ready): void;
+  sendPreview(promptId: string, frame: WireFrame): void;
   /** The same for a prompt's `progress_state`, which is written only once it is sent. */
-  sendState(promptId: string, frame: () => Ready): void;
+  sendState(promptId: string, frame: () => WireFrame): void;
   /** One that waits is sent whether there is room or not: the prompt is over. */
-  sendWaitingState(promptId: string): void;
+  flushState(promptId: string): void;
   /** A preview still waiting belongs to a node that is over. */
-  forgetPreview(promptId: string): void;
+  discardPreview(promptId: string): void;
   /** What the socket has not swallowed yet, a preview that waits for room included. */
-  backlogBytes(): number;
+  pendingBytes(): number;
   ping(): void;
   close(code: number): void;
 };
 
-type Options = {
+type SocketConnectionOptions = {
   readonly user: string;
   readonly sid: string;
   readonly dialect: Dialect;
@@ -75,25 +75,29 @@ type Options = {
 };
 
 /** A WebSocket and the connection it was made of; the library writes there at once, and so may we. */
-export type Connection = {
+export type UpgradedSocket = {
   readonly ws: WebSocket;
   readonly socket: Duplex;
   /** The 101 has just been written: the first frame leaves so much later. Absent: at once. */
-  readonly holdMs?: number;
+  readonly firstFrameDelayMs?: number;
 };
 
-export function createSession({ ws, socket, holdMs }: Connection, options: Options): Session {
+export function createSocketConnection(
+  { ws, socket, firstFrameDelayMs }: UpgradedSocket,
+  options: SocketConnectionOptions,
+): SocketConnection {
   const { user, sid, dialect, agent = '', watches = false, isBrowser = false, now } = options;
   const negotiation = { open: true, metadata: false };
   const flood = { since: now(), count: 0 };
   let lastTextAtMs = now();
-  let swallowedAtMs = now();
-  let waiting: { promptId: string; frame: Ready } | undefined;
-  const states = new Map<string, () => Ready>();
-  const firstFrames = holdMs === undefined ? undefined : createFirstFrames(writeNow, holdMs);
-  let alive = true;
+  let flushedAtMs = now();
+  let pendingPreview: { promptId: string; frame: WireFrame } | undefined;
+  const pendingStates = new Map<string, () => WireFrame>();
+  const firstFrames =
+    firstFrameDelayMs === undefined ? undefined : createFirstFrames(writeNow, firstFrameDelayMs);
+  let isAlive = true;
 
-  const session: Session = {
+  const connection: SocketConnection = {
     user,
     sid,
     dialect,
@@ -106,40 +110,40 @@ export function createSession({ ws, socket, holdMs }: Connection, options: Optio
     sendText,
     sendBinary: send,
     sendPreview(promptId, frame) {
-      const waitingBytes = unsentBytes();
-      if (waitingBytes + frame.length <= UNWATCHED_BYTES) return write(frame);
-      if (waitingBytes <= PREVIEW_BACKLOG_BYTES) return write(frame, sendWaiting);
-      dropWaiting();
-      waiting = { promptId, frame };
+      const unsent = unsentBytes();
+      if (unsent + frame.length <= UNTRACKED_BYTES) return write(frame);
+      if (unsent <= PREVIEW_PENDING_BYTES) return write(frame, sendPending);
+      dropPendingPreview();
+      pendingPreview = { promptId, frame };
     },
     sendState(promptId, frame) {
-      if (unsentBytes() > PREVIEW_BACKLOG_BYTES) states.set(promptId, frame);
+      if (unsentBytes() > PREVIEW_PENDING_BYTES) pendingStates.set(promptId, frame);
       else sendText(frame());
     },
-    sendWaitingState(promptId) {
-      const frame = states.get(promptId);
-      states.delete(promptId);
+    flushState(promptId) {
+      const frame = pendingStates.get(promptId);
+      pendingStates.delete(promptId);
       if (frame) sendText(frame());
     },
-    forgetPreview(promptId) {
-      if (waiting?.promptId === promptId) dropWaiting();
+    discardPreview(promptId) {
+      if (pendingPreview?.promptId === promptId) dropPendingPreview();
     },
-    backlogBytes: () => unsentBytes() + (waiting?.frame.length ?? 0),
+    pendingBytes: () => unsentBytes() + (pendingPreview?.frame.length ?? 0),
     ping() {
       if (firstFrames?.isHolding()) return;
-      if (!alive) return ws.terminate();
-      alive = false;
+      if (!isAlive) return ws.terminate();
+      isAlive = false;
       ws.ping();
     },
     close,
   };
 
-  function write(frame: string | Ready, done?: () => void): void {
+  function write(frame: string | WireFrame, done?: () => void): void {
     if (!firstFrames?.hold(frame, done)) writeNow(frame, done);
   }
 
   /** The library frames a message anew for each socket: a fifth of what one to many costs. */
-  function writeNow(frame: string | Ready, done?: () => void): void {
+  function writeNow(frame: string | WireFrame, done?: () => void): void {
     if (typeof frame === 'string') return ws.send(frame, done);
     if (ws.readyState !== WebSocket.OPEN) return;
     const [first, second] = frame.pieces;
@@ -154,43 +158,43 @@ export function createSession({ ws, socket, holdMs }: Connection, options: Optio
     return ws.bufferedAmount + (firstFrames?.bytes() ?? 0);
   }
 
-  function sendText(text: string | Ready): void {
+  function sendText(text: string | WireFrame): void {
     lastTextAtMs = now();
     send(text);
   }
 
-  function send(frame: string | Ready): void {
-    const waitingBytes = unsentBytes();
-    if (waitingBytes === 0) {
-      swallowedAtMs = now();
+  function send(frame: string | WireFrame): void {
+    const unsent = unsentBytes();
+    if (unsent === 0) {
+      flushedAtMs = now();
       // Too little for anybody to wait behind; whatever follows it unswallowed is watched.
-      if (frame.length < UNWATCHED_CHARS) return write(frame);
+      if (frame.length < UNTRACKED_CHARS) return write(frame);
     }
-    const isStuck = waitingBytes > HOPELESS.bytes && now() - swallowedAtMs > HOPELESS.forMs;
-    if (isStuck || waitingBytes > HOPELESS.most) return ws.terminate();
-    write(frame, noteSwallowed);
+    const isStalled = unsent > STALLED.bytes && now() - flushedAtMs > STALLED.forMs;
+    if (isStalled || unsent > STALLED.maxBytes) return ws.terminate();
+    write(frame, markFlushed);
   }
 
-  function noteSwallowed(): void {
-    swallowedAtMs = now();
-    sendWaiting();
+  function markFlushed(): void {
+    flushedAtMs = now();
+    sendPending();
   }
 
-  function dropWaiting(): void {
-    if (waiting) options.onDrop?.();
-    waiting = undefined;
+  function dropPendingPreview(): void {
+    if (pendingPreview) options.onDrop?.();
+    pendingPreview = undefined;
   }
 
-  function sendWaiting(): void {
-    for (const [promptId, frame] of states) {
-      if (unsentBytes() > PREVIEW_BACKLOG_BYTES) return;
-      states.delete(promptId);
+  function sendPending(): void {
+    for (const [promptId, frame] of pendingStates) {
+      if (unsentBytes() > PREVIEW_PENDING_BYTES) return;
+      pendingStates.delete(promptId);
       sendText(frame());
     }
-    if (waiting === undefined || unsentBytes() > PREVIEW_BACKLOG_BYTES) return;
-    const { frame } = waiting;
-    waiting = undefined;
-    write(frame, sendWaiting);
+    if (pendingPreview === undefined || unsentBytes() > PREVIEW_PENDING_BYTES) return;
+    const { frame } = pendingPreview;
+    pendingPreview = undefined;
+    write(frame, sendPending);
   }
 
   function close(code: number): void {
@@ -212,17 +216,17 @@ export function createSession({ ws, socket, holdMs }: Connection, options: Optio
   }
 
   ws.on('message', (data, isBinary) => {
-    alive = true;
+    isAlive = true;
     if (isFlooding(flood, now())) return close(1008);
     if (!isBinary) negotiate(data);
   });
-  ws.on('pong', () => (alive = true));
-  ws.on('error', ignore);
+  ws.on('pong', () => (isAlive = true));
+  ws.on('error', ignoreError);
   ws.on('close', () => {
-    firstFrames?.drop();
+    firstFrames?.discard();
     options.onClose();
   });
-  return session;
+  return connection;
 }
 
 /** `type` goes first on the wire: one client recognises frames by their first bytes. */
@@ -247,4 +251,4 @@ function isFlooding(flood: { since: number; count: number }, nowMs: number): boo
   return ++flood.count > FLOOD.messages;
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

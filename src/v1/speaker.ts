@@ -1,21 +1,21 @@
-import type { Effect, PictureEffect } from '../translate/progress-state.ts';
+import type { ProgressEffect, PictureEffect } from '../translate/progress-state.ts';
 import { sniffPreview } from '../wire/frames.ts';
 import type { LivePrompt } from './board.ts';
 import type { Frame, Picture } from './frame.ts';
 import { PREVIEW_HEAD_BYTES } from './prompt-journal.ts';
-import type { TellerDeps } from './teller.ts';
+import type { EntryApplierOptions } from './teller.ts';
 import { readWhole } from './whole-file.ts';
 
 /** Says a prompt's effects on its channel, all but the last. */
-export type Speaker = { say(effect: Said, at: number): Promise<void> };
+export type FrameSender = { send(effect: FrameEffect, position: number): Promise<void> };
 
-type Said = Exclude<Effect, { kind: 'end' }>;
+type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
 
-export function createSpeaker(deps: TellerDeps, prompt: LivePrompt): Speaker {
+export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt): FrameSender {
   const { log } = deps;
   const { channel } = prompt;
 
-  async function pictureOf(effect: PictureEffect): Promise<Picture | undefined> {
+  async function toPicture(effect: PictureEffect): Promise<Picture | undefined> {
     const { nodeId, displayNodeId, kind } = effect;
     const bytes = 'bytes' in effect ? effect.bytes : await fetchBytes(effect.assetId);
     if (bytes === undefined || bytes.length <= PREVIEW_HEAD_BYTES) return undefined;
@@ -31,27 +31,27 @@ export function createSpeaker(deps: TellerDeps, prompt: LivePrompt): Speaker {
     return undefined;
   }
 
-  async function frameOf(effect: Said): Promise<Frame | undefined> {
+  async function toFrame(effect: FrameEffect): Promise<Frame | undefined> {
     if (effect.kind === 'json' || effect.kind === 'text') return effect;
-    const picture = effect.picture && (await pictureOf(effect.picture));
+    const picture = effect.picture && (await toPicture(effect.picture));
     if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
     const { state, progress } = effect;
     return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
   }
 
   /** A result nobody here waits for, of a prompt another process looks after. */
-  function canWait(effect: Said): boolean {
+  function canSendLater(effect: FrameEffect): boolean {
     const picture = 'picture' in effect ? effect.picture : undefined;
     if (picture === undefined || !('assetId' in picture)) return false;
-    return !deps.journal.leads(prompt.key) && !channel.hasListener();
+    return !deps.promptEventLog.isLeader(prompt.key) && !channel.hasListener();
   }
 
   return {
-    async say(effect, at) {
-      if (canWait(effect)) return channel.sendLater(() => frameOf(effect), at);
-      if (effect.kind === 'json' || effect.kind === 'text') return channel.send(effect, at);
-      const frame = await frameOf(effect);
-      if (frame) channel.send(frame, at);
+    async send(effect, position) {
+      if (canSendLater(effect)) return channel.sendLater(() => toFrame(effect), position);
+      if (effect.kind === 'json' || effect.kind === 'text') return channel.send(effect, position);
+      const frame = await toFrame(effect);
+      if (frame) channel.send(frame, position);
     },
   };
 }

@@ -1,7 +1,7 @@
-import type { Pace } from './pace.ts';
+import type { RetryPolicy } from './pace.ts';
 
 /** The answer the client of a submission got before its outcome became unknown. */
-export type Told = 'accepted' | 'unknown' | 'unheard';
+export type ClientKnows = 'accepted' | 'unknown' | 'unheard';
 
 /**
  * The result of a search that found no job. `none`: there never will be one; `not listed`:
@@ -9,33 +9,33 @@ export type Told = 'accepted' | 'unknown' | 'unheard';
  * no list, or not all of it; `engine down`: the service says that it cannot reach its engine,
  * as it has answered to every request; `blind`: the service could not be asked.
  */
-export type Unseen = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
+export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
 
 /** `send`: under the key it has; `send anew`: under a new one; the rest end the prompt. */
-export type Act = 'send' | 'send anew' | 'forget' | 'not taken' | 'not known';
+export type RecoveryAction = 'send' | 'send anew' | 'forget' | 'not taken' | 'not known';
 
-type Patience = 'now' | 'soon' | 'in flight' | 'window' | 'never';
+type WaitTime = 'now' | 'soon' | 'in flight' | 'window' | 'never';
 
 /** How long a look must come to the same before something is done about it. */
-const PATIENCE_MS = {
+const WAIT_MS = {
   now: () => 0,
   soon: (pace) => pace.absentMs,
   'in flight': (pace) => pace.inFlightMs,
   window: (pace) => pace.searchWindowMs,
   never: () => Infinity,
-} as const satisfies Record<Patience, (pace: Pace) => number>;
+} as const satisfies Record<WaitTime, (pace: RetryPolicy) => number>;
 
-type Rule = readonly [Patience, Act];
-type Rows = Record<Told, Record<Unseen, Rule>>;
+type Rule = readonly [WaitTime, RecoveryAction];
+type Rules = Record<ClientKnows, Record<JobNotFound, Rule>>;
 
 /** An error was the answer: nothing is sent by itself, and what the service lacks is given up. */
-const TOLD_UNKNOWN = {
+const RULES_AFTER_ERROR_ANSWER = {
   none: ['now', 'not taken'],
   'not listed': ['soon', 'not taken'],
   'not seen': ['window', 'not known'],
   'engine down': ['soon', 'not known'],
   blind: ['window', 'not known'],
-} as const satisfies Rows['unknown'];
+} as const satisfies Rules['unknown'];
 
 /**
  * Decides on a submission of unknown outcome: one its client was told is accepted is sent until
@@ -43,7 +43,7 @@ const TOLD_UNKNOWN = {
  * is forgotten. While its key may be free (`yes`) that key is sent again; a key that was used and left
  * no job is replaced.
  */
-const FATES = {
+const RULES = {
   yes: {
     accepted: {
       none: ['now', 'send'],
@@ -52,7 +52,7 @@ const FATES = {
       'engine down': ['now', 'send'],
       blind: ['now', 'send'],
     },
-    unknown: TOLD_UNKNOWN,
+    unknown: RULES_AFTER_ERROR_ANSWER,
     unheard: {
       none: ['now', 'forget'],
       'not listed': ['now', 'send'],
@@ -69,7 +69,7 @@ const FATES = {
       'engine down': ['never', 'send'],
       blind: ['window', 'not known'],
     },
-    unknown: TOLD_UNKNOWN,
+    unknown: RULES_AFTER_ERROR_ANSWER,
     unheard: {
       none: ['now', 'forget'],
       'not listed': ['soon', 'not taken'],
@@ -78,22 +78,22 @@ const FATES = {
       blind: ['window', 'not known'],
     },
   },
-} as const satisfies Record<'yes' | 'no', Rows>;
+} as const satisfies Record<'yes' | 'no', Rules>;
 
 /** The next step; `wait`: look again later. */
-export function fateOf(
-  pace: Pace,
-  known: {
-    readonly told: Told;
-    readonly seen: Unseen;
+export function nextRecoveryAction(
+  pace: RetryPolicy,
+  facts: {
+    readonly clientKnows: ClientKnows;
+    readonly lastResult: JobNotFound;
     readonly isKeyFree: 'yes' | 'no';
     /** How long looks have come to this. */
-    readonly sameForMs: number;
+    readonly unchangedForMs: number;
     /** How long nothing but looking was possible. */
     readonly searchedForMs: number;
   },
-): Act | 'wait' {
-  const [patience, act]: Rule = FATES[known.isKeyFree][known.told][known.seen];
-  const passedMs = patience === 'window' ? known.searchedForMs : known.sameForMs;
-  return passedMs >= PATIENCE_MS[patience](pace) ? act : 'wait';
+): RecoveryAction | 'wait' {
+  const [waitTime, action]: Rule = RULES[facts.isKeyFree][facts.clientKnows][facts.lastResult];
+  const elapsedMs = waitTime === 'window' ? facts.searchedForMs : facts.unchangedForMs;
+  return elapsedMs >= WAIT_MS[waitTime](pace) ? action : 'wait';
 }

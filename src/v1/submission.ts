@@ -34,7 +34,7 @@ export function createCounter(first: number): Counter {
 }
 
 /** Whether reading this body counts; see `readSubmission`. */
-export function takesCount(body: Json): boolean {
+export function usesCounter(body: Json): boolean {
   if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
   return !('number' in body);
 }
@@ -43,44 +43,44 @@ export function readSubmission(body: Json, counter: Counter): Submission {
   if (!isJsonObject(body)) {
     // v1 looks a list and a text through for a number, finds none and counts.
     if (Array.isArray(body) || typeof body === 'string') counter.next();
-    throw noPrompt();
+    throw noPromptError();
   }
-  const number = priority(body, counter);
-  if (!('prompt' in body)) throw noPrompt();
-  const clientId = clientIdOf(body.client_id);
-  const extraData = extraDataOf(body.extra_data);
+  const number = readNumber(body, counter);
+  if (!('prompt' in body)) throw noPromptError();
+  const clientId = readClientId(body.client_id);
+  const extraData = readExtraData(body.extra_data);
   return {
-    graph: graphOf(body.prompt),
+    graph: readGraph(body.prompt),
     extraData: clientId === null ? extraData : { ...extraData, client_id: clientId },
-    clientId: clientId ?? clientIdOf(extraData.client_id),
-    promptId: 'prompt_id' in body ? promptIdOf(body.prompt_id) : undefined,
+    clientId: clientId ?? readClientId(extraData.client_id),
+    promptId: 'prompt_id' in body ? readPromptId(body.prompt_id) : undefined,
     number,
-    partialTargets: targetsOf(body.partial_execution_targets),
+    partialTargets: readTargets(body.partial_execution_targets),
   };
 }
 
 /** `number` wins and leaves the counter alone; `front` runs before everything queued so far. */
-function priority(body: JsonObject, counter: Counter): number {
-  if ('number' in body) return numberOf(body.number);
+function readNumber(body: JsonObject, counter: Counter): number {
+  if ('number' in body) return parseNumber(body.number);
   const count = counter.next();
   return pythonTruth(body.front) && count !== 0 ? -count : count;
 }
 
-function numberOf(value: Json | undefined): number {
+function parseNumber(value: Json | undefined): number {
   const text =
     typeof value === 'string' || value instanceof LosslessNumber ? String(value).trim() : value;
   const number = typeof text === 'object' ? Number.NaN : Number(text);
   if (text === '' || !Number.isFinite(number)) {
-    throw refused('invalid_prompt', '"number" must be a finite number.');
+    throw badRequest('invalid_prompt', '"number" must be a finite number.');
   }
   return number;
 }
 
 /** v1 turns whatever it gets into a string, `null` into `None`. */
-function promptIdOf(value: Json | undefined): string {
-  const id = pythonText(value);
+function readPromptId(value: Json | undefined): string {
+  const id = toPythonText(value);
   if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || hasControlCharacter(id)) {
-    throw refused(
+    throw badRequest(
       'invalid_prompt_id',
       `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`,
     );
@@ -89,11 +89,11 @@ function promptIdOf(value: Json | undefined): string {
 }
 
 /** An empty client id is a client id; only an absent one means every socket of the user. */
-function clientIdOf(value: Json | undefined): string | null {
+function readClientId(value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
-  const id = pythonText(value);
+  const id = toPythonText(value);
   if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || hasControlCharacter(id)) {
-    throw refused(
+    throw badRequest(
       'invalid_client_id',
       `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`,
     );
@@ -102,48 +102,48 @@ function clientIdOf(value: Json | undefined): string | null {
 }
 
 /** The original dies on `null` here; a list is as useless. */
-function extraDataOf(value: Json | undefined): JsonObject {
+function readExtraData(value: Json | undefined): JsonObject {
   if (value === undefined || value === null) return {};
-  if (!isJsonObject(value)) throw refused('invalid_prompt', '"extra_data" must be an object.');
+  if (!isJsonObject(value)) throw badRequest('invalid_prompt', '"extra_data" must be an object.');
   return value;
 }
 
-function graphOf(value: Json | undefined): Graph {
+function readGraph(value: Json | undefined): Graph {
   if (isJsonObject(value)) return value as Graph;
   if (value === '' || (Array.isArray(value) && value.length === 0)) {
-    throw refused('prompt_no_outputs', 'Prompt has no outputs');
+    throw badRequest('prompt_no_outputs', 'Prompt has no outputs');
   }
-  throw refused(
+  throw badRequest(
     'invalid_prompt',
     '"prompt" must be an object: node id to node, as exported in API format.',
   );
 }
 
 /** v1 compares each target with the ids, which are texts: an id in another form names no node. */
-function targetsOf(value: Json | undefined): readonly string[] | undefined {
+function readTargets(value: Json | undefined): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value))
-    throw refused('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
-  return value.filter((id) => typeof id === 'string').map(targetOf);
+    throw badRequest('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
+  return value.filter((id) => typeof id === 'string').map(checkTarget);
 }
 
-function targetOf(id: string): string {
+function checkTarget(id: string): string {
   if (!hasControlCharacter(id)) return id;
-  throw refused('invalid_prompt', '"partial_execution_targets" has a control character.');
+  throw badRequest('invalid_prompt', '"partial_execution_targets" has a control character.');
 }
 
-function pythonText(value: Json | undefined): string | undefined {
+function toPythonText(value: Json | undefined): string | undefined {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'object' && !(value instanceof LosslessNumber)) return undefined;
   return String(value);
 }
 
-function noPrompt(): V1Error {
+function noPromptError(): V1Error {
   const refusal = promptRefusal('no_prompt', 'No prompt provided', 'No prompt provided');
   return new V1Error(400, promptFault(refusal));
 }
 
-function refused(type: string, message: string): V1Error {
+function badRequest(type: string, message: string): V1Error {
   return new V1Error(400, plainError(type, message));
 }

@@ -3,75 +3,76 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
-import type { Board, LivePrompt } from './board.ts';
+import type { LivePrompts, LivePrompt } from './board.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Follower } from './follower.ts';
-import { jsonOf } from './kept.ts';
-import type { PromptJournal } from './prompt-journal.ts';
+import { toJsonText } from './kept.ts';
+import type { PromptEventLog } from './prompt-journal.ts';
 import type { Submission } from './submission.ts';
 
 /** Live prompts with the very id a submission names. */
-export type Twins = {
+export type DuplicateIds = {
   /** A client whose answer was lost with the process sends its own id again: it gets that answer. */
-  resumed(caller: Caller, submission: Submission): Promise<LivePrompt | undefined>;
+  findResumed(caller: Caller, submission: Submission): Promise<LivePrompt | undefined>;
   /** The original accepts a live id again under another number; the same number kills its worker. */
-  refuse(caller: Caller, submission: Submission): void;
+  refuseDuplicate(caller: Caller, submission: Submission): void;
 };
 
-type Deps = {
+type DuplicateIdOptions = {
   readonly ledger: Pick<Ledger, 'prompts'>;
-  readonly journal: Pick<PromptJournal, 'leads'>;
-  readonly board: Board;
-  readonly follower: Pick<Follower, 'find' | 'disown'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
+  readonly livePrompts: LivePrompts;
+  readonly follower: Pick<Follower, 'find' | 'untrack'>;
   /** Puts a prompt of another process on the board. */
   readonly discover: (key: string) => Promise<void>;
 };
 
 /** What a dead process looked after is taken up by then: its lease, the next look, some air. */
-const TAKEN_UP_MS = { every: 50, most: 8000 } as const;
+const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
-export function createTwins(deps: Deps): Twins {
-  const { ledger, journal, board, follower } = deps;
+export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
+  const { ledger, promptEventLog, livePrompts, follower } = deps;
 
-  async function known(key: string): Promise<LivePrompt | undefined> {
+  async function discoverPrompt(key: string): Promise<LivePrompt | undefined> {
     if (!follower.find(key)) await deps.discover(key);
     return follower.find(key);
   }
 
   /** Its process is about to answer, or gone before it did. */
-  async function onceTakenUp(prompt: LivePrompt): Promise<LivePrompt | undefined> {
-    const deadlineMs = steadyNow() + TAKEN_UP_MS.most;
+  async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
+    const deadlineMs = steadyNow() + TAKEOVER_WAIT_MS.max;
     while (!prompt.isResumed && steadyNow() < deadlineMs) {
-      if (prompt.isReleased || !board.has(prompt)) return undefined;
-      await delay(TAKEN_UP_MS.every);
+      if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
+      await delay(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
       // It was refused, and whoever refused it has told nobody else of it.
-      follower.disown(prompt.key, undefined);
+      follower.untrack(prompt.key, undefined);
     }
     return prompt.isResumed ? prompt : undefined;
   }
 
   return {
-    async resumed({ user }, { promptId, graph }) {
+    async findResumed({ user }, { promptId, graph }) {
       if (promptId === undefined) return undefined;
       const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
-      const here = board.find(user, promptId);
-      const isHere = here?.isResumed === true && here.promptId === promptId;
-      if (isHere && isSame(jsonOf(here.kept.graph))) return here;
+      const local = livePrompts.find(user, promptId);
+      const isLocal = local?.isResumed === true && local.promptId === promptId;
+      if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
       const row = await ledger.prompts.find(user, promptId);
-      if (!isLive(row) || journal.leads(row.key) || !isSame(row.graphJson)) return undefined;
-      const twin = await known(row.key);
-      return twin && onceTakenUp(twin);
+      if (!isLiveRow(row) || promptEventLog.isLeader(row.key) || !isSame(row.graphJson))
+        return undefined;
+      const duplicate = await discoverPrompt(row.key);
+      return duplicate && waitForTakeover(duplicate);
     },
-    refuse({ user }, { promptId, number }) {
-      const twin = promptId === undefined ? undefined : board.find(user, promptId);
-      if (twin?.promptId !== promptId || twin?.number !== number) return;
+    refuseDuplicate({ user }, { promptId, number }) {
+      const duplicate = promptId === undefined ? undefined : livePrompts.find(user, promptId);
+      if (duplicate?.promptId !== promptId || duplicate?.number !== number) return;
       const message = `A prompt with the id ${promptId} and this number is already queued.`;
       throw new V1Error(400, plainError('duplicate_prompt_id', message));
     },
   };
 }
 
-function isLive(row: PromptRow | undefined): row is PromptRow {
+function isLiveRow(row: PromptRow | undefined): row is PromptRow {
   return row !== undefined && row.state !== 'done';
 }

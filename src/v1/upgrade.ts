@@ -19,20 +19,20 @@ import { agentOf, isBrowser, isOwnCall, isUsableId } from './visitor.ts';
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
 /** No client fragments what it sends; each piece costs far more memory than it has bytes. */
-const PIECES = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
+const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 /** A client has read the 101 by then, also on a busy machine, and a person does not notice. */
-const HOLD_MS = 20;
+const FIRST_FRAME_DELAY_MS = 20;
 
-type Deps = {
+type UpgradeOptions = {
   readonly hub: Hub;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;
   readonly addresses: PublicAddresses;
   readonly log: Logger;
-  readonly leaving: Leaving;
+  readonly deprecation: Leaving;
   /** All is there that a socket of this user is to be told at once. */
-  readonly ready?: (user: string) => Promise<void>;
+  readonly whenCurrent?: (user: string) => Promise<void>;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
   /** Hears what each upgrade was answered; 101 is a socket. */
@@ -52,31 +52,33 @@ export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
 
 /** Handles the server's `upgrade` event: every refusal is an HTTP answer before the upgrade. */
 export function createUpgrade(
-  deps: Deps,
+  deps: UpgradeOptions,
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: MAX_FRAME_BYTES,
-    ...PIECES,
+    ...FRAGMENT_LIMITS,
     perMessageDeflate: false,
   });
-  const { leaving, log, hub, onUpgrade, addresses } = deps;
+  const { deprecation, log, hub, onUpgrade, addresses } = deps;
   server.on('headers', (lines, request) => {
-    lines.push(...linesOf(leaving.headersFor('GET /ws', {}, addresses.prefixOf(request))));
+    lines.push(
+      ...toHeaderLines(deprecation.headersFor('GET /ws', {}, addresses.prefixOf(request))),
+    );
   });
   const refuse = (request: IncomingMessage, socket: Duplex, refusal: Refusal): void => {
     onUpgrade?.(refusal.status);
-    answer(socket, refusal, bodyOf(deps, request, refusal));
+    sendRefusal(socket, refusal, bodyOf(deps, request, refusal));
   };
   return (request, socket, head) => {
-    socket.on('error', destroy);
-    void judge(deps, request).then(
-      (verdict) => {
-        if (!('user' in verdict)) return refuse(request, socket, verdict);
+    socket.on('error', destroySocket);
+    void checkUpgrade(deps, request).then(
+      (result) => {
+        if (!('user' in result)) return refuse(request, socket, result);
         // Frames are small and each one matters at once.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101);
-          hub.attach({ ws, socket, holdMs: HOLD_MS }, verdict);
+          hub.addConnection({ ws, socket, firstFrameDelayMs: FIRST_FRAME_DELAY_MS }, result);
         });
       },
       (error: unknown) => {
@@ -88,7 +90,7 @@ export function createUpgrade(
 }
 
 /** Apart from the requests: a listener that lives as long as its socket would keep one alive. */
-function destroy(this: Duplex): void {
+function destroySocket(this: Duplex): void {
   this.destroy();
 }
 
@@ -98,7 +100,7 @@ type Refusal = {
   readonly headers?: { readonly [name: string]: string };
 };
 
-type Newcomer = {
+type NewConnection = {
   readonly user: string;
   readonly clientId: string | null;
   readonly watches: boolean;
@@ -108,7 +110,10 @@ type Newcomer = {
   readonly notice: string | undefined;
 };
 
-async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
+async function checkUpgrade(
+  deps: UpgradeOptions,
+  request: IncomingMessage,
+): Promise<NewConnection | Refusal> {
   const [path] = (request.url ?? '').split('?', 1);
   const refusal = deps.guard(request);
   if (refusal) {
@@ -117,15 +122,18 @@ async function judge(deps: Deps, request: IncomingMessage): Promise<Newcomer | R
   }
   if (path !== '/ws' && path !== '/api/ws') return { status: 404 };
   if (request.method !== 'GET') return { status: 405 };
-  const verdict = await judgeCaller(deps, request);
-  if ('user' in verdict) return verdict;
+  const result = await checkCaller(deps, request);
+  if ('user' in result) return result;
   const prefix = deps.addresses.prefixOf(request);
-  const headers = { ...deps.leaving.headersFor('GET /ws', {}, prefix), ...verdict.headers };
-  return { ...verdict, headers };
+  const headers = { ...deps.deprecation.headersFor('GET /ws', {}, prefix), ...result.headers };
+  return { ...result, headers };
 }
 
-async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcomer | Refusal> {
-  const { hub, leaving } = deps;
+async function checkCaller(
+  deps: UpgradeOptions,
+  request: IncomingMessage,
+): Promise<NewConnection | Refusal> {
+  const { hub, deprecation } = deps;
   const caller = await deps.authenticate(request);
   if (caller === undefined) return { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
@@ -134,24 +142,24 @@ async function judgeCaller(deps: Deps, request: IncomingMessage): Promise<Newcom
   if (clientId !== null && !isUsableId(clientId)) return { status: 400 };
   const agent = agentOf(request);
   if (!isOwnCall(request)) {
-    leaving.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
-    const refused = await rehearsal(leaving, { user, agent });
+    deprecation.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
+    const refused = await checkBrownout(deprecation, { user, agent });
     if (refused) return refused;
   }
-  await deps.ready?.(user);
+  await deps.whenCurrent?.(user);
   const full = hub.count() >= deps.maxSockets || hub.count(user) >= deps.maxSocketsPerUser;
   if (full) return { status: 503 };
   const watches = params.get('watch') === '1';
   const dialect = deps.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
-  const notice = leaving.announcement({ user, agent });
+  const notice = deprecation.announcement({ user, agent });
   return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
 }
 
-async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | undefined> {
+async function checkBrownout(deprecation: Leaving, client: Client): Promise<Refusal | undefined> {
   try {
-    await leaving.rehearse('GET /ws', client);
+    await deprecation.rehearse('GET /ws', client);
     return undefined;
   } catch (error) {
     if (error instanceof V1Error) return error;
@@ -161,7 +169,7 @@ async function rehearsal(leaving: Leaving, client: Client): Promise<Refusal | un
 
 /** In the dialect of the socket that was asked for. */
 function bodyOf(
-  { dialects }: Deps,
+  { dialects }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,
   { status, fault }: Refusal,
 ): string {
@@ -171,14 +179,14 @@ function bodyOf(
   return typeof body === 'string' ? body : stringifyJson(body ?? null);
 }
 
-function answer(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {
+function sendRefusal(socket: Duplex, { status, headers = {} }: Refusal, body: string): void {
   const type = { 'Content-Type': 'application/json; charset=utf-8' };
   const length = { 'Content-Length': String(Buffer.byteLength(body)) };
-  const lines = linesOf({ Connection: 'close', ...headers, ...type, ...length });
+  const lines = toHeaderLines({ Connection: 'close', ...headers, ...type, ...length });
   const reason = STATUS_CODES[status] ?? '';
   socket.end([`HTTP/1.1 ${status} ${reason}`, ...lines, '', body].join('\r\n'));
 }
 
-function linesOf(headers: { readonly [name: string]: string }): string[] {
+function toHeaderLines(headers: { readonly [name: string]: string }): string[] {
   return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }

@@ -10,8 +10,8 @@ import { V1Error, plainError, sendJson } from './errors.ts';
 import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
 import { printable } from './printable.ts';
-import { relayRefusal } from './relay.ts';
-import type { Slots } from './render.ts';
+import { toV1FileError } from './relay.ts';
+import type { Semaphore } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
 import {
@@ -29,7 +29,7 @@ export type UploadDeps = KeepDeps &
   FormLimits & {
     readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
     /** Shared by everything that decodes pictures. */
-    readonly decoding: Slots;
+    readonly decoding: Semaphore;
   };
 
 /** `POST /upload/image`: any file, despite the name. */
@@ -90,7 +90,7 @@ type Original = { readonly caller: Caller; readonly row: FileRow };
 
 async function composed(deps: UploadDeps, original: Original, mask: SpooledFile): Promise<Buffer> {
   const bytes = await readWhole(deps.jobs, { ...original, assetId: original.row.assetId });
-  if (!bytes.ok) throw relayRefusal(bytes.error);
+  if (!bytes.ok) throw toV1FileError(bytes.error);
   const picture = await composeMask(bytes.value, await readFile(mask.path));
   if (!picture.ok) throw refusedUpload(picture.reason);
   return picture.bytes;

@@ -6,7 +6,7 @@ import type { Caller, JobApi } from '../wire/jobs.ts';
 import { rulesFor, viewRuleFor } from './dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error, emptyError, plainError } from './errors.ts';
-import { type Rendering, type Slots, renderingOf } from './render.ts';
+import { type Rendering, type Semaphore, parseRendering } from './render.ts';
 import type { V1Request } from './routes.ts';
 import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
 import { SIGNED_VIEW_PATH, type ViewSigner } from './signed-url.ts';
@@ -21,7 +21,7 @@ export type ViewDeps = {
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
   /** Shared by everything that decodes pictures. */
-  readonly decoding: Slots;
+  readonly decoding: Semaphore;
   /** Who a signed link was made for, with the key that is still in memory. */
   readonly callerOf?: (user: string) => Caller;
 };
@@ -126,7 +126,7 @@ const NO_FILE = 'There is no such file.';
 const TOO_GOOD = 'The quality in preview must be 100 or less.';
 
 function readRendering(query: URLSearchParams): Rendering | undefined {
-  const rendering = renderingOf(query);
+  const rendering = parseRendering(query);
   if (rendering === null) throw new V1Error(400, plainError('invalid_preview', TOO_GOOD));
   return rendering;
 }

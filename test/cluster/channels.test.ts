@@ -1,6 +1,6 @@
 // Redis has its channels in common for all databases: what is said in one is not for another's ears.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createSharedJournal } from '../../src/cluster/journal.ts';
+import { createSharedEventLog } from '../../src/cluster/journal.ts';
 import { createKeys } from '../../src/queued/keys.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -17,34 +17,40 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   /** A process that hears of prompts in this database, and what it has heard. */
   async function open(database: number) {
     const links = openRedis(`${server.url}/${database}`, { log });
-    const { journal } = createSharedJournal({ links, instance: `in ${database}`, log });
+    const { promptEventLog } = createSharedEventLog({ links, instance: `in ${database}`, log });
     const heard: string[] = [];
     const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
-    const cancelAsked = (key: string): void => void heard.push(`cancel ${key}`);
+    const cancelRequested = (key: string): void => void heard.push(`cancel ${key}`);
     const endOf = async () => 'removed' as const;
-    await journal.start(
-      { vacant: async () => {}, discover: hears, cancelAsked, endOf, fetched() {} },
+    await promptEventLog.start(
+      {
+        takeOverVacant: async () => {},
+        discover: hears,
+        cancelRequested,
+        endOf,
+        resultFetched() {},
+      },
       [],
     );
-    journal.watch(USER, true);
+    promptEventLog.watch(USER, true);
     onTestFinished(async () => {
-      await journal.close();
+      await promptEventLog.close();
       await links.close();
     });
-    return { links, journal, heard };
+    return { links, promptEventLog, heard };
   }
 
   test('have nothing to tell each other', async () => {
     const houses = [await open(0), await open(1), await open(1)];
-    for (const [i, { journal }] of houses.entries()) {
+    for (const [i, { promptEventLog }] of houses.entries()) {
       const key = `k${i}`;
-      await journal.claim(key);
-      journal.join({ key, user: USER }, nobody);
-      await journal.append(key, { kind: 'waits' });
-      journal.askCancel(key);
+      await promptEventLog.claim(key);
+      promptEventLog.subscribe({ key, user: USER }, nobody);
+      await promptEventLog.append(key, { kind: 'waits' });
+      promptEventLog.requestCancel(key);
     }
     await expect.poll(() => houses[1]?.heard).toContain('cancel k2');
-    for (const { journal } of houses) await journal.settled(USER);
+    for (const { promptEventLog } of houses) await promptEventLog.whenCaughtUp(USER);
     expect(houses.map(({ heard }) => heard.toSorted())).toEqual([
       ['cancel k0'],
       ['cancel k1', 'cancel k2', 'prompt k2'],
@@ -62,4 +68,9 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   });
 });
 
-const nobody = { apply: async () => {}, lost() {}, joined() {}, receivedElsewhere() {} };
+const nobody = {
+  apply: async () => {},
+  onLeadershipLost() {},
+  onSubscribed() {},
+  onReceivedElsewhere() {},
+};

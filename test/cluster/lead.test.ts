@@ -1,11 +1,11 @@
 // Who was taken for dead while another took its prompt over writes nothing more of it.
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createSharedJournal } from '../../src/cluster/journal.ts';
+import { createSharedEventLog } from '../../src/cluster/journal.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { type RedisLinks, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
-import { LeadLost, type PromptJournal } from '../../src/v1/prompt-journal.ts';
+import { LeadershipLost, type PromptEventLog } from '../../src/v1/prompt-journal.ts';
 import { prompt } from '../ledger.suite.ts';
 import { startLossy } from '../support/lossy-tcp.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
@@ -35,7 +35,7 @@ function like(some: object): unknown {
   return expect.objectContaining(some);
 }
 
-type Process = { readonly journal: PromptJournal; readonly prompts: PromptStore };
+type Process = { readonly promptEventLog: PromptEventLog; readonly prompts: PromptStore };
 
 describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissing()}`, () => {
   let server: RedisServer;
@@ -54,29 +54,29 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     await links.commands.flushall();
     one = open('one');
     other = open('other');
-    await one.journal.claim(KEY);
+    await one.promptEventLog.claim(KEY);
     await one.prompts.insert(prompt(KEY));
   });
 
   function open(instance: string, over = links): Process {
-    const { journal, lead } = createSharedJournal({ links: over, instance, log });
-    const ledger = openRedisLedger({ links: over, lead: () => lead });
+    const { promptEventLog, leadership } = createSharedEventLog({ links: over, instance, log });
+    const ledger = openRedisLedger({ links: over, leadership: () => leadership });
     onTestFinished(async () => {
-      await journal.close();
+      await promptEventLog.close();
       await ledger.close();
     });
-    return { journal, prompts: ledger.prompts };
+    return { promptEventLog, prompts: ledger.prompts };
   }
 
   /** The first process has said nothing for longer than its lease. */
   async function takenOver(): Promise<void> {
     await links.commands.zadd('holdover:leases', 0, KEY);
-    expect(await other.journal.takeOver(KEY)).toBe(true);
+    expect(await other.promptEventLog.takeOver(KEY)).toBe(true);
   }
 
   async function ended(): Promise<void> {
     await other.prompts.finish(KEY, endOf('success'));
-    await other.journal.append(KEY, { kind: 'recorded' });
+    await other.promptEventLog.append(KEY, { kind: 'recorded' });
     expect(await links.commands.hexists('holdover:leaders', KEY)).toBe(0);
   }
 
@@ -110,17 +110,17 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
   test.each(ACTS)('%s of one that another took over from changes nothing', async (_, act) => {
     await takenOver();
     const before = await everything();
-    await expect(act(one.prompts)).rejects.toThrow(LeadLost);
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
     expect(await everything()).toEqual(before);
-    expect(one.journal.leads(KEY)).toBe(false);
-    await expect(act(one.prompts)).rejects.toThrow(LeadLost);
+    expect(one.promptEventLog.isLeader(KEY)).toBe(false);
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
   });
 
   test.each(ACTS)('%s changes nothing of what another has ended meanwhile', async (_, act) => {
     await takenOver();
     await ended();
     const before = await everything();
-    await expect(act(one.prompts)).rejects.toThrow(LeadLost);
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
     expect(await everything()).toEqual(before);
     expect(before[0]).toMatchObject(endOf('success'));
   });
@@ -137,7 +137,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     const away = openRedis(`redis://127.0.0.1:${lossy.port}`, { log });
     onTestFinished(() => away.close());
     const lost = open('lost', away);
-    await lost.journal.claim(KEY);
+    await lost.promptEventLog.claim(KEY);
     await lost.prompts.get(KEY);
     let before: unknown;
     lossy.loseNextAnswer(async () => {
@@ -145,20 +145,20 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
       await other.prompts.finish(KEY, endOf('success'));
       before = await everything();
     });
-    await expect(act(lost.prompts)).rejects.toThrow(LeadLost);
+    await expect(act(lost.prompts)).rejects.toThrow(LeadershipLost);
     expect(lossy.lost()).toBe(1);
     expect(await everything()).toEqual(before);
   });
 
   test('a claim that others took for a dead one is no place for a prompt any more', async () => {
-    await one.journal.claim('late');
+    await one.promptEventLog.claim('late');
     await links.commands.zadd('holdover:leases', 0, 'late');
-    expect(await other.journal.takeOver('late')).toBe(true);
-    await other.journal.drop('late');
-    await expect(one.prompts.insert(prompt('late'))).rejects.toThrow(LeadLost);
+    expect(await other.promptEventLog.takeOver('late')).toBe(true);
+    await other.promptEventLog.discard('late');
+    await expect(one.prompts.insert(prompt('late'))).rejects.toThrow(LeadershipLost);
     expect(await other.prompts.get('late')).toBeUndefined();
     expect((await other.prompts.live()).map(({ key }) => key)).toEqual([KEY]);
-    expect(one.journal.leads('late')).toBe(false);
+    expect(one.promptEventLog.isLeader('late')).toBe(false);
   });
 
   test('a cancel is asked for and history is deleted by whoever is told to', async () => {

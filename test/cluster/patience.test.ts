@@ -1,12 +1,12 @@
 // What a client waits for is given up after a while, and comes to nothing when Redis does it later.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openSharedCounter } from '../../src/cluster/counter.ts';
-import { createSharedJournal } from '../../src/cluster/journal.ts';
+import { createSharedEventLog } from '../../src/cluster/journal.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { type RedisLinks, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
-import { enter } from '../../src/v1/intake.ts';
-import type { Crew } from '../../src/v1/prompt-journal.ts';
+import { recordPrompt } from '../../src/v1/intake.ts';
+import type { LogHandlers } from '../../src/v1/prompt-journal.ts';
 import { prompt } from '../ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
 
@@ -27,24 +27,25 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
   });
 
   function open() {
-    const { journal, lead } = createSharedJournal({ links, instance: 'one', log });
-    const ledger = openRedisLedger({ links, lead: () => lead, patienceMs });
+    const { promptEventLog, leadership } = createSharedEventLog({ links, instance: 'one', log });
+    const ledger = openRedisLedger({ links, leadership: () => leadership, patienceMs });
     onTestFinished(async () => {
-      await journal.close();
+      await promptEventLog.close();
       await ledger.close();
     });
-    return { journal, ledger };
+    return { promptEventLog, ledger };
   }
 
   /** As the house does it with a prompt the ledger does not know. */
-  function sweepers(journal: ReturnType<typeof open>['journal']): Crew {
+  function sweepers(promptEventLog: ReturnType<typeof open>['promptEventLog']): LogHandlers {
     return {
-      async vacant(keys) {
-        for (const key of keys) if (await journal.takeOver(key)) await journal.drop(key);
+      async takeOverVacant(keys) {
+        for (const key of keys)
+          if (await promptEventLog.takeOver(key)) await promptEventLog.discard(key);
       },
       discover: async () => {},
-      cancelAsked() {},
-      fetched() {},
+      cancelRequested() {},
+      resultFetched() {},
       endOf: async () => 'removed',
     };
   }
@@ -61,28 +62,31 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
   });
 
   test('gives no lease, and one that it gives later runs out', async () => {
-    const { journal } = open();
-    await journal.start(sweepers(journal), []);
+    const { promptEventLog } = open();
+    await promptEventLog.start(sweepers(promptEventLog), []);
     await links.commands.ping();
     server.pause();
-    await expect(journal.claim(KEY)).rejects.toThrow('timed out');
+    await expect(promptEventLog.claim(KEY)).rejects.toThrow('timed out');
     server.resume();
     await expect.poll(() => leased().catch(() => [])).toEqual([KEY]);
-    expect(journal.leads(KEY)).toBe(false);
+    expect(promptEventLog.isLeader(KEY)).toBe(false);
     await expect.poll(leased, { timeout: 15_000 }).toEqual([]);
     expect(await links.commands.hgetall('holdover:leaders')).toEqual({});
   }, 30_000);
 
   test('is not left with the lease of a prompt it did not record', async () => {
-    const { journal, ledger } = open();
+    const { promptEventLog, ledger } = open();
     const claim = async (key: string): Promise<void> => {
-      await journal.claim(key);
+      await promptEventLog.claim(key);
       server.pause();
     };
     await ledger.prompts.live();
-    const entering = enter(prompt(KEY), { ledger, journal: { ...journal, claim } });
+    const entering = recordPrompt(prompt(KEY), {
+      ledger,
+      promptEventLog: { ...promptEventLog, claim },
+    });
     await expect(entering).rejects.toThrow('the ledger could not be written');
-    expect(journal.leads(KEY)).toBe(false);
+    expect(promptEventLog.isLeader(KEY)).toBe(false);
     server.resume();
     await expect.poll(() => leased().catch(() => [KEY])).toEqual([]);
     await expect.poll(() => ledger.prompts.live().catch(() => [KEY])).toEqual([]);

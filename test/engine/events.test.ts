@@ -57,12 +57,12 @@ test('a late listener gets status, latest progress and latest preview, which bel
 
 test('a listener that leaves is forgotten, the others go on', async () => {
   const feed = createFeed({ status: 'queued' });
-  const leaving = feed.listen(NEVER)[Symbol.asyncIterator]();
+  const deprecation = feed.listen(NEVER)[Symbol.asyncIterator]();
   const staying = feed.listen(NEVER);
-  await leaving.return?.();
+  await deprecation.return?.();
   feed.emit(text('a'));
   feed.end();
-  expect(await leaving.next()).toEqual({ value: undefined, done: true });
+  expect(await deprecation.next()).toEqual({ value: undefined, done: true });
   expect(words(await read(staying))).toEqual(['status queued', 'x_text a']);
 });
 

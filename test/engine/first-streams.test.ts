@@ -36,13 +36,13 @@ test('events somebody came for are his', async () => {
   const jobs = lazily();
   const streams = createFirstStreams(jobs);
   await streams.keep(ANNA, 'a');
-  const leaving = new AbortController();
-  const events = streams.take(ANNA, 'a', leaving.signal);
-  expect(streams.take(ANNA, 'a', leaving.signal)).toBeUndefined();
+  const deprecation = new AbortController();
+  const events = streams.take(ANNA, 'a', deprecation.signal);
+  expect(streams.take(ANNA, 'a', deprecation.signal)).toBeUndefined();
   const heard: string[] = [];
   for await (const { event } of events ?? []) {
     heard.push(event);
-    leaving.abort();
+    deprecation.abort();
   }
   expect(heard).toEqual(['status']);
   expect(jobs.held()).toBe(0);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
-import type { Pace } from '../../src/v1/pace.ts';
+import type { RetryPolicy } from '../../src/v1/pace.ts';
 import type { RemoteLimits } from '../../src/v2/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
@@ -60,7 +60,7 @@ export const FAST: Partial<RemoteLimits> = {
 const CLIENT_CONNECTIONS = 12;
 
 /** The same for submissions that are not over at once. */
-const FAST_PACE: Pace = {
+const FAST_PACE: RetryPolicy = {
   minWaitMs: 60,
   maxWaitMs: 400,
   defaultWaitMs: 100,

@@ -261,11 +261,11 @@ describe('a client that leaves', () => {
     });
     const { promptId } = await client.post();
     const entry = await client.ended(promptId);
-    const leaving = new AbortController();
+    const deprecation = new AbortController();
     const url = `${scene.house().url}/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
-    const answer = await fetch(url, { headers: client.headers, signal: leaving.signal });
+    const answer = await fetch(url, { headers: client.headers, signal: deprecation.signal });
     await answer.body?.getReader().read();
-    leaving.abort();
+    deprecation.abort();
     await expect.poll(() => closed, { timeout: 3_000 }).toBe(true);
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });

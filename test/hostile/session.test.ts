@@ -2,8 +2,12 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { readyFrame } from '../../src/v1/ready.ts';
-import { type Connection, type Session, createSession } from '../../src/v1/session.ts';
+import { toWireFrame } from '../../src/v1/ready.ts';
+import {
+  type UpgradedSocket,
+  type SocketConnection,
+  createSocketConnection,
+} from '../../src/v1/session.ts';
 
 const SECOND = 1000;
 const MEBIBYTE = 1024 * 1024;
@@ -39,13 +43,13 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-const ready = (bytes: Buffer) => readyFrame(bytes, 'binary');
+const ready = (bytes: Buffer) => toWireFrame(bytes, 'binary');
 
 function open() {
   const socket = new FakeSocket();
   const clock = { nowMs: 0 };
-  const connection = { ws: socket, socket } as unknown as Connection;
-  const session = createSession(connection, {
+  const connection = { ws: socket, socket } as unknown as UpgradedSocket;
+  const session = createSocketConnection(connection, {
     user: 'u',
     sid: 's',
     dialect: 'local',
@@ -94,8 +98,8 @@ test('a quiet socket may wait for long with little to swallow', () => {
 });
 
 test.each([
-  ['texts', (session: Session) => session.sendText('x'.repeat(MEBIBYTE))],
-  ['results', (session: Session) => session.sendBinary(ready(Buffer.alloc(MEBIBYTE)))],
+  ['texts', (session: SocketConnection) => session.sendText('x'.repeat(MEBIBYTE))],
+  ['results', (session: SocketConnection) => session.sendBinary(ready(Buffer.alloc(MEBIBYTE)))],
 ] as const)('no more than so much ever waits: %s', (_, send) => {
   const { socket, session } = open();
   for (let i = 0; i < 200 && !socket.terminated; i++) send(session);
@@ -129,12 +133,12 @@ test('of a prompt only the latest progress_state waits for room, and it comes be
   let written = 0;
   const state = (name: string) => () => {
     written++;
-    return readyFrame(Buffer.from(name), 'text');
+    return toWireFrame(Buffer.from(name), 'text');
   };
   session.sendText('x'.repeat(MEBIBYTE));
   for (const name of ['one', 'two', 'three']) session.sendState('p', state(name));
   session.sendState('q', state('other'));
-  session.sendWaitingState('p');
+  session.flushState('p');
   expect(told()).toEqual(['three']);
   socket.swallow();
   expect(told()).toEqual(['three', 'other']);

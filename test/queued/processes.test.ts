@@ -188,12 +188,12 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   });
 
   test('a worker that is told to stop hands its job back at once', async () => {
-    const leaving = await worker(NEVER);
+    const deprecation = await worker(NEVER);
     const socket = await listen();
     const id = await send(long('handed'));
     await socket.until(inTheMiddle(id), 60_000);
     await worker(NEVER);
-    expect(await leaving.terminate()).toBe(0);
+    expect(await deprecation.terminate()).toBe(0);
     await expectOneEnd(socket, id);
   });
 

@@ -2,11 +2,11 @@ import { EventEmitter } from 'node:events';
 import { WebSocket } from 'ws';
 import type { Dialect } from '../../src/v1/dialect.ts';
 import type { Hub } from '../../src/v1/hub.ts';
-import type { Connection } from '../../src/v1/session.ts';
+import type { UpgradedSocket } from '../../src/v1/session.ts';
 
 /** A socket that swallows at once, and the names of the frames it was sent. */
 export type FakeSocket = {
-  readonly connection: Connection;
+  readonly connection: UpgradedSocket;
   /** `executing:3`, `binary:1` … in order; `status` frames are left out. */
   readonly heard: () => string[];
   /** The JSON messages, `status` left out. */
@@ -39,7 +39,7 @@ export function fakeSocket(): FakeSocket {
       return text === undefined ? [] : [JSON.parse(text) as { type: string; data: any }];
     });
   return {
-    connection: { ws, socket: ws } as unknown as Connection,
+    connection: { ws, socket: ws } as unknown as UpgradedSocket,
     messages: () => messages().filter(({ type }) => type !== 'status'),
     heard: () => ws.sent.map(nameOf).filter((name) => name !== 'status'),
     say: (message) => ws.emit('message', Buffer.from(JSON.stringify(message)), false),
@@ -52,7 +52,7 @@ export function fakeSocket(): FakeSocket {
 
 /** Opens one at the hub. */
 export function openFake(
-  hub: Pick<Hub, 'attach'>,
+  hub: Pick<Hub, 'addConnection'>,
   who: {
     readonly dialect: Dialect;
     readonly clientId?: string;
@@ -63,7 +63,7 @@ export function openFake(
 ): FakeSocket {
   const socket = fakeSocket();
   const { user = 'u', clientId = 'some-id', ...more } = who;
-  hub.attach(socket.connection, { user, clientId, ...more });
+  hub.addConnection(socket.connection, { user, clientId, ...more });
   return socket;
 }
 

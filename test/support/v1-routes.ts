@@ -11,7 +11,7 @@ import { createApp } from '../../src/v1/app.ts';
 import { createDialects } from '../../src/v1/dialect.ts';
 import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
 import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
-import { createSlots } from '../../src/v1/render.ts';
+import { createSemaphore } from '../../src/v1/render.ts';
 import { createViewSigner } from '../../src/v1/signed-url.ts';
 import { createUserData } from '../../src/v1/userdata-store.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -65,7 +65,7 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     view: 'stream',
     addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
-    decoding: createSlots(2),
+    decoding: createSemaphore(2),
     now,
     definitions: fixedDefinitions({}),
     features: {},

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Input } from '../../src/translate/progress-state.ts';
+import type { ProgressInput } from '../../src/translate/progress-state.ts';
 import type { Graph, Job, NodeUi, Output, Progress } from '../../src/wire/v2.ts';
 import {
   chain,
@@ -28,14 +28,14 @@ export type Ending = 'succeeded' | 'failed' | 'canceled' | 'expired' | 'lost';
 /** A run as its upstream lived it, and as it reached us. */
 export type LegalRun = {
   readonly graph: Graph;
-  readonly inputs: readonly Input[];
+  readonly inputs: readonly ProgressInput[];
   readonly job: Job;
   readonly ending: Ending;
   readonly upstream: 'exact' | 'derived';
 };
 
 /** An input, and what a poll would have read right after it. */
-type Moment = { readonly input: Input; readonly job: Job };
+type Moment = { readonly input: ProgressInput; readonly job: Job };
 
 const node: fc.Arbitrary<NodeSpec> = fc.record({
   steps: fc.nat(3),
@@ -140,7 +140,7 @@ function makeOutputs(log: Log, id: string, spec: NodeSpec): Output[] {
 }
 
 type Log = {
-  add(input: Input, change?: Partial<Job>): void;
+  add(input: ProgressInput, change?: Partial<Job>): void;
   job(): Job;
   readonly moments: Moment[];
 };
@@ -169,8 +169,11 @@ function progressOf(current_node: string, step?: number, steps?: number): Progre
   };
 }
 
-function deliver(moments: readonly Moment[], fates: readonly (typeof FATES)[number][]): Input[] {
-  return moments.flatMap(({ input, job }, i): Input[] => {
+function deliver(
+  moments: readonly Moment[],
+  fates: readonly (typeof FATES)[number][],
+): ProgressInput[] {
+  return moments.flatMap(({ input, job }, i): ProgressInput[] => {
     switch (fates[i % fates.length] ?? 'keep') {
       case 'keep':
         return [input];
@@ -192,7 +195,7 @@ function deliver(moments: readonly Moment[], fates: readonly (typeof FATES)[numb
   });
 }
 
-function poll(job: Job): Input {
+function poll(job: Job): ProgressInput {
   return { kind: 'snapshot', job, files: filesOf(job), atMs: 0 };
 }
 
@@ -203,12 +206,12 @@ function endOf(job: Job, ending: Ending): Job {
   return { ...job, status: ending, error, completed_at: '2026-01-01T00:00:09.000Z' };
 }
 
-function ending_(job: Job, ending: Ending): Input {
+function ending_(job: Job, ending: Ending): ProgressInput {
   if (ending === 'lost') return { kind: 'lost', reason: 'nobody knows', atMs: 0 };
   return { kind: 'settled', job, files: filesOf(job), atMs: 0 };
 }
 
 /** Time moves on by uneven steps, so that `idle` sometimes comes early and sometimes late. */
-function clocked(inputs: readonly Input[]): Input[] {
+function clocked(inputs: readonly ProgressInput[]): ProgressInput[] {
   return inputs.map((input, i) => ({ ...input, atMs: 1000 + i * 137 }));
 }

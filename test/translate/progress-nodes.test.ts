@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type ProgressState, initialProgress } from '../../src/translate/progress-state.ts';
-import type { Effect, Input } from '../../src/translate/progress-state.ts';
-import { idleDueMs, step } from '../../src/translate/progress.ts';
+import type { ProgressEffect, ProgressInput } from '../../src/translate/progress-state.ts';
+import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 import { framesOf, messages, settled, typesOf } from './script.ts';
 
@@ -16,32 +16,32 @@ const at = (
   atMs: number,
   nodeId: string,
   phase: 'started' | 'finished',
-): Extract<Input, { kind: 'event' }> => ({
+): Extract<ProgressInput, { kind: 'event' }> => ({
   kind: 'event',
   event: { event: 'x_node', data: { node_id: nodeId, phase } },
   atMs,
 });
 
 /** A run whose nodes begin and end at equal distances. */
-function runOf(nodes: number, everyMs: number): readonly Input[] {
+function runOf(nodes: number, everyMs: number): readonly ProgressInput[] {
   return Array.from({ length: nodes }, (_, i) => [
     at(1000 + 2 * i * everyMs, String(i + 1), 'started'),
     at(1000 + (2 * i + 1) * everyMs, String(i + 1), 'finished'),
   ]).flat();
 }
 
-function playAll(nodes: number, inputs: readonly Input[]) {
+function playAll(nodes: number, inputs: readonly ProgressInput[]) {
   let state: ProgressState = initialProgress({ promptId: 'p', graph: graphOf(nodes) });
-  const told: { readonly effect: Effect; readonly atMs: number }[] = [];
+  const told: { readonly effect: ProgressEffect; readonly atMs: number }[] = [];
   for (const input of inputs) {
-    const turn = step(state, input);
+    const turn = reduceProgress(state, input);
     state = turn.state;
     told.push(...turn.effects.map((effect) => ({ effect, atMs: input.atMs })));
   }
   return { state, told, effects: told.map(({ effect }) => effect) };
 }
 
-const statesIn = (effects: readonly Effect[]) =>
+const statesIn = (effects: readonly ProgressEffect[]) =>
   messages(effects).flatMap((message) => (message.type === 'progress_state' ? [message.data] : []));
 
 describe('progress_state', () => {
@@ -84,20 +84,20 @@ describe('progress_state', () => {
     const { state } = playAll(500, runOf(500, 0));
     const dueMs = idleDueMs(state) ?? 0;
     expect(dueMs).toBeGreaterThan(1000);
-    expect(statesIn(step(state, { kind: 'idle', atMs: dueMs - 1 }).effects)).toEqual([]);
-    const { state: later, effects } = step(state, { kind: 'idle', atMs: dueMs });
+    expect(statesIn(reduceProgress(state, { kind: 'idle', atMs: dueMs - 1 }).effects)).toEqual([]);
+    const { state: later, effects } = reduceProgress(state, { kind: 'idle', atMs: dueMs });
     expect(statesIn(effects)[0]?.nodes['500']).toMatchObject({ state: 'finished' });
     expect(idleDueMs(later)).toBeNull();
   });
 
   test('does not wait for a clock that was set back', () => {
     const { state } = playAll(500, runOf(500, 0));
-    expect(statesIn(step(state, { kind: 'idle', atMs: 10 }).effects)).toHaveLength(1);
+    expect(statesIn(reduceProgress(state, { kind: 'idle', atMs: 10 }).effects)).toHaveLength(1);
   });
 
   test('steps of a large graph are told without it in between', () => {
     const begun = [...runOf(500, 0), at(1000, '501', 'started')];
-    const steps = Array.from({ length: 40 }, (_, i): Input => {
+    const steps = Array.from({ length: 40 }, (_, i): ProgressInput => {
       const data = {
         value: 0.5,
         nodes_done: 500,
@@ -119,8 +119,15 @@ describe('progress_state', () => {
 test('one more input of a long run costs no copy of what has been', () => {
   const nodes = 2000;
   const { state } = playAll(nodes, runOf(nodes - 1, 0));
-  const { state: next } = step(state, at(1000, String(nodes), 'started'));
-  for (const name of ['runs', 'executed', 'announced', 'outputs', 'files', 'waiting'] as const) {
+  const { state: next } = reduceProgress(state, at(1000, String(nodes), 'started'));
+  for (const name of [
+    'runs',
+    'executed',
+    'sentOutputs',
+    'outputs',
+    'files',
+    'unsentFiles',
+  ] as const) {
     expect(next[name]).toBe(state[name]);
   }
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { historyEntry } from '../../src/translate/history.ts';
 import { showJob } from '../../src/translate/outputs.ts';
-import type { Effect } from '../../src/translate/progress-state.ts';
+import type { ProgressEffect } from '../../src/translate/progress-state.ts';
 import { stringifyJson } from '../../src/wire/json.ts';
 import { type LegalRun, legalRuns } from './legal-runs.ts';
 import { PROMPT_ID, type Frame, filesOf, framesOf, messages, play, typesOf } from './script.ts';
@@ -11,7 +11,7 @@ const ENDS = ['execution_success', 'execution_error', 'execution_interrupted'];
 const RUNS = { numRuns: 600 };
 
 /** Checks a promise on every run. */
-function always(promise: (run: LegalRun, effects: readonly Effect[]) => void): void {
+function always(promise: (run: LegalRun, effects: readonly ProgressEffect[]) => void): void {
   fc.assert(
     fc.property(legalRuns, (run) => promise(run, play(run.graph, run.inputs).effects)),
     RUNS,

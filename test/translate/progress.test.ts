@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { initialProgress } from '../../src/translate/progress-state.ts';
-import { idleDueMs, step } from '../../src/translate/progress.ts';
+import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
 import { stringifyJson, type Json } from '../../src/wire/json.ts';
 import type { JobError } from '../../src/wire/v2.ts';
 import {
@@ -426,7 +426,7 @@ describe('the end', () => {
       status('running'),
       text('1', 'x'),
     ]) {
-      expect(step(state, input)).toEqual({ state, effects: [] });
+      expect(reduceProgress(state, input)).toEqual({ state, effects: [] });
     }
     expect(idleDueMs(state)).toBeNull();
   });
@@ -477,7 +477,7 @@ describe('frames stay below 1 MiB', () => {
       .slice(0, -1)
       .map((id) => [id, { value: 1, max: 1, state: 'finished', hasReported: false }] as const);
     state = { ...state, phase: 'started', cachedSent: true, runs: new Map(runs) };
-    const { effects } = step(state, started('n5999'));
+    const { effects } = reduceProgress(state, started('n5999'));
     expect(longest(effects)).toBeLessThan(MIB);
     expect(messageOf(effects, 'progress_state')?.nodes).toHaveProperty('n5999');
     expect(messageOf(effects, 'progress_state')?.nodes).not.toHaveProperty('n0');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Input } from '../../src/translate/progress-state.ts';
+import type { ProgressInput } from '../../src/translate/progress-state.ts';
 import type { Graph, JobError } from '../../src/wire/v2.ts';
 import {
   chain,
@@ -25,19 +25,19 @@ type Script = {
   readonly scenario: string;
   readonly nth: number;
   readonly graph: Graph;
-  readonly inputs: readonly Input[];
+  readonly inputs: readonly ProgressInput[];
   readonly pictures?: 'binary 4';
 };
 
-const run = (node: string): Input[] => [started(node), progress(node), finished(node)];
+const run = (node: string): ProgressInput[] => [started(node), progress(node), finished(node)];
 const images = (...ids: string[]) => ({ images: ids.map((id) => ({ x_asset: id })) });
-const begin = (...cached: string[]): Input[] => [
+const begin = (...cached: string[]): ProgressInput[] => [
   status('queued'),
   status('running'),
   status('running', cached),
   progress(null),
 ];
-const saved = (id: string, node: string, name: string): Input[] => [
+const saved = (id: string, node: string, name: string): ProgressInput[] => [
   started(node),
   output(outputOf(id, node, { name }), fileRef(name)),
   finished(node, images(id)),
@@ -47,12 +47,12 @@ const STEPPED = chain(['1', 'EmptyImage'], ['2', 'GoldenSteps'], ['3', 'PreviewI
 const WEBSOCKET = chain(['1', 'EmptyImage'], ['9', 'SaveImageWebsocket']);
 const golden = outputOf('a', '3', { name: 'golden_00001_.png' });
 
-const steps: readonly Input[] = [1, 2, 3].flatMap((at) => [
+const steps: readonly ProgressInput[] = [1, 2, 3].flatMap((at) => [
   preview('2', 'with-step'),
   progress('2', { step: at, steps: 3 }),
 ]);
 const temporary = outputOf('t', '3', { name: 'ComfyUI_temp_abcda_00001_.png', x_temp: true });
-const previewRun: readonly Input[] = [
+const previewRun: readonly ProgressInput[] = [
   ...begin(),
   ...run('1'),
   started('2'),
@@ -64,7 +64,7 @@ const previewRun: readonly Input[] = [
   settled({ outputs: [temporary] }, new Map([['t', fileRef(temporary.name, 'temp')]])),
 ];
 
-const socketImage = (id: string, at: number, of: number): Input[] => [
+const socketImage = (id: string, at: number, of: number): ProgressInput[] => [
   output({ ...outputOf(id, '9', { x_websocket: true }), x_with_step: true }),
   progress('9', { step: at, steps: of }),
 ];

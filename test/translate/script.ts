@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
-import type { Effect, Input, ProgressState } from '../../src/translate/progress-state.ts';
+import type {
+  ProgressEffect,
+  ProgressInput,
+  ProgressState,
+} from '../../src/translate/progress-state.ts';
 import { initialProgress } from '../../src/translate/progress-state.ts';
-import { step } from '../../src/translate/progress.ts';
+import { reduceProgress } from '../../src/translate/progress.ts';
 import type { Json } from '../../src/wire/json.ts';
 import type { FileRef, V1Message } from '../../src/wire/v1.ts';
 import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/wire/v2.ts';
@@ -12,13 +16,13 @@ export const JPEG = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0);
 /** What one socket sees: JSON messages, and pictures and texts by their frame type. */
 export type Frame = { readonly type: string; readonly data?: unknown; readonly node?: string };
 
-export type Run = { readonly state: ProgressState; readonly effects: readonly Effect[] };
+export type Run = { readonly state: ProgressState; readonly effects: readonly ProgressEffect[] };
 
-export function play(graph: Graph, inputs: readonly Input[]): Run {
+export function play(graph: Graph, inputs: readonly ProgressInput[]): Run {
   let state = initialProgress({ promptId: PROMPT_ID, graph });
-  const effects: Effect[] = [];
+  const effects: ProgressEffect[] = [];
   for (const input of inputs) {
-    const turn = step(Object.freeze(state), input);
+    const turn = reduceProgress(Object.freeze(state), input);
     state = turn.state;
     effects.push(...turn.effects);
   }
@@ -27,7 +31,7 @@ export function play(graph: Graph, inputs: readonly Input[]): Run {
 
 /** The frames of a socket, which has or has not negotiated previews with metadata. */
 export function framesOf(
-  effects: readonly Effect[],
+  effects: readonly ProgressEffect[],
   pictures: 'binary 1' | 'binary 4' = 'binary 1',
 ): Frame[] {
   return effects.flatMap((effect): Frame[] => {
@@ -52,15 +56,18 @@ export function framesOf(
   });
 }
 
-export function messages(effects: readonly Effect[]): V1Message[] {
+export function messages(effects: readonly ProgressEffect[]): V1Message[] {
   return framesOf(effects).filter((frame): frame is V1Message => !frame.type.startsWith('binary'));
 }
 
-export function typesOf(effects: readonly Effect[]): string[] {
+export function typesOf(effects: readonly ProgressEffect[]): string[] {
   return framesOf(effects).map(({ type }) => type);
 }
 
-export function messageOf<T extends V1Message['type']>(effects: readonly Effect[], type: T) {
+export function messageOf<T extends V1Message['type']>(
+  effects: readonly ProgressEffect[],
+  type: T,
+) {
   const found = messages(effects).find((message) => message.type === type);
   return found?.data as Extract<V1Message, { type: T }>['data'] | undefined;
 }
@@ -116,19 +123,19 @@ export function comparable(frames: readonly Frame[]): unknown[] {
   return plain.map((frame) => (/^binary [14]$/.test(frame.type) ? { type: frame.type } : frame));
 }
 
-export const status = (value: JobStatus, x_cached_nodes?: readonly string[]): Input => ({
+export const status = (value: JobStatus, x_cached_nodes?: readonly string[]): ProgressInput => ({
   kind: 'event',
   event: { event: 'status', data: { status: value, ...(x_cached_nodes && { x_cached_nodes }) } },
   atMs: 10,
 });
 
-export const started = (node_id: string): Input => ({
+export const started = (node_id: string): ProgressInput => ({
   kind: 'event',
   event: { event: 'x_node', data: { node_id, phase: 'started' } },
   atMs: 20,
 });
 
-export const finished = (node_id: string, ui?: NodeUi | null): Input => ({
+export const finished = (node_id: string, ui?: NodeUi | null): ProgressInput => ({
   kind: 'event',
   event: { event: 'x_node', data: { node_id, phase: 'finished', ...(ui !== undefined && { ui }) } },
   atMs: 30,
@@ -138,7 +145,7 @@ export const progress = (
   current_node: string | null,
   at: { step?: number; steps?: number } = {},
   atMs = 25,
-): Input => ({
+): ProgressInput => ({
   kind: 'event',
   event: {
     event: 'progress',
@@ -147,7 +154,11 @@ export const progress = (
   atMs,
 });
 
-export const preview = (node_id: string, when: 'now' | 'with-step' = 'now', atMs = 25): Input => ({
+export const preview = (
+  node_id: string,
+  when: 'now' | 'with-step' = 'now',
+  atMs = 25,
+): ProgressInput => ({
   kind: 'event',
   event: {
     event: 'preview',
@@ -161,13 +172,13 @@ export const preview = (node_id: string, when: 'now' | 'with-step' = 'now', atMs
   atMs,
 });
 
-export const text = (node_id: string, content: string): Input => ({
+export const text = (node_id: string, content: string): ProgressInput => ({
   kind: 'event',
   event: { event: 'x_text', data: { node_id, text: content } },
   atMs: 25,
 });
 
-export const idle = (atMs: number): Input => ({ kind: 'idle', atMs });
+export const idle = (atMs: number): ProgressInput => ({ kind: 'idle', atMs });
 
 export const fileRef = (filename: string, type: FileRef['type'] = 'output'): FileRef => ({
   filename,
@@ -194,7 +205,7 @@ export const output = (
   made: Output & { x_with_step?: boolean },
   file = fileRef(made.name),
   atMs = 28,
-): Input => ({
+): ProgressInput => ({
   kind: 'output',
   output: made,
   file,
@@ -222,12 +233,15 @@ export function filesOf(job: Job): Map<string, FileRef> {
   return new Map(job.outputs.map(({ id, name }) => [id, fileRef(name)]));
 }
 
-export function settled(more: Partial<Job> = {}, files?: ReadonlyMap<string, FileRef>): Input {
+export function settled(
+  more: Partial<Job> = {},
+  files?: ReadonlyMap<string, FileRef>,
+): ProgressInput {
   const job = jobOf(more);
   return { kind: 'settled', job, files: files ?? filesOf(job), atMs: 100 };
 }
 
-export function snapshot(more: Partial<Job> = {}, atMs = 50): Input {
+export function snapshot(more: Partial<Job> = {}, atMs = 50): ProgressInput {
   const job = jobOf({ status: 'running', ...more });
   return { kind: 'snapshot', job, files: filesOf(job), atMs };
 }

@@ -151,23 +151,23 @@ describe('a client that connects', () => {
   const client = { user: 'u', agent: 'new-script/2' };
 
   test('is told of the next rehearsal that is for it', () => {
-    const leaving = leavingOf(
+    const deprecation = leavingOf(
       brownout({ fromMs: NOW + 3 * DAY }),
       brownout({ fromMs: NOW + DAY, client: 'old-script' }),
       brownout({ fromMs: NOW - DAY, toMs: NOW + DAY, delayMs: 5 }),
     );
-    expect(leaving.announcement(client)).toContain('from 2027-01-04T00:00:00.000Z: ');
+    expect(deprecation.announcement(client)).toContain('from 2027-01-04T00:00:00.000Z: ');
     const old = { ...client, agent: 'old-script/1' };
-    expect(leaving.announcement(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
+    expect(deprecation.announcement(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
     vi.setSystemTime(NOW + 3 * DAY);
-    expect(leaving.announcement(client)).toBeUndefined();
+    expect(deprecation.announcement(client)).toBeUndefined();
   });
 
   test.each([
     [undefined, 'your calls may be refused during that time'],
     [1500, 'your calls may be held up for 1.5 s each during that time'],
   ])('is told what it does to its calls: a delay of %s ms', (delayMs, words) => {
-    const leaving = leavingOf(brownout({ ...inAnHour, delayMs }));
-    expect(leaving.announcement(client)).toContain(words);
+    const deprecation = leavingOf(brownout({ ...inAnHour, delayMs }));
+    expect(deprecation.announcement(client)).toContain(words);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { createBacklog } from '../../src/v1/backlog.ts';
+import { createUndeliveredFrames } from '../../src/v1/backlog.ts';
 import type { Frame } from '../../src/v1/frame.ts';
 import { createHub } from '../../src/v1/hub.ts';
 import type { V1Message } from '../../src/wire/v1.ts';
@@ -49,8 +49,8 @@ const step = (value: number, nodes = 0): Frame => ({
   progress: { type: 'progress', data: { value, max: 99, prompt_id: 'p', node: 'n' } },
 });
 
-function kept(backlog: ReturnType<typeof createBacklog>): string[] {
-  return backlog.empty().frames.map((frame) => {
+function kept(backlog: ReturnType<typeof createUndeliveredFrames>): string[] {
+  return backlog.takeAll().frames.map((frame) => {
     if (frame.kind === 'json') {
       const { type, data } = frame.message;
       return 'node' in data && typeof data.node === 'string' ? `${type} ${data.node}` : type;
@@ -65,21 +65,21 @@ function kept(backlog: ReturnType<typeof createBacklog>): string[] {
 
 describe('what no socket has received of a prompt', () => {
   test('is kept whole while it is little', () => {
-    const backlog = createBacklog();
+    const backlog = createUndeliveredFrames();
     const frames = [json(state(1)), executing('1'), json(state(2)), step(1, 2), executed('1', 9)];
-    for (const frame of frames) backlog.keep(frame, 0);
-    expect(backlog.empty().frames).toEqual(frames);
+    for (const frame of frames) backlog.add(frame, 0);
+    expect(backlog.takeAll().frames).toEqual(frames);
     expect(backlog.bytes()).toBe(0);
   });
 
   test('names all nodes once when it is much, and loses nothing else', () => {
-    const backlog = createBacklog();
+    const backlog = createUndeliveredFrames();
     const nodes = Array.from({ length: 200 }, (_, i) => String(i));
     for (const node of nodes) {
-      backlog.keep(json(state(100)), 0);
-      backlog.keep(executing(node), 0);
-      backlog.keep(step(1, 100), 0);
-      backlog.keep(executed(node, 10), 0);
+      backlog.add(json(state(100)), 0);
+      backlog.add(executing(node), 0);
+      backlog.add(step(1, 100), 0);
+      backlog.add(executed(node, 10), 0);
     }
     expect(backlog.bytes()).toBeLessThan(1024 * KIB);
     const words = kept(backlog);
@@ -91,23 +91,23 @@ describe('what no socket has received of a prompt', () => {
   });
 
   test('of very many steps is the latest, with the latest nodes', () => {
-    const backlog = createBacklog();
-    backlog.keep(executing('n'), 0);
-    for (let i = 1; i <= 5000; i++) backlog.keep(step(i, i === 4000 ? 1 : 0), 0);
+    const backlog = createUndeliveredFrames();
+    backlog.add(executing('n'), 0);
+    for (let i = 1; i <= 5000; i++) backlog.add(step(i, i === 4000 ? 1 : 0), 0);
     expect(backlog.size()).toBeLessThan(2100);
     expect(kept(backlog).at(-1)).toBe('step 5000 with state');
   });
 
   test('goes by its bytes: steps, then texts, then pictures, then outputs; never a node or the end', () => {
     const onDrop = vi.fn();
-    const backlog = createBacklog(onDrop, 110 * KIB);
-    for (let i = 0; i < 20; i++) backlog.keep(step(i), 0);
-    backlog.keep(executing('1'), 0);
-    backlog.keep(text('t', 30 * KIB), 0);
-    backlog.keep(picture('p', 30 * KIB), 0);
-    backlog.keep(executed('1', 30 * KIB), 0);
+    const backlog = createUndeliveredFrames(onDrop, 110 * KIB);
+    for (let i = 0; i < 20; i++) backlog.add(step(i), 0);
+    backlog.add(executing('1'), 0);
+    backlog.add(text('t', 30 * KIB), 0);
+    backlog.add(picture('p', 30 * KIB), 0);
+    backlog.add(executed('1', 30 * KIB), 0);
     expect(onDrop).not.toHaveBeenCalled();
-    backlog.keep(executed('2', 30 * KIB), 0);
+    backlog.add(executed('2', 30 * KIB), 0);
     expect(kept(backlog)).toEqual([
       'step 19',
       'executing 1',
@@ -118,11 +118,11 @@ describe('what no socket has received of a prompt', () => {
     expect(onDrop).toHaveBeenCalledTimes(1);
 
     for (let i = 0; i < 50; i++) {
-      backlog.keep(executing(String(i)), 0);
-      backlog.keep(executed(String(i), 30 * KIB), 0);
+      backlog.add(executing(String(i)), 0);
+      backlog.add(executed(String(i), 30 * KIB), 0);
       expect(backlog.bytes()).toBeLessThanOrEqual(110 * KIB);
     }
-    backlog.keep(success, 0);
+    backlog.add(success, 0);
     const words = kept(backlog);
     expect(words.filter((word) => word.startsWith('executing'))).toHaveLength(50);
     expect(words.slice(-3)).toEqual(['executing 49', 'executed 49', 'execution_success']);
@@ -137,14 +137,14 @@ test('of all prompts together it is bounded too; those that are over go first, a
     serverFlags: {},
     previewMethod: 'auto',
     now: () => 0,
-    replayBytesInAll: 1000 * KIB,
+    maxReplayBytes: 1000 * KIB,
     log,
   });
   const open = (promptId: string) => hub.channel({ user: 'u', clientId: 'c', promptId });
   const [live, over] = [open('live'), open('over')];
   for (let i = 0; i < 5; i++) over.send(executed(String(i), 100 * KIB), 0);
   over.send(success, 0);
-  hub.retire(over);
+  hub.closeChannel(over);
   for (let i = 0; i < 8; i++) live.send(executed(String(i), 100 * KIB), 0);
   expect(hub.unreceivedBytes()).toBeLessThanOrEqual(1000 * KIB);
   expect(over.hasUnreceived()).toBe(true);

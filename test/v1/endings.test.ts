@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEndings } from '../../src/v1/endings.ts';
+import { createEndingPrompts } from '../../src/v1/endings.ts';
 
 async function isOver(waiting: Promise<void>): Promise<boolean> {
   const pending = Symbol('pending');
@@ -7,30 +7,30 @@ async function isOver(waiting: Promise<void>): Promise<boolean> {
 }
 
 test('nothing is waited for when nothing ends, or when it is over', async () => {
-  const endings = createEndings();
-  expect(await isOver(endings.over('anna'))).toBe(true);
+  const endings = createEndingPrompts();
+  expect(await isOver(endings.whenFinished('anna'))).toBe(true);
   endings.begin('anna', 'a');
-  endings.done('anna', 'a');
-  expect(await isOver(endings.over('anna'))).toBe(true);
+  endings.finish('anna', 'a');
+  expect(await isOver(endings.whenFinished('anna'))).toBe(true);
 });
 
 test('all endings of the user are waited for, and nobody else’s', async () => {
-  const endings = createEndings();
+  const endings = createEndingPrompts();
   endings.begin('anna', 'a');
   endings.begin('anna', 'b');
   endings.begin('anna', 'b');
-  const waiting = endings.over('anna');
-  expect(await isOver(endings.over('ben'))).toBe(true);
-  endings.done('anna', 'a');
+  const waiting = endings.whenFinished('anna');
+  expect(await isOver(endings.whenFinished('ben'))).toBe(true);
+  endings.finish('anna', 'a');
   expect(await isOver(waiting)).toBe(false);
-  endings.done('anna', 'b');
+  endings.finish('anna', 'b');
   expect(await isOver(waiting)).toBe(true);
 });
 
 test('an ending that never comes holds nothing up for good', async () => {
-  const endings = createEndings();
+  const endings = createEndingPrompts();
   endings.begin('anna', 'a');
-  const waiting = endings.over('anna');
+  const waiting = endings.whenFinished('anna');
   expect(await isOver(waiting)).toBe(false);
   await waiting;
 });

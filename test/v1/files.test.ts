@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSlots } from '../../src/v1/render.ts';
+import { createSemaphore } from '../../src/v1/render.ts';
 import { contentTypeOf, dispositionOf } from '../../src/v1/served-as.ts';
 import { type Grant, createViewSigner } from '../../src/v1/signed-url.ts';
 import { type House, multipart, openHouse, place } from '../support/v1-routes.ts';
@@ -130,7 +130,7 @@ describe('a signed link', () => {
 });
 
 test('no more pictures are decoded at once than there are slots, and a failure frees its own', async () => {
-  const slots = createSlots(2);
+  const slots = createSemaphore(2);
   let [running, most] = [0, 0];
   const work = async (index: number): Promise<number> => {
     most = Math.max(most, ++running);

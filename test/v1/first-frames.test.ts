@@ -42,7 +42,7 @@ async function listen(): Promise<Setup> {
     dialects: createDialects('auto'),
     addresses: createPublicAddresses(),
     authenticate: async () => ({ user: 'user' }),
-    leaving: createLeaving({
+    deprecation: createLeaving({
       deprecatedAtMs: 0,
       sunsetAtMs: undefined,
       brownouts: [],
@@ -123,7 +123,7 @@ describe('after an upgrade', () => {
     channel.send({ kind: 'json', message: started('1') }, 0);
     setup.hub.status('user');
     expect(channel.hasUnreceived()).toBe(false);
-    expect(setup.hub.backlogBytes()).toBeGreaterThan(100);
+    expect(setup.hub.pendingBytes()).toBeGreaterThan(100);
 
     vi.advanceTimersByTime(HOLD_MS - 1);
     await settle();
@@ -135,7 +135,7 @@ describe('after an upgrade', () => {
     channel.send({ kind: 'json', message: started('3') }, 0);
     const all = ['status', 'executing 1', 'status', 'executing 2', 'executing 3'];
     expect(typesOf(Buffer.from((await wire.until('"node":"3"')).raw))).toEqual(all);
-    expect(setup.hub.backlogBytes()).toBe(0);
+    expect(setup.hub.pendingBytes()).toBe(0);
   });
 
   test('a client that negotiates at once gets its status first', async () => {
@@ -167,7 +167,7 @@ describe('after an upgrade', () => {
     await settle();
     const channel = setup.hub.channel(CHANNEL);
     channel.send({ kind: 'json', message: started('1') }, 0);
-    expect([channel.hasUnreceived(), setup.hub.backlogBytes()]).toEqual([true, 0]);
+    expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
   });
 });
 

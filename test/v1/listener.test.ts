@@ -1,30 +1,34 @@
 import { expect, test } from 'vitest';
 import { initialProgress } from '../../src/translate/progress-state.ts';
-import { step } from '../../src/translate/progress.ts';
-import { createEndings } from '../../src/v1/endings.ts';
-import { type ListenerDeps, createListener } from '../../src/v1/listener.ts';
+import { reduceProgress } from '../../src/translate/progress.ts';
+import { createEndingPrompts } from '../../src/v1/endings.ts';
+import { type JobConsumerOptions, createJobConsumer } from '../../src/v1/listener.ts';
 import type { LivePrompt } from '../../src/v1/board.ts';
-import type { Entry } from '../../src/v1/prompt-journal.ts';
+import type { PromptLogEntry } from '../../src/v1/prompt-journal.ts';
 import type { JobEvent } from '../../src/wire/jobs.ts';
 import { chain } from '../translate/script.ts';
 
 function open() {
   let state = initialProgress({ promptId: 'p', graph: chain(['1', 'A'], ['2', 'B']) });
-  const entries: Entry[] = [];
-  const journal = {
-    async append(_key: string, entry: Entry) {
+  const entries: PromptLogEntry[] = [];
+  const promptEventLog = {
+    async append(_key: string, entry: PromptLogEntry) {
       entries.push(entry);
-      if (entry.kind === 'input') state = step(state, entry.input).state;
+      if (entry.kind === 'input') state = reduceProgress(state, entry.input).state;
     },
   };
-  const deps = { journal, endings: createEndings(), now: () => 1 } as unknown as ListenerDeps;
+  const deps = {
+    promptEventLog,
+    endingPrompts: createEndingPrompts(),
+    now: () => 1,
+  } as unknown as JobConsumerOptions;
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
-  const listener = createListener(deps, prompt, {
+  const jobConsumer = createJobConsumer(deps, prompt, {
     state: () => state,
     hasEnded: () => false,
-    dueMs: () => null,
+    nextDueMs: () => null,
   });
-  return { entries, listener };
+  return { entries, jobConsumer };
 }
 
 async function* streamOf(events: readonly JobEvent[]): AsyncGenerator<JobEvent> {
@@ -48,21 +52,23 @@ const progress = (current_node: string | null, at?: number): JobEvent => ({
 });
 
 test('progress that names a node that has begun is not written to the log of the prompt', async () => {
-  const { entries, listener } = open();
-  await listener.hear(
+  const { entries, jobConsumer } = open();
+  await jobConsumer.consume(
     streamOf([node('1'), progress('1'), node('2'), progress('2'), progress('1')]),
   );
   expect(entries).toHaveLength(2);
 });
 
 test('progress that says something is: a node nobody named before, a step', async () => {
-  const { entries, listener } = open();
-  await listener.hear(streamOf([progress('1'), progress('1', 0), progress('1', 3), progress('2')]));
+  const { entries, jobConsumer } = open();
+  await jobConsumer.consume(
+    streamOf([progress('1'), progress('1', 0), progress('1', 3), progress('2')]),
+  );
   expect(entries).toHaveLength(4);
 });
 
 test('a long stream gives others their turn', async () => {
-  const { listener } = open();
+  const { jobConsumer } = open();
   let turns = 0;
   let isOver = false;
   const turn = (): void => {
@@ -70,7 +76,7 @@ test('a long stream gives others their turn', async () => {
     if (!isOver) setImmediate(turn);
   };
   setImmediate(turn);
-  await listener.hear(streamOf(Array.from({ length: 3200 }, (_, i) => progress('1', i % 9))));
+  await jobConsumer.consume(streamOf(Array.from({ length: 3200 }, (_, i) => progress('1', i % 9))));
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(100);
 });

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { PictureKind } from '../../src/translate/progress-state.ts';
 import type { Dialect } from '../../src/v1/dialect.ts';
-import { type PreviewMethod, isWanted, previewMethodIn } from '../../src/v1/preview-method.ts';
+import {
+  type PreviewMethod,
+  acceptsPicture,
+  previewMethodIn,
+} from '../../src/v1/preview-method.ts';
 
 type Form = { dialect?: Dialect; isBrowser?: boolean; negotiated?: boolean; watches?: boolean };
 
@@ -13,7 +17,7 @@ const receiver = ({ negotiated = false, ...form }: Form) => ({
   ...form,
 });
 const wants = (kind: PictureKind, form: Form, server: PreviewMethod, prompt?: PreviewMethod) =>
-  isWanted(kind, receiver(form), { server, prompt });
+  acceptsPicture(kind, receiver(form), { server, prompt });
 
 const PROGRAM: Form = {};
 const BROWSER: Form = { isBrowser: true };

@@ -1,81 +1,92 @@
 // A prompt its client was told of is sent again until its fate is certain.
 import { expect, onTestFinished, test } from 'vitest';
 import { silentLogger } from '../../src/telemetry.ts';
-import type { Repeated, Sight } from '../../src/v1/again.ts';
+import type { RetryResult, JobSearchResult } from '../../src/v1/again.ts';
 import type { LivePrompt } from '../../src/v1/board.ts';
-import type { JoblessEnd } from '../../src/v1/listener.ts';
-import { DEFAULT_PACE } from '../../src/v1/pace.ts';
-import type { Plan } from '../../src/v1/plan.ts';
-import { type Doubt, createReconciler } from '../../src/v1/reconciler.ts';
+import type { EndWithoutJob } from '../../src/v1/listener.ts';
+import { DEFAULT_RETRY_POLICY } from '../../src/v1/pace.ts';
+import type { SubmissionPlan } from '../../src/v1/plan.ts';
+import { type AmbiguousSubmission, createSubmissionRecovery } from '../../src/v1/reconciler.ts';
 import type { Job } from '../../src/wire/v2.ts';
 
 const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
-const plan = { label: 'k', key: 'k', secrets: {}, outputs: [] as string[] } as unknown as Plan;
+const plan = {
+  label: 'k',
+  key: 'k',
+  secrets: {},
+  outputs: [] as string[],
+} as unknown as SubmissionPlan;
 const job = { id: 'j' } as Job;
 const error = { status: 500, code: 'x', message: '', details: null };
-const ACCEPTED: Repeated = { kind: 'accepted', plan, job, nodeErrors: {} };
-const KEY_USED: Repeated = { kind: 'unknown', plan, error, isKeyUsed: true };
-const CROWDED: Repeated = { kind: 'crowded', plan, error };
+const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
+const KEY_USED: RetryResult = { kind: 'unknown', plan, error, isKeyUsed: true };
+const CROWDED: RetryResult = { kind: 'crowded', plan, error };
 
 /** What looks and submissions come to, one after the other; the last one stays. */
-async function fateOf(
-  told: Doubt['told'],
-  { looks, sends }: { looks: (Sight | Error)[]; sends: (Repeated | Error)[] },
-): Promise<{ fate: string; sent: number }> {
+async function outcomeOf(
+  clientKnows: AmbiguousSubmission['clientKnows'],
+  { searches, sends }: { searches: (JobSearchResult | Error)[]; sends: (RetryResult | Error)[] },
+): Promise<{ outcome: string; sent: number }> {
   let sent = 0;
   const next = <T>(list: (T | Error)[]): T => {
     const one = list.length > 1 ? list.shift() : list[0];
     if (one === undefined || one instanceof Error) throw one ?? new Error('nothing is expected');
     return one;
   };
-  const fate = await new Promise<string>((resolve) => {
-    const reconciler = createReconciler({
-      again: {
-        look: async () => next(looks),
+  const outcome = await new Promise<string>((resolve) => {
+    const submissionRecovery = createSubmissionRecovery({
+      submissionRetry: {
+        findJob: async () => next(searches),
         async send() {
           sent += 1;
           return next(sends);
         },
       },
       follower: {
-        note: async () => true,
-        settle: async (_: LivePrompt, how: JoblessEnd) => resolve(how.kind),
-      } as unknown as Parameters<typeof createReconciler>[0]['follower'],
-      birth: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
-      forget: async () => resolve('forgotten'),
-      journal: { leads: () => true },
+        appendEntry: async () => true,
+        finishWithoutJob: async (_: LivePrompt, how: EndWithoutJob) => resolve(how.kind),
+      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+      linkJob: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
+      removePrompt: async () => resolve('forgotten'),
+      promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setIntent: async () => {} } },
-      lateJobs: { watch: () => {} },
-      pace: { ...DEFAULT_PACE, searchMs: { first: 1, last: 1 } },
+      lateJobs: { cancelWhenFound: () => {} },
+      retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
       log: silentLogger(),
       now: () => 0,
     });
-    onTestFinished(() => reconciler.close());
-    reconciler.take({ prompt, plan, told, isKeyUsed: false });
+    onTestFinished(() => submissionRecovery.close());
+    submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
   });
-  return { fate, sent };
+  return { outcome, sent };
 }
 
 test('an accepted one without a job is sent again, until it has one', async () => {
   const sends = [new Error('the disk is full'), CROWDED, ACCEPTED];
-  expect(await fateOf('accepted', { looks: ['none'], sends })).toEqual({ fate: 'has j', sent: 3 });
+  expect(await outcomeOf('accepted', { searches: ['none'], sends })).toEqual({
+    outcome: 'has j',
+    sent: 3,
+  });
 });
 
 test('an accepted one is looked for again when the ledger could not be read', async () => {
-  const looks = [new Error('the ledger is away'), 'blind' as const, job];
-  expect(await fateOf('accepted', { looks, sends: [CROWDED] })).toEqual({ fate: 'has j', sent: 1 });
+  const searches = [new Error('the ledger is away'), 'blind' as const, job];
+  expect(await outcomeOf('accepted', { searches, sends: [CROWDED] })).toEqual({
+    outcome: 'has j',
+    sent: 1,
+  });
 });
 
 test('an accepted one whose key was used, and that has no job for certain, is sent under another', async () => {
-  expect(await fateOf('accepted', { looks: ['none'], sends: [KEY_USED, ACCEPTED] })).toEqual({
-    fate: 'has j',
+  expect(await outcomeOf('accepted', { searches: ['none'], sends: [KEY_USED, ACCEPTED] })).toEqual({
+    outcome: 'has j',
     sent: 2,
   });
 });
 
 test('one whose keys leave no job again and again is lost', async () => {
-  expect(await fateOf('accepted', { looks: ['none'], sends: [KEY_USED] })).toEqual({
-    fate: 'lost',
+  expect(await outcomeOf('accepted', { searches: ['none'], sends: [KEY_USED] })).toEqual({
+    outcome: 'lost',
     sent: 4,
   });
 });
@@ -83,6 +94,9 @@ test('one whose keys leave no job again and again is lost', async () => {
 test.each([
   ['unknown', 'lost'],
   ['unheard', 'forgotten'],
-] as const)('one whose client was told %s is not sent by itself', async (told, fate) => {
-  expect(await fateOf(told, { looks: ['none'], sends: [ACCEPTED] })).toEqual({ fate, sent: 0 });
+] as const)('one whose client was told %s is not sent by itself', async (clientKnows, outcome) => {
+  expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [ACCEPTED] })).toEqual({
+    fate: outcome,
+    sent: 0,
+  });
 });

@@ -98,7 +98,7 @@ function submit(clientId: string | null, more: object = {}): Channel {
 }
 function run(channel: Channel, frames: readonly Frame[] = RUN): void {
   for (const frame of frames) channel.send(frame, 0);
-  if (frames.at(-1) === CLOSING) hub.retire(channel);
+  if (frames.at(-1) === CLOSING) hub.closeChannel(channel);
 }
 
 describe('a prompt with a client_id', () => {
@@ -238,7 +238,7 @@ describe('a late local socket', () => {
     const [one, two] = [submit('id'), submit('id')];
     run(one);
     run(two, [START, NODE]);
-    hub.fetched('u', [one.address.promptId]);
+    hub.discardFetched('u', [one.address.promptId]);
     expect(open('id').heard()).toEqual(['execution_start', 'executing:1']);
   });
 });
@@ -309,7 +309,7 @@ describe('a late hosted socket', () => {
     expect(open().heard()).toEqual([]);
     const channel = submit(null);
     run(channel);
-    hub.fetched('u', [channel.address.promptId]);
+    hub.discardFetched('u', [channel.address.promptId]);
     expect(open().heard()).toEqual([]);
   });
 
@@ -328,7 +328,7 @@ describe('notification', () => {
   ])('a %s socket that watches: %s', (dialect, watches, told) => {
     const socket = fakeSocket();
     const who = { user: 'u', clientId: 'id', dialect, watches, notice: 'on connect' };
-    hub.attach(socket.connection, who);
+    hub.addConnection(socket.connection, who);
     hub.notify('other', 'not theirs');
     hub.notify('u', 'it waits');
     const notices = told.map((value) => ({ type: 'notification', data: { value } }));
@@ -343,15 +343,15 @@ test('nothing is kept of prompts that no socket may ask for', () => {
   const channel = submit(null);
   expect(hub.unreceivedBytes()).toBe(0);
   run(channel);
-  hub.fetched('u', [channel.address.promptId]);
+  hub.discardFetched('u', [channel.address.promptId]);
   expect(hub.unreceivedBytes()).toBe(0);
 });
 
 test('a socket listens to what it is sent more of than texts', () => {
   openFake(hub, { dialect: 'local', clientId: 'id' });
-  expect(hub.listens('u', 'id')).toBe(true);
-  expect(hub.listens('u', null)).toBe(true);
-  expect(hub.listens('u', 'other')).toBe(false);
+  expect(hub.hasListener('u', 'id')).toBe(true);
+  expect(hub.hasListener('u', null)).toBe(true);
+  expect(hub.hasListener('u', 'other')).toBe(false);
   openFake(hub, { dialect: 'hosted', clientId: 'tab' });
-  expect(hub.listens('u', 'other')).toBe(true);
+  expect(hub.hasListener('u', 'other')).toBe(true);
 });

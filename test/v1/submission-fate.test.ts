@@ -1,21 +1,36 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { silentLogger } from '../../src/telemetry.ts';
-import type { Sight } from '../../src/v1/again.ts';
+import type { JobSearchResult } from '../../src/v1/again.ts';
 import type { LivePrompt } from '../../src/v1/board.ts';
 import { createLateJobs } from '../../src/v1/late-jobs.ts';
-import { DEFAULT_PACE } from '../../src/v1/pace.ts';
-import { KEY_LABEL, type Plan, sentAgain } from '../../src/v1/plan.ts';
-import { createReconciler } from '../../src/v1/reconciler.ts';
-import { type Told, type Unseen, fateOf } from '../../src/v1/submission-fate.ts';
+import { DEFAULT_RETRY_POLICY } from '../../src/v1/pace.ts';
+import { KEY_LABEL, type SubmissionPlan, withNewKey } from '../../src/v1/plan.ts';
+import { createSubmissionRecovery } from '../../src/v1/reconciler.ts';
+import {
+  type ClientKnows,
+  type JobNotFound,
+  nextRecoveryAction,
+} from '../../src/v1/submission-fate.ts';
 import type { Job } from '../../src/wire/v2.ts';
 
 // One table says what becomes of a submission of unknown outcome.
 
 const SECOND = 1000;
-const WINDOW = DEFAULT_PACE.searchWindowMs;
+const WINDOW = DEFAULT_RETRY_POLICY.searchWindowMs;
 
-const fate = (told: Told, seen: Unseen, isKeyFree: 'yes' | 'no', forMs: number) =>
-  fateOf(DEFAULT_PACE, { told, seen, isKeyFree, sameForMs: forMs, searchedForMs: forMs });
+const fate = (
+  clientKnows: ClientKnows,
+  seen: JobNotFound,
+  isKeyFree: 'yes' | 'no',
+  forMs: number,
+) =>
+  nextRecoveryAction(DEFAULT_RETRY_POLICY, {
+    clientKnows,
+    lastResult: seen,
+    isKeyFree,
+    unchangedForMs: forMs,
+    searchedForMs: forMs,
+  });
 
 test.each([
   // Its client was told an error: what the service lacks is given up within seconds.
@@ -37,35 +52,44 @@ test.each([
   ['unheard', 'none', 'yes', 0, 'forget'],
   ['unheard', 'not listed', 'yes', 0, 'send'],
   ['unheard', 'not listed', 'no', 3 * SECOND, 'not taken'],
-] as const)('told %s, %s, key free: %s, for %i ms: %s', (told, seen, isKeyFree, forMs, what) => {
-  expect(fate(told, seen, isKeyFree, forMs)).toBe(what);
-});
+] as const)(
+  'told %s, %s, key free: %s, for %i ms: %s',
+  (clientKnows, seen, isKeyFree, forMs, what) => {
+    expect(fate(clientKnows, seen, isKeyFree, forMs)).toBe(what);
+  },
+);
 
 test('no row but that of an accepted prompt sends under another key', () => {
-  const seen: Unseen[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
-  for (const told of ['unknown', 'unheard'] as const)
+  const seen: JobNotFound[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
+  for (const clientKnows of ['unknown', 'unheard'] as const)
     for (const what of seen)
       for (const key of ['yes', 'no'] as const)
-        expect(fate(told, what, key, 100 * WINDOW)).not.toBe('send anew');
+        expect(fate(clientKnows, what, key, 100 * WINDOW)).not.toBe('send anew');
 });
 
 test('a new key is another one each time, and says whose it is', () => {
-  const plan = { label: 'k', key: 'k.2' } as Plan;
-  expect(sentAgain(plan).key).toBe('k.again1');
-  expect(sentAgain(sentAgain(plan)).key).toBe('k.again2');
+  const plan = { label: 'k', key: 'k.2' } as SubmissionPlan;
+  expect(withNewKey(plan).key).toBe('k.again1');
+  expect(withNewKey(withNewKey(plan)).key).toBe('k.again2');
 });
 
 describe('a prompt that is looked for and deleted', () => {
   const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
-  const plan = { label: 'k', key: 'k', secrets: {}, outputs: [] as string[] } as unknown as Plan;
+  const plan = {
+    label: 'k',
+    key: 'k',
+    secrets: {},
+    outputs: [] as string[],
+  } as unknown as SubmissionPlan;
   const late = { id: 'late', metadata: { [KEY_LABEL]: 'k' } } as unknown as Job;
 
-  async function withdrawn(looks: Sight[]) {
+  async function withdrawn(looks: JobSearchResult[]) {
     const ends: string[] = [];
     const cancelled: string[] = [];
-    const pace = { ...DEFAULT_PACE, searchMs: { first: 1, last: 1 } };
-    const again = {
-      look: async (): Promise<Sight> => (looks.length > 1 ? looks.shift() : looks[0]) ?? 'blind',
+    const retryPolicy = { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } };
+    const submissionRetry = {
+      findJob: async (): Promise<JobSearchResult> =>
+        (looks.length > 1 ? looks.shift() : looks[0]) ?? 'blind',
       send: async () => {
         throw new Error('nothing is to be sent');
       },
@@ -76,28 +100,28 @@ describe('a prompt that is looked for and deleted', () => {
         return { ok: true as const, value: late };
       },
     };
-    const common = { again, pace, log: silentLogger(), now: Date.now };
+    const common = { submissionRetry, retryPolicy, log: silentLogger(), now: Date.now };
     const lateJobs = createLateJobs({ ...common, jobs });
-    const reconciler = createReconciler({
+    const submissionRecovery = createSubmissionRecovery({
       ...common,
       lateJobs,
       follower: {
-        note: async () => true,
-        settle: async (_: LivePrompt, how: { kind: string }) => void ends.push(how.kind),
-      } as unknown as Parameters<typeof createReconciler>[0]['follower'],
-      birth: async () => void ends.push('linked'),
-      forget: async () => void ends.push('forgotten'),
-      journal: { leads: () => true },
+        appendEntry: async () => true,
+        finishWithoutJob: async (_: LivePrompt, how: { kind: string }) => void ends.push(how.kind),
+      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+      linkJob: async () => void ends.push('linked'),
+      removePrompt: async () => void ends.push('forgotten'),
+      promptEventLog: { isLeader: () => true },
       ledger: { prompts: { setIntent: async () => {} } },
     });
     onTestFinished(async () => {
-      await reconciler.close();
+      await submissionRecovery.close();
       await lateJobs.close();
     });
-    reconciler.take({ prompt, plan, told: 'unknown', isKeyUsed: true });
-    expect(await reconciler.withdraw(prompt)).toBe(true);
+    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed: true });
+    expect(await submissionRecovery.withdraw(prompt)).toBe(true);
     expect(ends).toEqual(['canceled']);
-    expect(await reconciler.withdraw(prompt)).toBe(false);
+    expect(await submissionRecovery.withdraw(prompt)).toBe(false);
     return { ends, cancelled };
   }
 

@@ -25,15 +25,15 @@ const upgrade = createUpgrade({
   ...limits,
   hub: {
     ...hub,
-    attach(connection, who) {
+    addConnection(connection, who) {
       sockets.push(connection.ws);
-      hub.attach(connection, who);
+      hub.addConnection(connection, who);
     },
   },
   dialects: createDialects('auto'),
   guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
   authenticate: async () => ({ user: 'local' }),
-  leaving: createLeaving({
+  deprecation: createLeaving({
     deprecatedAtMs: 0,
     sunsetAtMs: undefined,
     brownouts: [],
