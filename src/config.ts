@@ -8,20 +8,20 @@ import {
   type PREVIEW_METHODS,
   type VIEW_MODES,
 } from './config/flags.ts';
-import { type SharedPlaces, sharedPlaces } from './config/folders.ts';
-import { frontEndRoot } from './config/front-end.ts';
+import { type SharedDirectories, sharedDirectories } from './config/folders.ts';
+import { readFrontendRoot } from './config/front-end.ts';
 import {
   type LedgerSource,
   type WorkerLimits,
   ledgerSource,
-  refuseIdleEngine,
+  requireConcurrency,
   workerLimits,
 } from './config/ledger.ts';
-import { type LeavingSettings, leavingSettings } from './config/leaving.ts';
+import { type DeprecationSettings, deprecationSettings } from './config/leaving.ts';
 import { type ModelSettings, modelSettings } from './config/models.ts';
 import { type ProxySettings, proxySettings } from './config/proxy.ts';
-import { Refused } from './config/refused.ts';
-import { type Tls, tlsOf } from './config/tls.ts';
+import { InvalidSetting } from './config/refused.ts';
+import { type TlsFiles, readTls } from './config/tls.ts';
 import {
   type ObjectInfoSource,
   type Upstream,
@@ -68,17 +68,17 @@ export type Config = {
   /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
   readonly frontEndRoot: string | undefined;
   readonly userdataQuotaBytes: number;
-  readonly folders: SharedPlaces;
+  readonly folders: SharedDirectories;
   readonly models: ModelSettings;
-  readonly endOfV1: LeavingSettings;
+  readonly deprecationSettings: DeprecationSettings;
   readonly proxy: ProxySettings;
   /** `undefined`: plain HTTP. */
-  readonly tls: Tls | undefined;
+  readonly tls: TlsFiles | undefined;
 };
 
 export type { Upstream } from './config/upstream.ts';
 
-export type Parsed =
+export type ParsedConfig =
   | { readonly kind: 'config'; readonly config: Config }
   /** `--help`, `--version`, or a wrong flag: `text` is what to print. */
   | { readonly kind: 'exit'; readonly code: number; readonly text: string };
@@ -102,8 +102,9 @@ export function parseConfig(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
   /** Makes it the command line of something that starts a server on the way. */
-  extend: (command: Command) => unknown = (command) => command.addHelpText('after', OTHER_COMMANDS),
-): Parsed {
+  extendCommand: (command: Command) => unknown = (command) =>
+    command.addHelpText('after', OTHER_COMMANDS),
+): ParsedConfig {
   let text = '';
   const command = new Command('holdover')
     .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
@@ -114,16 +115,16 @@ export function parseConfig(
       writeErr: (chunk) => (text += chunk),
     });
   for (const option of OPTIONS) command.addOption(option);
-  extend(command);
+  extendCommand(command);
   try {
     withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
-    return { kind: 'config', config: toConfig(command.opts<Flags>(), env) };
+    return { kind: 'config', config: configFrom(command.opts<Flags>(), env) };
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
       return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
     }
-    if (error instanceof Refused)
+    if (error instanceof InvalidSetting)
       return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
     throw error;
   }
@@ -134,15 +135,16 @@ export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
 }
 
-function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
+function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
   const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
-  refuseBadListen(listen);
-  refuseOpenBind(listen, flags);
-  if (flags.dataDir === '') throw new Refused("option '--data-dir' needs the name of a folder");
+  requireListenAddress(listen);
+  refuseInsecureBind(listen, flags);
+  if (flags.dataDir === '')
+    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
   const ledger = ledgerSource(flags.ledger);
-  refuseIdleEngine(flags.concurrency, ledger);
-  const { enableCorsHeader: cors } = flags;
-  if (typeof cors === 'string') refuseBadOrigin(cors);
+  requireConcurrency(flags.concurrency, ledger);
+  const { enableCorsHeader: corsFlag } = flags;
+  if (typeof corsFlag === 'string') requireOrigin(corsFlag);
   return Object.freeze({
     listen,
     port: flags.port,
@@ -156,7 +158,7 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
     maxJsonValues: flags.maxJsonValues,
     maxNodes: flags.maxNodes,
-    corsOrigin: cors === true ? '*' : originOf(cors),
+    corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
     logLevel: flags.logLevel,
     localToken: flags.localToken === '' ? undefined : flags.localToken,
     view: flags.view,
@@ -175,33 +177,33 @@ function toConfig(flags: Flags, env: NodeJS.ProcessEnv): Config {
     retentionMs: flags.retentionDays * DAY_MS,
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: flags.maxSocketsPerUser,
-    frontEndRoot: frontEndRoot(flags.frontEndRoot),
+    frontEndRoot: readFrontendRoot(flags.frontEndRoot),
     userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
-    folders: sharedPlaces(flags),
+    folders: sharedDirectories(flags),
     models: modelSettings(flags),
-    endOfV1: leavingSettings(flags),
+    deprecationSettings: deprecationSettings(flags),
     proxy: proxySettings(flags),
-    tls: tlsOf(flags),
+    tls: readTls(flags),
   });
 }
 
-function refuseBadListen(listen: string): void {
+function requireListenAddress(listen: string): void {
   if (listen === 'localhost' || isIP(listen) !== 0) return;
-  throw new Refused(`option '--listen' needs an IP address or "localhost", not '${listen}'`);
+  throw new InvalidSetting(`option '--listen' needs an IP address or "localhost", not '${listen}'`);
 }
 
-function refuseOpenBind(listen: string, flags: Flags): void {
+function refuseInsecureBind(listen: string, flags: Flags): void {
   if (isLoopback(listen) || flags.localToken || flags.allowInsecureBind) return;
-  throw new Refused(
+  throw new InvalidSetting(
     `binding ${listen} lets anyone who reaches this machine run jobs and read files: ` +
       'set --local-token (HOLDOVER_LOCAL_TOKEN), or say --allow-insecure-bind if that is meant',
   );
 }
 
 /** Requests are compared with it, so that anything but an origin would let nobody in. */
-function refuseBadOrigin(text: string): void {
+function requireOrigin(text: string): void {
   if (text === '*' || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))) return;
-  throw new Refused(
+  throw new InvalidSetting(
     `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
   );
 }
@@ -213,16 +215,16 @@ function originOf(text: string | undefined): string | undefined {
 
 /** For commander a switch is on as soon as its variable exists, whatever that says. */
 const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW'];
-const OFF = /^(|0|false|no|off)$/i;
+const FALSE_TEXT = /^(|0|false|no|off)$/i;
 
 /** commander reads `process.env` only; tests and embedders bring their own. */
 function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
-  const before = process.env;
+  const savedEnv = process.env;
   process.env = { ...env };
-  for (const name of SWITCHES) if (OFF.test(env[name] ?? '')) delete process.env[name];
+  for (const name of SWITCHES) if (FALSE_TEXT.test(env[name] ?? '')) delete process.env[name];
   try {
     run();
   } finally {
-    process.env = before;
+    process.env = savedEnv;
   }
 }

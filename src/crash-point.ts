@@ -39,7 +39,7 @@ const CRASH_POINTS = [
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
-let arrivals = 0;
+let arrivalCount = 0;
 
 /**
  * Makes this process die, as by kill -9, where `HOLDOVER_CRASH_AT` names this point: only so can a
@@ -47,8 +47,8 @@ let arrivals = 0;
  * third time.
  */
 export function reached(point: CrashPoint): void {
-  const wanted = process.env['HOLDOVER_CRASH_AT'];
-  if (wanted === undefined) return;
-  const [name, arrival = '1'] = wanted.split(':');
-  if (name === point && ++arrivals === Number(arrival)) process.kill(process.pid, 'SIGKILL');
+  const crashAt = process.env['HOLDOVER_CRASH_AT'];
+  if (crashAt === undefined) return;
+  const [name, nth = '1'] = crashAt.split(':');
+  if (name === point && ++arrivalCount === Number(nth)) process.kill(process.pid, 'SIGKILL');
 }

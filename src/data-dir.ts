@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TieOptions, tieFolder } from './app/tie-folder.ts';
+import { type BindOptions, bindDataDir } from './app/tie-folder.ts';
 import type { LedgerIdentity } from './ledger/identity.ts';
-import { writeWhole } from './app/write-whole.ts';
+import { writeFileAtomically } from './app/write-whole.ts';
 
 /** Where things are below `--data-dir`. */
 export type DataDir = {
@@ -23,11 +23,11 @@ const SECRET_BYTES = 32;
 export async function openDataDir(
   root: string,
   ledger: LedgerIdentity,
-  options: TieOptions = {},
+  options: BindOptions = {},
 ): Promise<DataDir> {
   makeDataDir(root);
-  await tieFolder(root, ledger, options);
-  return { ...placesIn(root), secret: await secretOf(root, ledger) };
+  await bindDataDir(root, ledger, options);
+  return { ...pathsIn(root), secret: await loadSecret(root, ledger) };
 }
 
 /** Makes the folder unless it is there. */
@@ -40,10 +40,10 @@ export function makeDataDir(root: string): void {
   }
 }
 
-function placesIn(root: string): Omit<DataDir, 'secret'> {
+function pathsIn(root: string): Omit<DataDir, 'secret'> {
   return {
     root,
-    database: databaseIn(root),
+    database: databasePath(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
     objectInfo: join(root, 'object-info'),
@@ -63,23 +63,23 @@ export function refuseUnfinishedRestore(root: string): void {
 }
 
 /** Where the ledger of a data directory is. */
-export function databaseIn(root: string): string {
+export function databasePath(root: string): string {
   return join(root, 'holdover.db');
 }
 
-async function secretOf(root: string, ledger: LedgerIdentity): Promise<Buffer> {
-  if (ledger.secret === undefined) return secretIn(root);
+async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer> {
+  if (ledger.secret === undefined) return readSecret(root);
   // A shared ledger that takes over the data of a single process keeps its users and its links.
-  return ledger.secret(existsSync(secretFile(root)) ? secretIn(root) : randomBytes(SECRET_BYTES));
+  return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
 }
 
-function secretFile(root: string): string {
+function secretPath(root: string): string {
   return join(root, 'secret.key');
 }
 
-function secretIn(root: string): Buffer {
-  const path = secretFile(root);
-  if (!existsSync(path)) writeWhole(path, randomBytes(SECRET_BYTES));
+function readSecret(root: string): Buffer {
+  const path = secretPath(root);
+  if (!existsSync(path)) writeFileAtomically(path, randomBytes(SECRET_BYTES));
   const secret = readFileSync(path);
   if (secret.length !== SECRET_BYTES) {
     throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);

@@ -5,11 +5,11 @@ import { WebSocket } from 'ws';
 import { type Message, type Workflow, createProgress } from './demo/progress.ts';
 import { startServer } from './demo/server.ts';
 import { ownAgent } from './wire/own-agent.ts';
-import { Trouble, refusedRun, refusedUpload } from './demo/trouble.ts';
+import { DemoError, runError, uploadError } from './demo/trouble.ts';
 
 /** Runs the main job once, as a v1 client would: upload, socket, prompt, previews, result. */
 const ROOT = new URL('../', import.meta.url);
-const OUT = new URL('demo-output/', ROOT);
+const OUTPUT_FOLDER = new URL('demo-output/', ROOT);
 const IMAGE = new URL('fixtures/demo/evening-hills.jpg', ROOT);
 const WORKFLOW = new URL('fixtures/workflows/demo.json', ROOT);
 const CLIENT_ID = 'holdover-demo';
@@ -20,32 +20,32 @@ const PREVIEW_IMAGE_OFFSET = 8;
 type FileRef = { filename: string; subfolder: string; type: string };
 
 try {
-  await demo(process.argv.slice(2));
+  await runDemo(process.argv.slice(2));
 } catch (error) {
-  if (!(error instanceof Trouble)) throw error;
+  if (!(error instanceof DemoError)) throw error;
   console.error(`\n${error.message}`);
   process.exitCode = 1;
 }
 
-async function demo(args: readonly string[]): Promise<void> {
-  await mkdir(OUT, { recursive: true });
+async function runDemo(args: readonly string[]): Promise<void> {
+  await mkdir(OUTPUT_FOLDER, { recursive: true });
   const server = await startServer(args);
   try {
     console.log(`Holdover is running at ${server.url}\n`);
     const name = await upload(server.url);
     console.log(`Uploaded ${name}`);
-    const { files, preview } = await run(server.url);
+    const { files, preview } = await runWorkflow(server.url);
     for (const file of files) await download(server.url, file);
     if (preview) {
-      await writeFile(new URL('last-preview.jpg', OUT), preview);
-      console.log(`Saved ${fileURLToPath(new URL('last-preview.jpg', OUT))}`);
+      await writeFile(new URL('last-preview.jpg', OUTPUT_FOLDER), preview);
+      console.log(`Saved ${fileURLToPath(new URL('last-preview.jpg', OUTPUT_FOLDER))}`);
     }
-    if (files.length === 0) throw new Trouble('The workflow ran, but saved nothing.');
+    if (files.length === 0) throw new DemoError('The workflow ran, but saved nothing.');
   } finally {
     await server.stop();
   }
   console.log('\nWhat each v1 call became in v2:');
-  for (const { method, url, v2 } of server.answered) {
+  for (const { method, url, v2 } of server.requests) {
     const path = url.split('?', 1)[0] ?? url;
     console.log(
       `  ${`${method} ${path}`.padEnd(22)} → ${v2.join(', ') || '(answered by Holdover itself)'}`,
@@ -62,24 +62,26 @@ async function upload(url: string): Promise<string> {
   );
   form.append('overwrite', 'true');
   const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form, headers });
-  if (!response.ok) throw refusedUpload(response.status, await response.text());
+  if (!response.ok) throw uploadError(response.status, await response.text());
   return ((await response.json()) as { name: string }).name;
 }
 
 /** Posts the prompt and follows it to v1's last word, `executing` with node null. */
-async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
+async function runWorkflow(
+  url: string,
+): Promise<{ files: FileRef[]; preview: Buffer | undefined }> {
   const workflow = await readFile(WORKFLOW, 'utf8');
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`, {
     headers,
   });
-  const frames = listen(socket, JSON.parse(workflow) as Workflow);
+  const frames = followFrames(socket, JSON.parse(workflow) as Workflow);
   await once(socket, 'open');
   // The seed is 2^64-1: the workflow is spliced in as text, so that no digit is lost on the way.
-  const more = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
-  const body = `{${more},"prompt":${workflow}}`;
+  const otherFields = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
+  const body = `{${otherFields},"prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
   if (response.status !== 200)
-    throw refusedRun(response.status, { answer: await response.text(), workflow });
+    throw runError(response.status, { answer: await response.text(), workflow });
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
   console.log(`Prompt ${promptId} accepted\n`);
   await frames.done;
@@ -92,12 +94,12 @@ async function run(url: string): Promise<{ files: FileRef[]; preview: Buffer | u
   };
   const entry = history[promptId];
   if (entry?.status.status_str !== 'success')
-    throw new Trouble(`The run failed: ${frames.reason() ?? JSON.stringify(entry?.status)}`);
+    throw new DemoError(`The run failed: ${frames.reason() ?? JSON.stringify(entry?.status)}`);
   const files = Object.values(entry.outputs).flatMap(({ images = [] }) => images);
   return { files, preview: frames.preview() };
 }
 
-function listen(
+function followFrames(
   socket: WebSocket,
   workflow: Workflow,
 ): { done: Promise<void>; preview(): Buffer | undefined; reason(): string | undefined } {
@@ -120,8 +122,8 @@ function listen(
 async function download(url: string, file: FileRef): Promise<void> {
   const query = new URLSearchParams(file);
   const response = await fetch(`${url}/view?${query.toString()}`, { headers });
-  if (!response.ok) throw new Trouble(`GET /view of the result answered ${response.status}.`);
-  const target = new URL(file.filename, OUT);
-  await writeFile(target, Buffer.from(await response.arrayBuffer()));
-  console.log(`Saved ${fileURLToPath(target)}`);
+  if (!response.ok) throw new DemoError(`GET /view of the result answered ${response.status}.`);
+  const targetUrl = new URL(file.filename, OUTPUT_FOLDER);
+  await writeFile(targetUrl, Buffer.from(await response.arrayBuffer()));
+  console.log(`Saved ${fileURLToPath(targetUrl)}`);
 }

@@ -17,8 +17,8 @@ type Blake3 = {
   dispose?(): void;
 };
 
-type Native = { readonly Blake3Hasher: new () => Blake3 };
-type Portable = { readonly createHash: () => Blake3 };
+type NativeModule = { readonly Blake3Hasher: new () => Blake3 };
+type PortableModule = { readonly createHash: () => Blake3 };
 
 /** The one place that knows how BLAKE3 is computed; nothing of it is loaded before it is needed. */
 export function createHasher(): Hasher {
@@ -41,9 +41,9 @@ export function hashOf(bytes: Uint8Array): string {
 function createBlake3(): Blake3 {
   const load = createRequire(import.meta.url);
   try {
-    const { Blake3Hasher } = load('@napi-rs/blake-hash') as Native;
+    const { Blake3Hasher } = load('@napi-rs/blake-hash') as NativeModule;
     return new Blake3Hasher();
   } catch {
-    return (load('blake3') as Portable).createHash();
+    return (load('blake3') as PortableModule).createHash();
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { parseConfig } from './config.ts';
-import { createLogger, logTroubles } from './telemetry.ts';
+import { createLogger, logProcessErrors } from './telemetry.ts';
 import { withoutCredentialsIn } from './wire/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -29,7 +29,7 @@ if (parsed.kind === 'exit') {
 }
 
 const log = createLogger({ level: parsed.config.logLevel });
-logTroubles(log);
+logProcessErrors(log);
 
 try {
   // Help and refusals need nothing of it.
@@ -38,8 +38,8 @@ try {
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, 'stopping');
     // A second signal of either kind means now.
-    for (const again of SIGNALS)
-      process.removeAllListeners(again).once(again, () => process.exit(1));
+    for (const other of SIGNALS)
+      process.removeAllListeners(other).once(other, () => process.exit(1));
     void server.close().then(() => process.exit(0));
   };
   for (const signal of SIGNALS) process.once(signal, stop);
@@ -51,8 +51,8 @@ try {
   // Launch scripts wait for this line of the v1 server.
   process.stdout.write(`To see the GUI go to: ${server.url}\n`);
 } catch (error) {
-  const said = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`error: ${withoutCredentialsIn(said)}\n`);
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
   log.debug({ err: error }, 'start failed');
   process.exit(1);
 }

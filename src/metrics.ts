@@ -4,7 +4,7 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import type { AnsweredCall } from './trace.ts';
 
 /** Where things are counted that are looked up at each scrape. */
-type Watched = {
+type MeteredServices = {
   /** Prompts between their `POST` and their history, by state. */
   readonly livePrompts: { countByState(): Readonly<Record<string, number>> };
   readonly hub: { count(): number; pendingBytes(): number; droppedFrames(): number };
@@ -17,45 +17,49 @@ export type Metrics = {
   /** Counts requests by the route that answered them. */
   readonly count: Koa.Middleware;
   /** Counts one that no middleware sees, once its answer is out or cut off. */
-  readonly note: (request: IncomingMessage, response: ServerResponse, visit: Visit) => void;
+  readonly note: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    counted: CountedRequest,
+  ) => void;
   /** `GET /metrics`, for whoever is let in; others go on and are refused as anywhere. */
   readonly serve: Koa.Middleware;
   readonly onUpgrade: (status: number) => void;
   readonly onAnswer: (call: AnsweredCall) => void;
   readonly onEnded: (statusWord: string) => void;
   /** From now on these are read at each scrape. */
-  readonly watch: (watched: Watched) => void;
+  readonly watch: (services: MeteredServices) => void;
 };
 
 /** A request under way: the pattern of its route, and when it came (of `performance`). */
-type Visit = { readonly route: string; readonly startedAt: number };
+type CountedRequest = { readonly route: string; readonly startedAt: number };
 
-type Deps = {
+type MetricsOptions = {
   readonly version: string;
   readonly config: { readonly upstream: { readonly kind: string } };
   /** `undefined`: nobody we let in. */
   readonly identify: (request: IncomingMessage) => object | undefined;
 };
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 /** It wakes the process so often, and delays are as exact. */
-const DELAY_RESOLUTION_MS = 20;
+const EVENT_LOOP_RESOLUTION_MS = 20;
 
-export function createMetrics({ version, config, identify }: Deps): Metrics {
+export function createMetrics({ version, config, identify }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({
     register: registry,
-    eventLoopMonitoringPrecision: DELAY_RESOLUTION_MS,
+    eventLoopMonitoringPrecision: EVENT_LOOP_RESOLUTION_MS,
   });
-  const { build, requests, durations, calls, callDurations, ended } = createCounts(registry);
+  const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
   build.set({ version, upstream: config.upstream.kind }, 1);
   const note: Metrics['note'] = ({ method = '' }, response, { route, startedAt }) => {
-    const known = METHODS.has(method) ? method : 'other';
-    requests.inc({ method: known, route, outcome: outcomeOf(response) });
+    const methodLabel = METHODS.has(method) ? method : 'other';
+    requests.inc({ method: methodLabel, route, outcome: outcomeOf(response) });
     durations.observe({ route }, (performance.now() - startedAt) / 1000);
   };
-  async function show(ctx: Koa.Context): Promise<void> {
+  async function sendMetrics(ctx: Koa.Context): Promise<void> {
     ctx.state.answeredBy = '/metrics';
     ctx.body = await registry.metrics();
     ctx.set('Content-Type', registry.contentType);
@@ -71,9 +75,9 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
       return next();
     },
     serve(ctx, next) {
-      const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-      if (ctx.path !== '/metrics' || !reads || !identify(ctx.req)) return next();
-      return show(ctx);
+      const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+      if (ctx.path !== '/metrics' || !isRead || !identify(ctx.req)) return next();
+      return sendMetrics(ctx);
     },
     onUpgrade: (status) => requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
     onAnswer({ operation, outcome, ms }) {
@@ -81,11 +85,11 @@ export function createMetrics({ version, config, identify }: Deps): Metrics {
       callDurations.observe({ operation }, ms / 1000);
     },
     onEnded: (outcome) => ended.inc({ outcome }),
-    watch: (watched) => watch(registry, watched),
+    watch: (services) => watch(registry, services),
   };
 }
 
-function createCounts(registry: Registry) {
+function createInstruments(registry: Registry) {
   const registers = [registry];
   return {
     build: new Gauge({
@@ -104,7 +108,7 @@ function createCounts(registry: Registry) {
       name: 'holdover_http_request_duration_seconds',
       help: 'From the request headers to the last byte of the answer.',
       labelNames: ['route'],
-      buckets: SECONDS,
+      buckets: DURATION_BUCKETS,
       registers,
     }),
     calls: new Counter({
@@ -117,7 +121,7 @@ function createCounts(registry: Registry) {
       name: 'holdover_upstream_call_duration_seconds',
       help: 'From a v2 call to its answer; of downloads and event streams, to their first byte.',
       labelNames: ['operation'],
-      buckets: SECONDS,
+      buckets: DURATION_BUCKETS,
       registers,
     }),
     ended: new Counter({
@@ -129,7 +133,7 @@ function createCounts(registry: Registry) {
   };
 }
 
-function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Watched): void {
+function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: MeteredServices): void {
   const registers = [registry];
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
@@ -177,7 +181,7 @@ function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Watc
 }
 
 /** Says in the counts who answered, where that is not a router. */
-export function named(route: string, middleware: Koa.Middleware): Koa.Middleware {
+export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.Middleware {
   return (ctx, next) => {
     let isPassedOn = false;
     const served = middleware(ctx, () => {

@@ -4,10 +4,10 @@ import { pipeline } from 'node:stream/promises';
 import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
 import {
-  type Fate,
+  type Durability,
   type SpoolRefusal,
-  type Spooled,
-  pour,
+  type SpoolResult,
+  pipeInto,
   spoolStream,
   tooLargeText,
 } from './spool.ts';
@@ -27,7 +27,7 @@ export type Form = {
 
 export type MultipartOptions = {
   readonly dir: string;
-  readonly fate?: Fate | undefined;
+  readonly durability?: Durability | undefined;
   /** Of the whole body, as v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number;
@@ -35,10 +35,10 @@ export type MultipartOptions = {
   readonly maxFiles?: number;
 };
 
-export type Received = { readonly ok: true; readonly value: Form } | SpoolRefusal;
+export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
 
 /** How much of a refused body is still read, and for how long, so that its sender gets to the answer. */
-const DRAIN = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
+const DRAIN_LIMITS = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
 
 /**
  * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
@@ -48,34 +48,34 @@ const DRAIN = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
 export async function receiveMultipart(
   request: IncomingMessage,
   options: MultipartOptions,
-): Promise<Received> {
-  const early = refusedByHeaders(request, options.maxFileBytes);
-  if (early) return early;
+): Promise<ReceivedForm> {
+  const refusedEarly = refusedByHeaders(request, options.maxFileBytes);
+  if (refusedEarly) return refusedEarly;
   let parser: busboy.Busboy;
   try {
     parser = busboy(parserConfig(request, options));
   } catch {
-    return malformed('The body is not multipart/form-data.');
+    return malformedBody('The body is not multipart/form-data.');
   }
-  const meter = createMeter(options.maxFileBytes);
+  const byteCounter = createByteCounter(options.maxFileBytes);
   // Not the parser: that one must not be destroyed from inside its own events.
-  const form = createForm(options, (cause) => void meter.destroy(cause));
-  form.listen(parser);
-  let trouble: unknown;
+  const form = createForm(options, (cause) => void byteCounter.destroy(cause));
+  form.attach(parser);
+  let failure: unknown;
   try {
-    await Promise.all([pour(request, meter), pipeline(meter, parser)]);
+    await Promise.all([pipeInto(request, byteCounter), pipeline(byteCounter, parser)]);
   } catch (error) {
-    trouble = error;
+    failure = error;
   }
-  const received = await form.finish(trouble);
-  if (!received.ok) await drain(request);
+  const received = await form.finish(failure);
+  if (!received.ok) await drainRequest(request);
   return received;
 }
 
-class OverLimit extends Error {}
+class LimitExceeded extends Error {}
 
 /** A file could not be kept; its own refusal says why. */
-class Unstored extends Error {}
+class NotStored extends Error {}
 
 function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
   return {
@@ -95,22 +95,22 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
 }
 
 /** Counts the whole body: many small parts are as large as one big one. */
-function createMeter(maxBytes: number): Transform {
+function createByteCounter(maxBytes: number): Transform {
   let size = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      done(size > maxBytes ? new OverLimit() : null, chunk);
+      done(size > maxBytes ? new LimitExceeded() : null, chunk);
     },
   });
 }
 
 /** Reads on for a moment: a connection closed on unread bytes takes the answer with it. */
-function drain(request: IncomingMessage): Promise<void> {
+function drainRequest(request: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     if (request.readableEnded || request.destroyed) return resolve();
-    let leftBytes = DRAIN.maxBytes;
-    const timer = setTimeout(stop, DRAIN.timeoutMs);
+    let leftBytes = DRAIN_LIMITS.maxBytes;
+    const timer = setTimeout(stop, DRAIN_LIMITS.timeoutMs);
     function stop(): void {
       clearTimeout(timer);
       request.off('data', count).off('end', stop).off('close', stop).pause();
@@ -126,21 +126,21 @@ function drain(request: IncomingMessage): Promise<void> {
 
 function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   const fields = new Map<string, string[]>();
-  const files: Promise<Spooled & { part: Omit<FormFile, 'file'> }>[] = [];
-  const limit = (): void => stop(new OverLimit());
+  const files: Promise<SpoolResult & { part: Omit<FormFile, 'file'> }>[] = [];
+  const limit = (): void => stop(new LimitExceeded());
 
   async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
     // The parser fails a cut-off part before anybody reads it.
     stream.on('error', () => {});
     stream.once('limit', limit);
-    const { dir, fate, maxFileBytes: maxBytes } = options;
-    const spooled = await spoolStream(stream, { dir, maxBytes, fate });
-    if (!spooled.ok) stop(new Unstored());
+    const { dir, durability, maxFileBytes: maxBytes } = options;
+    const spooled = await spoolStream(stream, { dir, maxBytes, durability });
+    if (!spooled.ok) stop(new NotStored());
     return { ...spooled, part };
   }
 
   return {
-    listen(parser: busboy.Busboy): void {
+    attach(parser: busboy.Busboy): void {
       parser.on('file', (field, stream, info) => {
         const { filename, mimeType: contentType } = info;
         // A part without a name has none here, whatever its type says.
@@ -155,13 +155,13 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
       for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
         parser.on(event, limit);
     },
-    async finish(trouble: unknown): Promise<Received> {
+    async finish(failure: unknown): Promise<ReceivedForm> {
       const settled = await Promise.all(files);
       const spooled = settled.flatMap((file) =>
         file.ok ? [{ ...file.part, file: file.value }] : [],
       );
       const failed = settled.find((file) => !file.ok && file.status === 507);
-      const refusal = failed?.ok === false ? failed : refusalOf(trouble, options);
+      const refusal = failed?.ok === false ? failed : refusalOf(failure, options);
       if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
       return { ok: false, status: refusal.status, message: refusal.message };
@@ -169,10 +169,10 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
   };
 }
 
-function refusalOf(trouble: unknown, options: MultipartOptions): SpoolRefusal | undefined {
-  if (trouble === undefined) return undefined;
-  if (trouble instanceof OverLimit) return tooLarge(options);
-  return malformed('The multipart body is malformed.');
+function refusalOf(failure: unknown, options: MultipartOptions): SpoolRefusal | undefined {
+  if (failure === undefined) return undefined;
+  if (failure instanceof LimitExceeded) return bodyTooLarge(options);
+  return malformedBody('The multipart body is malformed.');
 }
 
 function refusedByHeaders(
@@ -189,10 +189,10 @@ function refusedByHeaders(
   return undefined;
 }
 
-function tooLarge(options: MultipartOptions): SpoolRefusal {
+function bodyTooLarge(options: MultipartOptions): SpoolRefusal {
   return { ok: false, status: 413, message: tooLargeText(options.maxFileBytes) };
 }
 
-function malformed(message: string): SpoolRefusal {
+function malformedBody(message: string): SpoolRefusal {
   return { ok: false, status: 400, message };
 }

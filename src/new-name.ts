@@ -1,27 +1,37 @@
 import { link, open, rename, rm, unlink } from 'node:fs/promises';
 
 /** Some file systems have no hard links. */
-const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EACCES']);
+const NO_HARD_LINK_CODES = new Set([
+  'EPERM',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'ENOSYS',
+  'EMLINK',
+  'EACCES',
+]);
 
 /** `linked`: the file has its old name, too. */
-export type NewName = 'linked' | 'renamed' | 'taken';
+export type RenameOutcome = 'linked' | 'renamed' | 'taken';
 
 /** Gives a file a name that nothing has, whoever else wants it now, also on another machine. */
-export async function giveNewName(from: string, to: string): Promise<NewName> {
+export async function linkOrRenameNew(from: string, to: string): Promise<RenameOutcome> {
   try {
     await link(from, to);
     return 'linked';
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return 'taken';
-    if (!NO_LINKS.has(codeOf(error))) throw error;
+    if (!NO_HARD_LINK_CODES.has(codeOf(error))) throw error;
     return await renameReserved(from, to);
   }
 }
 
 /** Moves a file to a name that nothing has. */
-export async function renameNew(from: string, to: string): Promise<Exclude<NewName, 'linked'>> {
-  const given = await giveNewName(from, to);
-  if (given !== 'linked') return given;
+export async function renameNew(
+  from: string,
+  to: string,
+): Promise<Exclude<RenameOutcome, 'linked'>> {
+  const outcome = await linkOrRenameNew(from, to);
+  if (outcome !== 'linked') return outcome;
   try {
     await unlink(from);
     return 'renamed';

@@ -9,7 +9,7 @@ type Options = Pick<
 >;
 
 /** Connections to the one Redis (or Valkey) that several processes share. */
-export type RedisLinks = {
+export type RedisConnections = {
   /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
   readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
@@ -21,7 +21,7 @@ export type RedisLinks = {
   close(): Promise<void>;
 };
 
-class Client extends IoRedis {
+class ReconnectingRedis extends IoRedis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
     // The library sends a command that timed out all the same, once Redis is back.
     if (command.isSettled) return command.promise;
@@ -35,43 +35,47 @@ class Client extends IoRedis {
 
   /** The queue's library takes connections of its own this way. */
   override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
-    given?: Given,
+    overrides?: Given,
   ): ReturnType<typeof IoRedis.prototype.duplicate<Given>> {
-    const options = { ...this.options, ...given } as RedisOptions & { replyMapping?: 'legacy' };
-    return new Client(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
+    const options = { ...this.options, ...overrides } as RedisOptions & { replyMapping?: 'legacy' };
+    return new ReconnectingRedis(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
   }
 }
 
 /** How long a call waits for a Redis that is away. */
-export const PATIENCE_MS = 20_000;
+export const COMMAND_TIMEOUT_MS = 20_000;
 
-const RETRY_MS = { step: 50, last: 1000 } as const;
+const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
 
 /** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
 export function openRedis(
   url: string,
-  { log, patienceMs = PATIENCE_MS }: { readonly log: Logger; readonly patienceMs?: number },
-): RedisLinks {
-  const open = new Set<IoRedis>();
+  {
+    log,
+    commandTimeoutMs = COMMAND_TIMEOUT_MS,
+  }: { readonly log: Logger; readonly commandTimeoutMs?: number },
+): RedisConnections {
+  const opened = new Set<IoRedis>();
 
   function connect(options: Options = {}): IoRedis {
-    const redis = new Client(url, {
+    const redis = new ReconnectingRedis(url, {
       maxRetriesPerRequest: null,
-      retryStrategy: (times) => Math.min(times * RETRY_MS.step, RETRY_MS.last),
+      retryStrategy: (times) => Math.min(times * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last),
       ...options,
     });
-    let isAway = false;
-    redis.on('ready', () => (isAway = false));
+    let isDisconnected = false;
+    redis.on('ready', () => (isDisconnected = false));
     redis.on('error', (error: NodeJS.ErrnoException) => {
-      if (!isAway) log.warn({ reason: error.message || error.code }, 'redis cannot be reached');
-      isAway = true;
+      if (!isDisconnected)
+        log.warn({ reason: error.message || error.code }, 'redis cannot be reached');
+      isDisconnected = true;
     });
-    open.add(redis);
+    opened.add(redis);
     return redis;
   }
 
   const prefix = 'holdover:';
-  const commands = connect(patient(patienceMs));
+  const commands = connect(withTimeouts(commandTimeoutMs));
   const { db = 0 } = commands.options;
   return {
     commands,
@@ -80,13 +84,13 @@ export function openRedis(
     // Processes of earlier versions hear each other in the first database, as most are in.
     channels: db === 0 ? prefix : `${prefix}${db}:`,
     async close() {
-      for (const redis of open) redis.disconnect();
-      open.clear();
+      for (const redis of opened) redis.disconnect();
+      opened.clear();
     },
   };
 }
 
 /** A connection that is silent for half of that time is given up, and what it owes is sent again. */
-export function patient(forMs: number): Pick<Options, 'commandTimeout' | 'socketTimeout'> {
-  return { commandTimeout: forMs, socketTimeout: forMs / 2 };
+export function withTimeouts(timeoutMs: number): Pick<Options, 'commandTimeout' | 'socketTimeout'> {
+  return { commandTimeout: timeoutMs, socketTimeout: timeoutMs / 2 };
 }

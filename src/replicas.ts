@@ -1,15 +1,15 @@
 import type { Store } from './store.ts';
 import type { Logger } from './telemetry.ts';
 import type { Hub } from './v1/hub.ts';
-import type { Journal } from './v1/journal.ts';
+import type { LogBuffer } from './v1/journal.ts';
 import type { LogFeed } from './v1/log-feed.ts';
-import { type LogShare, createLoneLogShare } from './v1/log-share.ts';
+import { type SharedLog, createLocalSharedLog } from './v1/log-share.ts';
 import { type PromptEventLog, createLocalEventLog } from './v1/prompt-journal.ts';
 import { type SharedCounter, createCounter } from './v1/submission.ts';
 import type { Prompts } from './v1/submissions.ts';
 
 /** What happens to prompts, told to nobody else or to all processes of this ledger. */
-export async function openPromptJournal(
+export async function openPromptEventLog(
   { links, instance, writeUnder }: Store,
   log: Logger,
 ): Promise<PromptEventLog> {
@@ -21,21 +21,21 @@ export async function openPromptJournal(
 }
 
 /** What is logged, told to nobody else or to the sockets at all processes of this ledger. */
-export async function openLogShare(
+export async function openSharedLogOf(
   { links, instance }: Store,
-  { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: Journal },
+  { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: LogBuffer },
   log: Logger,
-): Promise<LogShare> {
-  if (!links) return createLoneLogShare();
+): Promise<SharedLog> {
+  if (!links) return createLocalSharedLog();
   const { openSharedLog } = await import('./cluster/log-share.ts');
-  const ear = { ...logFeed.ear, entries: (user: string) => journal.entries(user) };
-  const share = await openSharedLog({ links, instance, handlers: ear, log });
-  logFeed.join(share);
-  return share;
+  const handlers = { ...logFeed.handlers, entries: (user: string) => journal.entries(user) };
+  const shared = await openSharedLog({ links, instance, handlers: handlers, log });
+  logFeed.connect(shared);
+  return shared;
 }
 
 /** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
-export async function openCounter({
+export async function openPromptCounter({
   links,
   ledger,
 }: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
@@ -46,7 +46,7 @@ export async function openCounter({
 }
 
 /** A new socket is told what is so now, and what nobody else was told. */
-export function readyForSocket({
+export function createSocketPreparation({
   hub,
   prompts,
 }: {

@@ -18,7 +18,7 @@ import type { MarkJobFetched } from './v1/fetched.ts';
 import type { Authenticate, Identify } from './v1/identity.ts';
 import type { JobApi } from './wire/jobs.ts';
 
-type Deps = {
+type MountOptions = {
   readonly config: Config;
   readonly upstream: { readonly jobs: JobApi };
   readonly ledger: Ledger;
@@ -35,7 +35,7 @@ type Deps = {
 };
 
 /** The embedded engine's own v2 routes; those of a remote service are passed through. */
-export function embeddedV2(deps: Deps): Koa.Middleware[] {
+export function mountEmbeddedV2(deps: MountOptions): Koa.Middleware[] {
   const { config, upstream, identify, log, dir, bodies, externalJobs, addresses, now } = deps;
   if (config.upstream.kind !== 'embedded') return [];
   return [
@@ -48,15 +48,15 @@ export function embeddedV2(deps: Deps): Koa.Middleware[] {
       addresses,
       signer: createContentSigner({ secret: dir.secret, now }),
       identify: (ctx) => identify(ctx.req),
-      onSubmit: (made) => externalJobs.importJob(externalJobOfEngine(made)),
+      onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
       onFetch: deps.markJobFetched,
     }),
   ];
 }
 
 /** The models that run here; those of a remote service are passed through. */
-export async function embeddedModels(
-  deps: Omit<Deps, 'externalJobs' | 'markJobFetched'> & { readonly jobs: JobApi },
+export async function openEmbeddedRouter(
+  deps: Omit<MountOptions, 'externalJobs' | 'markJobFetched'> & { readonly jobs: JobApi },
 ): Promise<LaterModels | undefined> {
   const { config, dir, identify } = deps;
   if (config.upstream.kind !== 'embedded') return undefined;
@@ -76,7 +76,7 @@ export async function embeddedModels(
 }
 
 /** What a remote service serves, at our address as it is. */
-export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
+export async function openPassThrough(deps: MountOptions): Promise<PassThrough | undefined> {
   const { config, authenticate, log, externalJobs } = deps;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
@@ -91,11 +91,11 @@ export async function remoteApis(deps: Deps): Promise<PassThrough | undefined> {
     jobIdOf: createFindJobId(deps),
     log,
     limits,
-    overhear(heard) {
-      if (heard.kind === 'fetched') return deps.markJobFetched(heard);
-      if (heard.kind === 'cancelled')
-        return void externalJobs.recordCancel(heard.caller, heard.jobId);
-      void externalJobOfService(heard).then(
+    overhear(observed) {
+      if (observed.kind === 'fetched') return deps.markJobFetched(observed);
+      if (observed.kind === 'cancelled')
+        return void externalJobs.recordCancel(observed.caller, observed.jobId);
+      void externalJobOfService(observed).then(
         (externalJob) => externalJob && externalJobs.importJob(externalJob),
       );
     },

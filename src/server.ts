@@ -1,43 +1,48 @@
 import type { RequestListener } from 'node:http';
 import { withExampleInput } from './app/example-input.ts';
 import { createHttpEntry } from './app/http-entry.ts';
-import { shownUpstream } from './config/upstream.ts';
+import { upstreamName } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import type { Config } from './config.ts';
-import { PASSED_ROUTES, createFront } from './front.ts';
+import { PASS_THROUGH_ROUTES, createRequestEntry } from './front.ts';
 import { openBodies } from './http/open.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
-import { createMetrics, named } from './metrics.ts';
+import { createMetrics, withRouteLabel } from './metrics.ts';
 import { ALL_NODES } from './nodes/library.ts';
 import { objectInfo } from './nodes/object-info.ts';
 import { openDefinitions } from './object-info/open.ts';
-import { embeddedModels, embeddedV2, remoteApis } from './same-address.ts';
-import { openCounter, openLogShare, openPromptJournal, readyForSocket } from './replicas.ts';
+import { openEmbeddedRouter, mountEmbeddedV2, openPassThrough } from './same-address.ts';
+import {
+  openPromptCounter,
+  openSharedLogOf,
+  openPromptEventLog,
+  createSocketPreparation,
+} from './replicas.ts';
 import { openStore } from './store.ts';
-import type { Tap } from './tap.ts';
-import { type Logger, unredacted } from './telemetry.ts';
-import { createTrace } from './trace.ts';
-import { type Library, openUpstream } from './upstream.ts';
+import type { SessionRecorder } from './tap.ts';
+import { type Logger, withoutRedaction } from './telemetry.ts';
+import { createCallLog } from './trace.ts';
+import { type NodeLibrary, openUpstream } from './upstream.ts';
 import { createApp } from './v1/app.ts';
 import { createDialects } from './v1/dialect.ts';
 import { createLivePrompts } from './v1/board.ts';
 import { catalogRoutes } from './v1/catalog.ts';
-import { fileRoutes, signedViews } from './v1/files.ts';
-import { notCounted, openCensus } from './v1/census.ts';
-import { openFrontEnd } from './app/front-end.ts';
+import { fileRoutes, signedViewMiddleware } from './v1/files.ts';
+import { ignoreUsage, openUsageCounter } from './v1/census.ts';
+import { openFrontend } from './app/front-end.ts';
 import { healthRoutes } from './v1/health.ts';
 import { historyRoutes } from './v1/history.ts';
 import { homePage } from './v1/home.ts';
 import { createHub } from './v1/hub.ts';
 import { LOCAL_USER, createAuthenticate, createIdentify } from './v1/identity.ts';
 import { jobRoutes } from './v1/jobs.ts';
-import { createJournal } from './v1/journal.ts';
+import { createLogBuffer } from './v1/journal.ts';
 import { createKeyring } from './v1/keyring.ts';
-import { createLeaving } from './v1/leaving.ts';
+import { createDeprecation } from './v1/leaving.ts';
 import { createLogFeed } from './v1/log-feed.ts';
 import { promptRoutes } from './v1/prompt.ts';
-import { createQuickLane } from './v1/quick.ts';
-import { upToDate } from './v1/routes.ts';
+import { createFastPath } from './v1/quick.ts';
+import { afterCatchUp } from './v1/routes.ts';
 import { queueRoutes } from './v1/queue.ts';
 import { createSemaphore } from './v1/render.ts';
 import { reportRoute } from './v1/report-route.ts';
@@ -45,12 +50,12 @@ import { createViewSigner } from './v1/signed-url.ts';
 import type { SharedCounter } from './v1/submission.ts';
 import { type Prompts, createPrompts } from './v1/submissions.ts';
 import { PLAIN_SOCKET_ROUTES, createUpgrade } from './v1/upgrade.ts';
-import { UPLOAD_ROOM, createUploadQuota } from './v1/upload-quota.ts';
-import { createUserData } from './v1/userdata-store.ts';
-import { warmUpSoon } from './warm-up.ts';
+import { UPLOAD_LIMITS, createUploadQuota } from './v1/upload-quota.ts';
+import { createUserDataStore } from './v1/userdata-store.ts';
+import { scheduleWarmUp } from './warm-up.ts';
 
 /** A running server; `close` returns when everything is recorded and every socket told. */
-export type Running = {
+export type RunningServer = {
   readonly url: string;
   readonly port: number;
   /** Resolves when its ledger has lost what clients were told: there is nothing left to serve. */
@@ -58,95 +63,103 @@ export type Running = {
   close(): Promise<void>;
 };
 
-const DECODERS = 2;
+const MAX_DECODERS = 2;
 const START_LINE = `Holdover ${packageVersion()} started`;
 
 /** Builds the house from its parts and opens the door. */
 export async function startServer(
   config: Config,
   log: Logger,
-  library: Library & { readonly tap?: Tap } = { nodes: ALL_NODES },
-): Promise<Running> {
-  const house = await openHouse(config, log, library);
-  const counter = await openCounter({ ...house.store, ledger: house.ledger });
-  const live = await createLive(house, counter);
-  house.metrics.watch({ ...house, ...live });
-  const shown = surface(house, live, counter);
+  library: NodeLibrary & { readonly sessionRecorder?: SessionRecorder } = { nodes: ALL_NODES },
+): Promise<RunningServer> {
+  const appServices = await openAppServices(config, log, library);
+  const counter = await openPromptCounter({ ...appServices.store, ledger: appServices.ledger });
+  const promptServices = await createLiveServices(appServices, counter);
+  appServices.metrics.watch({ ...appServices, ...promptServices });
+  const surfaceRoutes = createRoutes(appServices, promptServices, counter);
   const app = createApp({
-    ...house,
-    checkFolder: house.store.checkFolder,
+    ...appServices,
+    checkDataDir: appServices.store.checkDataDir,
     corsOrigin: config.corsOrigin,
-    count: house.metrics.count,
-    frontEnd: house.frontEnd && named('/*', house.frontEnd.serve),
-    ...shown,
+    countRequests: appServices.metrics.count,
+    frontEnd: appServices.frontEnd && withRouteLabel('/*', appServices.frontEnd.serve),
+    ...surfaceRoutes,
   });
-  await house.ledger.prompts.pruneHistory(config.history);
-  await live.prompts.resume();
-  const quick = createQuickLane(house, shown.routes);
-  const front = createFront({ ...house, ...live, quick, serve: app.callback() as RequestListener });
-  const server = createHttpServer(house.prefix.before(front), { tls: config.tls });
-  const ready = readyForSocket({ ...house, ...live });
+  await appServices.ledger.prompts.pruneHistory(config.history);
+  await promptServices.prompts.resume();
+  const fastPath = createFastPath(appServices, surfaceRoutes.routes);
+  const requestEntry = createRequestEntry({
+    ...appServices,
+    ...promptServices,
+    fastPath,
+    serveWithApp: app.callback() as RequestListener,
+  });
+  const server = createHttpServer(appServices.prefix.before(requestEntry), { tls: config.tls });
+  const ready = createSocketPreparation({ ...appServices, ...promptServices });
   const upgrade = createUpgrade({
-    ...house,
-    ...live,
+    ...appServices,
+    ...promptServices,
     ...config,
-    ...house.metrics,
+    ...appServices.metrics,
     whenCurrent: ready,
   });
   onWebSocket(server, (request, socket, head) => {
-    house.prefix.remove(request);
-    house.tap?.onUpgrade(request);
+    appServices.prefix.remove(request);
+    appServices.sessionRecorder?.onUpgrade(request);
     upgrade(request, socket, head);
   });
   const port = await listen(server, config);
-  const upstream = shownUpstream(config.upstream);
-  const stopAnnouncing = house.deprecation.announceTo(house.hub.notifyClients);
-  log.info({ port, version: house.version, dataDir: house.dir.root, upstream }, 'listening');
+  const upstream = upstreamName(config.upstream);
+  const stopAnnouncing = appServices.deprecation.startAnnouncing(appServices.hub.notifyClients);
+  log.info(
+    { port, version: appServices.version, dataDir: appServices.dir.root, upstream },
+    'listening',
+  );
   // Only now: the threads it starts load as much as has been loaded so far.
-  house.upstream.start();
-  house.definitions.start();
-  const warming = warmUpSoon(live, log);
+  appServices.upstream.start();
+  appServices.definitions.start();
+  const warmUpTimer = scheduleWarmUp(promptServices, log);
   return {
     url: urlOf(config, port),
     port,
-    lost: house.store.lost,
+    lost: appServices.store.lost,
     async close() {
-      clearTimeout(warming);
+      clearTimeout(warmUpTimer);
       stopAnnouncing();
       server.close();
-      house.logFeed.close();
-      house.hub.close();
-      live.passThrough?.close();
-      await house.upstream.folders.close();
-      await live.prompts.close();
-      await live.models?.close();
-      await house.definitions.close();
-      await house.upstream.close();
-      await house.census.close();
-      await house.store.close();
+      appServices.logFeed.close();
+      appServices.hub.close();
+      promptServices.passThrough?.close();
+      await appServices.upstream.folders.close();
+      await promptServices.prompts.close();
+      await promptServices.models?.close();
+      await appServices.definitions.close();
+      await appServices.upstream.close();
+      await appServices.usageCounter.close();
+      await appServices.store.close();
       server.closeAllConnections();
     },
   };
 }
 
-type House = Awaited<ReturnType<typeof openHouse>>;
-type Live = Awaited<ReturnType<typeof createLive>>;
+type AppServices = Awaited<ReturnType<typeof openAppServices>>;
+type LiveServices = Awaited<ReturnType<typeof createLiveServices>>;
 
 /** What is there before anybody knocks: files, ledger, engine, and who may come in. */
-async function openHouse(
+async function openAppServices(
   config: Config,
-  operatorsLog: Logger,
-  { tap, ...library }: Library & { readonly tap?: Tap },
+  operatorLog: Logger,
+  { sessionRecorder, ...library }: NodeLibrary & { readonly sessionRecorder?: SessionRecorder },
 ) {
   const now = Date.now;
-  const logFeed = createLogFeed({ tell: (...logs) => hub.sendTo(...logs) });
-  const journal = createJournal({ now, startLine: START_LINE, onEntry: logFeed.push });
-  const log = journal.watch(operatorsLog);
+  const logFeed = createLogFeed({ sendTo: (...logs) => hub.sendTo(...logs) });
+  const journal = createLogBuffer({ now, startLine: START_LINE, onEntry: logFeed.push });
+  const log = journal.wrap(operatorLog);
   const store = await openStore(config, log);
   const { dir, ledger } = store;
   const features = { supports_preview_metadata: true, max_upload_size: config.maxUploadBytes };
   const livePrompts = createLivePrompts();
-  const promptEventLog = await openPromptJournal(store, log);
+  const promptEventLog = await openPromptEventLog(store, log);
   const hub = createHub({
     remaining: livePrompts.count,
     serverFlags: features,
@@ -154,7 +167,7 @@ async function openHouse(
     onPresenceChange: (user, isThere) => promptEventLog.watch(user, isThere),
     log,
   });
-  const logShare = await openLogShare(store, { logFeed, journal }, log);
+  const logShare = await openSharedLogOf(store, { logFeed, journal }, log);
   const upstream = await openUpstream({
     config,
     log,
@@ -176,19 +189,19 @@ async function openHouse(
     copiesDir: dir.objectInfo,
     log,
   });
-  const trace = createTrace();
-  const census = await openCensus({ calls: ledger.calls, log, now });
+  const trace = createCallLog();
+  const usageCounter = await openUsageCounter({ calls: ledger.calls, log, now });
   const keyring = createKeyring();
   const identify = createIdentify({ secret: dir.secret, localToken: config.localToken });
   const metrics = createMetrics({ version: packageVersion(), config, identify });
   return {
     config,
     log,
-    answers: journal.watch(unredacted(operatorsLog)),
+    answers: journal.wrap(withoutRedaction(operatorLog)),
     journal,
     logFeed,
     logShare,
-    frontEnd: openFrontEnd(config, definitions),
+    frontEnd: openFrontend(config, definitions),
     now,
     store,
     dir,
@@ -202,43 +215,51 @@ async function openHouse(
     trace,
     metrics,
     version: packageVersion(),
-    tap,
-    jobs: trace.watch(tap?.watch(upstream.jobs) ?? upstream.jobs, metrics.onAnswer),
+    sessionRecorder,
+    jobs: trace.wrap(sessionRecorder?.wrap(upstream.jobs) ?? upstream.jobs, metrics.onAnswer),
     definitions,
     objectInfo: definitions.info,
     features,
     dialects: createDialects(config.dialect),
     ...createHttpEntry(config),
-    census,
-    deprecation: createLeaving({ ...config.endOfV1, now, count: tap ? notCounted : census.count }),
+    usageCounter,
+    deprecation: createDeprecation({
+      ...config.deprecationSettings,
+      now,
+      countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
+    }),
     identify,
-    authenticate: createAuthenticate({ identify, admits: upstream.admits, onCaller: keyring.note }),
+    authenticate: createAuthenticate({
+      identify,
+      acceptsCaller: upstream.acceptsCaller,
+      onCaller: keyring.remember,
+    }),
   };
 }
 
 /** Prompts on their way with the sockets that hear of them, and model calls on theirs. */
-async function createLive(house: House, counter: SharedCounter) {
-  const prompts = promptsOf(house, counter);
+async function createLiveServices(appServices: AppServices, counter: SharedCounter) {
+  const prompts = promptsOf(appServices, counter);
   return {
     prompts,
-    models: await embeddedModels(house),
-    passThrough: await remoteApis({ ...house, ...prompts }),
+    models: await openEmbeddedRouter(appServices),
+    passThrough: await openPassThrough({ ...appServices, ...prompts }),
   };
 }
 
-function promptsOf(house: House, counter: SharedCounter): Prompts {
-  const { config, upstream } = house;
+function promptsOf(appServices: AppServices, counter: SharedCounter): Prompts {
+  const { config, upstream } = appServices;
   const isRemote = config.upstream.kind === 'remote';
   return createPrompts({
-    ...house,
-    onEnded: house.metrics.onEnded,
+    ...appServices,
+    onEnded: appServices.metrics.onEnded,
     counter,
-    promptEventLog: house.promptEventLog,
+    promptEventLog: appServices.promptEventLog,
     mayAcceptPartially: isRemote,
     mayLoseJobs: isRemote,
-    needsOwner: upstream.needsOwner,
+    needsOwner: upstream.needsCallerKey,
     uploadFolderOf: upstream.uploadFolderOf,
-    resend: upstream.resend,
+    resend: upstream.reupload,
     history: config.history,
     outboxLimit: config.outboxLimit,
     retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
@@ -246,44 +267,55 @@ function promptsOf(house: House, counter: SharedCounter): Prompts {
 }
 
 /** Every route: those open to all, then the old API word by word. */
-function surface(house: House, live: Live, counter: SharedCounter) {
-  const { config, dir, ledger, now } = house;
+function createRoutes(
+  appServices: AppServices,
+  promptServices: LiveServices,
+  counter: SharedCounter,
+) {
+  const { config, dir, ledger, now } = appServices;
   const { maxUploadBytes } = config;
-  const deps = { ...house, ...live.prompts, maxUploadBytes, spoolDir: dir.spool };
+  const deps = { ...appServices, ...promptServices.prompts, maxUploadBytes, spoolDir: dir.spool };
   const files = {
     ...deps,
     files: ledger.files,
     view: config.view,
     signer: createViewSigner({ secret: dir.secret, now }),
-    decoding: createSemaphore(DECODERS),
-    quota: createUploadQuota(UPLOAD_ROOM),
+    decoding: createSemaphore(MAX_DECODERS),
+    quota: createUploadQuota(UPLOAD_LIMITS),
     fate: config.upstream.kind === 'remote' ? ('goes on' as const) : ('stays' as const),
-    callerOf: house.keyring.callerOf,
+    callerOf: appServices.keyring.callerOf,
   };
-  const page = homePage({
-    version: house.version,
-    upstream: shownUpstream(config.upstream),
-    path: house.frontEnd ? '/holdover' : '/',
-    addresses: house.addresses,
+  const startPage = homePage({
+    version: appServices.version,
+    upstream: upstreamName(config.upstream),
+    path: appServices.frontEnd ? '/holdover' : '/',
+    addresses: appServices.addresses,
   });
   return {
-    first: [...(house.tap ? [house.tap.serve] : []), named('/view', signedViews(files))],
-    through: [
-      named('/(healthz|readyz)', healthRoutes({ jobs: house.upstream.jobs })),
-      house.metrics.serve,
-      named('/holdover', reportRoute({ ...house, calls: ledger.calls })),
-      named('/holdover', page),
-      ...embeddedV2({ ...house, ...live.prompts }).map((v2) => named('/api/v2/*', v2)),
-      ...(live.passThrough
+    beforeAuthentication: [
+      ...(appServices.sessionRecorder ? [appServices.sessionRecorder.serve] : []),
+      withRouteLabel('/view', signedViewMiddleware(files)),
+    ],
+    publicMiddleware: [
+      withRouteLabel('/(healthz|readyz)', healthRoutes({ jobs: appServices.upstream.jobs })),
+      appServices.metrics.serve,
+      withRouteLabel('/holdover', reportRoute({ ...appServices, calls: ledger.calls })),
+      withRouteLabel('/holdover', startPage),
+      ...mountEmbeddedV2({ ...appServices, ...promptServices.prompts }).map((v2) =>
+        withRouteLabel('/api/v2/*', v2),
+      ),
+      ...(promptServices.passThrough
         ? [
-            named(PASSED_ROUTES.v2, live.passThrough.v2),
-            named(PASSED_ROUTES.router, live.passThrough.router),
+            withRouteLabel(PASS_THROUGH_ROUTES.v2, promptServices.passThrough.v2),
+            withRouteLabel(PASS_THROUGH_ROUTES.router, promptServices.passThrough.router),
           ]
         : []),
-      ...(live.models ? [named('/v1/models/*', live.models.middleware)] : []),
+      ...(promptServices.models
+        ? [withRouteLabel('/v1/models/*', promptServices.models.middleware)]
+        : []),
     ],
     routes: [
-      ...upToDate(live.prompts, [
+      ...afterCatchUp(promptServices.prompts, [
         ...promptRoutes({ ...deps, counter }),
         ...queueRoutes(deps),
         ...jobRoutes(deps),
@@ -295,8 +327,11 @@ function surface(house: House, live: Live, counter: SharedCounter) {
         ...deps,
         files: ledger.files,
         settings: ledger.settings,
-        userData: createUserData({ root: dir.userData, quotaBytes: config.userdataQuotaBytes }),
-        ...house.frontEnd,
+        userData: createUserDataStore({
+          root: dir.userData,
+          quotaBytes: config.userdataQuotaBytes,
+        }),
+        ...appServices.frontEnd,
       }),
     ],
   };

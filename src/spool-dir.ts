@@ -2,41 +2,41 @@ import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A folder for files on their way, of one process. */
-export type SpoolDir = { readonly path: string; close(): void };
+export type SpoolFolder = { readonly path: string; close(): void };
 
 const HOUR_MS = 60 * 60_000;
 /** A living process touches its folder every hour; clocks that are set by a day must not end it. */
-const DEAD_AFTER_MS = 7 * 24 * HOUR_MS;
+const ABANDONED_AFTER_MS = 7 * 24 * HOUR_MS;
 
 /** For a process that is alone: whatever lies there belonged to one that is dead. */
-export function openSpool(path: string): SpoolDir {
+export function openSpool(path: string): SpoolFolder {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
   return { path, close: () => {} };
 }
 
 /** One process's own among those of others, whose folders go when they are long dead. */
-export function shareSpool(parent: string, instance: string): SpoolDir {
+export function openSharedSpool(parent: string, instance: string): SpoolFolder {
   const path = join(parent, instance);
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  removeDead(parent, instance);
-  const beat = setInterval(() => touch(path), HOUR_MS);
-  beat.unref();
+  removeAbandoned(parent, instance);
+  const heartbeat = setInterval(() => touch(path), HOUR_MS);
+  heartbeat.unref();
   return {
     path,
     close() {
-      clearInterval(beat);
+      clearInterval(heartbeat);
       rmSync(path, { recursive: true, force: true });
     },
   };
 }
 
 /** By the clock of the file system, which has just made a folder: it may be another machine's. */
-function removeDead(parent: string, own: string): void {
-  const nowMs = lastTouchedMs(join(parent, own));
+function removeAbandoned(parent: string, ownName: string): void {
+  const nowMs = lastTouchedMs(join(parent, ownName));
   for (const name of readdirSync(parent)) {
     const path = join(parent, name);
-    if (name !== own && lastTouchedMs(path) < nowMs - DEAD_AFTER_MS) {
+    if (name !== ownName && lastTouchedMs(path) < nowMs - ABANDONED_AFTER_MS) {
       rmSync(path, { recursive: true, force: true });
     }
   }

@@ -15,20 +15,20 @@ export type SpoolRefusal = {
   readonly message: string;
 };
 
-export type Spooled = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
+export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
 
 /** What becomes of a spooled file: one that is sent on need never get to the disk itself. */
-export type Fate = 'stays' | 'goes on';
+export type Durability = 'stays' | 'goes on';
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
 /** One goes to disk while the next one fills. */
-const BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
+const WRITE_BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
 /** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
 const SYNC_BYTES = 32 * 1024 * 1024;
 /** Hashed at a time: a whole file in one chunk must not hold the event loop. */
-const SLICE_BYTES = 1024 * 1024;
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+const HASH_SLICE_BYTES = 1024 * 1024;
+const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
  * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave
@@ -36,14 +36,18 @@ const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  */
 export async function spoolStream(
   source: Readable,
-  options: { readonly dir: string; readonly maxBytes: number; readonly fate?: Fate | undefined },
-): Promise<Spooled> {
-  const { dir, maxBytes, fate = 'stays' } = options;
+  options: {
+    readonly dir: string;
+    readonly maxBytes: number;
+    readonly durability?: Durability | undefined;
+  },
+): Promise<SpoolResult> {
+  const { dir, maxBytes, durability = 'stays' } = options;
   const path = join(dir, randomUUID());
   const hasher = createHasher();
   try {
-    const file = createSink({ path, hasher, maxBytes, fate });
-    await pour(source, file.sink);
+    const file = createSpoolWriter({ path, hasher, maxBytes, durability });
+    await pipeInto(source, file.sink);
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
     // What cannot be removed now goes at the next start; why it came to this matters more.
@@ -66,18 +70,18 @@ export async function spoolBytes(
 }
 
 /** Moves a spooled file to its place for good: on disk, under its name, before this resolves. */
-export async function adoptFile(
+export async function moveIntoPlace(
   file: Pick<SpooledFile, 'path'>,
   target: string,
   existing: 'keep' | 'replace' = 'replace',
 ): Promise<'adopted' | 'taken'> {
   const folder = dirname(resolve(target));
-  const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+  const createdFolder = await mkdir(folder, { recursive: true, mode: 0o700 });
   await sync(file.path);
   if (existing === 'replace') await rename(file.path, target);
   else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
   // A new folder is only there for good once the one above it knows.
-  const top = made === undefined ? folder : dirname(resolve(made));
+  const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
   for (let at = folder; at.length >= top.length; at = dirname(at)) {
     await sync(at);
     if (at === top) break;
@@ -91,7 +95,7 @@ export function tooLargeText(maxBytes: number): string {
 }
 
 /** The sender went away before the end. */
-class CutOff extends Error {
+class SourceEndedEarly extends Error {
   override readonly name = 'CutOff';
 }
 
@@ -99,26 +103,26 @@ class CutOff extends Error {
  * Like `pipeline`, but a sink that fails leaves its source alive: destroying a request would
  * close the connection its refusal has to go out on.
  */
-export async function pour(source: Readable, sink: Writable): Promise<void> {
+export async function pipeInto(source: Readable, sink: Writable): Promise<void> {
   whenFinished(source, { writable: false }, (cause) => {
-    if (cause) sink.destroy(new CutOff('the source ended early', { cause }));
+    if (cause) sink.destroy(new SourceEndedEarly('the source ended early', { cause }));
   });
   source.pipe(sink);
   await finished(sink);
 }
 
-class TooLarge extends Error {}
+class TooManyBytes extends Error {}
 
 type SinkOptions = {
   readonly path: string;
   readonly hasher: Hasher;
   readonly maxBytes: number;
-  readonly fate: Fate;
+  readonly durability: Durability;
 };
 
 /** Chunks are hashed as they come, while they are still in the processor's cache. */
-function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
-  const isToLast = fate === 'stays';
+function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) {
+  const mustSync = durability === 'stays';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
   let batch: Buffer[] = [];
@@ -136,8 +140,8 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
     await writing;
     if (full.length === 0 || !handle) return;
     writing = writeAll(handle, full);
-    writing.catch(fail);
-    if (isToLast && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
+    writing.catch(abortWith);
+    if (mustSync && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
   }
 
   function syncAhead(opened: FileHandle): void {
@@ -145,43 +149,43 @@ function createSink({ path, hasher, maxBytes, fate }: SinkOptions) {
     isSyncing = true;
     // The disk tells of a failure once: here, or never.
     syncing = writing.then(() => opened.datasync());
-    syncing.then(() => (isSyncing = false), fail);
+    syncing.then(() => (isSyncing = false), abortWith);
   }
 
   /** What goes wrong must not wait for a sender who is slow with the next batch. */
-  function fail(error: Error): void {
+  function abortWith(error: Error): void {
     sink.destroy(error);
   }
 
-  async function take(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
-      const slice = chunk.subarray(at, at + SLICE_BYTES);
+  async function addChunk(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; at += HASH_SLICE_BYTES) {
+      const slice = chunk.subarray(at, at + HASH_SLICE_BYTES);
       hasher.update(slice);
       batchBytes += slice.length;
-      if (batch.push(slice) >= BATCH.chunks || batchBytes >= BATCH.bytes) await flush();
+      if (batch.push(slice) >= WRITE_BATCH.chunks || batchBytes >= WRITE_BATCH.bytes) await flush();
     }
   }
 
   async function finish(): Promise<void> {
     await flush();
     await Promise.all([writing, syncing]);
-    if (isToLast) await handle?.sync();
+    if (mustSync) await handle?.sync();
   }
 
   const sink: Writable = new Writable({
-    highWaterMark: BATCH.bytes,
+    highWaterMark: WRITE_BATCH.bytes,
     construct: (done) =>
-      settle(
+      callDoneAfter(
         openNew(path).then((opened) => void (handle = opened)),
         done,
       ),
     write(chunk: Buffer, _encoding, done) {
       sizeBytes += chunk.length;
-      if (sizeBytes > maxBytes) return done(new TooLarge());
-      settle(take(chunk), done);
+      if (sizeBytes > maxBytes) return done(new TooManyBytes());
+      callDoneAfter(addChunk(chunk), done);
     },
-    final: (done) => settle(finish(), done),
-    destroy: (error, done) => settle(handle?.close(), (failed) => done(error ?? failed)),
+    final: (done) => callDoneAfter(finish(), done),
+    destroy: (error, done) => callDoneAfter(handle?.close(), (failed) => done(error ?? failed)),
   });
   return { sink, sizeBytes: () => sizeBytes };
 }
@@ -195,13 +199,18 @@ async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<
 }
 
 function withoutFirst(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
-  let gone = bytes;
-  const at = chunks.findIndex((chunk) => (gone -= chunk.length) < 0);
-  const cut = chunks[at];
-  return cut ? [cut.subarray(cut.length + gone), ...chunks.slice(at + 1)] : [];
+  let bytesToDrop = bytes;
+  const at = chunks.findIndex((chunk) => (bytesToDrop -= chunk.length) < 0);
+  const partlyWritten = chunks[at];
+  return partlyWritten
+    ? [partlyWritten.subarray(partlyWritten.length + bytesToDrop), ...chunks.slice(at + 1)]
+    : [];
 }
 
-function settle(work: Promise<void> | undefined, done: (error?: Error | null) => void): void {
+function callDoneAfter(
+  work: Promise<void> | undefined,
+  done: (error?: Error | null) => void,
+): void {
   Promise.resolve(work).then(() => done(null), done);
 }
 
@@ -220,14 +229,15 @@ async function sync(path: string): Promise<void> {
 }
 
 function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
-  if (error instanceof TooLarge) return { ok: false, status: 413, message: tooLargeText(maxBytes) };
-  if (error instanceof CutOff) {
+  if (error instanceof TooManyBytes)
+    return { ok: false, status: 413, message: tooLargeText(maxBytes) };
+  if (error instanceof SourceEndedEarly) {
     return { ok: false, status: 400, message: 'The upload was cut off.' };
   }
   const { code = '', syscall } = error as NodeJS.ErrnoException;
   // Several files of one form are spooled at a time: what the disk says has to be a value.
   if (syscall === undefined) throw error;
   const full = 'There is no room left to keep this file.';
-  const message = NO_ROOM.has(code) ? full : `The file could not be stored (${code}).`;
+  const message = FULL_DISK_CODES.has(code) ? full : `The file could not be stored (${code}).`;
   return { ok: false, status: 507, message };
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { lacksDatabase, setAside, setLogAside } from './app/set-aside.ts';
-import { LedgerIsNew, newLedger } from './app/tie-folder.ts';
-import { watchFolder } from './app/watch-folder.ts';
+import { lacksDatabase, setAside, setWalAside } from './app/set-aside.ts';
+import { LedgerLacksFiles, newLedgerText } from './app/tie-folder.ts';
+import { watchDataDir } from './app/watch-folder.ts';
 import type { Config } from './config.ts';
 import {
   type DataDir,
-  databaseIn,
+  databasePath,
   makeDataDir,
   openDataDir,
   refuseUnfinishedRestore,
@@ -13,8 +13,8 @@ import {
 import type { Ledger } from './ledger/ledger.ts';
 import type { SharedRedis } from './ledger/redis-open.ts';
 import { DamagedLedger, lockDatabase, openSqliteLedger } from './ledger/sqlite.ts';
-import type { RedisLinks } from './redis.ts';
-import { openSpool, shareSpool } from './spool-dir.ts';
+import type { RedisConnections } from './redis.ts';
+import { openSpool, openSharedSpool } from './spool-dir.ts';
 import type { Logger } from './telemetry.ts';
 
 /** All that is kept: the ledger and the data directory, of this process alone or shared. */
@@ -23,7 +23,7 @@ export type Store = {
   /** Its `spool` is this process's own, and was empty when it was opened. */
   readonly dir: DataDir;
   /** To the Redis that other processes share with this one; `undefined`: it is alone. */
-  readonly links: RedisLinks | undefined;
+  readonly links: RedisConnections | undefined;
   /** Prompts are written under the tokens of this process, where there are others. */
   readonly writeUnder: SharedRedis['writeUnder'];
   /** Tells this process from others, and from itself after a restart. */
@@ -31,7 +31,7 @@ export type Store = {
   /** The ledger, or the data directory, no longer has the things clients were told are kept. */
   readonly lost: Promise<Error>;
   /** Throws when the data directory is gone or was replaced: nothing may be promised any more. */
-  checkFolder(this: void): void;
+  checkDataDir(this: void): void;
   close(): Promise<void>;
 };
 
@@ -42,17 +42,17 @@ export type StoreOptions = Pick<Config, 'ledger' | 'dataDir'> & {
   readonly adoptFiles?: boolean;
 };
 
-type Opening = StoreOptions & { readonly log: Logger };
+type OpenStoreOptions = StoreOptions & { readonly log: Logger };
 
 /** Opens it as configured; throws with a sentence a person can act on. */
 export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
-  const { ledger: source } = options;
+  const { ledger: ledgerSource } = options;
   refuseUnfinishedRestore(options.dataDir);
-  if (source.kind === 'redis') return openShared(source.url, { ...options, log });
-  const { ledger, dir } = await openOwn({ ...options, log });
+  if (ledgerSource.kind === 'redis') return openSharedStore(ledgerSource.url, { ...options, log });
+  const { ledger, dir } = await openOwnStore({ ...options, log });
   // Only now: the ledger may have been refused because another process has the folder.
   openSpool(dir.spool);
-  const { check, lost, close } = watchFolder(dir.root, [dir.database]);
+  const { check, lost, close } = watchDataDir(dir.root, [dir.database]);
   return {
     ledger,
     dir,
@@ -60,7 +60,7 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
     writeUnder: () => {},
     instance: randomUUID(),
     lost,
-    checkFolder: check,
+    checkDataDir: check,
     close: async () => {
       close();
       await ledger.close();
@@ -68,29 +68,29 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
   };
 }
 
-type Own = { readonly ledger: Ledger; readonly dir: DataDir };
+type OwnStore = { readonly ledger: Ledger; readonly dir: DataDir };
 
-async function openOwn(opening: Opening): Promise<Own> {
+async function openOwnStore(opening: OpenStoreOptions): Promise<OwnStore> {
   try {
     return await openDatabase(opening);
   } catch (error) {
-    const isHelped = error instanceof LedgerIsNew || error instanceof DamagedLedger;
-    if (opening.startAnew !== true || !isHelped) throw error;
-    const unlock = lockDatabase(databaseIn(opening.dataDir));
-    moveAside(opening);
+    const isRecoverable = error instanceof LedgerLacksFiles || error instanceof DamagedLedger;
+    if (opening.startAnew !== true || !isRecoverable) throw error;
+    const unlock = lockDatabase(databasePath(opening.dataDir));
+    setFilesAside(opening);
     unlock();
     return await openDatabase(opening);
   }
 }
 
-async function openDatabase({ dataDir, adoptFiles = false }: Opening): Promise<Own> {
+async function openDatabase({ dataDir, adoptFiles = false }: OpenStoreOptions): Promise<OwnStore> {
   makeDataDir(dataDir);
   // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
   if (lacksDatabase(dataDir)) {
-    if (!adoptFiles) throw new LedgerIsNew(newLedger(dataDir, 'folder'));
-    setLogAside(dataDir, new Date());
+    if (!adoptFiles) throw new LedgerLacksFiles(newLedgerText(dataDir, 'folder'));
+    setWalAside(dataDir, new Date());
   }
-  const ledger = openSqliteLedger({ path: databaseIn(dataDir) });
+  const ledger = openSqliteLedger({ path: databasePath(dataDir) });
   try {
     return { ledger, dir: await openDataDir(dataDir, ledger.identity, { adoptFiles }) };
   } catch (error) {
@@ -99,7 +99,7 @@ async function openDatabase({ dataDir, adoptFiles = false }: Opening): Promise<O
   }
 }
 
-function moveAside({ dataDir, log }: Pick<Opening, 'dataDir' | 'log'>): void {
+function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log'>): void {
   const folder = setAside(dataDir, new Date());
   log.warn(
     { event: 'data_dir.set_aside', folder },
@@ -107,32 +107,41 @@ function moveAside({ dataDir, log }: Pick<Opening, 'dataDir' | 'log'>): void {
   );
 }
 
-async function openShared(url: string, opening: Opening): Promise<Store> {
+async function openSharedStore(url: string, opening: OpenStoreOptions): Promise<Store> {
   const { log } = opening;
   const instance = randomUUID();
   // Whoever has the ledger to itself starts sooner without a client of Redis.
   const { openSharedRedis } = await import('./ledger/redis-open.ts');
   const redis = await openSharedRedis({ url, log });
   try {
-    const places = await openSharedDir(redis, opening);
-    const spool = shareSpool(places.spool, instance);
-    const watch = watchFolder(places.root);
+    const sharedDir = await openSharedDir(redis, opening);
+    const spool = openSharedSpool(sharedDir.spool, instance);
+    const folderWatch = watchDataDir(sharedDir.root);
     const close = async (): Promise<void> => {
-      watch.close();
+      folderWatch.close();
       spool.close();
       await redis.close();
     };
     const { ledger, links, writeUnder } = redis;
-    const lost = Promise.race([redis.lost, watch.lost]);
-    const dir = { ...places, spool: spool.path };
-    return { ledger, dir, links, writeUnder, lost, instance, checkFolder: watch.check, close };
+    const lost = Promise.race([redis.lost, folderWatch.lost]);
+    const dir = { ...sharedDir, spool: spool.path };
+    return {
+      ledger,
+      dir,
+      links,
+      writeUnder,
+      lost,
+      instance,
+      checkDataDir: folderWatch.check,
+      close,
+    };
   } catch (error) {
     await redis.close();
     throw error;
   }
 }
 
-async function openSharedDir({ identity, exclusively }: SharedRedis, opening: Opening) {
+async function openSharedDir({ identity, exclusively }: SharedRedis, opening: OpenStoreOptions) {
   const open = () => openDataDir(opening.dataDir, identity, opening);
   if (opening.startAnew !== true) return open();
   // Of several processes one moves the files; the others then find a folder that is theirs.
@@ -140,8 +149,8 @@ async function openSharedDir({ identity, exclusively }: SharedRedis, opening: Op
     try {
       return await open();
     } catch (error) {
-      if (!(error instanceof LedgerIsNew)) throw error;
-      moveAside(opening);
+      if (!(error instanceof LedgerLacksFiles)) throw error;
+      setFilesAside(opening);
       return await open();
     }
   });

@@ -10,11 +10,11 @@ import type { Graph } from './wire/v2.ts';
 import type { Caller, Content, JobApi, Result } from './wire/jobs.ts';
 
 /** Listens in on a house: what v1 clients call, and what becomes of it in v2. */
-export type Tap = {
+export type SessionRecorder = {
   /** Sees every v1 call. */
   readonly serve: Koa.Middleware;
   /** Sees every call on the port. */
-  watch(jobs: JobApi): JobApi;
+  wrap(jobs: JobApi): JobApi;
   /** Sees who asks for a socket. */
   onUpgrade(request: { readonly url?: string | undefined }): void;
   /** All there was so far; asks how its jobs ended. */
@@ -26,9 +26,9 @@ export type Tap = {
 };
 
 /** A v1 call while it is answered. */
-type Call = { readonly method: string; readonly url: URL; readonly v2: string[] };
+type RecordedCall = { readonly method: string; readonly url: URL; readonly v2: string[] };
 
-type Draft = {
+type SessionDraft = {
   readonly calls: V1Call[];
   events: SessionEvent[];
   readonly owners: Map<string, Caller>;
@@ -38,14 +38,16 @@ type Draft = {
   readonly submittedAtMs: Map<string, number>;
   lastEventAtMs: number;
   /** Refusals, and the v1 call that ended in each. */
-  readonly refusals: Map<SessionEvent, Call | undefined>;
+  readonly refusals: Map<SessionEvent, RecordedCall | undefined>;
   readonly now: () => number;
   usedSocket: boolean;
 };
 
-export function createTap({ now = steadyNow }: { readonly now?: () => number } = {}): Tap {
-  const storage = new AsyncLocalStorage<Call>();
-  const draft: Draft = {
+export function createSessionRecorder({
+  now = steadyNow,
+}: { readonly now?: () => number } = {}): SessionRecorder {
+  const callStorage = new AsyncLocalStorage<RecordedCall>();
+  const draft: SessionDraft = {
     calls: [],
     events: [],
     owners: new Map(),
@@ -57,14 +59,14 @@ export function createTap({ now = steadyNow }: { readonly now?: () => number } =
     now,
     usedSocket: false,
   };
-  let port: JobApi | undefined;
+  let watchedJobs: JobApi | undefined;
   return {
     async serve(ctx, next) {
       const target = withoutCredentials(ctx.url);
       const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
       let status = 500;
       try {
-        await storage.run(call, next);
+        await callStorage.run(call, next);
         status = ctx.status;
       } catch (error) {
         status = statusOf(error);
@@ -73,32 +75,35 @@ export function createTap({ now = steadyNow }: { readonly now?: () => number } =
         draft.calls.push({ method: call.method, target, status, v2: call.v2 });
       }
     },
-    watch(jobs) {
-      port = jobs;
-      return watched(jobs, { draft, calling: () => storage.getStore() });
+    wrap(jobs) {
+      watchedJobs = jobs;
+      return recordingJobs(jobs, { draft, currentCall: () => callStorage.getStore() });
     },
     onUpgrade({ url = '' }) {
       if (/^(\/api)?\/ws(\?|$)/.test(url)) draft.usedSocket = true;
     },
     async session() {
       const { calls, events, usedSocket } = draft;
-      return { calls, events, usedSocket, jobs: await endedJobs(draft, port) };
+      return { calls, events, usedSocket, jobs: await endedJobs(draft, watchedJobs) };
     },
     async content(assetId) {
       const caller = draft.owners.get(assetId);
-      return caller && port?.content(caller, assetId);
+      return caller && watchedJobs?.content(caller, assetId);
     },
     secrets: () => [...draft.secrets],
   };
 }
 
-type Ear = { readonly draft: Draft; readonly calling: () => Call | undefined };
+type RecorderContext = {
+  readonly draft: SessionDraft;
+  readonly currentCall: () => RecordedCall | undefined;
+};
 
 type AnyCall = (caller: Caller, ...args: readonly unknown[]) => Promise<Result<unknown>>;
 
 /** The same port; what it is asked is noted under the call it is asked for. */
-function watched(jobs: JobApi, { draft, calling }: Ear): JobApi {
-  const hears = listeners(draft);
+function recordingJobs(jobs: JobApi, { draft, currentCall }: RecorderContext): JobApi {
+  const record = createRecorders(draft);
   return new Proxy(jobs, {
     get(target, name, receiver) {
       const member = Reflect.get(target, name, receiver) as unknown;
@@ -106,22 +111,22 @@ function watched(jobs: JobApi, { draft, calling }: Ear): JobApi {
       const method = name as keyof JobApi;
       const act = member as AnyCall;
       return async (caller: Caller, ...args: readonly unknown[]) => {
-        const call = calling();
+        const call = currentCall();
         call?.v2.push(V2_CALLS[method]);
         if (caller?.credential !== undefined) draft.secrets.add(caller.credential);
         const answer = await act.call(target, caller, ...args);
-        hears(method, { caller, args, answer, call });
+        record(method, { caller, args, answer, call });
         return answer;
       };
     },
   });
 }
 
-type Heard = {
+type AnsweredJobCall = {
   readonly caller: Caller;
   readonly args: readonly unknown[];
   readonly answer: Result<unknown>;
-  readonly call: Call | undefined;
+  readonly call: RecordedCall | undefined;
 };
 
 type ArgsOf<Method extends keyof JobApi> =
@@ -130,17 +135,17 @@ type ValueOf<Method extends keyof JobApi> =
   Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
 
 /** What of the calls makes the session. */
-function listeners(draft: Draft) {
+function createRecorders(draft: SessionDraft) {
   const { owners } = draft;
 
-  function uploaded({ caller, args, answer }: Heard): void {
+  function recordUpload({ caller, args, answer }: AnsweredJobCall): void {
     if (!answer.ok) return;
     const [{ filePath }] = args as ArgsOf<'createAsset'>;
     const asset = answer.value as ValueOf<'createAsset'>;
     owners.set(asset.id, caller);
     const path = (filePath ?? asset.id).replace(/^input\//, '');
     draft.events = draft.events.filter((event) => !isUpload(event, asset.id));
-    note({
+    addEvent({
       kind: 'upload',
       assetId: asset.id,
       path,
@@ -149,12 +154,12 @@ function listeners(draft: Draft) {
     });
   }
 
-  function note(event: SessionEvent): void {
+  function addEvent(event: SessionEvent): void {
     draft.events.push(event);
     draft.lastEventAtMs = draft.now();
   }
 
-  function submitted({ caller, args, answer, call }: Heard): void {
+  function recordSubmission({ caller, args, answer, call }: AnsweredJobCall): void {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) draft.secrets.add(secret);
@@ -168,7 +173,7 @@ function listeners(draft: Draft) {
         ...(isOfWorkflow && { workflow }),
       } as const;
       draft.refusals.set(refusal, call);
-      return note(refusal);
+      return addEvent(refusal);
     }
     if (call) draft.events = draft.events.map((event) => withoutWorkflow(event, call));
     const { id: jobId } = answer.value as ValueOf<'submit'>;
@@ -176,60 +181,61 @@ function listeners(draft: Draft) {
     for (const id of referencesIn(workflow)) owners.set(id, owners.get(id) ?? caller);
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
-    const recorded = recordedOf(provenance?.prompt, workflow);
+    const differences = savedFileDifferences(provenance?.prompt, workflow);
     draft.submittedAtMs.set(jobId, draft.now());
-    note({
+    addEvent({
       kind: 'submit',
       jobId,
       workflow,
       secrets: names,
       hasExtraPngInfo,
-      ...recorded,
+      ...differences,
     });
   }
 
-  function opened({ args, answer, call }: Heard): void {
+  function recordDownload({ args, answer, call }: AnsweredJobCall): void {
     if (!answer.ok || !call?.url.pathname.endsWith('/view')) return;
     const [assetId] = args as ArgsOf<'content'>;
     const query = call.url.searchParams;
     const filename = posix.basename(query.get('filename') ?? '') || assetId;
-    const look = ['preview', 'channel'].filter((name) => query.has(name));
-    const rendering = look.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
-    note({ kind: 'download', assetId, filename, rendering });
+    const renderingNames = ['preview', 'channel'].filter((name) => query.has(name));
+    const rendering =
+      renderingNames.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
+    addEvent({ kind: 'download', assetId, filename, rendering });
   }
 
-  function deleted({ args, answer }: Heard): void {
+  function recordDelete({ args, answer }: AnsweredJobCall): void {
     const [assetId] = args as ArgsOf<'deleteAsset'>;
     if (answer.ok) draft.events = draft.events.filter((event) => !isUpload(event, assetId));
   }
 
-  function canceled({ args, answer }: Heard): void {
+  function recordCancel({ args, answer }: AnsweredJobCall): void {
     const [jobId] = args as ArgsOf<'cancel'>;
     if (!answer.ok) return;
     const nowMs = draft.now();
     const sinceSubmitMs = nowMs - (draft.submittedAtMs.get(jobId) ?? nowMs);
-    note({ kind: 'cancel', jobId, pausedMs: nowMs - draft.lastEventAtMs, sinceSubmitMs });
+    addEvent({ kind: 'cancel', jobId, pausedMs: nowMs - draft.lastEventAtMs, sinceSubmitMs });
   }
 
   /** The call that was refused went on with a part of the workflow, and that was accepted. */
-  function withoutWorkflow(event: SessionEvent, call: Call): SessionEvent {
+  function withoutWorkflow(event: SessionEvent, call: RecordedCall): SessionEvent {
     if (event.kind !== 'refused' || draft.refusals.get(event) !== call) return event;
     return { kind: 'refused', code: event.code, message: event.message };
   }
 
-  const byMethod: { readonly [method in keyof JobApi]?: (heard: Heard) => void } = {
-    createAsset: uploaded,
-    assetFromHash: uploaded,
-    deleteAsset: deleted,
-    submit: submitted,
-    cancel: canceled,
-    content: opened,
+  const byMethod: { readonly [method in keyof JobApi]?: (answered: AnsweredJobCall) => void } = {
+    createAsset: recordUpload,
+    assetFromHash: recordUpload,
+    deleteAsset: recordDelete,
+    submit: recordSubmission,
+    cancel: recordCancel,
+    content: recordDownload,
   };
-  return (method: keyof JobApi, heard: Heard): void => byMethod[method]?.(heard);
+  return (method: keyof JobApi, answered: AnsweredJobCall): void => byMethod[method]?.(answered);
 }
 
 /** How what v1 writes into saved files differs from what v2 got. */
-function recordedOf(
+function savedFileDifferences(
   prompt: Json | undefined,
   workflow: Graph,
 ): { readonly isPartial: boolean; readonly namesFolder: boolean } {
@@ -260,10 +266,13 @@ function* referencesIn(workflow: object): Generator<string> {
 }
 
 /** Also those that nobody waited for to the end; a job that is gone is as one never seen. */
-async function endedJobs(draft: Draft, port: JobApi | undefined): Promise<Map<string, SessionJob>> {
+async function endedJobs(
+  draft: SessionDraft,
+  watchedJobs: JobApi | undefined,
+): Promise<Map<string, SessionJob>> {
   const ended = new Map<string, SessionJob>();
   for (const [jobId, caller] of draft.jobs) {
-    const answer = await port?.get(caller, jobId);
+    const answer = await watchedJobs?.get(caller, jobId);
     if (!answer?.ok) continue;
     const { status, outputs, created_at: createdAt, started_at: startedAt } = answer.value;
     ended.set(jobId, {

@@ -23,26 +23,26 @@ export function createLogger(options: { readonly level: string }): Logger {
       level: options.level,
       base: null,
       redact: { paths: SECRET_PATHS, censor: '[removed]' },
-      hooks: { streamWrite: cleanLine },
+      hooks: { streamWrite: redactLine },
     },
-    gatheredAt(2),
+    batchedDestination(2),
   );
 }
 
 /** Messages of libraries name addresses and headers; what lets anybody in leaves every line. */
-function cleanLine(line: string): string {
-  return line.endsWith(ANSWERED_END) ? line : withoutCredentialsIn(line);
+function redactLine(line: string): string {
+  return line.endsWith(REQUEST_ANSWERED_END) ? line : withoutCredentialsIn(line);
 }
 
-const ANSWERED = 'request answered';
+const REQUEST_ANSWERED = 'request answered';
 /** These lines, by far the most, have been cleaned already. */
-const ANSWERED_END = `"msg":"${ANSWERED}"}\n`;
+const REQUEST_ANSWERED_END = `"msg":"${REQUEST_ANSWERED}"}\n`;
 
 /**
  * What goes wrong in the process itself has the form of all other lines: warnings (of what Node
  * deprecates, say), and the error nobody caught, which ends it.
  */
-export function logTroubles(log: Pick<Logger, 'warn' | 'fatal'>): void {
+export function logProcessErrors(log: Pick<Logger, 'warn' | 'fatal'>): void {
   process.removeAllListeners('warning').on('warning', (warning) => {
     log.warn({ err: warning }, 'node warns');
   });
@@ -53,29 +53,29 @@ export function logTroubles(log: Pick<Logger, 'warn' | 'fatal'>): void {
 }
 
 /** Lines of one turn of the event loop are written together; an exit takes none along. */
-function gatheredAt(fd: number) {
+function batchedDestination(fd: number) {
   const out = pino.destination({ dest: fd, sync: true });
-  let gathered = '';
-  let due: NodeJS.Immediate | undefined;
+  let pending = '';
+  let scheduled: NodeJS.Immediate | undefined;
 
   function flushSync(): void {
-    due = undefined;
-    const lines = gathered;
-    gathered = '';
+    scheduled = undefined;
+    const lines = pending;
+    pending = '';
     if (lines !== '') out.write(lines);
   }
   process.once('exit', flushSync);
   return {
     flushSync,
     write(line: string) {
-      gathered += line;
-      due ??= setImmediate(flushSync);
+      pending += line;
+      scheduled ??= setImmediate(flushSync);
     },
   };
 }
 
 /** The same log for lines whose every field is our own and known to be no secret: they cost a fifth. */
-export function unredacted(log: Logger): Logger {
+export function withoutRedaction(log: Logger): Logger {
   return log.child({}, { redact: [] });
 }
 
@@ -85,14 +85,14 @@ export function silentLogger(): Logger {
 }
 
 /** The caller's request id when it is harmless to repeat, else a new one. */
-export function requestId(given: string | undefined): string {
-  return given !== undefined && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+export function requestId(requested: string | undefined): string {
+  return requested !== undefined && /^[\w.:-]{1,128}$/.test(requested) ? requested : randomUUID();
 }
 
 /** The line each request gets; `v2` are the calls that were made for it. */
-export function logAnswer(
+export function logRequest(
   log: Pick<Logger, 'info'>,
-  answer: {
+  request: {
     readonly id: string;
     readonly user: string | undefined;
     /** The address that a trusted proxy states. */
@@ -105,8 +105,8 @@ export function logAnswer(
     readonly v2: readonly string[];
   },
 ): void {
-  const { id, user, client, method, status, v2 } = answer;
-  const ms = Math.round(performance.now() - answer.startedAt);
-  const url = withoutCredentials(answer.url);
-  log.info({ id, user, client, method, url, status, ms, v2 }, ANSWERED);
+  const { id, user, client, method, status, v2 } = request;
+  const ms = Math.round(performance.now() - request.startedAt);
+  const url = withoutCredentials(request.url);
+  log.info({ id, user, client, method, url, status, ms, v2 }, REQUEST_ANSWERED);
 }

@@ -27,10 +27,10 @@ export type AnsweredCall = {
   readonly ms: number;
 };
 
-type OnAnswer = (call: AnsweredCall) => void;
+type OnCall = (call: AnsweredCall) => void;
 
 /** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
-export type Trace = {
+export type CallLog = {
   /**
    * From now until `end`, v2 calls in the name of this very object are added to the list: each
    * request has a caller of its own. (A store that follows what is awaited would do without, and
@@ -39,49 +39,53 @@ export type Trace = {
   begin(caller: Caller, calls: string[]): void;
   end(caller: Caller): void;
   /** The same port, with every call noted, and its outcome told to whoever counts. */
-  watch(jobs: JobApi, onAnswer?: OnAnswer): JobApi;
+  wrap(jobs: JobApi, onCall?: OnCall): JobApi;
 };
 
-export function createTrace(): Trace {
-  const lists = new WeakMap<object, string[]>();
+export function createCallLog(): CallLog {
+  const callsByCaller = new WeakMap<object, string[]>();
   return {
-    begin: (caller, calls) => void lists.set(caller, calls),
-    end: (caller) => void lists.delete(caller),
-    watch: (jobs, onAnswer) =>
+    begin: (caller, calls) => void callsByCaller.set(caller, calls),
+    end: (caller) => void callsByCaller.delete(caller),
+    wrap: (jobs, onCall) =>
       new Proxy(jobs, {
         get(target, name, receiver) {
           const member = Reflect.get(target, name, receiver) as unknown;
           if (typeof name !== 'string' || !(name in V2_CALLS)) return member;
           const operation = V2_CALLS[name as keyof JobApi];
-          const call = (member as Call).bind(receiver);
-          const asked = onAnswer ? counted(call, operation, onAnswer) : call;
+          const call = (member as PortCall).bind(receiver);
+          const observed = onCall ? withOutcome(call, operation, onCall) : call;
           return ((caller, ...rest) => {
-            if (isCaller(caller)) lists.get(caller)?.push(operation);
-            return asked(caller, ...rest);
-          }) satisfies Call;
+            if (isCaller(caller)) callsByCaller.get(caller)?.push(operation);
+            return observed(caller, ...rest);
+          }) satisfies PortCall;
         },
       }),
   };
 }
 
-type Call = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
 
 /** All but one operation say first for whom they are. */
 function isCaller(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-function counted(call: Call, operation: AnsweredCall['operation'], onAnswer: OnAnswer): Call {
+function withOutcome(
+  call: PortCall,
+  operation: AnsweredCall['operation'],
+  onCall: OnCall,
+): PortCall {
   return async (...args) => {
     const startedAt = performance.now();
-    const note = (outcome: AnsweredCall['outcome']): void =>
-      onAnswer({ operation, outcome, ms: performance.now() - startedAt });
+    const report = (outcome: AnsweredCall['outcome']): void =>
+      onCall({ operation, outcome, ms: performance.now() - startedAt });
     try {
       const answer = await call(...args);
-      note(outcomeOf(answer));
+      report(outcomeOf(answer));
       return answer;
     } catch (error) {
-      note('broken');
+      report('broken');
       throw error;
     }
   };

@@ -1,32 +1,32 @@
 import { join } from 'node:path';
-import type { KeptUploads } from './app/kept-uploads.ts';
+import type { UploadCopies } from './app/kept-uploads.ts';
 import type { Config, Upstream } from './config.ts';
 import type { DataDir } from './data-dir.ts';
 import { type Engine, type EngineDeps, createEngine } from './engine/engine.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
-import { type SharedFolders, openDisks, openSharedFolders } from './folders/open.ts';
+import { type SharedFolders, openFolderDisks, openSharedFolders } from './folders/open.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { QueuedDeps } from './queued/engine.ts';
-import type { RedisLinks } from './redis.ts';
+import type { RedisConnections } from './redis.ts';
 import type { Logger } from './telemetry.ts';
 import type { RemoteJobs } from './v2/client.ts';
 import type { RemoteLimits } from './v2/limits.ts';
 import type { Caller, JobApi } from './wire/jobs.ts';
 
 /** What runs the jobs, opened, and the plain folders over its files. */
-export type OpenUpstream = Runner & {
+export type OpenedUpstream = JobRunner & {
   readonly folders: SharedFolders;
   /** Sends a file once more from where a copy of it is, if there is one: the id of its new asset. */
-  readonly resend: KeptUploads['resend'];
+  readonly reupload: UploadCopies['reupload'];
 };
 
-type Runner = {
+type JobRunner = {
   readonly jobs: JobApi;
-  readonly resend?: KeptUploads['resend'];
+  readonly reupload?: UploadCopies['reupload'];
   /** Whether it lets this caller in. */
-  readonly admits: (caller: Caller) => Promise<boolean>;
+  readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
   /** Whether jobs can be looked after before their owner has called: keys are never stored. */
-  readonly needsOwner: (user: string) => boolean;
+  readonly needsCallerKey: (user: string) => boolean;
   /** The folder an upload lies in there, where each has one of its own. */
   readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
   /** Event streams it holds open elsewhere. */
@@ -37,36 +37,41 @@ type Runner = {
 };
 
 /** The node classes the embedded engine runs: by name here, as a module for its worker threads. */
-export type Library = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
+export type NodeLibrary = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
 
-type Deps = {
+type OpenUpstreamOptions = {
   readonly config: Config;
   readonly log: Logger;
-  readonly library: Library;
+  readonly library: NodeLibrary;
   readonly ledger: Ledger;
   /** To the Redis that other processes share with this one. */
-  readonly links: RedisLinks | undefined;
+  readonly links: RedisConnections | undefined;
   readonly dir: DataDir;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
 };
 
-export async function openUpstream(deps: Deps): Promise<OpenUpstream> {
-  const { config, dir, keylessUser } = deps;
+export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
+  const { config, dir, keylessUser } = options;
   const { upstream } = config;
-  const disks = await openDisks(keylessUser, config.folders);
-  const alsoUsed = disks.highestNumber;
+  const sharedFolders = await openFolderDisks(keylessUser, config.folders);
+  const alsoUsed = sharedFolders.highestNumber;
   const runner =
     upstream.kind === 'embedded'
-      ? await openEmbedded({ ...deps, alsoUsed })
-      : await openRemote(deps, upstream);
+      ? await openEmbedded({ ...options, alsoUsed })
+      : await openRemote(options, upstream);
   const { jobs } = runner;
-  const folders = await openSharedFolders({ ...deps, disks, jobs, spoolDir: dir.spool });
+  const folders = await openSharedFolders({
+    ...options,
+    disks: sharedFolders,
+    jobs,
+    spoolDir: dir.spool,
+  });
   return {
     ...runner,
     folders,
-    resend: async (caller, file) =>
-      (await folders.resend(caller.user, file)) ?? (await runner.resend?.(caller, file)),
+    reupload: async (caller, file) =>
+      (await folders.reupload(caller.user, file)) ?? (await runner.reupload?.(caller, file)),
     start() {
       runner.start();
       folders.start();
@@ -82,17 +87,17 @@ async function openEmbedded({
   links,
   dir,
   alsoUsed,
-}: Deps & Pick<EngineDeps, 'alsoUsed'>): Promise<Runner> {
+}: OpenUpstreamOptions & Pick<EngineDeps, 'alsoUsed'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
   const base = { ledger, ...places, log, clock: Date.now, limits, alsoUsed };
   const engine = links
-    ? await openQueued({ ...library, ...base, links, takeover: config.workerLimits })
+    ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEngine({ ...library, ...base });
   return {
     jobs: engine,
-    admits: async () => true,
-    needsOwner: () => false,
+    acceptsCaller: async () => true,
+    needsCallerKey: () => false,
     openStreams: () => 0,
     start: () => engine.start(),
     close: () => engine.close(),
@@ -100,18 +105,21 @@ async function openEmbedded({
 }
 
 /** Whoever is alone need not load it. */
-async function openQueued(deps: QueuedDeps): Promise<Engine> {
+async function openQueuedEngine(options: QueuedDeps): Promise<Engine> {
   const { createQueuedEngine } = await import('./queued/engine.ts');
-  return createQueuedEngine(deps);
+  return createQueuedEngine(options);
 }
 
-async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): Promise<Runner> {
+async function openRemote(
+  options: OpenUpstreamOptions,
+  upstream: Upstream & { kind: 'remote' },
+): Promise<JobRunner> {
   // A third of all modules; who runs jobs here starts sooner without them.
   const { createRemoteJobs } = await import('./v2/client.ts');
-  const { keepUploads } = await import('./app/kept-uploads.ts');
+  const { createUploadCopies: keepUploads } = await import('./app/kept-uploads.ts');
   const { restoreEmbeddedNames } = await import('./app/embedded-prompts.ts');
   const { createBlobs } = await import('./engine/blobs.ts');
-  const { log, dir, isWatched, keylessUser } = deps;
+  const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({
     baseUrl: url,
@@ -129,21 +137,21 @@ async function openRemote(deps: Deps, upstream: Upstream & { kind: 'remote' }): 
       ...(upstream.limits as Partial<RemoteLimits>),
     },
   });
-  const kept = keepUploads({
-    jobs: restoreEmbeddedNames({ jobs: remote, prompts: deps.ledger.prompts }),
-    ledger: deps.ledger,
+  const uploadCopies = keepUploads({
+    jobs: restoreEmbeddedNames({ jobs: remote, prompts: options.ledger.prompts }),
+    ledger: options.ledger,
     blobs: createBlobs(join(dir.root, 'blobs')),
     spoolDir: dir.spool,
-    budgetBytes: deps.config.diskBudgetBytes,
+    budgetBytes: options.config.diskBudgetBytes,
     log,
     now: Date.now,
   });
   return {
-    ...kept,
+    ...uploadCopies,
     uploadFolderOf: remote.uploadFolderOf,
-    admits: (caller) => remote.admits(caller),
+    acceptsCaller: (caller) => remote.admits(caller),
     openStreams: () => remote.facts().openStreams,
-    needsOwner: (user) => key === undefined && user !== keylessUser,
+    needsCallerKey: (user) => key === undefined && user !== keylessUser,
     start: () => {},
     close: () => remote.close(),
   };

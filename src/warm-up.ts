@@ -1,12 +1,12 @@
 import type { LaterModels } from './models/later.ts';
 import type { Logger } from './telemetry.ts';
 
-const AFTER_MS = 500;
+const DELAY_MS = 500;
 
-type Warmed = { readonly models: LaterModels | undefined };
+type WarmedServices = { readonly models: LaterModels | undefined };
 
 /** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
-export function warmUpSoon({ models }: Warmed, log: Logger): NodeJS.Timeout {
+export function scheduleWarmUp({ models }: WarmedServices, log: Logger): NodeJS.Timeout {
   async function warmUp(): Promise<void> {
     try {
       await import('sharp');
@@ -15,5 +15,5 @@ export function warmUpSoon({ models }: Warmed, log: Logger): NodeJS.Timeout {
       log.error({ err: error }, 'picture codecs or models could not be loaded');
     }
   }
-  return setTimeout(() => void warmUp(), AFTER_MS).unref();
+  return setTimeout(() => void warmUp(), DELAY_MS).unref();
 }

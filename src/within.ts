@@ -2,13 +2,13 @@
  * Waits for work that goes on anyway, but only so long. True when it was done in time; rejects when
  * it failed in time. (An abortable delay makes an error with a stack each time it is not needed.)
  */
-export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
+export async function completesWithin(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
+  const timedOut = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
   });
   try {
-    return await Promise.race([work.then(() => true), late]);
+    return await Promise.race([work.then(() => true), timedOut]);
   } finally {
     clearTimeout(timer);
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createHasher } from '../src/hash.ts';
-import { adoptFile, pour, spoolBytes, spoolStream } from '../src/spool.ts';
+import { moveIntoPlace, pipeInto, spoolBytes, spoolStream } from '../src/spool.ts';
 
 let root: string;
 let dir: string;
@@ -209,7 +209,7 @@ describe('a spooled stream', () => {
 describe('pouring', () => {
   test('into a sink that fails gives its error and leaves the source alive', async () => {
     const [source, sink] = [new PassThrough(), new PassThrough()];
-    const poured = pour(source, sink);
+    const poured = pipeInto(source, sink);
     const error = new Error('full');
     sink.destroy(error);
     await expect(poured).rejects.toBe(error);
@@ -221,7 +221,7 @@ describe('adopting a file', () => {
   test('moves it into folders that need not exist yet', async () => {
     const file = await spoolBytes(Buffer.from('kept'), { dir });
     const target = join(root, 'blobs', 'ab', 'abcd');
-    await adoptFile(file, target);
+    await moveIntoPlace(file, target);
     expect(await readFile(target, 'utf8')).toBe('kept');
     expect(await left()).toEqual([]);
     expect((await stat(join(root, 'blobs'))).mode & 0o777).toBe(0o700);
@@ -230,7 +230,7 @@ describe('adopting a file', () => {
   test('replaces what was there in one step', async () => {
     const target = join(root, 'kept');
     for (const text of ['old', 'new']) {
-      await adoptFile(await spoolBytes(Buffer.from(text), { dir }), target);
+      await moveIntoPlace(await spoolBytes(Buffer.from(text), { dir }), target);
     }
     expect(await readFile(target, 'utf8')).toBe('new');
   });
@@ -242,12 +242,12 @@ describe('adopting a file', () => {
     vi.spyOn(await fileHandles(), 'sync').mockImplementation(async () => {
       present.push(existsSync(target));
     });
-    await adoptFile(file, target);
+    await moveIntoPlace(file, target);
     expect(present).toEqual([false, true, true, true]);
   });
 
   test('that is gone is an exception', async () => {
-    await expect(adoptFile({ path: join(root, 'gone') }, join(root, 'x'))).rejects.toThrow(
+    await expect(moveIntoPlace({ path: join(root, 'gone') }, join(root, 'x'))).rejects.toThrow(
       'ENOENT',
     );
   });

@@ -2,10 +2,10 @@ import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { LedgerIsNew } from '../src/app/tie-folder.ts';
+import { LedgerLacksFiles } from '../src/app/tie-folder.ts';
 import { openDataDir } from '../src/data-dir.ts';
 import type { LedgerIdentity } from '../src/ledger/identity.ts';
-import { openSpool, shareSpool } from '../src/spool-dir.ts';
+import { openSpool, openSharedSpool } from '../src/spool-dir.ts';
 
 let root: string;
 const folders = new Map<string, string>();
@@ -107,7 +107,7 @@ describe('a data directory', () => {
     await openDataDir(root, first);
     await storeBlob(root);
     const refused = openDataDir(root, second);
-    await expect(refused).rejects.toBeInstanceOf(LedgerIsNew);
+    await expect(refused).rejects.toBeInstanceOf(LedgerLacksFiles);
     await expect(refused).rejects.toThrow(
       new RegExp(`^--data-dir ${root} holds files, .*${whose}`),
     );
@@ -136,7 +136,7 @@ describe('a data directory', () => {
     await storeBlob(root);
     const old = { ...inFolder('d1'), predatesFolders: true };
     await expect(openDataDir(root, old)).resolves.toMatchObject({ root });
-    await expect(openDataDir(root, inFolder('d2'))).rejects.toBeInstanceOf(LedgerIsNew);
+    await expect(openDataDir(root, inFolder('d2'))).rejects.toBeInstanceOf(LedgerLacksFiles);
   });
 
   test.each([
@@ -164,7 +164,7 @@ describe('the spool', () => {
   });
 
   test('of one of several is its own, and goes with it alone', async () => {
-    const [one, other] = [shareSpool(root, 'one'), shareSpool(root, 'other')];
+    const [one, other] = [openSharedSpool(root, 'one'), openSharedSpool(root, 'other')];
     await writeFile(join(other.path, 'upload'), 'x');
     one.close();
     expect(await readdir(root)).toEqual(['other']);
@@ -181,7 +181,7 @@ describe('the spool', () => {
       const then = new Date(Date.now() - hours * 60 * 60_000);
       await utimes(join(root, name), then, then);
     }
-    const mine = shareSpool(root, 'mine');
+    const mine = openSharedSpool(root, 'mine');
     expect((await readdir(root)).toSorted()).toEqual(['mine', 'quiet']);
     mine.close();
   });
@@ -190,7 +190,7 @@ describe('the spool', () => {
     await mkdir(join(root, 'living'));
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 25 * 60 * 60_000 });
     onTestFinished(() => void vi.useRealTimers());
-    const mine = shareSpool(root, 'mine');
+    const mine = openSharedSpool(root, 'mine');
     expect((await readdir(root)).toSorted()).toEqual(['living', 'mine']);
     mine.close();
   });

@@ -21,7 +21,7 @@ import {
 import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
 import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../lib/png-text.ts';
 
-type Deps = {
+type RestoreServices = {
   readonly jobs: JobApi;
   readonly prompts: Pick<Ledger['prompts'], 'findByJob'>;
 };
@@ -33,7 +33,7 @@ const HEAD_BYTES = 1024 * 1024;
  * The same service; in the PNG files an engine behind comfy-api-proxy has made, the embedded prompt
  * names uploads as its client did. All bytes stay where they are.
  */
-export function restoreEmbeddedNames({ jobs, prompts }: Deps): JobApi {
+export function restoreEmbeddedNames({ jobs, prompts }: RestoreServices): JobApi {
   return {
     ...jobs,
     async content(caller, assetId, range) {
@@ -41,8 +41,8 @@ export function restoreEmbeddedNames({ jobs, prompts }: Deps): JobApi {
       if (!file || !isPngName(file) || !touchesTexts(range)) {
         return jobs.content(caller, assetId, range);
       }
-      const answer = await jobs.content(caller, assetId, range && withHead(range));
-      return restored(answer, range, async (promptJson) => {
+      const answer = await jobs.content(caller, assetId, range && fromStart(range));
+      return restoreAnswer(answer, range, async (promptJson) => {
         const name = await submittedNames(prompts, caller, file);
         return withSubmittedNames(promptJson, name);
       });
@@ -59,29 +59,30 @@ function touchesTexts(range: ByteRange | undefined): boolean {
 }
 
 /** A part of the text can be told only by all of it. */
-function withHead({ end }: ByteRange): ByteRange {
+function fromStart({ end }: ByteRange): ByteRange {
   return { start: 0, end: Math.max(end, HEAD_BYTES - 1) };
 }
 
 type Restore = (promptJson: string) => Promise<string>;
 
-function restored(
+function restoreAnswer(
   answer: Result<Content>,
   range: ByteRange | undefined,
   restore: Restore,
 ): Result<Content> {
   // comfy-api-proxy never sends its callers elsewhere.
   if (!answer.ok || answer.value.kind !== 'bytes') return answer;
-  const { stream: source, range: part, ...facts } = answer.value;
+  const { stream: source, range: servedPart, ...contentFields } = answer.value;
   // All of the file, whatever was asked for.
-  if (!range || !part) return ok({ ...facts, stream: piped(source, namesRestored(restore)) });
-  if (range.start > part.end) {
+  if (!range || !servedPart)
+    return ok({ ...contentFields, stream: piped(source, namesRestored(restore)) });
+  if (range.start > servedPart.end) {
     source.destroy();
     return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
   }
-  const given = { start: range.start, end: Math.min(range.end, part.end) };
+  const given = { start: range.start, end: Math.min(range.end, servedPart.end) };
   const stream = piped(piped(source, namesRestored(restore)), onlyPart(given));
-  return ok({ ...facts, stream, range: given });
+  return ok({ ...contentFields, stream, range: given });
 }
 
 /** An end or an error of one is one of the other. */
@@ -93,33 +94,33 @@ function piped(source: Readable, transform: Transform): Readable {
 
 /** Holds back no more than the first bytes, until the prompt is there or it is certain that there is none. */
 function namesRestored(restore: Restore): Transform {
-  let held: Buffer[] | undefined = [];
+  let heldChunks: Buffer[] | undefined = [];
   let heldBytes = 0;
   let neededBytes = FIRST_TEXT_BYTE;
 
-  async function take(): Promise<Buffer | undefined> {
-    const head = Buffer.concat(held ?? []);
-    const place = findPngText(head, 'prompt');
-    if (typeof place === 'number' && place <= HEAD_BYTES) {
-      held = [head];
-      neededBytes = place;
+  async function findPrompt(): Promise<Buffer | undefined> {
+    const head = Buffer.concat(heldChunks ?? []);
+    const textAt = findPngText(head, 'prompt');
+    if (typeof textAt === 'number' && textAt <= HEAD_BYTES) {
+      heldChunks = [head];
+      neededBytes = textAt;
       return undefined;
     }
-    held = undefined;
-    if (typeof place !== 'object') return head;
-    const text = pngTextAt(head, place);
-    return namesUploads(text) ? withPngText(head, place, await restore(text)) : head;
+    heldChunks = undefined;
+    if (typeof textAt !== 'object') return head;
+    const text = pngTextAt(head, textAt);
+    return namesUploads(text) ? withPngText(head, textAt, await restore(text)) : head;
   }
 
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      if (held === undefined) return done(null, chunk);
-      held.push(chunk);
+      if (heldChunks === undefined) return done(null, chunk);
+      heldChunks.push(chunk);
       heldBytes += chunk.length;
       if (heldBytes < neededBytes) return done();
-      take().then((bytes) => done(null, bytes), done);
+      findPrompt().then((bytes) => done(null, bytes), done);
     },
-    flush: (done) => done(null, held && Buffer.concat(held)),
+    flush: (done) => done(null, heldChunks && Buffer.concat(heldChunks)),
   });
 }
 
@@ -138,7 +139,7 @@ function onlyPart({ start, end }: ByteRange): Transform {
 
 /** By the prompt its job is of; one that history has dropped names nothing. */
 async function submittedNames(
-  prompts: Deps['prompts'],
+  prompts: RestoreServices['prompts'],
   { user }: Caller,
   { jobId }: EngineFile,
 ): Promise<SubmittedName> {

@@ -5,22 +5,22 @@ import type { Config } from '../config.ts';
 import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
 import { spoolBytes } from '../spool.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
-import { type KeepDeps, storeBytes, typeOf } from '../v1/keep-file.ts';
+import { type FileStoringServices, storeBytes, contentTypeFor } from '../v1/keep-file.ts';
 
 const EXAMPLE = packageUrl('fixtures/inputs/example.png');
 const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;
 /** Older than every upload: lists of files begin with the newest. */
 const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);
 
-type Deps = {
-  readonly jobs: KeepDeps['jobs'];
+type ExampleServices = {
+  readonly jobs: FileStoringServices['jobs'];
   readonly spoolDir: string;
 };
 
-type Opened = {
+type ExampleOptions = {
   readonly config: Pick<Config, 'upstream' | 'folders'>;
   readonly upstream: {
-    readonly jobs: KeepDeps['jobs'];
+    readonly jobs: FileStoringServices['jobs'];
     readonly folders: { readonly ledger: Ledger };
   };
   readonly dir: { readonly spool: string };
@@ -31,30 +31,30 @@ type Opened = {
  * every new `LoadImage`. Here each user has one, as long as the embedded engine runs the jobs; a
  * plain input folder is what its owner makes it.
  */
-export function withExampleInput({ config, upstream, dir }: Opened): Ledger {
+export function withExampleInput({ config, upstream, dir }: ExampleOptions): Ledger {
   const { ledger } = upstream.folders;
   if (config.upstream.kind !== 'embedded') return ledger;
-  const isSharedBy = (user: string): boolean =>
+  const hasSharedInput = (user: string): boolean =>
     config.folders.inputDirectory !== undefined && user === LOCAL_USER;
   return {
     ...ledger,
-    files: exampleOver(ledger.files, { jobs: upstream.jobs, spoolDir: dir.spool, isSharedBy }),
+    files: addExample(ledger.files, { jobs: upstream.jobs, spoolDir: dir.spool, hasSharedInput }),
   };
 }
 
 /** Lists the example, and stores it for a user who asks for it by name. */
-function exampleOver(
+function addExample(
   files: FileStore,
-  deps: Deps & { readonly isSharedBy: (user: string) => boolean },
+  services: ExampleServices & { readonly hasSharedInput: (user: string) => boolean },
 ): FileStore {
-  const underWay = new Map<string, Promise<FileRow | undefined>>();
+  const storing = new Map<string, Promise<FileRow | undefined>>();
   const lists = new WeakMap<readonly FileRow[], readonly FileRow[]>();
 
   /** Two that ask at the same time get the same asset. */
   function store(user: string): Promise<FileRow | undefined> {
     const task =
-      underWay.get(user) ?? keepExample(files, user, deps).finally(() => underWay.delete(user));
-    underWay.set(user, task);
+      storing.get(user) ?? storeExample(files, user, services).finally(() => storing.delete(user));
+    storing.set(user, task);
     return task;
   }
 
@@ -62,12 +62,12 @@ function exampleOver(
     ...files,
     async get(user, name) {
       const row = await files.get(user, name);
-      return row ?? (isExample(name) && !deps.isSharedBy(user) ? store(user) : undefined);
+      return row ?? (isExample(name) && !services.hasSharedInput(user) ? store(user) : undefined);
     },
     async list(user, type) {
       const rows = await files.list(user, type);
-      if (type !== 'input' || deps.isSharedBy(user)) return rows;
-      const all = lists.get(rows) ?? (rows.some(isExample) ? rows : [...rows, unread(user)]);
+      if (type !== 'input' || services.hasSharedInput(user)) return rows;
+      const all = lists.get(rows) ?? (rows.some(isExample) ? rows : [...rows, exampleRow(user)]);
       lists.set(rows, all);
       return all;
     },
@@ -78,29 +78,29 @@ function isExample({ type, subfolder, filename }: Pick<FileRow, keyof typeof NAM
   return filename === NAME.filename && subfolder === NAME.subfolder && type === NAME.type;
 }
 
-function unread(user: string): FileRow {
+function exampleRow(user: string): FileRow {
   return {
     ...NAME,
     user,
     assetId: '',
     hash: null,
     sizeBytes: statSync(EXAMPLE).size,
-    contentType: typeOf(NAME.filename),
+    contentType: contentTypeFor(NAME.filename),
     modifiedAtMs: MODIFIED_AT_MS,
   };
 }
 
 /** An upload of the same name may come in between: then that one counts. */
-async function keepExample(
+async function storeExample(
   files: FileStore,
   user: string,
-  { jobs, spoolDir }: Deps,
+  { jobs, spoolDir }: ExampleServices,
 ): Promise<FileRow | undefined> {
   const caller = { user };
   const file = await spoolBytes(readFileSync(EXAMPLE), { dir: spoolDir });
   try {
     const asset = await storeBytes(jobs, { ...NAME, caller, file });
-    const row = { ...unread(user), assetId: asset.id, hash: file.hash };
+    const row = { ...exampleRow(user), assetId: asset.id, hash: file.hash };
     if (!(await files.claim(row))) await jobs.deleteAsset(caller, asset.id);
   } finally {
     await rm(file.path, { force: true });

@@ -14,7 +14,7 @@ export type HttpEntry = {
 
 export function createHttpEntry({ listen, corsOrigin, proxy }: Config): HttpEntry {
   const addresses = createPublicAddresses(proxy);
-  const pages = pagePaths();
+  const ownPaths = pagePaths();
   return {
     addresses,
     guard: createGuard({
@@ -26,7 +26,7 @@ export function createHttpEntry({ listen, corsOrigin, proxy }: Config): HttpEntr
     }),
     prefix: createPrefixRemover({
       addresses,
-      isOwnPath: (path, prefix) => pages.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
+      isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
     }),
   };
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Blobs } from '../engine/blobs.ts';
 import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
-import { typeOf } from '../v1/keep-file.ts';
-import type { PlacedFile } from '../v1/rewrite.ts';
+import { contentTypeFor } from '../v1/keep-file.ts';
+import type { ResolvedFile } from '../v1/rewrite.ts';
 import { uploadPathOf } from '../v1/upload-path.ts';
 import {
   type AssetUpload,
@@ -19,14 +19,14 @@ import {
 } from '../wire/jobs.ts';
 
 /** Copies of what users uploaded to a service that may forget it, or be away. */
-export type KeptUploads = {
+export type UploadCopies = {
   /** The same service; files it lacks or cannot bring are read from the copies. */
   readonly jobs: JobApi;
   /** Sends a file once more; the id of its new asset, `undefined` when no copy of it is here. */
-  resend(caller: Caller, file: PlacedFile): Promise<string | undefined>;
+  reupload(caller: Caller, file: ResolvedFile): Promise<string | undefined>;
 };
 
-type Deps = {
+type UploadCopiesOptions = {
   readonly jobs: JobApi;
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
   readonly blobs: Blobs;
@@ -38,26 +38,26 @@ type Deps = {
 };
 
 /** Tells copies from the assets of an embedded engine that used the data directory before. */
-const MARK = 'kept-';
+const COPY_ID_PREFIX = 'kept-';
 const BATCH = 100;
 /** The service, or the engine behind it, cannot bring the file right now. */
-const IS_AWAY = new Set(['upstream_unreachable', 'upstream_error']);
+const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
 
-export function keepUploads(deps: Deps): KeptUploads {
-  const { jobs, ledger, blobs, spoolDir, log, now } = deps;
-  let last: Promise<unknown> = Promise.resolve();
+export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
+  const { jobs, ledger, blobs, spoolDir, log, now } = options;
+  let lastTask: Promise<unknown> = Promise.resolve();
 
   /** One after the other: what is written must not be what is just being removed. */
-  function inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const done = last.then(act);
-    last = done.catch(() => {});
+  function inOrder<T>(task: () => Promise<T>): Promise<T> {
+    const done = lastTask.then(task);
+    lastTask = done.catch(() => {});
     return done;
   }
 
-  async function keep({ user }: Caller, upload: AssetUpload): Promise<void> {
+  async function storeCopy({ user }: Caller, upload: AssetUpload): Promise<void> {
     const { file, contentType, filePath } = upload;
     if (await ledger.assets.byHash(user, file.hash)) return;
-    const copy = join(spoolDir, `${MARK}${randomUUID()}`);
+    const copy = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     await linkOrCopy(file.path, copy);
     try {
       await blobs.adopt({ ...file, path: copy });
@@ -65,21 +65,28 @@ export function keepUploads(deps: Deps): KeptUploads {
       await rm(copy, { force: true });
     }
     const { hash, sizeBytes } = file;
-    const row = { id: `${MARK}${randomUUID()}`, user, hash, sizeBytes, contentType, filePath };
-    const none = { tagsJson: null, expiresAtMs: null, jobId: null };
-    await ledger.assets.insert({ ...row, ...none, createdAtMs: now() });
+    const row = {
+      id: `${COPY_ID_PREFIX}${randomUUID()}`,
+      user,
+      hash,
+      sizeBytes,
+      contentType,
+      filePath,
+    };
+    const absentFields = { tagsJson: null, expiresAtMs: null, jobId: null };
+    await ledger.assets.insert({ ...row, ...absentFields, createdAtMs: now() });
     await blobs.recorded(hash);
-    await keepBudget();
+    await enforceBudget();
   }
 
-  async function keepBudget(): Promise<void> {
+  async function enforceBudget(): Promise<void> {
     for (const row of await ledger.assets.oldest(BATCH)) {
-      if ((await ledger.assets.totalBytes()) <= deps.budgetBytes) return;
-      if (row.id.startsWith(MARK)) await discard(row);
+      if ((await ledger.assets.totalBytes()) <= options.budgetBytes) return;
+      if (row.id.startsWith(COPY_ID_PREFIX)) await removeCopy(row);
     }
   }
 
-  async function discard({ id, hash }: AssetRow): Promise<void> {
+  async function removeCopy({ id, hash }: AssetRow): Promise<void> {
     await blobs.release(hash);
     await ledger.assets.remove(id);
     if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
@@ -87,13 +94,13 @@ export function keepUploads(deps: Deps): KeptUploads {
   }
 
   /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
-  async function tryToKeep(caller: Caller, upload: AssetUpload): Promise<void> {
-    await inTurn(() => keep(caller, upload)).catch((error: unknown) => {
+  async function tryToCopy(caller: Caller, upload: AssetUpload): Promise<void> {
+    await inOrder(() => storeCopy(caller, upload)).catch((error: unknown) => {
       log.warn({ event: 'uploads.not_kept', err: error }, 'no copy of an upload could be kept');
     });
   }
 
-  async function copyOf(
+  async function openCopy(
     { user }: Caller,
     assetId: string,
     range: ByteRange | undefined,
@@ -126,17 +133,18 @@ export function keepUploads(deps: Deps): KeptUploads {
     range?: ByteRange,
   ): Promise<Result<Content>> {
     const answer = await jobs.content(caller, assetId, range);
-    if (answer.ok || !(isGone(answer.error) || IS_AWAY.has(answer.error.code))) return answer;
-    const copy = await copyOf(caller, assetId, range);
+    if (answer.ok || !(isGone(answer.error) || UNAVAILABLE_CODES.has(answer.error.code)))
+      return answer;
+    const copy = await openCopy(caller, assetId, range);
     return copy ? ok(copy) : answer;
   }
 
-  async function spooled(file: PlacedFile): Promise<AssetUpload['file'] | undefined> {
+  async function spoolCopy(file: ResolvedFile): Promise<AssetUpload['file'] | undefined> {
     const handle = file.hash === null ? undefined : await blobs.open(file.hash);
     if (!handle || file.hash === null) return undefined;
     const { size: sizeBytes } = await handle.stat();
     await handle.close();
-    const path = join(spoolDir, `${MARK}${randomUUID()}`);
+    const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     await linkOrCopy(blobs.pathOf(file.hash), path);
     return { path, sizeBytes, hash: file.hash };
   }
@@ -146,17 +154,22 @@ export function keepUploads(deps: Deps): KeptUploads {
       ...jobs,
       content,
       async createAsset(caller, upload) {
-        await tryToKeep(caller, upload);
+        await tryToCopy(caller, upload);
         return jobs.createAsset(caller, upload);
       },
     },
-    async resend(caller, placed) {
-      const row = await ledger.files.get(caller.user, placed);
+    async reupload(caller, resolvedFile) {
+      const row = await ledger.files.get(caller.user, resolvedFile);
       // The name may stand for other bytes by now: those are not what the prompt was sent with.
-      const file = row?.hash === placed.hash ? await spooled(placed) : undefined;
+      const file = row?.hash === resolvedFile.hash ? await spoolCopy(resolvedFile) : undefined;
       if (!row || !file) return undefined;
-      const contentType = typeOf(placed.filename);
-      const upload = { file, contentType, filePath: uploadPathOf(placed), expectedHash: file.hash };
+      const contentType = contentTypeFor(resolvedFile.filename);
+      const upload = {
+        file,
+        contentType,
+        filePath: uploadPathOf(resolvedFile),
+        expectedHash: file.hash,
+      };
       const sent = await jobs.createAsset(caller, upload);
       if (!sent.ok) return undefined;
       await putUnlessChanged(ledger, row, sent.value.id);

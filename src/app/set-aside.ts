@@ -11,18 +11,26 @@ import { join } from 'node:path';
 
 /** Where the files of an earlier ledger are, below the data directory. */
 const SET_ASIDE: string = 'set-aside';
-const LOG = 'holdover.db-wal';
+const WAL_FILE = 'holdover.db-wal';
 /** Folders of a data directory that hold files of users. */
-const FILES = ['blobs', 'blobs-leaving', 'userdata'];
-const NOTES = 'blobs-unrecorded';
+const USER_FILE_FOLDERS = ['blobs', 'blobs-leaving', 'userdata'];
+const UNRECORDED_FOLDER = 'blobs-unrecorded';
 /** Everything of one ledger. A moved `folder.id` tells running processes that their files are gone. */
-const MOVED = ['folder.id', 'ledger.id', 'holdover.db', LOG, 'holdover.db-shm', NOTES, ...FILES];
+const MOVED_NAMES = [
+  'folder.id',
+  'ledger.id',
+  'holdover.db',
+  WAL_FILE,
+  'holdover.db-shm',
+  UNRECORDED_FOLDER,
+  ...USER_FILE_FOLDERS,
+];
 /** Users keep their identity, and the folder that is set aside is a whole data directory. */
-const COPIED = ['secret.key'];
+const COPIED_NAMES = ['secret.key'];
 
 /** True when files of users are in a data directory. */
 export function holdsFiles(root: string): boolean {
-  return FILES.some((name) => hasFile(join(root, name)));
+  return USER_FILE_FOLDERS.some((name) => hasFile(join(root, name)));
 }
 
 function hasFile(folder: string): boolean {
@@ -34,7 +42,7 @@ function hasFile(folder: string): boolean {
 /** True when a database is gone whose last transactions, or whose files, are still there. */
 export function lacksDatabase(root: string): boolean {
   if (sizeOf(join(root, 'holdover.db')) > 0) return false;
-  return holdsFiles(root) || sizeOf(join(root, LOG)) > 0;
+  return holdsFiles(root) || sizeOf(join(root, WAL_FILE)) > 0;
 }
 
 function sizeOf(path: string): number {
@@ -43,17 +51,17 @@ function sizeOf(path: string): number {
 
 /** Moves ledger and files of a data directory into a dated folder of it, and gives that folder. */
 export function setAside(root: string, now: Date): string {
-  const folder = makeFolder(root, now);
-  for (const name of COPIED) {
+  const folder = makeAsideFolder(root, now);
+  for (const name of COPIED_NAMES) {
     if (existsSync(join(root, name))) copyFileSync(join(root, name), join(folder, name));
   }
-  moveInto(folder, root, MOVED);
+  moveInto(folder, root, MOVED_NAMES);
   return folder;
 }
 
 /** Moves only what is left of a database that is gone: its last transactions. */
-export function setLogAside(root: string, now: Date): void {
-  if (sizeOf(join(root, LOG)) > 0) moveInto(makeFolder(root, now), root, [LOG]);
+export function setWalAside(root: string, now: Date): void {
+  if (sizeOf(join(root, WAL_FILE)) > 0) moveInto(makeAsideFolder(root, now), root, [WAL_FILE]);
 }
 
 function moveInto(folder: string, root: string, names: readonly string[]): void {
@@ -63,17 +71,17 @@ function moveInto(folder: string, root: string, names: readonly string[]): void 
 }
 
 /** A new folder of a data directory, for what must not be removed. */
-export function makeFolder(root: string, now: Date): string {
+export function makeAsideFolder(root: string, now: Date): string {
   const time = now
     .toISOString()
     .replace(/\.\d+Z$/, 'Z')
     .replaceAll(':', '-');
-  const folder = freeName(join(root, SET_ASIDE, time));
+  const folder = unusedName(join(root, SET_ASIDE, time));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-function freeName(path: string): string {
+function unusedName(path: string): string {
   for (let copy = 1; ; copy += 1) {
     const name = copy === 1 ? path : `${path}-${copy}`;
     if (!existsSync(name)) return name;
@@ -81,7 +89,7 @@ function freeName(path: string): string {
 }
 
 /** The folder that was set aside with this id. */
-export function setAsideWith(root: string, folderId: string): string | undefined {
+export function findSetAside(root: string, folderId: string): string | undefined {
   const parent = join(root, SET_ASIDE);
   if (!existsSync(parent)) return undefined;
   return readdirSync(parent)

@@ -7,7 +7,7 @@ import type { Remembered } from '../ledger/sqlite-read.ts';
 import type { Orphan } from './check.ts';
 
 /** How a file without a record is on record from now on. */
-export type Adopted = {
+export type RestoredRecord = {
   readonly hash: string;
   readonly user: string;
   readonly filePath: string;
@@ -15,7 +15,7 @@ export type Adopted = {
   readonly as: 'remembered' | 'new name';
 };
 
-type Deps = {
+type RecordOrphansOptions = {
   readonly dataDir: string;
   readonly ledger: Pick<Ledger, 'assets' | 'files' | 'jobs'>;
   /** Whose those are that no record of any kind knows. */
@@ -40,28 +40,28 @@ const SIGNATURE_BYTES = 12;
 const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 
 /** Enters files without a record into the ledger; damaged ones are left as they are. */
-export async function adoptOrphans(
-  deps: Deps,
+export async function recordOrphans(
+  options: RecordOrphansOptions,
   orphans: readonly Orphan[],
   remembered: readonly Remembered[],
-): Promise<readonly Adopted[]> {
+): Promise<readonly RestoredRecord[]> {
   const known = formerRecords(remembered);
-  const adopted: Adopted[] = [];
+  const restored: RestoredRecord[] = [];
   for (const orphan of orphans.filter(({ whole }) => whole)) {
     const former = known.get(orphan.hash) ?? [];
-    for (const row of former) adopted.push(await adoptAgain(deps, orphan, row));
-    if (former.length === 0) adopted.push(await adoptUnknown(deps, orphan));
+    for (const row of former) restored.push(await restoreRecord(options, orphan, row));
+    if (former.length === 0) restored.push(await recordAsNew(options, orphan));
   }
-  return adopted;
+  return restored;
 }
 
-type Former = Pick<AssetRow, 'id' | 'user' | 'contentType' | 'filePath' | 'jobId'> & {
+type FormerRecord = Pick<AssetRow, 'id' | 'user' | 'contentType' | 'filePath' | 'jobId'> & {
   readonly hash: string;
 };
 
 /** By hash; the jobs say more of an asset than the v1 names do. */
-function formerRecords(remembered: readonly Remembered[]): ReadonlyMap<string, Former[]> {
-  const byHash = new Map<string, Former[]>();
+function formerRecords(remembered: readonly Remembered[]): ReadonlyMap<string, FormerRecord[]> {
+  const byHash = new Map<string, FormerRecord[]>();
   for (const one of remembered) {
     for (const former of one.kind === 'output' ? fromJob(one) : fromFile(one.row)) {
       const known = byHash.get(former.hash) ?? [];
@@ -87,7 +87,7 @@ type Output = {
   readonly x_temp?: boolean;
 };
 
-function fromJob({ user, outputsJson }: Remembered & { kind: 'output' }): readonly Former[] {
+function fromJob({ user, outputsJson }: Remembered & { kind: 'output' }): readonly FormerRecord[] {
   return (JSON.parse(outputsJson) as readonly Output[]).flatMap((output) => {
     const { id, hash, name, job_id: jobId, content_type: contentType } = output;
     if (hash === undefined) return [];
@@ -97,7 +97,11 @@ function fromJob({ user, outputsJson }: Remembered & { kind: 'output' }): readon
   });
 }
 
-async function adoptAgain({ ledger }: Deps, orphan: Orphan, former: Former): Promise<Adopted> {
+async function restoreRecord(
+  { ledger }: RecordOrphansOptions,
+  orphan: Orphan,
+  former: FormerRecord,
+): Promise<RestoredRecord> {
   const { hash, sizeBytes, modifiedAtMs } = orphan;
   const job = former.jobId === null ? undefined : await ledger.jobs.get(former.jobId);
   const row = { ...former, sizeBytes, createdAtMs: modifiedAtMs };
@@ -106,24 +110,24 @@ async function adoptAgain({ ledger }: Deps, orphan: Orphan, former: Former): Pro
   return { hash, user: former.user, filePath: former.filePath, as: 'remembered' };
 }
 
-async function adoptUnknown(
-  { dataDir, ledger, user, now }: Deps,
+async function recordAsNew(
+  { dataDir, ledger, user, now }: RecordOrphansOptions,
   { hash, path, sizeBytes, modifiedAtMs }: Orphan,
-): Promise<Adopted> {
-  const [extension, contentType] = await kindOf(join(dataDir, path));
+): Promise<RestoredRecord> {
+  const [extension, contentType] = await detectType(join(dataDir, path));
   const filename = `${hash.slice('blake3:'.length, 'blake3:'.length + 16)}${extension}`;
   const [type, subfolder] = ['output', 'recovered'] as const;
   const filePath = posix.join(type, subfolder, filename);
-  const same = { user, hash, sizeBytes, contentType };
+  const commonFields = { user, hash, sizeBytes, contentType };
   const id = randomUUID();
   await Promise.all([
-    ledger.assets.insert(importedAsset({ ...same, id, filePath, createdAtMs: now() })),
-    ledger.files.put({ ...same, type, subfolder, filename, assetId: id, modifiedAtMs }),
+    ledger.assets.insert(importedAsset({ ...commonFields, id, filePath, createdAtMs: now() })),
+    ledger.files.put({ ...commonFields, type, subfolder, filename, assetId: id, modifiedAtMs }),
   ]);
   return { hash, user, filePath, as: 'new name' };
 }
 
-async function kindOf(path: string): Promise<readonly [string, string]> {
+async function detectType(path: string): Promise<readonly [string, string]> {
   const handle = await open(path, 'r');
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(SIGNATURE_BYTES));

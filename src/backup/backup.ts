@@ -6,30 +6,30 @@ import { packageVersion } from '../config/version.ts';
 import type { RecordedBlob } from '../ledger/sqlite-read.ts';
 import { InUse, lock } from '../ledger/sqlite.ts';
 import { inLanes } from '../lib/lanes.ts';
-import { type BlobCopier, createBlobCopier, factsOf } from './blobs.ts';
+import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { copyTo, hashFile, linkTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
 import {
   BACKUP_LOCK,
-  type Generation,
+  type Backup,
   finishPartial,
-  generationsIn,
+  backupsIn,
   openBackupFolder,
-  partialIn,
-  removeGeneration,
+  partialPath,
+  removeBackup,
 } from './folder.ts';
-import { type Listed, type Missing, writeManifest } from './manifest.ts';
-import { type Records, blobPath } from './records.ts';
+import { type ListedFile, type MissingFile, writeManifest } from './manifest.ts';
+import { type BackupRecords, blobPath } from './records.ts';
 
 /** Small files at the top of a data folder that a restore needs: who its users are, whose files it has. */
-const KEPT_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
+const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
 
 export type BackupOptions = {
   readonly dataDir: string;
   /** Folder of backups; each call makes one more in it. */
   readonly into: string;
   /** Throws when they cannot be backed up. */
-  readonly openRecords: () => Records;
+  readonly openRecords: () => BackupRecords;
   /** Complete backups to keep; `undefined`: all. */
   readonly keep: number | undefined;
   readonly now: () => number;
@@ -43,13 +43,13 @@ export type BackupResult = {
   readonly name: string;
   readonly files: number;
   readonly copied: { readonly files: number; readonly bytes: number };
-  readonly missing: readonly Missing[];
+  readonly missing: readonly MissingFile[];
   readonly removed: readonly string[];
 };
 
-const LANES = 8;
+const MAX_CONCURRENT = 8;
 /** Each takes the records anew because bytes they named were removed meanwhile. */
-const MOST_PASSES = 10;
+const MAX_PASSES = 10;
 
 /**
  * Backs up a data folder that is in use. Bytes come before the records that name them, and go after
@@ -61,38 +61,42 @@ export async function backUp(options: BackupOptions): Promise<BackupResult> {
   if (!existsSync(options.dataDir)) throw new Error(`there is no data folder ${options.dataDir}`);
   refuseNested(into, options.dataDir);
   openBackupFolder(into);
-  const guard = lockFolder(into);
+  const backupLock = lockFolder(into);
   try {
-    return await backUpAlone({ ...options, into, records: options.openRecords() });
+    return await backUpLocked({ ...options, into, records: options.openRecords() });
   } finally {
-    guard.close();
+    backupLock.close();
   }
 }
 
-type Opened = BackupOptions & { readonly records: Records };
+type OpenedBackup = BackupOptions & { readonly records: BackupRecords };
 
-async function backUpAlone(options: Opened): Promise<BackupResult> {
+async function backUpLocked(options: OpenedBackup): Promise<BackupResult> {
   const { dataDir, into, records, now, reached } = options;
-  const partial = partialIn(into);
+  const partial = partialPath(into);
   const createdAtMs = now();
-  const { complete } = generationsIn(into);
+  const { complete } = backupsIn(into);
   await prepare(partial);
-  const small = await copySmall(options, complete.at(-1));
-  const source = sourceOf(small, dataDir);
-  refuseOthers(source, complete, into);
+  const smallFiles = await copySmallFiles(options, complete.at(-1));
+  const source = sourceOf(smallFiles, dataDir);
+  refuseOtherSource(source, complete, into);
   const blobs = createBlobCopier({
     dataDir,
     partial,
-    last: complete.at(-1),
-    dir: wayIn(partial),
+    previous: complete.at(-1),
+    dir: copyingFolder(partial),
   });
-  const { named, failing } = await copyBlobs(options, partial, blobs);
+  const { named, failedHashes } = await copyBlobs(options, partial, blobs);
   reached('backup-copied');
-  const files = [...small, ...(await listDatabase(options, partial)), ...listBlobs(named, blobs)];
+  const files = [
+    ...smallFiles,
+    ...(await listDatabase(options, partial)),
+    ...listBlobs(named, blobs),
+  ];
   await removeUnlisted(partial, new Set(files.map(({ path }) => path)));
   await syncAll(partial);
   const missing = named.flatMap(({ hash }) => {
-    const why = failing.get(hash);
+    const why = failedHashes.get(hash);
     return why === undefined ? [] : [{ hash, why }];
   });
   const common = { format: 1, holdover: packageVersion(), ledger: records.kind } as const;
@@ -112,84 +116,91 @@ async function prepare(partial: string): Promise<void> {
   for (const name of readdirSync(partial)) {
     if (name !== 'blobs') await rm(join(partial, name), { recursive: true, force: true });
   }
-  await inLanes(LANES, await filesBelow(join(partial, 'blobs')), async (path) => {
+  await inLanes(MAX_CONCURRENT, await filesBelow(join(partial, 'blobs')), async (path) => {
     const whole = join(partial, 'blobs', path);
     const { hash } = await hashFile(whole);
     if (blobPath(hash) !== join('blobs', path)) await rm(whole, { force: true });
   });
-  mkdirSync(wayIn(partial), { mode: 0o700 });
+  mkdirSync(copyingFolder(partial), { mode: 0o700 });
 }
 
 /** For files that have not got their place yet. */
-function wayIn(partial: string): string {
+function copyingFolder(partial: string): string {
   return join(partial, 'copying');
 }
 
 /** All that clients may change under the same name: read again each time. */
-async function copySmall(
+async function copySmallFiles(
   { dataDir, into }: BackupOptions,
-  last: Generation | undefined,
-): Promise<readonly Listed[]> {
-  const partial = partialIn(into);
-  const known = new Map(last?.manifest.files.map((file) => [file.path, file]));
+  last: Backup | undefined,
+): Promise<readonly ListedFile[]> {
+  const partial = partialPath(into);
+  const previousFiles = new Map(last?.manifest.files.map((file) => [file.path, file]));
   const userData = await filesBelow(join(dataDir, 'userdata'));
-  const paths = [...KEPT_FILES, ...userData.map((path) => join('userdata', path))];
-  const listed: Listed[] = [];
-  await inLanes(LANES, paths, async (path) => {
-    const copied = await copyTo(join(dataDir, path), join(partial, path), { dir: wayIn(partial) });
+  const paths = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
+  const listed: ListedFile[] = [];
+  await inLanes(MAX_CONCURRENT, paths, async (path) => {
+    const copied = await copyTo(join(dataDir, path), join(partial, path), {
+      dir: copyingFolder(partial),
+    });
     if (!copied.ok) {
       if (copied.why === 'absent') return;
       throw new Error(`${join(dataDir, path)} cannot be read`);
     }
-    const file = { ...factsOf(copied), path: path.split(sep).join('/') };
-    if (last && known.get(file.path)?.hash === file.hash) await shareWith(last, partial, file);
+    const file = { ...manifestFields(copied), path: path.split(sep).join('/') };
+    if (last && previousFiles.get(file.path)?.hash === file.hash)
+      await linkUnchanged(last, partial, file);
     listed.push(file);
   });
   return listed.toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 /** The same bytes as in the backup before take no room twice. */
-async function shareWith(last: Generation, partial: string, file: Listed): Promise<void> {
-  const older = join(last.path, file.path);
-  const link = join(wayIn(partial), file.hash.slice('blake3:'.length));
-  const stats = await lstat(older).catch(() => undefined);
+async function linkUnchanged(last: Backup, partial: string, file: ListedFile): Promise<void> {
+  const previousPath = join(last.path, file.path);
+  const link = join(copyingFolder(partial), file.hash.slice('blake3:'.length));
+  const stats = await lstat(previousPath).catch(() => undefined);
   if (stats === undefined || Math.round(stats.mtimeMs) !== file.modifiedAtMs) return;
-  if (await linkTo(older, link, file.sizeBytes)) await rename(link, join(partial, file.path));
+  if (await linkTo(previousPath, link, file.sizeBytes))
+    await rename(link, join(partial, file.path));
   await rm(link, { force: true });
 }
 
 /** Until the records name no bytes that were removed while they were copied. */
 async function copyBlobs(
-  { records, progress, reached }: Opened,
+  { records, progress, reached }: OpenedBackup,
   partial: string,
   blobs: BlobCopier,
 ) {
   const first = await records.list();
   const bytes = first.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const onFile = progress({ files: first.length, bytes });
-  async function copyAll(some: readonly RecordedBlob[]): Promise<Map<string, string>> {
-    const failing = new Map<string, string>();
-    await inLanes(LANES, some, async (blob) => {
+  async function copyAll(batch: readonly RecordedBlob[]): Promise<Map<string, string>> {
+    const failedHashes = new Map<string, string>();
+    await inLanes(MAX_CONCURRENT, batch, async (blob) => {
       const isNew = blobs.has(blob.hash) === undefined;
       const why = await blobs.copy(blob);
-      if (why !== undefined) failing.set(blob.hash, why);
+      if (why !== undefined) failedHashes.set(blob.hash, why);
       else if (isNew) onFile(blob.sizeBytes);
       reached('backup-file');
     });
-    return failing;
+    return failedHashes;
   }
-  let before = await copyAll(first);
+  let previousFailures = await copyAll(first);
   for (let pass = 1; ; pass++) {
     reached('backup-records');
     const named = await records.save(partial);
-    const failing = await copyAll(named);
-    const isSettled = [...failing.keys()].every((hash) => before.has(hash));
-    if (isSettled || pass === MOST_PASSES) return { named, failing };
-    before = failing;
+    const failedHashes = await copyAll(named);
+    const isStable = [...failedHashes.keys()].every((hash) => previousFailures.has(hash));
+    if (isStable || pass === MAX_PASSES) return { named, failedHashes };
+    previousFailures = failedHashes;
   }
 }
 
-async function listDatabase({ records }: Opened, partial: string): Promise<readonly Listed[]> {
+async function listDatabase(
+  { records }: OpenedBackup,
+  partial: string,
+): Promise<readonly ListedFile[]> {
   if (records.kind !== 'sqlite') return [];
   const path = 'holdover.db';
   await chmod(join(partial, path), 0o600);
@@ -198,13 +209,13 @@ async function listDatabase({ records }: Opened, partial: string): Promise<reado
   return [{ path, ...read, modifiedAtMs: Math.round(mtimeMs) }];
 }
 
-function listBlobs(named: readonly RecordedBlob[], blobs: BlobCopier): readonly Listed[] {
+function listBlobs(named: readonly RecordedBlob[], blobs: BlobCopier): readonly ListedFile[] {
   return named.flatMap(({ hash }) => blobs.has(hash) ?? []);
 }
 
 /** Bytes that were on record when the backup began, and no longer when the records were taken. */
 async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Promise<void> {
-  await rm(wayIn(partial), { recursive: true, force: true });
+  await rm(copyingFolder(partial), { recursive: true, force: true });
   for (const path of await filesBelow(partial)) {
     if (!listed.has(path.split(sep).join('/'))) await rm(join(partial, path), { force: true });
   }
@@ -221,21 +232,21 @@ async function syncAll(partial: string): Promise<void> {
 
 async function removeOld(into: string, keep: number | undefined): Promise<readonly string[]> {
   if (keep === undefined) return [];
-  const old = generationsIn(into).complete.slice(0, -keep);
-  for (const generation of old) await removeGeneration(generation);
+  const old = backupsIn(into).complete.slice(0, -keep);
+  for (const generation of old) await removeBackup(generation);
   return old.map(({ name }) => name);
 }
 
 /** The secret is made once for a data folder; over a Redis its `folder.id` is. */
-function sourceOf(small: readonly Listed[], dataDir: string): string {
+function sourceOf(smallFiles: readonly ListedFile[], dataDir: string): string {
   const hashes = ['secret.key', 'folder.id'].flatMap(
-    (name) => small.find(({ path }) => path === name)?.hash ?? [],
+    (name) => smallFiles.find(({ path }) => path === name)?.hash ?? [],
   );
   if (hashes[0] !== undefined) return hashes[0];
   throw new Error(`${dataDir} is not a data folder: it has neither secret.key nor folder.id`);
 }
 
-function refuseOthers(source: string, complete: readonly Generation[], into: string): void {
+function refuseOtherSource(source: string, complete: readonly Backup[], into: string): void {
   if (complete.every(({ manifest }) => manifest.source === source)) return;
   throw new Error(`${into} has backups of another data folder: give this one a folder of its own`);
 }

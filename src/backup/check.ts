@@ -6,11 +6,11 @@ import type { DatabaseState, RecordedBlob } from '../ledger/sqlite-read.ts';
 import { inLanes } from '../lib/lanes.ts';
 import { hashFile } from './copy.ts';
 import { filesBelow } from './files.ts';
-import type { Recorded } from './recorded.ts';
+import type { RecordedFiles } from './recorded.ts';
 import { blobPath } from './records.ts';
 
 /** Bytes on record that are not as they should be, and the names clients know them by. */
-export type Trouble = {
+export type DamagedFile = {
   readonly hash: string;
   readonly path: string;
   readonly why: 'missing' | 'damaged' | 'unreadable';
@@ -40,23 +40,23 @@ export type CheckReport = {
   readonly unfinishedRestore: boolean;
   /** `null`: the ledger cannot say what is on record. */
   readonly recorded: { readonly files: number; readonly bytes: number } | null;
-  readonly trouble: readonly Trouble[];
+  readonly trouble: readonly DamagedFile[];
   readonly orphans: readonly Orphan[];
 };
 
 export type CheckOptions = {
   readonly dataDir: string;
-  readonly recorded: Recorded;
+  readonly recorded: RecordedFiles;
   /** A server puts a file in its place a moment before it records it. */
   readonly inUse: boolean;
   readonly now: () => number;
   readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
 };
 
-const LANES = 4;
+const MAX_CONCURRENT = 4;
 const SECRET_BYTES = 32;
 /** Of a file that a running server may be about to record. */
-const YOUNG_MS = 60_000;
+const RECENT_MS = 60_000;
 
 /** Reads everything there is and changes nothing; a server may be running meanwhile. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
@@ -92,38 +92,40 @@ async function compare(
 ): Promise<Pick<CheckReport, 'trouble' | 'orphans'>> {
   const { dataDir, recorded, inUse, now, progress } = options;
   const onRecord = new Set(named.map(({ hash }) => blobPath(hash)));
-  const present = (await filesBelow(join(dataDir, 'blobs'))).map((path) => join('blobs', path));
-  const strays = present.filter((path) => isBlob(path) && !onRecord.has(path));
+  const presentPaths = (await filesBelow(join(dataDir, 'blobs'))).map((path) =>
+    join('blobs', path),
+  );
+  const unrecorded = presentPaths.filter((path) => isBlobPath(path) && !onRecord.has(path));
   const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const onFile = progress({ files: named.length + strays.length, bytes });
-  const bad = new Map<string, Trouble['why']>();
-  await inLanes(LANES, named, async ({ hash, sizeBytes }) => {
-    const why = await judge(join(dataDir, blobPath(hash)), hash);
-    if (why) bad.set(hash, why);
-    onFile(sizeBytes);
+  const reportProgress = progress({ files: named.length + unrecorded.length, bytes });
+  const damage = new Map<string, DamagedFile['why']>();
+  await inLanes(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
+    const why = await inspectBlob(join(dataDir, blobPath(hash)), hash);
+    if (why) damage.set(hash, why);
+    reportProgress(sizeBytes);
   });
   const orphans: Orphan[] = [];
-  await inLanes(LANES, strays, async (path) => {
-    const orphan = await lookAt(dataDir, path, inUse ? now() - YOUNG_MS : Infinity);
+  await inLanes(MAX_CONCURRENT, unrecorded, async (path) => {
+    const orphan = await inspectOrphan(dataDir, path, inUse ? now() - RECENT_MS : Infinity);
     if (orphan) orphans.push(orphan);
-    onFile(0);
+    reportProgress(0);
   });
   // A server that runs meanwhile has removed some, and recorded others.
   const after = state === 'ok' ? new Set((await recorded.list()).map(({ hash }) => hash)) : null;
-  const still = [...bad].filter(([hash]) => after?.has(hash));
+  const stillRecorded = [...damage].filter(([hash]) => after?.has(hash));
   return {
-    trouble: await withNames(recorded, still),
+    trouble: await withNames(recorded, stillRecorded),
     orphans: orphans
       .filter(({ hash }) => !after?.has(hash))
       .toSorted((a, b) => (a.path < b.path ? -1 : 1)),
   };
 }
 
-function isBlob(path: string): boolean {
+function isBlobPath(path: string): boolean {
   return /^[0-9a-f]{64}$/.test(basename(path)) && blobPath(`blake3:${basename(path)}`) === path;
 }
 
-async function judge(path: string, hash: string): Promise<Trouble['why'] | undefined> {
+async function inspectBlob(path: string, hash: string): Promise<DamagedFile['why'] | undefined> {
   try {
     return (await hashFile(path)).hash === hash ? undefined : 'damaged';
   } catch (error) {
@@ -131,26 +133,26 @@ async function judge(path: string, hash: string): Promise<Trouble['why'] | undef
   }
 }
 
-async function lookAt(
+async function inspectOrphan(
   dataDir: string,
   path: string,
-  bornBeforeMs: number,
+  createdBeforeMs: number,
 ): Promise<Orphan | undefined> {
   const hash = `blake3:${basename(path)}`;
   const stats = await lstat(join(dataDir, path)).catch(() => undefined);
-  if (stats === undefined || stats.ctimeMs > bornBeforeMs) return undefined;
-  const why = await judge(join(dataDir, path), hash);
+  if (stats === undefined || stats.ctimeMs > createdBeforeMs) return undefined;
+  const why = await inspectBlob(join(dataDir, path), hash);
   if (why === 'missing') return undefined;
   const modifiedAtMs = Math.round(stats.mtimeMs);
   return { hash, path, sizeBytes: stats.size, modifiedAtMs, whole: why === undefined };
 }
 
 async function withNames(
-  recorded: Recorded,
-  bad: readonly (readonly [string, Trouble['why']])[],
-): Promise<readonly Trouble[]> {
-  const owners = await recorded.owners(bad.map(([hash]) => hash));
-  return bad.map(([hash, why]) => ({
+  recorded: RecordedFiles,
+  damage: readonly (readonly [string, DamagedFile['why']])[],
+): Promise<readonly DamagedFile[]> {
+  const owners = await recorded.owners(damage.map(([hash]) => hash));
+  return damage.map(([hash, why]) => ({
     hash,
     path: blobPath(hash),
     why,
@@ -161,7 +163,7 @@ async function withNames(
 }
 
 /** A data folder that an earlier version wrote does not say. */
-function belongsTo(dataDir: string, recorded: Recorded): boolean {
+function belongsTo(dataDir: string, recorded: RecordedFiles): boolean {
   const path = join(dataDir, 'ledger.id');
   const [id, recordedBy] = [recorded.id(), existsSync(path) && readFileSync(path, 'utf8')];
   return id === undefined || recordedBy === false || recordedBy === id;

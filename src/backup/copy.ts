@@ -3,13 +3,13 @@ import { constants, createReadStream } from 'node:fs';
 import { chmod, copyFile, link, lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createHasher } from '../hash.ts';
-import { adoptFile } from '../spool.ts';
+import { moveIntoPlace } from '../spool.ts';
 
 /** Bytes that were read: how many, and their hash. */
-export type Read = { readonly hash: string; readonly sizeBytes: number };
+export type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
 
-export type Copied =
-  | (Read & { readonly ok: true; readonly modifiedAtMs: number })
+export type CopyResult =
+  | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
   /** `absent`: there is no such file; else why its bytes were not taken. */
   | { readonly ok: false; readonly why: 'absent' | 'not the bytes of its name' | 'unreadable' };
 
@@ -23,13 +23,13 @@ export async function copyTo(
   from: string,
   to: string,
   options: { readonly dir: string; readonly hash?: string },
-): Promise<Copied> {
-  const stats = await lstat(from).catch(unlessAbsent);
+): Promise<CopyResult> {
+  const stats = await lstat(from).catch(undefinedIfAbsent);
   if (stats === undefined) return { ok: false, why: 'absent' };
   if (!stats.isFile()) return { ok: false, why: 'unreadable' };
   const path = join(options.dir, randomUUID());
   try {
-    const why = await readable(from, path);
+    const why = await copyFrom(from, path);
     if (why) return { ok: false, why };
     await chmod(path, 0o600);
     // The copy is read, not the original: what is verified is what is kept.
@@ -38,7 +38,7 @@ export async function copyTo(
       return { ok: false, why: 'not the bytes of its name' };
     }
     await utimes(path, stats.atime, stats.mtime);
-    await adoptFile({ path }, to);
+    await moveIntoPlace({ path }, to);
     return { ok: true, ...read, modifiedAtMs: Math.round(stats.mtimeMs) };
   } finally {
     await rm(path, { force: true });
@@ -59,7 +59,7 @@ export async function linkTo(from: string, to: string, sizeBytes: number): Promi
 }
 
 /** Reads a file piece by piece. */
-export async function hashFile(path: string): Promise<Read> {
+export async function hashFile(path: string): Promise<HashedBytes> {
   const hasher = createHasher();
   let sizeBytes = 0;
   try {
@@ -84,19 +84,20 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /** Trouble with the original is told; trouble with the disk that is written ends the whole work. */
-async function readable(from: string, to: string): Promise<'absent' | 'unreadable' | undefined> {
+async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadable' | undefined> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
     return undefined;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && (await lstat(from).catch(unlessAbsent)) === undefined) return 'absent';
+    if (code === 'ENOENT' && (await lstat(from).catch(undefinedIfAbsent)) === undefined)
+      return 'absent';
     if (code === 'EIO' || code === 'EACCES') return 'unreadable';
     throw error;
   }
 }
 
-function unlessAbsent(error: unknown): undefined {
+function undefinedIfAbsent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
 }

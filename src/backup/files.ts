@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { isWithin, realOf } from '../config/folders.ts';
+import { isWithin, realPathOf } from '../config/folders.ts';
 
 /** Plain files only, by their path below the folder. */
 export async function filesBelow(folder: string): Promise<readonly string[]> {
@@ -17,7 +17,7 @@ export async function filesBelow(folder: string): Promise<readonly string[]> {
 
 /** A backup inside of what it saves would go with it. */
 export function refuseNested(backups: string, dataDir: string): void {
-  const [one, other] = [realOf(resolve(backups)), realOf(resolve(dataDir))];
+  const [one, other] = [realPathOf(resolve(backups)), realPathOf(resolve(dataDir))];
   if (!isWithin(one, other) && !isWithin(other, one)) return;
   throw new Error(`backups (${backups}) and data folder (${dataDir}) must not be in one another`);
 }

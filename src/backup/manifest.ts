@@ -12,14 +12,14 @@ const PATH = z
   .refine((path) => path.split('/').every((part) => !['', '.', '..'].includes(part)))
   .refine((path) => !/[\\\0]|^[a-z]:/i.test(path) || process.platform !== 'win32');
 
-const LISTED = z.object({
+const LISTED_FILE = z.object({
   path: PATH,
   hash: HASH,
   sizeBytes: z.number().int().nonnegative(),
   modifiedAtMs: z.number(),
 });
 
-const MISSING = z.object({ hash: HASH, why: z.string() });
+const MISSING_FILE = z.object({ hash: HASH, why: z.string() });
 
 const MANIFEST = z.object({
   format: z.literal(1),
@@ -28,28 +28,28 @@ const MANIFEST = z.object({
   /** Of one data folder: backups of another one do not go beside it. */
   source: z.string(),
   ledger: z.enum(['sqlite', 'redis']),
-  files: z.array(LISTED),
+  files: z.array(LISTED_FILE),
   /** On record, but lost or damaged in the data folder when the backup was made. */
-  missing: z.array(MISSING),
+  missing: z.array(MISSING_FILE),
 });
 
 /** A file of a backup, by its path in the data folder. */
-export type Listed = Readonly<z.infer<typeof LISTED>>;
-export type Missing = Readonly<z.infer<typeof MISSING>>;
+export type ListedFile = Readonly<z.infer<typeof LISTED_FILE>>;
+export type MissingFile = Readonly<z.infer<typeof MISSING_FILE>>;
 
 /** All there is in one backup. It is written last: a backup without it is half a backup. */
 export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missing'> & {
-  readonly files: readonly Listed[];
-  readonly missing: readonly Missing[];
+  readonly files: readonly ListedFile[];
+  readonly missing: readonly MissingFile[];
 };
 
-const NAME = 'manifest.json';
+const MANIFEST_NAME = 'manifest.json';
 
 /** Whole and on disk, or not there. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
-  const path = join(folder, NAME);
-  const fresh = `${path}.new`;
-  const handle = await open(fresh, 'w', 0o600);
+  const path = join(folder, MANIFEST_NAME);
+  const temporaryPath = `${path}.new`;
+  const handle = await open(temporaryPath, 'w', 0o600);
   try {
     const hash = hashOf(Buffer.from(JSON.stringify(manifest)));
     await handle.writeFile(`${JSON.stringify({ hash, manifest })}\n`);
@@ -57,17 +57,17 @@ export async function writeManifest(folder: string, manifest: Manifest): Promise
   } finally {
     await handle.close();
   }
-  renameSync(fresh, path);
+  renameSync(temporaryPath, path);
 }
 
 /** Throws with what is wrong with it, to follow the name of the folder. */
 export function readManifest(folder: string): Manifest {
   let text: string;
   try {
-    text = readFileSync(join(folder, NAME), 'utf8');
+    text = readFileSync(join(folder, MANIFEST_NAME), 'utf8');
   } catch (cause) {
     const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    const reason = isAbsent ? `it has no ${NAME}, which is written last` : String(cause);
+    const reason = isAbsent ? `it has no ${MANIFEST_NAME}, which is written last` : String(cause);
     throw new Error(`is not a complete backup: ${reason}`, { cause });
   }
   try {
@@ -77,6 +77,6 @@ export function readManifest(folder: string): Manifest {
     if (hashOf(Buffer.from(JSON.stringify(manifest))) !== hash) throw new Error('wrong hash');
     return MANIFEST.parse(manifest);
   } catch (cause) {
-    throw new Error(`is damaged: its ${NAME} is not as it was written`, { cause });
+    throw new Error(`is damaged: its ${MANIFEST_NAME} is not as it was written`, { cause });
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../ledger/sqlite-read.ts';
 
 /** The files of a data folder as its ledger records them. */
-export type Recorded = {
+export type RecordedFiles = {
   readonly kind: 'sqlite' | 'redis';
   inspect(): { readonly state: DatabaseState; readonly errors: readonly string[] };
   /** `undefined` of a ledger that was written by an earlier version. */
@@ -24,7 +24,7 @@ export type Recorded = {
   remembered(): readonly Remembered[];
 };
 
-export function recordedInDatabase(path: string): Recorded {
+export function recordedInDatabase(path: string): RecordedFiles {
   return {
     kind: 'sqlite',
     inspect: () => inspectDatabase(path),
@@ -35,7 +35,7 @@ export function recordedInDatabase(path: string): Recorded {
   };
 }
 
-export function recordedInRedis({ assets }: Pick<Ledger, 'assets'>, id?: string): Recorded {
+export function recordedInRedis({ assets }: Pick<Ledger, 'assets'>, id?: string): RecordedFiles {
   const rows = (): Promise<readonly AssetRow[]> => assets.oldest(Number.MAX_SAFE_INTEGER);
   return {
     kind: 'redis',

@@ -7,11 +7,11 @@ import {
   inspectDatabase,
   recordedBlobs,
 } from '../ledger/sqlite-read.ts';
-import { databaseIn } from '../data-dir.ts';
+import { databasePath } from '../data-dir.ts';
 import { recordedInRedis } from './recorded.ts';
 
 /** The records of a ledger that stays in use while a backup is made. */
-export type Records = {
+export type BackupRecords = {
   readonly kind: 'sqlite' | 'redis';
   /** The bytes that are on record now. */
   list(): Promise<readonly RecordedBlob[]>;
@@ -20,14 +20,14 @@ export type Records = {
 };
 
 /** The database of a data folder; throws when it is not there, or damaged. */
-export function sqliteRecords(dataDir: string): Records {
-  const path = databaseIn(dataDir);
+export function sqliteRecords(dataDir: string): BackupRecords {
+  const path = databasePath(dataDir);
   refuseUnlessOk(path, 'holdover check says more, holdover restore puts an earlier backup back');
   return {
     kind: 'sqlite',
     list: async () => recordedBlobs(path),
     async save(folder) {
-      const copy = databaseIn(folder);
+      const copy = databasePath(folder);
       await rm(copy, { force: true });
       copyDatabase(path, copy);
       refuseUnlessOk(copy, 'the copy was not written as it should be');
@@ -37,7 +37,7 @@ export function sqliteRecords(dataDir: string): Records {
 }
 
 /** A Redis keeps its records itself, and is backed up by its own means. */
-export function redisRecords(ledger: Pick<Ledger, 'assets'>): Records {
+export function redisRecords(ledger: Pick<Ledger, 'assets'>): BackupRecords {
   const recorded = recordedInRedis(ledger);
   const list = (): Promise<readonly RecordedBlob[]> => recorded.list();
   return { kind: 'redis', list, save: list };

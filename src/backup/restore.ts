@@ -2,19 +2,19 @@ import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { CrashPoint } from '../crash-point.ts';
-import { makeFolder } from '../app/set-aside.ts';
-import { UNFINISHED_RESTORE, databaseIn } from '../data-dir.ts';
+import { makeAsideFolder } from '../app/set-aside.ts';
+import { UNFINISHED_RESTORE, databasePath } from '../data-dir.ts';
 import { inspectDatabase, recordedBlobs } from '../ledger/sqlite-read.ts';
 import { InUse, lock } from '../ledger/sqlite.ts';
 import { inLanes } from '../lib/lanes.ts';
 import { copyTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
-import { type Generation, generationsIn } from './folder.ts';
+import { type Backup, backupsIn } from './folder.ts';
 import type { Manifest } from './manifest.ts';
 import { blobPath } from './records.ts';
 
 /** Not what was asked for can be done: nothing was changed. */
-class NotRestored extends Error {}
+class RestoreRefused extends Error {}
 
 export type RestoreOptions = {
   /** Folder of backups. */
@@ -39,12 +39,12 @@ export type RestoreResult = {
   readonly aside: string | undefined;
 };
 
-const LANES = 8;
+const MAX_CONCURRENT = 8;
 /** The copy while it is made: nothing of the data folder has been touched so far. */
-const COPYING = 'restore-copying';
-const LOCK = 'holdover.db.lock';
+const COPYING_FOLDER = 'restore-copying';
+const LOCK_FILE = 'holdover.db.lock';
 /** A process over a Redis ledger touches its folder every hour, and removes it when it stops. */
-const SILENT_MS = 24 * 60 * 60_000;
+const IDLE_PROCESS_MS = 24 * 60 * 60_000;
 
 /**
  * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
@@ -53,57 +53,58 @@ const SILENT_MS = 24 * 60 * 60_000;
 export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const { from, at, now } = options;
   const root = resolve(options.dataDir);
-  const { chosen, passedOver } = choose(resolve(from), at);
+  const { chosen, passedOver } = chooseBackup(resolve(from), at);
   refuseNested(from, root);
   const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
-  const guard = lockFolder(root);
+  const folderLock = lockFolder(root);
   let isDone = false;
   try {
-    const former = formerIn(root);
+    const existingContent = contentOf(root);
     refuseSharedUse(root, now());
-    if (former.length > 0 && options.existing === 'refuse') throw new NotRestored(occupied(root));
+    if (existingContent.length > 0 && options.existing === 'refuse')
+      throw new RestoreRefused(notEmptyText(root));
     await copyVerified(chosen, root, options);
-    const aside = await swap(root, former, options);
+    const aside = await swapContent(root, existingContent, options);
     isDone = true;
     return { name: chosen.name, manifest: chosen.manifest, passedOver, aside };
   } finally {
-    await rm(join(root, COPYING), { recursive: true, force: true });
-    guard.close();
+    await rm(join(root, COPYING_FOLDER), { recursive: true, force: true });
+    folderLock.close();
     if ((isNew && !isDone) || chosen.manifest.ledger === 'redis') {
-      await rm(join(root, LOCK), { force: true });
+      await rm(join(root, LOCK_FILE), { force: true });
     }
     if (isNew && !isDone) await rm(root, { recursive: true, force: true });
   }
 }
 
-function choose(from: string, at: string | undefined) {
-  if (!existsSync(from)) throw new NotRestored(`there is no folder ${from}`);
-  const { complete, unusable } = generationsIn(from);
-  if (at !== undefined) return { chosen: named(from, at), passedOver: [] };
+function chooseBackup(from: string, at: string | undefined) {
+  if (!existsSync(from)) throw new RestoreRefused(`there is no folder ${from}`);
+  const { complete, unusable } = backupsIn(from);
+  if (at !== undefined) return { chosen: findBackup(from, at), passedOver: [] };
   const chosen = complete.at(-1);
   const reasons = unusable.map(({ name, why }) => `${name} ${why}`);
   if (chosen) return { chosen, passedOver: reasons };
   const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
-  throw new NotRestored(`${from} has nothing to restore: ${why}`);
+  throw new RestoreRefused(`${from} has nothing to restore: ${why}`);
 }
 
-function named(from: string, at: string): Generation {
-  const { complete, unusable } = generationsIn(from);
+function findBackup(from: string, at: string): Backup {
+  const { complete, unusable } = backupsIn(from);
   const chosen = complete.find(({ name }) => name === at);
   if (chosen) return chosen;
   const why = unusable.find(({ name }) => name === at)?.why;
-  if (why !== undefined) throw new NotRestored(`the backup ${at} ${why}`);
+  if (why !== undefined) throw new RestoreRefused(`the backup ${at} ${why}`);
   const names = complete.map(({ name }) => name).join(', ') || 'none';
-  throw new NotRestored(`there is no backup ${at}; there are: ${names}`);
+  throw new RestoreRefused(`there is no backup ${at}; there are: ${names}`);
 }
 
 /** Names in a data folder, without those an earlier, unfinished restore only copied. */
-function formerIn(root: string): readonly string[] {
-  const ours = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
-  return readdirSync(root).filter((name) => !ours.test(name));
+function contentOf(root: string): readonly string[] {
+  const ownNames = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  return readdirSync(root).filter((name) => !ownNames.test(name));
 }
 
-function occupied(root: string): string {
+function notEmptyText(root: string): string {
   return (
     `the data folder ${root} is not empty: give another --data-dir, or say --replace to move ` +
     'what is in it into its folder set-aside'
@@ -112,11 +113,11 @@ function occupied(root: string): string {
 
 function lockFolder(root: string): ReturnType<typeof lock> {
   try {
-    return lock(databaseIn(root));
+    return lock(databasePath(root));
   } catch (cause) {
     if (!(cause instanceof InUse)) throw cause;
     const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
-    throw new NotRestored(message, { cause });
+    throw new RestoreRefused(message, { cause });
   }
 }
 
@@ -126,31 +127,31 @@ function refuseSharedUse(root: string, nowMs: number): void {
   const spool = join(root, 'spool');
   const isRecent = (name: string): boolean => {
     const stats = statSync(join(spool, name), { throwIfNoEntry: false });
-    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < SILENT_MS;
+    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < IDLE_PROCESS_MS;
   };
   const inUse = existsSync(spool) ? readdirSync(spool).filter(isRecent) : [];
   if (inUse.length === 0) return;
-  throw new NotRestored(
+  throw new RestoreRefused(
     `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
       `them first, and remove what is in ${spool} if none is left`,
   );
 }
 
 async function copyVerified(
-  { path, name, manifest }: Generation,
+  { path, name, manifest }: Backup,
   root: string,
   { progress, reached }: RestoreOptions,
 ): Promise<void> {
-  const copying = join(root, COPYING);
+  const copying = join(root, COPYING_FOLDER);
   await rm(copying, { recursive: true, force: true });
   const dir = join(copying, 'on-their-way');
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const bytes = manifest.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const onFile = progress({ files: manifest.files.length, bytes });
-  await inLanes(LANES, manifest.files, async ({ path: file, hash, sizeBytes }) => {
+  await inLanes(MAX_CONCURRENT, manifest.files, async ({ path: file, hash, sizeBytes }) => {
     const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
     if (!copied.ok)
-      throw new NotRestored(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+      throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
     onFile(sizeBytes);
     reached('restore-file');
   });
@@ -161,18 +162,22 @@ async function copyVerified(
 
 /** All bytes it names are in the backup, or were lost before it was made. */
 function verifyDatabase(folder: string, name: string, manifest: Manifest): void {
-  const database = databaseIn(folder);
+  const database = databasePath(folder);
   const { state, errors } = inspectDatabase(database);
   if (state !== 'ok') {
-    throw new NotRestored(`the backup ${name} is damaged: its database is ${state}: ${errors[0]}`);
+    throw new RestoreRefused(
+      `the backup ${name} is damaged: its database is ${state}: ${errors[0]}`,
+    );
   }
   const known = new Set([
     ...manifest.files.map(({ path }) => path),
     ...manifest.missing.map(({ hash }) => blobPath(hash)),
   ]);
-  const lacking = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
-  if (lacking.length === 0) return;
-  throw new NotRestored(`the backup ${name} lacks ${lacking.length} files its records name`);
+  const missingBlobs = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
+  if (missingBlobs.length === 0) return;
+  throw new RestoreRefused(
+    `the backup ${name} lacks ${missingBlobs.length} files its records name`,
+  );
 }
 
 async function foldersOf(root: string): Promise<readonly string[]> {
@@ -181,19 +186,19 @@ async function foldersOf(root: string): Promise<readonly string[]> {
 }
 
 /** Renames within one folder, which also works where that is a mounted volume. */
-async function swap(
+async function swapContent(
   root: string,
-  former: readonly string[],
+  existingContent: readonly string[],
   { now, reached }: RestoreOptions,
 ): Promise<string | undefined> {
   const unfinished = join(root, UNFINISHED_RESTORE);
-  const aside = former.length > 0 ? makeFolder(root, new Date(now())) : undefined;
-  const older = former.filter((name) => name === UNFINISHED_RESTORE);
-  for (const name of older) await rename(join(root, name), join(aside ?? root, name));
-  await rename(join(root, COPYING), unfinished);
+  const aside = existingContent.length > 0 ? makeAsideFolder(root, new Date(now())) : undefined;
+  const unfinishedCopies = existingContent.filter((name) => name === UNFINISHED_RESTORE);
+  for (const name of unfinishedCopies) await rename(join(root, name), join(aside ?? root, name));
+  await rename(join(root, COPYING_FOLDER), unfinished);
   await syncFolder(root);
-  for (const name of former) {
-    if (!older.includes(name)) await rename(join(root, name), join(aside ?? root, name));
+  for (const name of existingContent) {
+    if (!unfinishedCopies.includes(name)) await rename(join(root, name), join(aside ?? root, name));
     reached('restore-aside');
   }
   for (const name of readdirSync(unfinished).toSorted(databaseLast)) {

@@ -2,10 +2,16 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type BackupResult, backUp } from '../backup/backup.ts';
 import { redisRecords, sqliteRecords } from '../backup/records.ts';
 import { reached } from '../crash-point.ts';
-import { type Where, addShared, createBar, runCommand, withRedis } from './keeping.ts';
-import { megabytes, shown } from './shown.ts';
+import {
+  type DataLocation,
+  addServerOptions,
+  createBar,
+  runCommand,
+  withRedis,
+} from './keeping.ts';
+import { megabytes, printableName } from './shown.ts';
 
-type Settings = Where & { readonly keep?: number };
+type Settings = DataLocation & { readonly keep?: number };
 
 /** `holdover backup DIR`: one more backup of a data folder, while its server runs or not. */
 export function backupCommand(argv: readonly string[]): Promise<number> {
@@ -16,10 +22,10 @@ export function backupCommand(argv: readonly string[]): Promise<number> {
     )
     .argument('<DIR>', 'folder for backups, outside of the data folder')
     .option('--keep <N>', 'remove older complete backups beyond so many', atLeastOne);
-  return runCommand(addShared(command, ['data-dir', 'ledger']), argv, run);
+  return runCommand(addServerOptions(command, ['data-dir', 'ledger']), argv, runBackup);
 }
 
-async function run(command: Command): Promise<number> {
+async function runBackup(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const into = command.args[0] ?? '';
   const bar = createBar();
@@ -41,7 +47,7 @@ async function run(command: Command): Promise<number> {
 function textOf(result: BackupResult, into: string, { ledger }: Settings): string {
   const { name, files, copied, missing, removed } = result;
   const lines = [
-    `Backup ${name} in ${shown(into)}: ${files} files, ${copied.files} of them new ` +
+    `Backup ${name} in ${printableName(into)}: ${files} files, ${copied.files} of them new ` +
       `(${megabytes(copied.bytes)}).`,
     ...(removed.length > 0 ? [`Removed: ${removed.join(', ')}.`] : []),
     ...(ledger === 'sqlite' ? [] : [REDIS]),

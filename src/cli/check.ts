@@ -1,20 +1,26 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { type Adopted, adoptOrphans } from '../backup/adopt.ts';
+import { type RestoredRecord, recordOrphans } from '../backup/adopt.ts';
 import { type CheckReport, check, isSound } from '../backup/check.ts';
-import { type Recorded, recordedInDatabase, recordedInRedis } from '../backup/recorded.ts';
+import { type RecordedFiles, recordedInDatabase, recordedInRedis } from '../backup/recorded.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { databaseIn } from '../data-dir.ts';
+import { databasePath } from '../data-dir.ts';
 import type { SharedRedis } from '../ledger/redis-open.ts';
 import { InUse, lock } from '../ledger/sqlite.ts';
 import { openStore } from '../store.ts';
 import { silentLogger } from '../telemetry.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
 import { checkText } from './check-text.ts';
-import { type Where, addShared, createBar, runCommand, withRedis } from './keeping.ts';
+import {
+  type DataLocation,
+  addServerOptions,
+  createBar,
+  runCommand,
+  withRedis,
+} from './keeping.ts';
 
-type Settings = Where & {
+type Settings = DataLocation & {
   readonly repair?: boolean;
   readonly user: string;
   readonly json?: boolean;
@@ -30,7 +36,7 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
     .option('--repair', 'put files without a record on record again; stop the server first')
     .option('--user <ID>', 'whose they are when no trace of that is left', LOCAL_USER)
     .option('--json', 'for programs');
-  return runCommand(addShared(command, ['data-dir', 'ledger']), argv, run);
+  return runCommand(addServerOptions(command, ['data-dir', 'ledger']), argv, run);
 }
 
 async function run(command: Command): Promise<number> {
@@ -40,13 +46,13 @@ async function run(command: Command): Promise<number> {
   const { before, adopted } = await withRedis(settings, async (redis) => {
     const recorded = redis
       ? recordedInRedis(redis.ledger, redis.identity.id)
-      : recordedInDatabase(databaseIn(dataDir));
+      : recordedInDatabase(databasePath(dataDir));
     if (redis === undefined && settings.repair === true) refuseInUse(dataDir);
-    const found = await look(dataDir, recorded, redis);
+    const found = await runCheck(dataDir, recorded, redis);
     if (settings.repair !== true) return { before: found, adopted: [] };
     return { before: found, adopted: await repair(settings, found, recorded) };
   });
-  const report = settings.repair === true ? await lookAgain(settings, dataDir) : before;
+  const report = settings.repair === true ? await checkAgain(settings, dataDir) : before;
   const sound = isSound(report);
   process.stdout.write(
     settings.json === true
@@ -56,9 +62,9 @@ async function run(command: Command): Promise<number> {
   return sound ? 0 : 1;
 }
 
-async function look(
+async function runCheck(
   dataDir: string,
-  recorded: Recorded,
+  recorded: RecordedFiles,
   redis: SharedRedis | undefined,
 ): Promise<CheckReport> {
   const bar = createBar();
@@ -70,13 +76,13 @@ async function look(
   }
 }
 
-function lookAgain(settings: Settings, dataDir: string): Promise<CheckReport> {
+function checkAgain(settings: Settings, dataDir: string): Promise<CheckReport> {
   return withRedis(settings, (redis) =>
-    look(
+    runCheck(
       dataDir,
       redis
         ? recordedInRedis(redis.ledger, redis.identity.id)
-        : recordedInDatabase(databaseIn(dataDir)),
+        : recordedInDatabase(databasePath(dataDir)),
       redis,
     ),
   );
@@ -86,19 +92,19 @@ function lookAgain(settings: Settings, dataDir: string): Promise<CheckReport> {
 async function repair(
   settings: Settings,
   { ledger: { state }, belongs, orphans }: CheckReport,
-  recorded: Recorded,
-): Promise<readonly Adopted[]> {
-  const isLost = state === 'absent' || state === 'empty';
-  const helps = orphans.some(({ whole }) => whole) || isLost || !belongs;
-  if (state === 'damaged' || !helps) return [];
-  const adoptFiles = isLost || !belongs;
+  recorded: RecordedFiles,
+): Promise<readonly RestoredRecord[]> {
+  const ledgerIsMissing = state === 'absent' || state === 'empty';
+  const canRepair = orphans.some(({ whole }) => whole) || ledgerIsMissing || !belongs;
+  if (state === 'damaged' || !canRepair) return [];
+  const adoptFiles = ledgerIsMissing || !belongs;
   const remembered = state === 'ok' ? recorded.remembered() : [];
   const source = ledgerSource(settings.ledger);
   const { dataDir, user } = settings;
   const store = await openStore({ ledger: source, dataDir, adoptFiles }, silentLogger());
   try {
     const { ledger } = store;
-    return await adoptOrphans({ dataDir, ledger, user, now: Date.now }, orphans, remembered);
+    return await recordOrphans({ dataDir, ledger, user, now: Date.now }, orphans, remembered);
   } finally {
     await store.close();
   }
@@ -112,7 +118,7 @@ function refuseInUse(dataDir: string): void {
 function isInUse(dataDir: string): boolean {
   if (!existsSync(join(dataDir, 'holdover.db.lock'))) return false;
   try {
-    lock(databaseIn(dataDir)).close();
+    lock(databasePath(dataDir)).close();
     return false;
   } catch (error) {
     if (error instanceof InUse) return true;

@@ -3,14 +3,14 @@ import { realpath, stat } from 'node:fs/promises';
 import { join, posix, sep } from 'node:path';
 import { spoolStream } from '../spool.ts';
 import { type FileMention, fileKey } from '../translate/workflow.ts';
-import type { PlacedFile } from '../v1/rewrite.ts';
+import type { ResolvedFile } from '../v1/rewrite.ts';
 import { withinRoot } from '../v1/safe-name.ts';
 import { contentTypeOf } from '../v1/served-as.ts';
 import { uploadPathOf } from '../v1/upload-path.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
 import { Unconvertible } from './unconvertible.ts';
 
-type Deps = {
+type UploadOptions = {
   readonly jobs: Pick<JobApi, 'createAsset'>;
   readonly caller: Caller;
   /** v1's input folder. */
@@ -20,33 +20,35 @@ type Deps = {
 };
 
 /** A file a workflow names, where it is here. */
-type Local = { readonly mention: FileMention; readonly path: string };
+type LocalFile = { readonly mention: FileMention; readonly path: string };
 
 /** Uploads the files a workflow names, each once; nothing leaves unless all of them are there. */
 export async function uploadFiles(
-  deps: Deps,
+  options: UploadOptions,
   mentions: readonly FileMention[],
-): Promise<readonly PlacedFile[]> {
-  const found = await Promise.all(mentions.map((mention) => locate(deps.inputDir, mention)));
+): Promise<readonly ResolvedFile[]> {
+  const found = await Promise.all(
+    mentions.map((mention) => findLocalFile(options.inputDir, mention)),
+  );
   const missing = found.flatMap((local) => ('why' in local ? [local.why] : []));
   if (missing.length > 0) throw new Unconvertible([...new Set(missing)].join('\n  '));
-  const sent = new Map<string, Pick<PlacedFile, 'assetId' | 'hash'>>();
-  const placed: PlacedFile[] = [];
+  const uploadedByKey = new Map<string, Pick<ResolvedFile, 'assetId' | 'hash'>>();
+  const resolvedFiles: ResolvedFile[] = [];
   for (const local of found) {
     if ('why' in local) continue;
     const key = fileKey(local.mention);
-    const asset = sent.get(key) ?? (await upload(deps, local));
-    sent.set(key, asset);
-    placed.push({ ...local.mention, ...asset });
+    const asset = uploadedByKey.get(key) ?? (await uploadFile(options, local));
+    uploadedByKey.set(key, asset);
+    resolvedFiles.push({ ...local.mention, ...asset });
   }
-  return placed;
+  return resolvedFiles;
 }
 
 /** A workflow from elsewhere must not make us send files of ours: it names inputs, and nothing above them. */
-async function locate(
+async function findLocalFile(
   inputDir: string,
   mention: FileMention,
-): Promise<Local | { readonly why: string }> {
+): Promise<LocalFile | { readonly why: string }> {
   const { nodeId, input, value, type, subfolder, filename } = mention;
   const where = `node ${nodeId}, ${input}: ${JSON.stringify(value)}`;
   if (type !== 'input') return { why: `${where} is not an input: copy it there, and name it so` };
@@ -60,9 +62,9 @@ async function locate(
   return isInside ? { mention, path: local } : { why: `${where} leads out of the input folder` };
 }
 
-async function upload(deps: Deps, { mention, path }: Local) {
-  const file = await spooled(path, deps.spoolDir);
-  const answer = await deps.jobs.createAsset(deps.caller, {
+async function uploadFile(options: UploadOptions, { mention, path }: LocalFile) {
+  const file = await spoolFile(path, options.spoolDir);
+  const answer = await options.jobs.createAsset(options.caller, {
     file,
     filePath: uploadPathOf(mention),
     contentType: contentTypeOf(mention.filename) ?? 'application/octet-stream',
@@ -72,13 +74,13 @@ async function upload(deps: Deps, { mention, path }: Local) {
     const { status, code, message } = answer.error;
     throw new Error(`${path} was not taken: ${message} (${code}, ${status})`);
   }
-  deps.onUpload(path, answer.value.id);
+  options.onUpload(path, answer.value.id);
   return { assetId: answer.value.id, hash: file.hash };
 }
 
 /** A copy: whoever uploads a spooled file removes it. */
-async function spooled(path: string, dir: string): Promise<SpooledFile> {
-  const written = await spoolStream(createReadStream(path), { dir, maxBytes: Infinity });
-  if (!written.ok) throw new Error(`${path}: ${written.message}`);
-  return written.value;
+async function spoolFile(path: string, dir: string): Promise<SpooledFile> {
+  const spoolResult = await spoolStream(createReadStream(path), { dir, maxBytes: Infinity });
+  if (!spoolResult.ok) throw new Error(`${path}: ${spoolResult.message}`);
+  return spoolResult.value;
 }

@@ -6,7 +6,7 @@ import { type Json, type JsonObject, isJsonObject, jsonFault, parseJson } from '
 import { Unconvertible } from './unconvertible.ts';
 
 /** A v1 prompt, and what of it a v2 submission has no place for. */
-export type Prompt = Pick<Submission, 'graph' | 'partialTargets'> & {
+export type ConvertiblePrompt = Pick<Submission, 'graph' | 'partialTargets'> & {
   readonly leftOut: readonly string[];
 };
 
@@ -15,7 +15,7 @@ const HOW_TO_EXPORT =
   'Workflow > Export (API), or "Save (API Format)" of older ones';
 
 /** What has no twin in v2, and what there is instead. */
-const NO_TWIN: Readonly<Record<string, string>> = {
+const NO_V2_FIELD: Readonly<Record<string, string>> = {
   client_id: 'v2 has no sockets: follow the job by its id',
   prompt_id: 'v2 gives the job its id',
   number: 'v2 has no order of its own',
@@ -23,22 +23,22 @@ const NO_TWIN: Readonly<Record<string, string>> = {
 };
 
 /** Reads a body of `POST /prompt`, or a bare graph in API format. */
-export function readPrompt(text: string): Prompt {
-  const body = parsed(text);
-  if (isSaved(body)) throw new Unconvertible(HOW_TO_EXPORT);
+export function readPrompt(text: string): ConvertiblePrompt {
+  const body = parseObject(text);
+  if (isEditorFormat(body)) throw new Unconvertible(HOW_TO_EXPORT);
   const isBody = isJsonObject(body.prompt) && !('class_type' in body.prompt);
-  const { graph, partialTargets, extraData } = submission(isBody ? body : { prompt: body });
-  if (isSaved(graph)) throw new Unconvertible(HOW_TO_EXPORT);
-  const misshapen = refuseShape(graph as JsonObject);
-  if (misshapen) {
-    const { message, details } = misshapen.body.error;
+  const { graph, partialTargets, extraData } = parseSubmission(isBody ? body : { prompt: body });
+  if (isEditorFormat(graph)) throw new Unconvertible(HOW_TO_EXPORT);
+  const shapeError = refuseShape(graph as JsonObject);
+  if (shapeError) {
+    const { message, details } = shapeError.body.error;
     throw new Unconvertible(`it is no workflow in API format: ${message} ${details}`.trim());
   }
   if (Object.keys(graph).length === 0) throw new Unconvertible('it has no nodes');
   return { graph, partialTargets, leftOut: isBody ? leftOut(body, extraData) : [] };
 }
 
-function parsed(text: string): JsonObject {
+function parseObject(text: string): JsonObject {
   let value: Json;
   try {
     value = parseJson(text);
@@ -49,7 +49,7 @@ function parsed(text: string): JsonObject {
   throw new Unconvertible('it is neither a v1 prompt nor a workflow: both are JSON objects');
 }
 
-function submission(body: JsonObject): Submission {
+function parseSubmission(body: JsonObject): Submission {
   try {
     return readSubmission(body, createCounter(0));
   } catch (cause) {
@@ -58,12 +58,12 @@ function submission(body: JsonObject): Submission {
   }
 }
 
-function isSaved(graph: object): boolean {
+function isEditorFormat(graph: object): boolean {
   return 'nodes' in graph && Array.isArray(graph.nodes);
 }
 
 function leftOut(body: JsonObject, extraData: JsonObject): string[] {
-  const fields = Object.entries(NO_TWIN).flatMap(([name, why]) =>
+  const fields = Object.entries(NO_V2_FIELD).flatMap(([name, why]) =>
     name in body ? [`${name}: ${why}`] : [],
   );
   const keys = Object.keys(secretsOf(extraData)).map(

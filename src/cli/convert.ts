@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from '../config/flags.ts';
-import { Refused } from '../config/refused.ts';
+import { InvalidSetting } from '../config/refused.ts';
 import { objectInfoSource, upstreamOf } from '../config/upstream.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { objectInfo } from '../nodes/object-info.ts';
@@ -11,12 +11,12 @@ import { openDefinitions } from '../object-info/open.ts';
 import { silentLogger } from '../telemetry.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { chosenOutputs, fileMentions, outputNodes } from '../translate/workflow.ts';
-import { placeFiles } from '../v1/rewrite.ts';
+import { insertAssetReferences } from '../v1/rewrite.ts';
 import { createRemoteJobs } from '../v2/client.ts';
 import { inAssetMode } from '../v2/workflow.ts';
 import { type Json, prettyJson } from '../wire/json.ts';
 import type { ObjectInfo } from '../wire/v1.ts';
-import { type Prompt, readPrompt } from './convert-read.ts';
+import { type ConvertiblePrompt, readPrompt } from './convert-read.ts';
 import { uploadFiles } from './convert-files.ts';
 import { Unconvertible } from './unconvertible.ts';
 
@@ -26,14 +26,14 @@ type Settings = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets' | 'obj
 };
 
 /** Where v2 is and how it is talked to. */
-type Target = {
+type UpstreamTarget = {
   readonly url: string;
   readonly key: string | undefined;
   readonly assetMode: Flags['upstreamAssets'];
 };
 
 /** Flags it shares with the server. */
-const SHARED = ['upstream', 'upstream-key', 'upstream-assets', 'object-info'];
+const SERVER_OPTIONS = ['upstream', 'upstream-key', 'upstream-assets', 'object-info'];
 /** A Holdover as it starts when nothing is said. */
 const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
 const CALLER = { user: 'convert' };
@@ -46,8 +46,8 @@ export async function convertCommand(argv: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    tell(`error: ${error instanceof Error ? error.message : String(error)}`);
-    return error instanceof Refused ? 2 : 1;
+    print(`error: ${error instanceof Error ? error.message : String(error)}`);
+    return error instanceof InvalidSetting ? 2 : 1;
   }
 }
 
@@ -61,7 +61,8 @@ function commandLine(): Command {
     .option('--input-directory <DIR>', "v1's input folder; else that of FILE")
     .option('--out <FILE>', 'where to write the submission; else standard output')
     .exitOverride();
-  for (const option of OPTIONS) if (SHARED.includes(option.name())) command.addOption(option);
+  for (const option of OPTIONS)
+    if (SERVER_OPTIONS.includes(option.name())) command.addOption(option);
   return command;
 }
 
@@ -71,8 +72,8 @@ async function convert(file: string, settings: Settings): Promise<void> {
     throw new Unconvertible(`${file} cannot be read`, { cause });
   });
   const prompt = readPrompt(text);
-  if (settings.out !== undefined) await checkTarget(settings.out);
-  for (const note of prompt.leftOut) tell(`left out: ${note}`);
+  if (settings.out !== undefined) await requireWritable(settings.out);
+  for (const note of prompt.leftOut) print(`left out: ${note}`);
   const workDir = await mkdtemp(join(tmpdir(), 'holdover-convert-'));
   try {
     const inputDir = settings.inputDirectory ?? dirname(file);
@@ -86,28 +87,28 @@ async function convert(file: string, settings: Settings): Promise<void> {
 }
 
 /** Looked at before anything is uploaded for a submission that could not be written. */
-async function checkTarget(out: string): Promise<void> {
+async function requireWritable(out: string): Promise<void> {
   const known = await stat(out).catch(() => undefined);
   const folder = known ? undefined : await stat(dirname(out)).catch(() => undefined);
-  const isFit = known ? !known.isDirectory() : folder?.isDirectory();
+  const isUsable = known ? !known.isDirectory() : folder?.isDirectory();
   const mayWrite = await access(known ? out : dirname(out), constants.W_OK).then(
     () => true,
     () => false,
   );
-  if (!isFit || !mayWrite) throw new Unconvertible(`${out} cannot be written`);
+  if (!isUsable || !mayWrite) throw new Unconvertible(`${out} cannot be written`);
 }
 
-type Places = {
+type ConvertContext = {
   readonly settings: Settings;
-  readonly target: Target;
+  readonly target: UpstreamTarget;
   readonly inputDir: string;
   readonly workDir: string;
 };
 
-async function submissionOf(prompt: Prompt, places: Places): Promise<Json> {
-  const { target, inputDir, workDir } = places;
-  const info = await definitions(places);
-  const graph = chosenPart(prompt, info);
+async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext): Promise<Json> {
+  const { target, inputDir, workDir } = context;
+  const info = await loadDefinitions(context);
+  const graph = requestedPart(prompt, info);
   const { key, url: baseUrl, assetMode } = target;
   const jobs = createRemoteJobs({
     baseUrl,
@@ -115,9 +116,15 @@ async function submissionOf(prompt: Prompt, places: Places): Promise<Json> {
     log: silentLogger(),
   });
   try {
-    const deps = { jobs, caller: CALLER, inputDir, spoolDir: workDir, onUpload: tellUpload };
-    const placed = await uploadFiles(deps, fileMentions(graph, info));
-    const workflow = placeFiles(graph, placed);
+    const uploadOptions = {
+      jobs,
+      caller: CALLER,
+      inputDir,
+      spoolDir: workDir,
+      onUpload: printUpload,
+    };
+    const resolvedFiles = await uploadFiles(uploadOptions, fileMentions(graph, info));
+    const workflow = insertAssetReferences(graph, resolvedFiles);
     return inAssetMode(workflow, assetMode === 'string' ? 'string' : 'object') as Json;
   } finally {
     await jobs.close();
@@ -125,7 +132,7 @@ async function submissionOf(prompt: Prompt, places: Places): Promise<Json> {
 }
 
 /** Those of the upstream, since they tell which inputs are files; else the library shipped here. */
-async function definitions({ settings, target, workDir }: Places): Promise<ObjectInfo> {
+async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
   const source = openDefinitions({
     source: objectInfoSource(settings.objectInfo),
@@ -143,26 +150,29 @@ async function definitions({ settings, target, workDir }: Places): Promise<Objec
 }
 
 /** v2 takes a graph whole: of a partial one, what its targets need. */
-function chosenPart({ graph, partialTargets }: Prompt, info: ObjectInfo): Prompt['graph'] {
+function requestedPart(
+  { graph, partialTargets }: ConvertiblePrompt,
+  info: ObjectInfo,
+): ConvertiblePrompt['graph'] {
   if (partialTargets === undefined) return graph;
   const targets = chosenOutputs(outputNodes(graph, info), partialTargets);
   if (targets.length === 0) throw new Unconvertible('none of its targets is an output');
   return pruneTo(graph, targets);
 }
 
-function targetOf(settings: Settings): Target {
+function targetOf(settings: Settings): UpstreamTarget {
   const upstream = settings.upstream === 'embedded' ? RUNNING_HOLDOVER : settings.upstream;
   const unused = { upstreamLabels: 'auto', upstreamStreams: 0, upstreamLimits: '{}' } as const;
   const flags = { ...settings, ...unused, upstream, routerPrefix: '/v1/models' };
   const target = upstreamOf(flags as unknown as Flags, process.env);
-  if (target.kind === 'embedded') throw new Refused('there is no upstream');
+  if (target.kind === 'embedded') throw new InvalidSetting('there is no upstream');
   return target;
 }
 
-function tellUpload(path: string, assetId: string): void {
-  tell(`uploaded ${path} as ${assetId}`);
+function printUpload(path: string, assetId: string): void {
+  print(`uploaded ${path} as ${assetId}`);
 }
 
-function tell(text: string): void {
+function print(text: string): void {
   process.stderr.write(`${text}\n`);
 }

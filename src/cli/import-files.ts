@@ -8,14 +8,14 @@ import type { FileRow, Ledger } from '../ledger/ledger.ts';
 import { inLanes } from '../lib/lanes.ts';
 import { contentTypeOf } from '../v1/served-as.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
-import type { Copier } from './import-copy.ts';
-import { type Found, type LeftOut, isTroubleWith, reasonOf } from './import-scan.ts';
+import type { FileCopier } from './import-copy.ts';
+import { type FoundFile, type LeftOut, isErrorOf, reasonOf } from './import-scan.ts';
 
 /** A file of v1's `input` or `output`, and what v1 clients call it. */
-export type FileToImport = Found & { readonly type: 'input' | 'output' };
+export type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
 
 /** What became of the files. */
-export type Tally = {
+export type FilesImportResult = {
   files: number;
   bytes: number;
   /** Taken over by an earlier import. */
@@ -24,36 +24,39 @@ export type Tally = {
   readonly failed: LeftOut[];
 };
 
-type Deps = {
+type FilesImportOptions = {
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
   readonly blobs: Pick<Blobs, 'adopt' | 'recorded'>;
-  readonly copy: Copier;
+  readonly copy: FileCopier;
   readonly user: string;
   readonly now: () => number;
-  readonly onFile: (file: Found) => void;
+  readonly onFile: (file: FoundFile) => void;
 };
 
 /** The disk is told to keep each of them: while it does, others are read. */
-const AT_ONCE = 8;
+const MAX_CONCURRENT = 8;
 /** Recorded together: what a kill costs is to copy so much again. */
 const BATCH = { files: 64, bytes: 256 * 1024 * 1024 } as const;
 
 /** Takes files into the ledger, each whole or not at all; those it has are not read again. */
-export async function importFiles(deps: Deps, files: readonly FileToImport[]): Promise<Tally> {
-  const tally: Tally = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
+export async function importFiles(
+  options: FilesImportOptions,
+  files: readonly FileToImport[],
+): Promise<FilesImportResult> {
+  const result: FilesImportResult = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
   for (const batch of batchesOf(files)) {
     const copies: Copy[] = [];
-    await inLanes(AT_ONCE, batch, async (file) => {
-      const copy = await importBytes(deps, file, tally);
+    await inLanes(MAX_CONCURRENT, batch, async (file) => {
+      const copy = await importBytes(options, file, result);
       if (copy) copies.push(copy);
-      deps.onFile(file);
+      options.onFile(file);
     });
-    await record(deps, copies);
-    tally.files += copies.length;
-    tally.bytes += bytesOf(copies.map(({ file }) => file));
+    await record(options, copies);
+    result.files += copies.length;
+    result.bytes += bytesOf(copies.map(({ file }) => file));
     reached('import-recorded');
   }
-  return tally;
+  return result;
 }
 
 export function bytesOf(files: readonly { readonly sizeBytes: number }[]): number {
@@ -72,7 +75,7 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
 }
 
 /** Whether an earlier import, or an upload of the very same file, has brought it. */
-export function isSameFile(row: FileRow | undefined, found: Found): boolean {
+export function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
   return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
 
@@ -81,55 +84,61 @@ type Copy = { readonly file: FileToImport; readonly copy: SpooledFile };
 
 /** The bytes of a file that is new here. */
 async function importBytes(
-  { ledger, blobs, copy, user }: Deps,
+  { ledger, blobs, copy, user }: FilesImportOptions,
   file: FileToImport,
-  tally: Tally,
+  result: FilesImportResult,
 ): Promise<Copy | undefined> {
-  const held = await ledger.files.get(user, file);
+  const existing = await ledger.files.get(user, file);
   const name = posix.join(file.type, file.subfolder, file.filename);
   try {
-    const copied = isSameFile(held, file) ? KNOWN : await copy(file);
-    if (copied === KNOWN) tally.known++;
-    else if (!copied.ok) tally.failed.push({ name, why: copied.why });
-    else if (held) await compare({ held, name, file: copied.file }, tally);
+    const copied = isSameFile(existing, file) ? ALREADY_HERE : await copy(file);
+    if (copied === ALREADY_HERE) result.known++;
+    else if (!copied.ok) result.failed.push({ name, why: copied.why });
+    else if (existing) await compareExisting({ existing, name, file: copied.file }, result);
     else {
       await blobs.adopt(copied.file);
       reached('import-bytes');
       return { file, copy: copied.file };
     }
   } catch (error) {
-    if (!isTroubleWith(file, error)) throw error;
-    tally.failed.push({ name, why: reasonOf(error) });
+    if (!isErrorOf(file, error)) throw error;
+    result.failed.push({ name, why: reasonOf(error) });
   }
   return undefined;
 }
 
-const KNOWN = 'known';
+const ALREADY_HERE = 'known';
 
-type Twin = { readonly held: FileRow; readonly name: string; readonly file: SpooledFile };
+type NamedFile = { readonly existing: FileRow; readonly name: string; readonly file: SpooledFile };
 
 /** What a client was told under this name stays what it is. */
-async function compare({ held, name, file }: Twin, tally: Tally): Promise<void> {
+async function compareExisting(
+  { existing, name, file }: NamedFile,
+  result: FilesImportResult,
+): Promise<void> {
   await rm(file.path, { force: true });
-  if (held.hash === file.hash) tally.known++;
-  else tally.leftOut.push({ name, why: 'the name means another file here' });
+  if (existing.hash === file.hash) result.known++;
+  else result.leftOut.push({ name, why: 'the name means another file here' });
 }
 
 /**
  * All writes begin in the same turn of the event loop: one transaction in a database. In a shared
  * ledger a kill may leave a record without a name, which the next sweep may take.
  */
-async function record({ ledger, blobs, user, now }: Deps, copies: readonly Copy[]): Promise<void> {
+async function record(
+  { ledger, blobs, user, now }: FilesImportOptions,
+  copies: readonly Copy[],
+): Promise<void> {
   const writes = copies.flatMap(({ file, copy }) => {
     const { type, subfolder, filename, modifiedAtMs } = file;
     const { hash, sizeBytes } = copy;
     const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
-    const same = { user, hash, sizeBytes, contentType };
+    const commonFields = { user, hash, sizeBytes, contentType };
     const id = randomUUID();
     const filePath = posix.join(type, subfolder, filename);
     return [
-      ledger.assets.insert(importedAsset({ ...same, id, filePath, createdAtMs: now() })),
-      ledger.files.put({ ...same, type, subfolder, filename, assetId: id, modifiedAtMs }),
+      ledger.assets.insert(importedAsset({ ...commonFields, id, filePath, createdAtMs: now() })),
+      ledger.files.put({ ...commonFields, type, subfolder, filename, assetId: id, modifiedAtMs }),
     ];
   });
   await Promise.all(writes);

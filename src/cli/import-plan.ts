@@ -7,19 +7,22 @@ import { type Scan, scan } from './import-scan.ts';
 import { megabytes } from './shown.ts';
 
 /** How much is taken. */
-export type Limits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
+export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
 
 /** A reason not to begin, in a sentence for whoever typed the command. */
-export class Declined extends Error {}
+export class ImportRefused extends Error {}
 
 const MEBIBYTE = 1024 * 1024;
 /** Of the budget; with less left, new results would soon push each other out. */
-const COMFORT = 0.2;
+const MIN_FREE_SHARE = 0.2;
 
 /** Files of `input` and `output`, and what is to be said of the rest. */
-export type Files = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
+export type FilesToImport = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
 
-export async function scanFiles(source: string, { maxUploadSize }: Limits): Promise<Files> {
+export async function scanFiles(
+  source: string,
+  { maxUploadSize }: ImportLimits,
+): Promise<FilesToImport> {
   const isKeptName = (name: string): boolean => safeName(name) !== undefined;
   const rules = { maxBytes: Math.round(maxUploadSize * MEBIBYTE), isKeptName };
   const input = await scan(join(source, 'input'), 'input', rules);
@@ -40,34 +43,34 @@ export async function budgetWarnings(
     settings,
     ledger,
     user,
-  }: { readonly settings: Limits; readonly ledger: Ledger; readonly user: string },
+  }: { readonly settings: ImportLimits; readonly ledger: Ledger; readonly user: string },
   files: readonly FileToImport[],
 ): Promise<readonly string[]> {
-  let needed = await ledger.assets.totalBytes();
+  let neededBytes = await ledger.assets.totalBytes();
   for (const file of files) {
-    const held = await ledger.files.get(user, file);
-    if (!isSameFile(held, file)) needed += file.sizeBytes;
+    const existing = await ledger.files.get(user, file);
+    if (!isSameFile(existing, file)) neededBytes += file.sizeBytes;
   }
-  const budget = settings.diskBudget * MEBIBYTE;
-  const roomy = Math.ceil(needed / (1 - COMFORT) / MEBIBYTE);
-  if (needed > budget) {
-    throw new Declined(
-      `with these files ${megabytes(needed)} would be stored, and --disk-budget is ` +
-        `${settings.diskBudget} MB: give it at least ${roomy} here, and the server as well`,
+  const budgetBytes = settings.diskBudget * MEBIBYTE;
+  const advisedMegabytes = Math.ceil(neededBytes / (1 - MIN_FREE_SHARE) / MEBIBYTE);
+  if (neededBytes > budgetBytes) {
+    throw new ImportRefused(
+      `with these files ${megabytes(neededBytes)} would be stored, and --disk-budget is ` +
+        `${settings.diskBudget} MB: give it at least ${advisedMegabytes} here, and the server as well`,
     );
   }
-  if (needed <= budget * (1 - COMFORT)) return [];
+  if (neededBytes <= budgetBytes * (1 - MIN_FREE_SHARE)) return [];
   return [
     `Of --disk-budget (${settings.diskBudget} MB) little is left for new results, which go first ` +
-      `when it is used up: start the server with at least --disk-budget ${roomy}.`,
+      `when it is used up: start the server with at least --disk-budget ${advisedMegabytes}.`,
   ];
 }
 
 /** Beyond its quota a user could save nothing more. */
-export function refuseQuota({ found }: Scan, { userdataQuota }: Limits): void {
+export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
   const bytes = bytesOf(found);
   if (bytes <= userdataQuota * MEBIBYTE) return;
-  throw new Declined(
+  throw new ImportRefused(
     `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
       'give it more, here and for the server',
   );

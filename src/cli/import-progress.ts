@@ -17,9 +17,9 @@ export function createProgress(
   return out.isTTY ? bar(out, total) : lines(out, total);
 }
 
-type Total = Parameters<typeof createProgress>[1];
+type ProgressTotal = Parameters<typeof createProgress>[1];
 
-function bar(stream: NodeJS.WriteStream, total: Total): Progress {
+function bar(stream: NodeJS.WriteStream, total: ProgressTotal): Progress {
   const shown = new SingleBar({
     stream,
     format: '{bar} {percentage}%  {files}/{allFiles} files  {mb}  {eta_formatted} left',
@@ -29,30 +29,30 @@ function bar(stream: NodeJS.WriteStream, total: Total): Progress {
   let files = 0;
   let bytes = 0;
   // A folder of empty files has a length, too.
-  shown.start(total.bytes + total.files, 0, facts());
-  function facts() {
+  shown.start(total.bytes + total.files, 0, barFields());
+  function barFields() {
     return { files, allFiles: total.files, mb: megabytes(bytes) };
   }
   return {
     add(more) {
       files++;
       bytes += more;
-      shown.update(bytes + files, facts());
+      shown.update(bytes + files, barFields());
     },
     stop: () => shown.stop(),
   };
 }
 
-function lines(out: NodeJS.WriteStream, total: Total): Progress {
+function lines(out: NodeJS.WriteStream, total: ProgressTotal): Progress {
   let files = 0;
   let bytes = 0;
-  let toldAtMs = Date.now();
+  let printedAtMs = Date.now();
   return {
     add(more) {
       files++;
       bytes += more;
-      if (Date.now() - toldAtMs < LINE_EVERY_MS) return;
-      toldAtMs = Date.now();
+      if (Date.now() - printedAtMs < LINE_EVERY_MS) return;
+      printedAtMs = Date.now();
       out.write(`${files} of ${total.files} files, ${megabytes(bytes)}\n`);
     },
     stop() {},

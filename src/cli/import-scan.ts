@@ -4,7 +4,7 @@ import { join, sep } from 'node:path';
 import { safeFolder } from '../v1/safe-name.ts';
 
 /** A file of the v1 server that can be taken over. */
-export type Found = {
+export type FoundFile = {
   /** Where it really is. */
   readonly path: string;
   /** Below the folder that was scanned. */
@@ -18,26 +18,26 @@ export type Found = {
 export type LeftOut = { readonly name: string; readonly why: string };
 
 export type Scan = {
-  readonly found: readonly Found[];
+  readonly found: readonly FoundFile[];
   readonly leftOut: readonly LeftOut[];
   /** What the disk would not let us look at: another try may. */
   readonly failed: readonly LeftOut[];
 };
 
 /** Which names are kept; a folder is asked about with its whole path. */
-export type Rules = {
+export type ScanRules = {
   readonly maxBytes: number;
   readonly isKeptName: (name: string) => boolean;
 };
 
-type Lists = { found: Found[]; leftOut: LeftOut[]; failed: LeftOut[] };
+type ScanLists = { found: FoundFile[]; leftOut: LeftOut[]; failed: LeftOut[] };
 
 /**
  * Everything below a folder, in the order of the names. Links are followed to files of the same
  * folder only. A folder that is not there is empty.
  */
-export async function scan(root: string, label: string, rules: Rules): Promise<Scan> {
-  const lists: Lists = { found: [], leftOut: [], failed: [] };
+export async function scan(root: string, label: string, rules: ScanRules): Promise<Scan> {
+  const lists: ScanLists = { found: [], leftOut: [], failed: [] };
   const real = await realRoot(root, label, lists);
   const folders = real === undefined ? [] : [''];
   for (const folder of folders) {
@@ -47,7 +47,7 @@ export async function scan(root: string, label: string, rules: Rules): Promise<S
     });
     for (const entry of entries) {
       const at = { root: real ?? '', label, folder, entry };
-      if (await isFolderToEnter(at, rules, lists)) folders.push(below(folder, entry.name));
+      if (await scanEntry(at, rules, lists)) folders.push(joinBelow(folder, entry.name));
     }
   }
   return lists;
@@ -60,12 +60,16 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Whether it is the original that cannot be read, and not our own disk that cannot be written. */
-export function isTroubleWith({ path }: Pick<Found, 'path'>, error: unknown): boolean {
+export function isErrorOf({ path }: Pick<FoundFile, 'path'>, error: unknown): boolean {
   return (error as NodeJS.ErrnoException).path === path;
 }
 
 /** The folder itself may be a link to another disk: whoever ran the server put it there. */
-async function realRoot(root: string, label: string, lists: Lists): Promise<string | undefined> {
+async function realRoot(
+  root: string,
+  label: string,
+  lists: ScanLists,
+): Promise<string | undefined> {
   try {
     const real = await realpath(root);
     if ((await stat(real)).isDirectory()) return real;
@@ -82,7 +86,7 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
   return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-type At = {
+type EntryContext = {
   readonly root: string;
   readonly label: string;
   readonly folder: string;
@@ -90,20 +94,20 @@ type At = {
 };
 
 /** Notes what is there; true for a folder whose entries are to be looked at. */
-async function isFolderToEnter(at: At, rules: Rules, lists: Lists): Promise<boolean> {
+async function scanEntry(at: EntryContext, rules: ScanRules, lists: ScanLists): Promise<boolean> {
   const { folder, entry } = at;
-  const path = below(folder, entry.name);
+  const path = joinBelow(folder, entry.name);
   const name = `${at.label}/${path}`;
-  const leave = (why: string): false => {
+  const leaveOut = (why: string): false => {
     lists.leftOut.push({ name: entry.isDirectory() ? `${name}/` : name, why });
     return false;
   };
-  if (!rules.isKeptName(entry.name)) return leave('unsafe name');
-  if (entry.isDirectory()) return isPossibleFolder(path) || leave('path too long');
+  if (!rules.isKeptName(entry.name)) return leaveOut('unsafe name');
+  if (entry.isDirectory()) return isPossibleFolder(path) || leaveOut('path too long');
   try {
-    const real = await fileBehind(at);
-    if (!real.ok) return leave(real.why);
-    if (real.stats.size > rules.maxBytes) return leave('larger than --max-upload-size');
+    const real = await resolveFile(at);
+    if (!real.ok) return leaveOut(real.why);
+    if (real.stats.size > rules.maxBytes) return leaveOut('larger than --max-upload-size');
     lists.found.push(foundAt(at, real));
   } catch (error) {
     lists.failed.push({ name, why: reasonOf(error) });
@@ -116,11 +120,11 @@ function isPossibleFolder(path: string): boolean {
   return safeFolder(path.replaceAll(/(^|\/)\.+/g, '$1_')) !== undefined;
 }
 
-type Behind =
+type RealFile =
   | { readonly ok: true; readonly path: string; readonly stats: Stats }
   | { readonly ok: false; readonly why: string };
 
-async function fileBehind({ root, folder, entry }: At): Promise<Behind> {
+async function resolveFile({ root, folder, entry }: EntryContext): Promise<RealFile> {
   const path = join(root, folder, entry.name);
   if (entry.isFile()) return { ok: true, path, stats: await stat(path) };
   if (!entry.isSymbolicLink()) return { ok: false, why: 'neither a file nor a folder' };
@@ -133,7 +137,10 @@ async function fileBehind({ root, folder, entry }: At): Promise<Behind> {
   return { ok: false, why: 'a link to something else than a file' };
 }
 
-function foundAt({ folder, entry }: At, { path, stats }: Behind & { ok: true }): Found {
+function foundAt(
+  { folder, entry }: EntryContext,
+  { path, stats }: RealFile & { ok: true },
+): FoundFile {
   return {
     path,
     subfolder: folder,
@@ -143,6 +150,6 @@ function foundAt({ folder, entry }: At, { path, stats }: Behind & { ok: true }):
   };
 }
 
-function below(folder: string, name: string): string {
+function joinBelow(folder: string, name: string): string {
   return folder === '' ? name : `${folder}/${name}`;
 }

@@ -2,22 +2,22 @@ import type { Stats } from 'node:fs';
 import { lstat, readFile, readdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SettingStore } from '../ledger/ledger.ts';
-import { adoptFile } from '../spool.ts';
-import { namedBelow, look } from '../v1/userdata-place.ts';
+import { moveIntoPlace } from '../spool.ts';
+import { safePathBelow, statPath } from '../v1/userdata-place.ts';
 import { safeName } from '../v1/safe-name.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../wire/json.ts';
-import type { Copier } from './import-copy.ts';
+import type { FileCopier } from './import-copy.ts';
 import {
-  type Found,
+  type FoundFile,
   type LeftOut,
   type Scan,
-  isTroubleWith,
+  isErrorOf,
   reasonOf,
   scan,
 } from './import-scan.ts';
 
 /** What became of the settings and saved files of one user. */
-export type UserTally = {
+export type UserImportResult = {
   settings: number;
   /** Settings and files that are there already, perhaps in another version. */
   keptSettings: number;
@@ -27,15 +27,15 @@ export type UserTally = {
   readonly failed: LeftOut[];
 };
 
-type Deps = {
+type UserImportOptions = {
   readonly settings: SettingStore;
-  readonly copy: Copier;
+  readonly copy: FileCopier;
   readonly user: string;
   /** Where the files of that user lie here. */
-  readonly home: string;
+  readonly targetFolder: string;
   /** What the folder of the v1 server is called in the report. */
   readonly label: string;
-  readonly onFile: (file: Found) => void;
+  readonly onFile: (file: FoundFile) => void;
 };
 
 const SETTINGS = 'comfy.settings.json';
@@ -54,19 +54,19 @@ export async function accountsIn(folder: string): Promise<readonly Account[]> {
 }
 
 /** Files of a user, without the settings, which are no file here. */
-export async function scanUser(folder: string, label: string): Promise<Scan> {
-  const everything = await scan(folder, label, { maxBytes: Infinity, isKeptName });
-  const found = everything.found.filter((file) => pathOf(file) !== SETTINGS);
-  return { ...everything, found };
+export async function scanUserFolder(folder: string, label: string): Promise<Scan> {
+  const scanned = await scan(folder, label, { maxBytes: Infinity, isKeptName });
+  const found = scanned.found.filter((file) => pathOf(file) !== SETTINGS);
+  return { ...scanned, found };
 }
 
 /** Brings settings and files; what the user has here already stays as it is. */
 export async function importUser(
-  deps: Deps,
+  deps: UserImportOptions,
   folder: string,
   { found, leftOut, failed }: Scan,
-): Promise<UserTally> {
-  const tally: UserTally = {
+): Promise<UserImportResult> {
+  const result: UserImportResult = {
     settings: 0,
     keptSettings: 0,
     files: 0,
@@ -74,27 +74,27 @@ export async function importUser(
     leftOut: [...leftOut],
     failed: [...failed],
   };
-  await importSettings(deps, join(folder, SETTINGS), tally);
+  await importSettings(deps, join(folder, SETTINGS), result);
   for (const file of found) {
-    await importFile(deps, file, tally);
+    await importFile(deps, file, result);
     deps.onFile(file);
   }
-  return tally;
+  return result;
 }
 
 async function importSettings(
-  { settings, user, label }: Deps,
+  { settings, user, label }: UserImportOptions,
   path: string,
-  tally: UserTally,
+  result: UserImportResult,
 ): Promise<void> {
   const given = await readSettings(path);
   if (typeof given === 'string')
-    return void tally.failed.push({ name: `${label}/${SETTINGS}`, why: given });
-  const here = await settings.all(user);
-  const fresh = Object.entries(given).filter(([id]) => !Object.hasOwn(here, id));
-  tally.settings = fresh.length;
-  tally.keptSettings = Object.keys(given).length - fresh.length;
-  await settings.merge(user, Object.fromEntries(fresh));
+    return void result.failed.push({ name: `${label}/${SETTINGS}`, why: given });
+  const existingSettings = await settings.all(user);
+  const newSettings = Object.entries(given).filter(([id]) => !Object.hasOwn(existingSettings, id));
+  result.settings = newSettings.length;
+  result.keptSettings = Object.keys(given).length - newSettings.length;
+  await settings.merge(user, Object.fromEntries(newSettings));
 }
 
 /** Values as JSON texts, or why they cannot be had; none when there is no such file. */
@@ -113,29 +113,33 @@ async function readSettings(path: string): Promise<{ readonly [id: string]: stri
   }
 }
 
-async function importFile(deps: Deps, file: Found, tally: UserTally): Promise<void> {
+async function importFile(
+  deps: UserImportOptions,
+  file: FoundFile,
+  result: UserImportResult,
+): Promise<void> {
   const path = pathOf(file);
   const name = `${deps.label}/${path}`;
-  const leave = (why: string): void => void tally.leftOut.push({ name, why });
-  const named = namedBelow(path);
-  if (!named.ok) return leave('unsafe name');
-  const place = await look(deps.home, named.path);
-  if (place.kind === 'file' && isSame(place.stats, file)) return void tally.known++;
-  if (place.kind !== 'absent') return leave('something of this name is here already');
+  const leaveOut = (why: string): void => void result.leftOut.push({ name, why });
+  const safePath = safePathBelow(path);
+  if (!safePath.ok) return leaveOut('unsafe name');
+  const target = await statPath(deps.targetFolder, safePath.path);
+  if (target.kind === 'file' && isSame(target.stats, file)) return void result.known++;
+  if (target.kind !== 'absent') return leaveOut('something of this name is here already');
   try {
     const copied = await deps.copy(file);
-    if (!copied.ok) return void tally.failed.push({ name, why: copied.why });
+    if (!copied.ok) return void result.failed.push({ name, why: copied.why });
     const modified = new Date(file.modifiedAtMs);
     await utimes(copied.file.path, modified, modified);
-    await adoptFile(copied.file, place.path);
-    tally.files++;
+    await moveIntoPlace(copied.file, target.path);
+    result.files++;
   } catch (error) {
-    if (!isTroubleWith(file, error)) throw error;
-    tally.failed.push({ name, why: reasonOf(error) });
+    if (!isErrorOf(file, error)) throw error;
+    result.failed.push({ name, why: reasonOf(error) });
   }
 }
 
-function isSame({ size, mtimeMs }: Stats, file: Found): boolean {
+function isSame({ size, mtimeMs }: Stats, file: FoundFile): boolean {
   return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
 }
 
@@ -144,7 +148,7 @@ function isKeptName(name: string): boolean {
   return safeName(name.replace(/^\.+/, '')) !== undefined;
 }
 
-function pathOf({ subfolder, filename }: Found): string {
+function pathOf({ subfolder, filename }: FoundFile): string {
   return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 

@@ -3,33 +3,34 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from '../config/flags.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { Refused } from '../config/refused.ts';
+import { InvalidSetting } from '../config/refused.ts';
 import type { DataDir } from '../data-dir.ts';
 import { createBlobs } from '../engine/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openStore } from '../store.ts';
 import { createLogger } from '../telemetry.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
-import { createUserData } from '../v1/userdata-store.ts';
-import { createCopier } from './import-copy.ts';
-import { type Tally, bytesOf, importFiles } from './import-files.ts';
+import { createUserDataStore } from '../v1/userdata-store.ts';
+import { createFileCopier } from './import-copy.ts';
+import { type FilesImportResult, bytesOf, importFiles } from './import-files.ts';
 import {
-  Declined,
-  type Files,
-  type Limits,
+  ImportRefused,
+  type FilesToImport,
+  type ImportLimits,
   budgetWarnings,
   refuseQuota,
   scanFiles,
 } from './import-plan.ts';
 import { createProgress } from './import-progress.ts';
-import { type Outcome, failuresOf, reportText } from './import-report.ts';
-import { type Account, accountsIn, importUser, scanUser } from './import-user.ts';
-import { shown } from './shown.ts';
+import { type ImportOutcome, failuresOf, reportText } from './import-report.ts';
+import { type Account, accountsIn, importUser, scanUserFolder } from './import-user.ts';
+import { printableName } from './shown.ts';
 
 /** Flags the import shares with the server. */
-type Settings = Limits & Pick<Flags, 'dataDir' | 'upstream' | 'ledger'> & { readonly user: string };
+type Settings = ImportLimits &
+  Pick<Flags, 'dataDir' | 'upstream' | 'ledger'> & { readonly user: string };
 
-const SHARED = [
+const SERVER_OPTIONS = [
   'data-dir',
   'max-upload-size',
   'disk-budget',
@@ -46,7 +47,7 @@ export async function importCommand(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-    return error instanceof Declined || error instanceof Refused ? 2 : 1;
+    return error instanceof ImportRefused || error instanceof InvalidSetting ? 2 : 1;
   }
 }
 
@@ -59,17 +60,18 @@ function commandLine(): Command {
     .argument('<DIR>', 'folder of the v1 server, with input, output and user in it')
     .option('--user <ID>', 'whose settings and workflows, by the name of the folder', 'default')
     .exitOverride();
-  for (const option of OPTIONS) if (SHARED.includes(option.name())) command.addOption(option);
+  for (const option of OPTIONS)
+    if (SERVER_OPTIONS.includes(option.name())) command.addOption(option);
   return command;
 }
 
 async function run(source: string, settings: Settings): Promise<number> {
   const folders = ['input', 'output', 'user'].map((name) => join(source, name));
   if (!folders.some((folder) => existsSync(folder))) {
-    throw new Declined(`${shown(source)} has neither input nor output nor user in it`);
+    throw new ImportRefused(`${printableName(source)} has neither input nor output nor user in it`);
   }
   const accounts = await accountsIn(join(source, 'user'));
-  const account = chosen(accounts, settings.user);
+  const account = findAccount(accounts, settings.user);
   const places = { ledger: ledgerSource(settings.ledger), dataDir: settings.dataDir };
   const store = await openStore(places, createLogger({ level: 'warn' }));
   const { dir, ledger } = store;
@@ -82,14 +84,14 @@ async function run(source: string, settings: Settings): Promise<number> {
   }
 }
 
-function chosen(accounts: readonly Account[], id: string): Account {
+function findAccount(accounts: readonly Account[], id: string): Account {
   const account = accounts.find((candidate) => candidate.id === id);
   if (account || id === 'default') return account ?? { id, name: id };
-  const names = accounts.map((candidate) => shown(candidate.id)).join(', ') || 'none';
-  throw new Declined(`there is no user ${shown(id)}; there are: ${names}`);
+  const names = accounts.map((candidate) => printableName(candidate.id)).join(', ') || 'none';
+  throw new ImportRefused(`there is no user ${printableName(id)}; there are: ${names}`);
 }
 
-type Import = {
+type ImportTask = {
   readonly source: string;
   readonly settings: Settings;
   readonly dir: DataDir;
@@ -98,29 +100,31 @@ type Import = {
   readonly accounts: readonly Account[];
 };
 
-async function importAll(task: Import): Promise<Outcome> {
+async function importAll(task: ImportTask): Promise<ImportOutcome> {
   const { source, settings, dir, ledger, account, accounts } = task;
   const isRemote = settings.upstream !== 'embedded';
   const files = isRemote ? undefined : await scanFiles(source, settings);
   const warnings = await budgetWarnings({ ...task, user: LOCAL_USER }, files?.found ?? []);
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
-  const userFiles = await scanUser(userFolder, label);
+  const userFiles = await scanUserFolder(userFolder, label);
   refuseQuota(userFiles, settings);
   const all = [...(files?.found ?? []), ...userFiles.found];
   const progress = createProgress(process.stderr, { files: all.length, bytes: bytesOf(all) });
-  const common = {
-    copy: createCopier(dir.spool),
+  const commonOptions = {
+    copy: createFileCopier(dir.spool),
     user: LOCAL_USER,
     onFile: (file: { readonly sizeBytes: number }) => progress.add(file.sizeBytes),
   };
   const blobs = createBlobs(join(dir.root, 'blobs'));
-  const home = createUserData({ root: dir.userData, quotaBytes: Infinity }).home(LOCAL_USER);
+  const home = createUserDataStore({ root: dir.userData, quotaBytes: Infinity }).folderFor(
+    LOCAL_USER,
+  );
   try {
-    const tally =
-      files && (await importFiles({ ...common, ledger, blobs, now: Date.now }, files.found));
+    const importResult =
+      files && (await importFiles({ ...commonOptions, ledger, blobs, now: Date.now }, files.found));
     const user = await importUser(
-      { ...common, settings: ledger.settings, home, label },
+      { ...commonOptions, settings: ledger.settings, targetFolder: home, label },
       userFolder,
       userFiles,
     );
@@ -129,7 +133,7 @@ async function importAll(task: Import): Promise<Outcome> {
     return {
       source,
       dataDir,
-      files: tally && joined(tally, files),
+      files: importResult && mergeResults(importResult, files),
       account,
       user,
       others,
@@ -140,10 +144,13 @@ async function importAll(task: Import): Promise<Outcome> {
   }
 }
 
-function joined(tally: Tally, { leftOut, failed }: Files): Tally {
+function mergeResults(
+  importResult: FilesImportResult,
+  { leftOut, failed }: FilesToImport,
+): FilesImportResult {
   return {
-    ...tally,
-    leftOut: [...leftOut, ...tally.leftOut],
-    failed: [...failed, ...tally.failed],
+    ...importResult,
+    leftOut: [...leftOut, ...importResult.leftOut],
+    failed: [...failed, ...importResult.failed],
   };
 }

@@ -1,14 +1,14 @@
 import { Command, CommanderError } from 'commander';
 import { OPTIONS } from '../config/flags.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
-import { Refused } from '../config/refused.ts';
+import { InvalidSetting } from '../config/refused.ts';
 import type { SharedRedis } from '../ledger/redis-open.ts';
 import { silentLogger } from '../telemetry.ts';
 import { createProgress } from './import-progress.ts';
-import { shown } from './shown.ts';
+import { printableName } from './shown.ts';
 
 /** Settings a command shares with the server whose data it is about. */
-export type Where = { readonly dataDir: string; readonly ledger: string };
+export type DataLocation = { readonly dataDir: string; readonly ledger: string };
 
 /** Parses and runs; gives the exit code: 2 is for what cannot be meant, 1 for what went wrong. */
 export async function runCommand(
@@ -22,20 +22,20 @@ export async function runCommand(
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     process.stderr.write(
-      `error: ${shown(error instanceof Error ? error.message : String(error))}\n`,
+      `error: ${printableName(error instanceof Error ? error.message : String(error))}\n`,
     );
-    return error instanceof Refused ? 2 : 1;
+    return error instanceof InvalidSetting ? 2 : 1;
   }
 }
 
-export function addShared(command: Command, names: readonly string[]): Command {
+export function addServerOptions(command: Command, names: readonly string[]): Command {
   for (const option of OPTIONS) if (names.includes(option.name())) command.addOption(option);
   return command;
 }
 
 /** Works with the Redis of these settings; `undefined` is given when the ledger is a database. */
 export async function withRedis<T>(
-  { ledger }: Where,
+  { ledger }: DataLocation,
   work: (redis: SharedRedis | undefined) => Promise<T>,
 ): Promise<T> {
   const source: LedgerSource = ledgerSource(ledger);

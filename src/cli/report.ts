@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { Command, CommanderError, Option } from 'commander';
 import { ledgerSource } from '../config/ledger.ts';
-import { Refused } from '../config/refused.ts';
-import { databaseIn } from '../data-dir.ts';
+import { InvalidSetting } from '../config/refused.ts';
+import { databasePath } from '../data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
 import { openSharedRedis } from '../ledger/redis-open.ts';
 import { readCalls } from '../ledger/sqlite-calls.ts';
@@ -32,23 +32,23 @@ export async function reportCommand(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     throw error;
   }
-  return show(command.opts<Flags>());
+  return printReport(command.opts<Flags>());
 }
 
-async function show({ json, ...where }: Flags): Promise<number> {
+async function printReport({ json, ...location }: Flags): Promise<number> {
   try {
-    const clients = reportOf(await callsIn(where));
+    const clients = reportOf(await callsIn(location));
     process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
     return 0;
   } catch (error) {
     process.stderr.write(`error: ${(error as Error).message}\n`);
-    return error instanceof Refused ? 2 : 1;
+    return error instanceof InvalidSetting ? 2 : 1;
   }
 }
 
 async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]> {
   const source = ledgerSource(ledger);
-  if (source.kind === 'sqlite') return callsInDatabase(databaseIn(dataDir));
+  if (source.kind === 'sqlite') return callsInDatabase(databasePath(dataDir));
   const shared = await openSharedRedis({ url: source.url, log: silentLogger() });
   try {
     return await shared.ledger.calls.list();

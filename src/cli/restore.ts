@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { type RestoreResult, restore } from '../backup/restore.ts';
 import { reached } from '../crash-point.ts';
-import { addShared, createBar, runCommand } from './keeping.ts';
-import { shown } from './shown.ts';
+import { addServerOptions, createBar, runCommand } from './keeping.ts';
+import { printableName } from './shown.ts';
 
 type Settings = { readonly dataDir: string; readonly at?: string; readonly replace?: boolean };
 
@@ -16,10 +16,10 @@ export function restoreCommand(argv: readonly string[]): Promise<number> {
     .argument('<DIR>', 'folder that holdover backup was given')
     .option('--at <NAME>', 'name of the backup; otherwise the newest complete one')
     .option('--replace', 'move what is in the data folder into its folder set-aside');
-  return runCommand(addShared(command, ['data-dir']), argv, run);
+  return runCommand(addServerOptions(command, ['data-dir']), argv, runRestore);
 }
 
-async function run(command: Command): Promise<number> {
+async function runRestore(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const bar = createBar();
   const result = await restore({
@@ -38,9 +38,9 @@ async function run(command: Command): Promise<number> {
 function textOf({ name, manifest, passedOver, aside }: RestoreResult, { dataDir }: Settings) {
   const { files, missing, createdAt } = manifest;
   const lines = [
-    ...passedOver.map((why) => `Passed over: ${shown(why)}.`),
-    `Restored ${name} (made ${createdAt}) into ${shown(dataDir)}: ${files.length} files.`,
-    ...(aside === undefined ? [] : [`What was there before is in ${shown(aside)}.`]),
+    ...passedOver.map((why) => `Passed over: ${printableName(why)}.`),
+    `Restored ${name} (made ${createdAt}) into ${printableName(dataDir)}: ${files.length} files.`,
+    ...(aside === undefined ? [] : [`What was there before is in ${printableName(aside)}.`]),
     ...missing.map(({ hash, why }) => `Was lost before the backup was made: ${hash} (${why}).`),
     ...(manifest.ledger === 'redis' ? [REDIS] : []),
   ];

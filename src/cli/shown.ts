@@ -2,7 +2,7 @@
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /** A file's name as a terminal can show it, whatever is in it. */
-export function shown(name: string): string {
+export function printableName(name: string): string {
   return name.replace(UNPRINTABLE, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
 }
 

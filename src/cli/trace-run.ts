@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-type Run = {
+type CommandRun = {
   readonly url: string;
   /** Where what the command prints goes. */
   readonly output: 'as it is' | 'to standard error';
@@ -10,9 +10,9 @@ type Run = {
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** Runs a v1 script against a server, or waits for Ctrl-C when there is none; gives the exit code. */
-export async function runCommand(command: readonly string[], run: Run): Promise<number> {
-  const stopped = onSignal();
-  const [program, ...args] = command.map((part) => addressed(part, run.url));
+export async function runCommand(command: readonly string[], run: CommandRun): Promise<number> {
+  const stopped = waitForSignal();
+  const [program, ...args] = command.map((part) => withAddress(part, run.url));
   if (program === undefined) return stopped.then(() => 0);
   const stdout = run.output === 'as it is' ? 'inherit' : 2;
   const child = spawn(program, args, {
@@ -30,11 +30,11 @@ export async function runCommand(command: readonly string[], run: Run): Promise<
 }
 
 /** The first one ends the session; a second one of either kind means now. */
-function onSignal(): Promise<NodeJS.Signals> {
+function waitForSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals): void => {
-      for (const again of SIGNALS)
-        process.removeAllListeners(again).once(again, () => process.exit(1));
+      for (const other of SIGNALS)
+        process.removeAllListeners(other).once(other, () => process.exit(1));
       resolve(signal);
     };
     for (const signal of SIGNALS) process.once(signal, stop);
@@ -46,6 +46,6 @@ function addresses(url: string): NodeJS.ProcessEnv {
   return { COMFYUI_SERVER: host, SERVER_ADDRESS: host, COMFYUI_URL: url, HOLDOVER_URL: url };
 }
 
-function addressed(text: string, url: string): string {
+function withAddress(text: string, url: string): string {
   return text.replaceAll('{server}', new URL(url).host).replaceAll('{url}', url);
 }

@@ -5,36 +5,43 @@ import { pipeline } from 'node:stream/promises';
 import { CODE_FILES, type Language, codeOf } from '../session/code.ts';
 import type { LocalFile, Plan } from '../session/plan.ts';
 import type { V1Call } from '../session/session.ts';
-import type { Tap } from '../tap.ts';
+import type { SessionRecorder } from '../tap.ts';
 
 /** What is to be written down. */
-export type Code = {
+export type SessionCode = {
   readonly plan: Plan;
   readonly languages: readonly Language[];
   readonly baseUrl: string;
 };
 
-type Place = { readonly dir: string; readonly tap: Tap; readonly calls: readonly V1Call[] };
+type OutputFolder = {
+  readonly dir: string;
+  readonly sessionRecorder: SessionRecorder;
+  readonly calls: readonly V1Call[];
+};
 
 /** Puts the code into a folder, with the workflows and the files it needs. */
-export async function writeCode(code: Code, { dir, tap, calls }: Place): Promise<void> {
+export async function writeCode(
+  code: SessionCode,
+  { dir, sessionRecorder, calls }: OutputFolder,
+): Promise<void> {
   const { plan, baseUrl } = code;
   await mkdir(dir, { recursive: true });
-  const put = async (name: string, text: string): Promise<void> => {
+  const writeText = async (name: string, text: string): Promise<void> => {
     await writeFile(join(dir, name), text);
     process.stderr.write(`wrote ${join(dir, name)}\n`);
   };
   for (const step of plan.steps)
-    if ('workflow' in step) await put(step.workflow.path, step.workflow.text);
-  for (const file of plan.files) await keep(file, join(dir, file.path), tap);
-  await put('calls.json', `${JSON.stringify(calls, null, 2)}\n`);
+    if ('workflow' in step) await writeText(step.workflow.path, step.workflow.text);
+  for (const file of plan.files) await downloadInput(file, join(dir, file.path), sessionRecorder);
+  await writeText('calls.json', `${JSON.stringify(calls, null, 2)}\n`);
   for (const language of code.languages) {
-    await put(CODE_FILES[language], codeOf(language, plan, { baseUrl, workflows: 'beside' }));
+    await writeText(CODE_FILES[language], codeOf(language, plan, { baseUrl, workflows: 'beside' }));
   }
 }
 
 /** Prints the code so that it stands alone, but for the files the script uploaded. */
-export function printCode({ plan, languages, baseUrl }: Code): void {
+export function printCode({ plan, languages, baseUrl }: SessionCode): void {
   for (const language of languages) {
     const title = languages.length > 1 ? `==> ${CODE_FILES[language]} <==\n` : '';
     const code = codeOf(language, plan, { baseUrl, workflows: 'inside' });
@@ -61,8 +68,12 @@ export function callTable(calls: readonly V1Call[]): string {
   return `\nWhat each v1 call became in v2:\n${lines.join('')}`;
 }
 
-async function keep({ assetId, path }: LocalFile, target: string, tap: Tap): Promise<void> {
-  const content = await tap.content(assetId);
+async function downloadInput(
+  { assetId, path }: LocalFile,
+  target: string,
+  sessionRecorder: SessionRecorder,
+): Promise<void> {
+  const content = await sessionRecorder.content(assetId);
   let found = content?.ok ? content.value : undefined;
   if (found?.kind === 'redirect') {
     const opened = await found.open?.();

@@ -6,35 +6,40 @@ import { type Config, parseConfig } from '../config.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { startServer } from '../server.ts';
 import { LANGUAGES, type Language } from '../session/code.ts';
-import { planOf } from '../session/planner.ts';
+import { planFrom } from '../session/planner.ts';
 import { withoutSecrets } from '../session/without-secrets.ts';
-import { type Tap, createTap } from '../tap.ts';
+import { type SessionRecorder, createSessionRecorder } from '../tap.ts';
 import { createLogger } from '../telemetry.ts';
 import { runCommand } from './trace-run.ts';
 import { callTable, printCode, writeCode } from './trace-write.ts';
 
-type Wanted = {
+type TraceOptions = {
   readonly out: string | undefined;
   readonly format: Language | 'all';
   readonly command: readonly string[];
 };
 
 /** What differs from a server's own settings, where nobody said anything. */
-const QUIET = { port: 0, logLevel: 'warn' } as const;
+const TRACE_DEFAULTS = { port: 0, logLevel: 'warn' } as const;
 
 /** `holdover trace -- COMMAND`: writes a v1 session down as v2 code. Resolves with the exit code. */
 export async function traceCommand(argv: readonly string[]): Promise<number> {
-  let line: Command | undefined;
-  const parsed = parseConfig(argv, process.env, (command) => (line = describe(command)));
-  if (parsed.kind === 'exit' || !line) {
+  let commandLine: Command | undefined;
+  const parsed = parseConfig(
+    argv,
+    process.env,
+    (command) => (commandLine = describeCommand(command)),
+  );
+  if (parsed.kind === 'exit' || !commandLine) {
     const { code, text } = parsed as { code: number; text: string };
     (code === 0 ? process.stdout : process.stderr).write(text);
     return code;
   }
-  const isDefault = (name: string): boolean => line?.getOptionValueSource(name) === 'default';
-  const { out, format } = line.opts<Pick<Wanted, 'out' | 'format'>>();
-  const wanted = { out, format, command: line.args };
-  if (wanted.command.length === 0 && isDefault('port')) {
+  const isDefault = (name: string): boolean =>
+    commandLine?.getOptionValueSource(name) === 'default';
+  const { out, format } = commandLine.opts<Pick<TraceOptions, 'out' | 'format'>>();
+  const options = { out, format, command: commandLine.args };
+  if (options.command.length === 0 && isDefault('port')) {
     process.stderr.write(
       'error: say which COMMAND to run (after --), or which --port to listen on\n',
     );
@@ -42,11 +47,13 @@ export async function traceCommand(argv: readonly string[]): Promise<number> {
   }
   const config = {
     ...parsed.config,
-    ...(isDefault('port') && { port: QUIET.port }),
-    ...(isDefault('logLevel') && { logLevel: QUIET.logLevel }),
+    ...(isDefault('port') && { port: TRACE_DEFAULTS.port }),
+    ...(isDefault('logLevel') && { logLevel: TRACE_DEFAULTS.logLevel }),
   };
   try {
-    return isDefault('dataDir') ? await traceApart(config, wanted) : await trace(config, wanted);
+    return isDefault('dataDir')
+      ? await traceInTempDir(config, options)
+      : await runTrace(config, options);
   } catch (error) {
     process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
@@ -54,16 +61,16 @@ export async function traceCommand(argv: readonly string[]): Promise<number> {
 }
 
 /** Nothing of it is kept. */
-async function traceApart(config: Config, wanted: Wanted): Promise<number> {
+async function traceInTempDir(config: Config, options: TraceOptions): Promise<number> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-trace-'));
   try {
-    return await trace({ ...config, dataDir }, wanted);
+    return await runTrace({ ...config, dataDir }, options);
   } finally {
     await rm(dataDir, { recursive: true, force: true });
   }
 }
 
-function describe(command: Command): Command {
+function describeCommand(command: Command): Command {
   return command
     .name('holdover trace')
     .usage('[options] [-- COMMAND [ARGUMENTS]]')
@@ -82,44 +89,47 @@ function describe(command: Command): Command {
     );
 }
 
-async function trace(config: Config, wanted: Wanted): Promise<number> {
-  const tap = createTap();
+async function runTrace(config: Config, options: TraceOptions): Promise<number> {
+  const sessionRecorder = createSessionRecorder();
   const log = createLogger({ level: config.logLevel });
-  const server = await startServer(config, log, { nodes: ALL_NODES, tap });
+  const server = await startServer(config, log, { nodes: ALL_NODES, sessionRecorder });
   process.stderr.write(`holdover trace: listening on ${server.url}\n`);
   try {
-    const code = await runCommand(wanted.command, {
+    const code = await runCommand(options.command, {
       url: server.url,
       // Standard output is for the code, unless that goes into files.
-      output: wanted.out === undefined ? 'to standard error' : 'as it is',
+      output: options.out === undefined ? 'to standard error' : 'as it is',
     });
-    await write(tap, { config, wanted });
+    await writeSession(sessionRecorder, { config, options });
     return code;
   } finally {
     await server.close();
   }
 }
 
-async function write(
-  tap: Tap,
-  { config, wanted }: { readonly config: Config; readonly wanted: Wanted },
+async function writeSession(
+  sessionRecorder: SessionRecorder,
+  { config, options }: { readonly config: Config; readonly options: TraceOptions },
 ): Promise<void> {
   const { upstream } = config;
   const upstreamKey = upstream.kind === 'remote' ? (upstream.key ?? '') : '';
-  const ours = [upstreamKey, config.localToken ?? ''];
-  const session = withoutSecrets(await tap.session(), [...tap.secrets(), ...ours]);
+  const ownSecrets = [upstreamKey, config.localToken ?? ''];
+  const session = withoutSecrets(await sessionRecorder.session(), [
+    ...sessionRecorder.secrets(),
+    ...ownSecrets,
+  ]);
   process.stderr.write(callTable(session.calls));
   const code = {
-    plan: planOf(session),
-    languages: wanted.format === 'all' ? LANGUAGES : [wanted.format],
-    baseUrl: upstream.kind === 'embedded' ? OWN_ADDRESS : addressOf(upstream.url),
+    plan: planFrom(session),
+    languages: options.format === 'all' ? LANGUAGES : [options.format],
+    baseUrl: upstream.kind === 'embedded' ? DEFAULT_ADDRESS : addressOf(upstream.url),
   };
-  if (wanted.out === undefined) printCode(code);
-  else await writeCode(code, { dir: wanted.out, tap, calls: session.calls });
+  if (options.out === undefined) printCode(code);
+  else await writeCode(code, { dir: options.out, sessionRecorder, calls: session.calls });
 }
 
 /** Where `holdover` serves v2 when nothing else is said. */
-const OWN_ADDRESS = 'http://127.0.0.1:8188';
+const DEFAULT_ADDRESS = 'http://127.0.0.1:8188';
 
 /** As the SDKs want it: they append `/api/v2` themselves. */
 function addressOf(url: string): string {

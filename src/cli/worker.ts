@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { parseWorker, type WorkerSettings } from '../config/worker.ts';
+import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
 import { DEFAULT_LIMITS } from '../engine/limits.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { openQueuedWorker } from '../queued/engine.ts';
 import { openStore } from '../store.ts';
-import { type Logger, createLogger, logTroubles } from '../telemetry.ts';
+import { type Logger, createLogger, logProcessErrors } from '../telemetry.ts';
 import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -13,26 +13,26 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** `holdover worker`: takes jobs from the queue until it is told to stop; gives the exit code. */
 export async function workerCommand(argv: readonly string[]): Promise<number> {
-  const parsed = parseWorker(argv);
+  const parsed = parseWorkerConfig(argv);
   if (parsed.kind === 'exit') {
     (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
     return parsed.code;
   }
   const log = createLogger({ level: parsed.settings.logLevel });
-  logTroubles(log);
+  logProcessErrors(log);
   try {
-    return await work(parsed.settings, log);
+    return await runWorker(parsed.settings, log);
   } catch (error) {
-    const said = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`error: ${withoutCredentialsIn(said)}\n`);
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);
     log.debug({ err: error }, 'start failed');
     return 1;
   }
 }
 
-async function work(settings: WorkerSettings, log: Logger): Promise<number> {
+async function runWorker(settings: WorkerSettings, log: Logger): Promise<number> {
   const { source, dataDir, concurrency } = settings;
-  const told = Promise.race(SIGNALS.map((signal) => once(process, signal)));
+  const stopSignal = Promise.race(SIGNALS.map((signal) => once(process, signal)));
   const store = await openStore({ ledger: source, dataDir }, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
@@ -49,7 +49,7 @@ async function work(settings: WorkerSettings, log: Logger): Promise<number> {
   worker.start();
   process.stdout.write('Holdover worker is waiting for jobs\n');
   log.info({ concurrency, dataDir: dir.root }, 'waiting for jobs');
-  const lost = await Promise.race([told.then(() => undefined), store.lost]);
+  const lost = await Promise.race([stopSignal.then(() => undefined), store.lost]);
   if (lost) {
     log.fatal({ event: 'storage.lost', err: lost }, `stopping: ${lost.message}`);
     return 1;

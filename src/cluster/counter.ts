@@ -1,8 +1,8 @@
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 
 /** v1's priority counter, one for all processes. */
 export async function openSharedCounter(
-  { commands, prefix }: RedisLinks,
+  { commands, prefix }: RedisConnections,
   first: number,
 ): Promise<{ next(): Promise<number> }> {
   const key = `${prefix}number`;

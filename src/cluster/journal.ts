@@ -1,8 +1,8 @@
 import { steadyNow } from '../lib/steady-clock.ts';
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { LogHandlers, PromptEventLog } from '../v1/prompt-journal.ts';
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 import { createLeadership } from './lead.ts';
 import { type LogStream, createLogStream } from './line.ts';
 import { createSubscription, encodeWord } from './news.ts';
@@ -11,7 +11,7 @@ import { createEntryStore } from './store.ts';
 import { createPreviewWatchers } from './watchers.ts';
 
 type Options = {
-  readonly links: RedisLinks;
+  readonly links: RedisConnections;
   /** Tells this process from all others, and from itself after a restart. */
   readonly instance: string;
   readonly log: Logger;
@@ -221,7 +221,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
       subscription.watch(user, isThere);
     },
     async whenCaughtUp(user) {
-      await within(CATCH_UP_TIMEOUT_MS, whenCaughtUp(user));
+      await completesWithin(CATCH_UP_TIMEOUT_MS, whenCaughtUp(user));
     },
     async start(logHandlers, liveKeys) {
       handlers = logHandlers;
@@ -238,7 +238,9 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
       isClosed = true;
       for (const timer of timers) clearInterval(timer);
       subscription.close();
-      await within(CATCH_UP_TIMEOUT_MS, scripts.giveBack(...keysAndTokens())).catch(() => false);
+      await completesWithin(CATCH_UP_TIMEOUT_MS, scripts.giveBack(...keysAndTokens())).catch(
+        () => false,
+      );
       redis.disconnect();
     },
   };

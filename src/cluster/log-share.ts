@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
-import type { LogEar, LogShare } from '../v1/log-share.ts';
-import { within } from '../within.ts';
+import type { SharedLogHandlers, SharedLog } from '../v1/log-share.ts';
+import { completesWithin } from '../within.ts';
 
 type Options = {
-  readonly links: RedisLinks;
+  readonly links: RedisConnections;
   /** Tells this process from all others. */
   readonly instance: string;
-  readonly handlers: LogEar;
+  readonly handlers: SharedLogHandlers;
   readonly log: Logger;
 };
 
-type Entries = ReturnType<LogEar['entries']>;
+type Entries = ReturnType<SharedLogHandlers['entries']>;
 
 type Message =
   | { readonly kind: 'subscribe'; readonly user: string; readonly clientId: string }
@@ -35,7 +35,7 @@ export async function openSharedLog({
   instance,
   handlers,
   log,
-}: Options): Promise<LogShare> {
+}: Options): Promise<SharedLog> {
   const { commands, prefix, channels } = links;
   const redis = links.connect();
   const all = `${channels}logs`;
@@ -59,11 +59,11 @@ export async function openSharedLog({
     if (envelope.from === instance) return;
     switch (envelope.kind) {
       case 'subscribe':
-        return handlers.subscribed(envelope.user, envelope.clientId);
+        return handlers.onSubscribe(envelope.user, envelope.clientId);
       case 'unsubscribe':
-        return handlers.unsubscribed(envelope.user, envelope.clientId);
+        return handlers.onUnsubscribe(envelope.user, envelope.clientId);
       case 'lines':
-        return handlers.lines(envelope.user, envelope.entries);
+        return handlers.onEntries(envelope.user, envelope.entries);
       case 'ask':
         return answer(envelope.from, envelope);
       case 'answer':
@@ -79,7 +79,7 @@ export async function openSharedLog({
   async function loadSubscriptions(): Promise<void> {
     for (const member of await commands.zrange(subscriptionsKey, 0, '-1')) {
       const [user = '', clientId = ''] = JSON.parse(member) as string[];
-      handlers.subscribed(user, clientId);
+      handlers.onSubscribe(user, clientId);
     }
   }
 
@@ -114,18 +114,21 @@ export async function openSharedLog({
 
   return {
     subscribe: async (user, clientId) =>
-      void (await within(GATHER_TIMEOUT_MS, change('subscribe', user, clientId).catch(logFailure))),
+      void (await completesWithin(
+        GATHER_TIMEOUT_MS,
+        change('subscribe', user, clientId).catch(logFailure),
+      )),
     unsubscribe: async (user, clientId) =>
-      void (await within(
+      void (await completesWithin(
         GATHER_TIMEOUT_MS,
         change('unsubscribe', user, clientId).catch(logFailure),
       )),
-    tell: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
+    publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
     async gather(user) {
       const id = randomUUID();
       const found: Entries[number][] = [];
       const asked = ask(user, id, (entries) => found.push(...entries)).catch(logFailure);
-      await within(GATHER_TIMEOUT_MS, asked);
+      await completesWithin(GATHER_TIMEOUT_MS, asked);
       pendingRequests.delete(id);
       return found;
     },

@@ -1,4 +1,4 @@
-import type { Redis, RedisLinks } from '../redis.ts';
+import type { Redis, RedisConnections } from '../redis.ts';
 import type { ReceiverGroup } from '../v1/prompt-journal.ts';
 
 /** What processes tell each other about prompts. */
@@ -35,7 +35,7 @@ export function createSubscription({
   links,
   handlers,
 }: {
-  links: RedisLinks;
+  links: RedisConnections;
   handlers: SubscriptionHandlers;
 }): Subscription {
   const { channels } = links;

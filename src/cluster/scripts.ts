@@ -1,6 +1,6 @@
-import type { Redis, RedisLinks } from '../redis.ts';
+import type { Redis, RedisConnections } from '../redis.ts';
 
-type RedisNames = Pick<RedisLinks, 'prefix' | 'channels'>;
+type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
 
 /** How long a process that says nothing is still taken for alive. */
 export const LEASE_MS = 5000;

@@ -15,7 +15,7 @@ export const PREVIEW_METHODS = [
 export const ASSET_MODES = ['auto', 'object', 'string'] as const;
 export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
 /** No known upstream refuses so many. */
-const MOST_STREAMS = 6;
+const MAX_STREAMS = 6;
 
 /** What commander collects; names follow the flags. */
 export type Flags = {
@@ -98,12 +98,12 @@ export const OPTIONS: readonly Option[] = [
     .choices(LABEL_MODES)
     .default('auto'),
   setting('--upstream-streams <N>', 'event streams open at a time; 0: poll instead')
-    .default(MOST_STREAMS)
-    .argParser(integer({ min: 0, max: MOST_STREAMS })),
+    .default(MAX_STREAMS)
+    .argParser(integer({ min: 0, max: MAX_STREAMS })),
   setting(
     '--upstream-redirects <HOST...>',
     'private hosts (HOST or HOST:PORT) where the upstream may keep its files',
-  ).argParser(several),
+  ).argParser(collect),
   setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
     .default('{}')
     .hideHelp(),
@@ -152,11 +152,11 @@ export const OPTIONS: readonly Option[] = [
   setting(
     '--trust-proxy <ADDRESS...>',
     'proxies whose Forwarded and X-Forwarded-* headers count: addresses, CIDR blocks, "loopback"',
-  ).argParser(several),
+  ).argParser(collect),
   setting(
     '--allowed-hosts <HOST...>',
     'hosts that calls may name beside loopback (HOST, HOST:PORT, .example.com)',
-  ).argParser(several),
+  ).argParser(collect),
   setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
     .choices(VIEW_MODES)
     .default('auto'),
@@ -224,7 +224,7 @@ export const OPTIONS: readonly Option[] = [
   setting(
     '--brownout <SPEC>',
     'rehearse the end of v1: from=TIME,to=TIME,percent=N,delay-ms=MS,client=TEXT; repeatable',
-  ).argParser(several),
+  ).argParser(collect),
   setting('--model-keys <FILE>', 'who may call the model router; none: anybody with any key'),
   setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
     .default(8)
@@ -247,19 +247,19 @@ function setting(flags: string, help: string): Option {
 }
 
 /** One of several values of a flag. */
-function several(text: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), text];
+function collect(text: string, earlier: readonly string[] | undefined): readonly string[] {
+  return [...(earlier ?? []), text];
 }
 
 function integer(range: { min: number; max: number }): (text: string) => number {
-  return (text) => within(range, /^-?\d+$/.test(text) ? Number(text) : Number.NaN);
+  return (text) => requireInRange(range, /^-?\d+$/.test(text) ? Number(text) : Number.NaN);
 }
 
 function decimal(range: { min: number; max: number }): (text: string) => number {
-  return (text) => within(range, /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN);
+  return (text) => requireInRange(range, /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN);
 }
 
-function within({ min, max }: { min: number; max: number }, value: number): number {
+function requireInRange({ min, max }: { min: number; max: number }, value: number): number {
   if (value >= min && value <= max) return value;
   throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
 }

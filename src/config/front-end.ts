@@ -1,13 +1,15 @@
 import { type Stats, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** The folder of a front end, looked at before anybody waits for a page that is not there. */
-export function frontEndRoot(folder: string | undefined): string | undefined {
+export function readFrontendRoot(folder: string | undefined): string | undefined {
   if (folder === undefined) return undefined;
   const root = resolve(folder);
   if (folder !== '' && statsOf(join(root, 'index.html'))?.isFile()) return root;
-  throw new Refused(`option '--front-end-root' needs a folder with an index.html, not '${folder}'`);
+  throw new InvalidSetting(
+    `option '--front-end-root' needs a folder with an index.html, not '${folder}'`,
+  );
 }
 
 /** Of what cannot be looked at it does not matter why. */

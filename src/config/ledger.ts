@@ -1,4 +1,4 @@
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** Where prompts, jobs and names are recorded. */
 export type LedgerSource =
@@ -21,20 +21,20 @@ export function ledgerSource(text: string): LedgerSource {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const scheme = SCHEMES[url?.protocol ?? ''];
   if (url === undefined || scheme === undefined || url.hostname === '') {
-    throw new Refused(
-      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${shown(text, url)}'`,
+    throw new InvalidSetting(
+      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${withoutLogin(text, url)}'`,
     );
   }
   if (!/^(\/\d*)?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
-    throw new Refused(
-      `option '--ledger' takes the number of a database and no more after the host, not '${shown(text, url)}'`,
+    throw new InvalidSetting(
+      `option '--ledger' takes the number of a database and no more after the host, not '${withoutLogin(text, url)}'`,
     );
   }
   return { kind: 'redis', url: scheme + url.href.slice(url.protocol.length) };
 }
 
 /** What of it is no secret for certain. */
-function shown(text: string, url: URL | undefined): string {
+function withoutLogin(text: string, url: URL | undefined): string {
   if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
   return text.replace(/^([a-z]+:\/\/)?.*[:@?].*$/is, '$1…');
 }
@@ -50,11 +50,13 @@ export function workerLimits(text: string): WorkerLimits {
   } catch {
     // told below
   }
-  throw new Refused("option '--worker-limits' must be a JSON object");
+  throw new InvalidSetting("option '--worker-limits' must be a JSON object");
 }
 
 /** Without a queue that others can see, nobody would ever run a job. */
-export function refuseIdleEngine(concurrency: number, { kind }: LedgerSource): void {
+export function requireConcurrency(concurrency: number, { kind }: LedgerSource): void {
   if (concurrency > 0 || kind === 'redis') return;
-  throw new Refused("option '--concurrency' may be 0 only with '--ledger redis://…' and workers");
+  throw new InvalidSetting(
+    "option '--concurrency' may be 0 only with '--ledger redis://…' and workers",
+  );
 }

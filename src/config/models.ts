@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Flags } from './flags.ts';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** What the embedded model router is told. */
 export type ModelSettings = {
@@ -18,7 +18,7 @@ export type ModelSettings = {
 export function modelSettings(flags: Flags): ModelSettings {
   const { modelKeys: keysFile } = flags;
   if (keysFile !== undefined && !existsSync(keysFile)) {
-    throw new Refused(`option '--model-keys': there is no file '${keysFile}'`);
+    throw new InvalidSetting(`option '--model-keys': there is no file '${keysFile}'`);
   }
   return {
     keysFile,
@@ -27,18 +27,18 @@ export function modelSettings(flags: Flags): ModelSettings {
       committedCents: flags.modelSpend,
       requestsPerMinute: flags.modelRate,
       deadlineMs: flags.modelTimeout * 1000,
-      ...overrides(flags.modelLimits),
+      ...parseOverrides(flags.modelLimits),
     },
   };
 }
 
 /** Single times and amounts, for tests. */
-function overrides(text: string): { readonly [name: string]: number } {
+function parseOverrides(text: string): { readonly [name: string]: number } {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: number };
   } catch {
     // told below
   }
-  throw new Refused("option '--model-limits' must be a JSON object");
+  throw new InvalidSetting("option '--model-limits' must be a JSON object");
 }

@@ -1,6 +1,6 @@
 import proxyAddr from 'proxy-addr';
 import type { Flags } from './flags.ts';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
 type AllowedHost = {
@@ -34,31 +34,31 @@ export const OWN_SEGMENTS: ReadonlySet<string> = new Set(
 export function proxySettings({ publicUrl, trustProxy, allowedHosts }: Flags): ProxySettings {
   return {
     publicUrl: publicUrl === undefined ? undefined : readPublicUrl(publicUrl),
-    trustedProxies: listed(trustProxy).map(trustedProxy),
-    allowedHosts: listed(allowedHosts).map(allowedHost),
+    trustedProxies: splitList(trustProxy).map(trustedProxy),
+    allowedHosts: splitList(allowedHosts).map(allowedHost),
   };
 }
 
 /** The environment has several of them in one text. */
-function listed(texts: readonly string[] = []): readonly string[] {
+function splitList(texts: readonly string[] = []): readonly string[] {
   return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');
 }
 
 function readPublicUrl(text: string): ProxySettings['publicUrl'] {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isPlain = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
-  if (!isPlain || /[?#]/.test(text)) {
-    throw new Refused(
+  const isPlainUrl = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
+  if (!isPlainUrl || /[?#]/.test(text)) {
+    throw new InvalidSetting(
       `option '--public-url' needs an address such as https://example.com/comfy, not '${text}'`,
     );
   }
   const prefix = url.pathname.replace(/\/+$/, '');
   if (prefix.includes('//')) {
-    throw new Refused(`option '--public-url' has an empty segment in its path: '${text}'`);
+    throw new InvalidSetting(`option '--public-url' has an empty segment in its path: '${text}'`);
   }
-  const [, first = '', ...more] = prefix.split('/');
-  if (more.length === 0 && OWN_SEGMENTS.has(first)) {
-    throw new Refused(
+  const [, first = '', ...laterSegments] = prefix.split('/');
+  if (laterSegments.length === 0 && OWN_SEGMENTS.has(first)) {
+    throw new InvalidSetting(
       `option '--public-url' cannot end in /${first}: that is a path of Holdover's own. ` +
         `Leave it out, or choose another prefix`,
     );
@@ -71,20 +71,20 @@ function trustedProxy(text: string): string {
     proxyAddr.compile(text);
     return text;
   } catch {
-    throw new Refused(
+    throw new InvalidSetting(
       `option '--trust-proxy' takes addresses such as 10.0.0.5 or 10.0.0.0/8, and "loopback", ` +
         `"linklocal" or "uniquelocal", not '${text}'`,
     );
   }
 }
 
-const HOST = /^(\.?)(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
+const HOST_FORM = /^(\.?)(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
 
 function allowedHost(text: string): AllowedHost {
-  const [, dot = '', host = '', port] = HOST.exec(text) ?? [];
+  const [, dot = '', host = '', port] = HOST_FORM.exec(text) ?? [];
   const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
   if (host === '' || url === undefined || Number(port ?? 1) > 65_535) {
-    throw new Refused(
+    throw new InvalidSetting(
       `option '--allowed-hosts' takes hosts such as comfy.example.com, comfy.example.com:8443 or ` +
         `.example.com (with all hosts below it), not '${text}'`,
     );

@@ -1,4 +1,4 @@
 /** A setting that cannot be meant; its message is shown to a person. */
-export class Refused extends Error {
+export class InvalidSetting extends Error {
   override readonly name = 'Refused';
 }

@@ -1,25 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { Flags } from './flags.ts';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** A private key and the certificate chain that belongs to it, as PEM. */
-export type Tls = { readonly key: Buffer; readonly cert: Buffer };
+export type TlsFiles = { readonly key: Buffer; readonly cert: Buffer };
 
 /** Both files or none; a pair that cannot work is refused before anybody connects. */
-export function tlsOf({ tlsKeyfile, tlsCertfile }: Flags): Tls | undefined {
+export function readTls({ tlsKeyfile, tlsCertfile }: Flags): TlsFiles | undefined {
   if (tlsKeyfile === undefined && tlsCertfile === undefined) return undefined;
   if (tlsKeyfile === undefined || tlsCertfile === undefined) {
-    throw new Refused("options '--tls-keyfile' and '--tls-certfile' need each other");
+    throw new InvalidSetting("options '--tls-keyfile' and '--tls-certfile' need each other");
   }
   const key = read('--tls-keyfile', tlsKeyfile);
   const cert = read('--tls-certfile', tlsCertfile);
-  check('--tls-certfile', tlsCertfile, { cert });
-  check('--tls-keyfile', tlsKeyfile, { key });
+  requireUsable('--tls-certfile', tlsCertfile, { cert });
+  requireUsable('--tls-keyfile', tlsKeyfile, { key });
   try {
     createSecureContext({ key, cert });
   } catch (error) {
-    throw new Refused(
+    throw new InvalidSetting(
       `the key in '${tlsKeyfile}' does not belong to the certificate in '${tlsCertfile}' ` +
         `(${reasonOf(error)})`,
     );
@@ -31,15 +31,17 @@ function read(option: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Refused(`option '${option}': '${path}' cannot be read (${reasonOf(error)})`);
+    throw new InvalidSetting(`option '${option}': '${path}' cannot be read (${reasonOf(error)})`);
   }
 }
 
-function check(option: string, path: string, part: Partial<Tls>): void {
+function requireUsable(option: string, path: string, part: Partial<TlsFiles>): void {
   try {
     createSecureContext(part);
   } catch (error) {
-    throw new Refused(`option '${option}': '${path}' holds nothing usable (${reasonOf(error)})`);
+    throw new InvalidSetting(
+      `option '${option}': '${path}' holds nothing usable (${reasonOf(error)})`,
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
 import { type RedirectHost, redirectHosts } from './redirects.ts';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** What runs the jobs. */
 export type Upstream =
@@ -29,7 +29,7 @@ export type ObjectInfoSource =
   | { readonly kind: 'url'; readonly url: string };
 
 /** What people may know of it: where it is, not what its address may carry. */
-export function shownUpstream(upstream: Upstream): string {
+export function upstreamName(upstream: Upstream): string {
   return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
 }
 
@@ -39,9 +39,10 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
   const key = upstreamKey(flags.upstreamKey, env);
   const hosts = redirectHosts(flags.upstreamRedirects);
   if (upstream === 'embedded') {
-    if (key !== undefined) throw new Refused("option '--upstream-key' needs an --upstream URL");
+    if (key !== undefined)
+      throw new InvalidSetting("option '--upstream-key' needs an --upstream URL");
     if (hosts.length > 0) {
-      throw new Refused("option '--upstream-redirects' needs an --upstream URL");
+      throw new InvalidSetting("option '--upstream-redirects' needs an --upstream URL");
     }
     return { kind: 'embedded' };
   }
@@ -54,79 +55,85 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
     labels: flags.upstreamLabels,
     streams: flags.upstreamStreams,
     redirectHosts: hosts,
-    limits: limitsOf(flags.upstreamLimits),
+    limits: parseLimits(flags.upstreamLimits),
   };
 }
 
 function routerPrefix(text: string): string {
   const path = text.replace(/\/+$/, '');
   if (/^(\/[\w~-][\w.~-]*)+$/.test(path)) return path;
-  throw new Refused(`option '--router-prefix' needs a path such as /v1/models, not '${text}'`);
+  throw new InvalidSetting(
+    `option '--router-prefix' needs a path such as /v1/models, not '${text}'`,
+  );
 }
 
 export function objectInfoSource(text: string): ObjectInfoSource {
   if (text === 'auto' || text === 'embedded') return { kind: text };
-  if (text === '') throw new Refused("option '--object-info' needs a file or a URL");
+  if (text === '') throw new InvalidSetting("option '--object-info' needs a file or a URL");
   if (!/^https?:/i.test(text)) return { kind: 'file', path: text };
   return { kind: 'url', url: plainUrl(text, '--object-info') };
 }
 
 function upstreamUrl(text: string): string {
   if (!/^https?:/i.test(text)) {
-    throw new Refused(`option '--upstream' must be "embedded" or a URL, not '${shown(text)}'`);
+    throw new InvalidSetting(
+      `option '--upstream' must be "embedded" or a URL, not '${withoutLogin(text)}'`,
+    );
   }
   return plainUrl(text, '--upstream');
 }
 
 function plainUrl(text: string, option: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url) throw new Refused(`option '${option}' is no URL: '${shown(text)}'`);
+  if (!url) throw new InvalidSetting(`option '${option}' is no URL: '${withoutLogin(text)}'`);
   if (url.username !== '' || url.password !== '') {
-    throw new Refused(`option '${option}' must not carry a login; keys are given separately`);
+    throw new InvalidSetting(
+      `option '${option}' must not carry a login; keys are given separately`,
+    );
   }
   if (url.search !== '' || url.hash !== '') {
     if (option === '--upstream') {
-      throw new Refused(`option '${option}' must be an address without a query`);
+      throw new InvalidSetting(`option '${option}' must be an address without a query`);
     }
   }
   return url.href;
 }
 
 function upstreamKey(file: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
-  if (file === undefined) return sendable(env['HOLDOVER_UPSTREAM_KEY'], 'HOLDOVER_UPSTREAM_KEY');
+  if (file === undefined) return parseKey(env['HOLDOVER_UPSTREAM_KEY'], 'HOLDOVER_UPSTREAM_KEY');
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch {
     // It may be the key itself: nothing of it is repeated.
-    throw new Refused(
+    throw new InvalidSetting(
       "option '--upstream-key' needs a readable file that holds the key; " +
         'the key itself goes into HOLDOVER_UPSTREAM_KEY',
     );
   }
-  const key = sendable(text, '--upstream-key');
-  if (key === undefined) throw new Refused("the file of '--upstream-key' is empty");
+  const key = parseKey(text, '--upstream-key');
+  if (key === undefined) throw new InvalidSetting("the file of '--upstream-key' is empty");
   return key;
 }
 
-function sendable(text: string | undefined, where: string): string | undefined {
+function parseKey(text: string | undefined, source: string): string | undefined {
   const key = text?.trim() ?? '';
   if (key === '') return undefined;
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw new Refused(`the key in ${where} has characters that no key has`);
+  throw new InvalidSetting(`the key in ${source} has characters that no key has`);
 }
 
-function limitsOf(text: string): { readonly [name: string]: unknown } {
+function parseLimits(text: string): { readonly [name: string]: unknown } {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
   } catch {
     // told below
   }
-  throw new Refused("option '--upstream-limits' must be a JSON object");
+  throw new InvalidSetting("option '--upstream-limits' must be a JSON object");
 }
 
 /** An address as it may be repeated: without a login. */
-function shown(text: string): string {
+function withoutLogin(text: string): string {
   return text.replace(/\/\/[^/@]*@/, '//');
 }

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from './flags.ts';
 import { type LedgerSource, type WorkerLimits, ledgerSource, workerLimits } from './ledger.ts';
-import { Refused } from './refused.ts';
+import { InvalidSetting } from './refused.ts';
 
 /** Settings of the server that mean the same to a process that only runs jobs. */
 const WORKER_OPTIONS = [
@@ -34,12 +34,12 @@ export type WorkerSettings = WorkerFlags & {
   readonly takeover: WorkerLimits;
 };
 
-export type ParsedWorker =
+export type ParsedWorkerConfig =
   | { readonly kind: 'settings'; readonly settings: WorkerSettings }
   | { readonly kind: 'exit'; readonly code: number; readonly text: string };
 
 /** Reads the flags of `holdover worker`, and their twins in the environment. */
-export function parseWorker(argv: readonly string[]): ParsedWorker {
+export function parseWorkerConfig(argv: readonly string[]): ParsedWorkerConfig {
   let text = '';
   const command = new Command('holdover worker')
     .description('Runs jobs of a Holdover whose ledger is in Redis; serves nobody.')
@@ -55,7 +55,7 @@ export function parseWorker(argv: readonly string[]): ParsedWorker {
     command.parse([...argv], { from: 'user' });
     return { kind: 'settings', settings: settingsOf(command.opts<WorkerFlags>()) };
   } catch (error) {
-    if (error instanceof Refused)
+    if (error instanceof InvalidSetting)
       return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
@@ -66,8 +66,10 @@ export function parseWorker(argv: readonly string[]): ParsedWorker {
 function settingsOf(flags: WorkerFlags): WorkerSettings {
   const source = ledgerSource(flags.ledger);
   if (source.kind !== 'redis')
-    throw new Refused("a worker needs the '--ledger redis://…' of the servers it works for");
-  if (flags.concurrency === 0) throw new Refused("a worker needs a '--concurrency' of 1 or more");
-  if (flags.dataDir === '') throw new Refused("option '--data-dir' needs the name of a folder");
+    throw new InvalidSetting("a worker needs the '--ledger redis://…' of the servers it works for");
+  if (flags.concurrency === 0)
+    throw new InvalidSetting("a worker needs a '--concurrency' of 1 or more");
+  if (flags.dataDir === '')
+    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
   return { ...flags, source, takeover: workerLimits(flags.workerLimits) };
 }

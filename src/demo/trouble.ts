@@ -1,5 +1,5 @@
 /** Something a person can do something about: one sentence, no stack. */
-export class Trouble extends Error {
+export class DemoError extends Error {
   override readonly name = 'Trouble';
 }
 
@@ -8,27 +8,29 @@ const NO_KEY =
   'or into a file for --upstream-key.';
 
 /** What to tell when the picture was not taken. */
-export function refusedUpload(status: number, answer: string): Trouble {
-  if (status === 401) return new Trouble(NO_KEY);
-  if (status >= 500) return new Trouble(`The upstream cannot be used now: ${reasonIn(answer)}`);
-  return new Trouble(`The picture was refused with ${status}: ${reasonIn(answer)}`);
+export function uploadError(status: number, answer: string): DemoError {
+  if (status === 401) return new DemoError(NO_KEY);
+  if (status >= 500) return new DemoError(`The upstream cannot be used now: ${reasonIn(answer)}`);
+  return new DemoError(`The picture was refused with ${status}: ${reasonIn(answer)}`);
 }
 
 /** What to tell when the workflow was not taken. */
-export function refusedRun(
+export function runError(
   status: number,
   { answer, workflow }: { readonly answer: string; readonly workflow: string },
-): Trouble {
-  if (status === 401) return new Trouble(NO_KEY);
+): DemoError {
+  if (status === 401) return new DemoError(NO_KEY);
   const classes = [...workflow.matchAll(/"class_type": "(\w+)"/g)].map(([, name = '']) => name);
-  const [lacking] = classes.filter((name) => new RegExp(`\\b${name}\\b`).test(reasonIn(answer)));
-  if (status === 400 && lacking !== undefined) {
-    return new Trouble(
-      `This upstream cannot run the demo's workflow: it has no node class ${lacking}. ` +
+  const [missingClass] = classes.filter((name) =>
+    new RegExp(`\\b${name}\\b`).test(reasonIn(answer)),
+  );
+  if (status === 400 && missingClass !== undefined) {
+    return new DemoError(
+      `This upstream cannot run the demo's workflow: it has no node class ${missingClass}. ` +
         'Workflows of classes it has will run.',
     );
   }
-  return new Trouble(`The workflow was refused with ${status}: ${reasonIn(answer)}`);
+  return new DemoError(`The workflow was refused with ${status}: ${reasonIn(answer)}`);
 }
 
 /** v1 answers refusals in JSON with a message, or in plain text. */

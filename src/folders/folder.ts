@@ -13,13 +13,13 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { giveNewName } from '../new-name.ts';
+import { linkOrRenameNew } from '../new-name.ts';
 import { safeFolder, safeName } from '../v1/safe-name.ts';
-import { look } from '../v1/userdata-place.ts';
-import { type Entry, filesBelow } from './walk.ts';
+import { statPath } from '../v1/userdata-place.ts';
+import { type FolderFile, listFilesBelow } from './walk.ts';
 
 /** A file below the folder, as v1 names it. */
-export type Name = { readonly subfolder: string; readonly filename: string };
+export type FileName = { readonly subfolder: string; readonly filename: string };
 
 /** A plain folder that other programs of this machine read and write, too. */
 export type Folder = {
@@ -27,20 +27,20 @@ export type Folder = {
   readonly id: string;
   readonly root: string;
   /** Whether it can be looked at: a disk may be gone for a while. */
-  isThere(): Promise<boolean>;
+  isAvailable(): Promise<boolean>;
   /** A file of that name; links are never followed. */
-  look(name: Name): Promise<Stats | undefined>;
+  look(name: FileName): Promise<Stats | undefined>;
   /** Whether anything at all has that name. */
-  isTaken(name: Name): Promise<boolean>;
-  open(name: Name): Promise<FileHandle>;
-  list(): Promise<readonly Entry[]>;
+  exists(name: FileName): Promise<boolean>;
+  open(name: FileName): Promise<FileHandle>;
+  list(): Promise<readonly FolderFile[]>;
   /** What lies directly in a subfolder. */
-  names(subfolder: string): Promise<readonly string[]>;
+  listNames(subfolder: string): Promise<readonly string[]>;
   /** Writes a file, whole or not at all. */
-  place(name: Name, content: NewContent): Promise<'placed' | 'taken'>;
+  place(name: FileName, content: FileContent): Promise<'placed' | 'taken'>;
 };
 
-type NewContent = {
+type FileContent = {
   readonly source: Readable;
   /** Tells it from what other servers write to the folder. */
   readonly tag: string;
@@ -51,66 +51,66 @@ type NewContent = {
   readonly existing: 'keep' | 'replace';
 };
 
-const READ_PLAIN = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
-const WRITE_PLAIN =
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+const WRITE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
 
 /** Opens a folder, which appears when it is not there. */
 export async function openFolder(path: string): Promise<Folder> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  const at = ({ subfolder, filename }: Name): string => join(root, subfolder, filename);
+  const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
   return {
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
-    isThere: async () => (await statOf(root))?.isDirectory() === true,
+    isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
     async look(name) {
-      if (!isPossible(name)) return undefined;
-      const place = await look(root, join(name.subfolder, name.filename));
+      if (!isSafe(name)) return undefined;
+      const place = await statPath(root, join(name.subfolder, name.filename));
       return place.kind === 'file' ? place.stats : undefined;
     },
-    isTaken: async (name) => (await statOf(at(name))) !== undefined,
-    open: (name) => open(at(name), READ_PLAIN),
-    list: () => filesBelow(root),
-    names: async (subfolder) => {
+    exists: async (name) => (await lstatOrUndefined(pathOf(name))) !== undefined,
+    open: (name) => open(pathOf(name), READ_FLAGS),
+    list: () => listFilesBelow(root),
+    listNames: async (subfolder) => {
       if (safeFolder(subfolder) === undefined) return [];
-      const place = await look(root, subfolder);
+      const place = await statPath(root, subfolder);
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
-    place: (name, content) => place({ root, target: at(name), name }, content),
+    place: (name, content) => place({ root, target: pathOf(name), name }, content),
   };
 }
 
 /** Whether a file of the folder is the one a record is about: the record has its time. */
-export function isFileOf(
+export function matchesRow(
   row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
   stats: Stats,
 ): boolean {
-  const isSize = row.sizeBytes === stats.size || row.sizeBytes === 0;
-  return isSize && row.modifiedAtMs === Math.round(stats.mtimeMs);
+  const isSameSize = row.sizeBytes === stats.size || row.sizeBytes === 0;
+  return isSameSize && row.modifiedAtMs === Math.round(stats.mtimeMs);
 }
 
-function isPossible({ subfolder, filename }: Name): boolean {
+function isSafe({ subfolder, filename }: FileName): boolean {
   return safeName(filename) !== undefined && safeFolder(subfolder) !== undefined;
 }
 
-type Target = { readonly root: string; readonly target: string; readonly name: Name };
+type WriteTarget = { readonly root: string; readonly target: string; readonly name: FileName };
 
 async function place(
-  { root, target, name }: Target,
-  content: NewContent,
+  { root, target, name }: WriteTarget,
+  content: FileContent,
 ): Promise<'placed' | 'taken'> {
   try {
-    await makeSubfolder(root, name);
+    await requireSubfolder(root, name);
     // The same for every try, so that a crash leaves at most the one the next try writes over.
-    const part = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
+    const partialPath = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
     try {
-      await write(part, content);
-      if (content.existing === 'replace') await rename(part, target);
-      else if ((await giveNewName(part, target)) === 'taken') return 'taken';
+      await write(partialPath, content);
+      if (content.existing === 'replace') await rename(partialPath, target);
+      else if ((await linkOrRenameNew(partialPath, target)) === 'taken') return 'taken';
       return 'placed';
     } finally {
-      await rm(part, { force: true }).catch(ignore);
+      await rm(partialPath, { force: true }).catch(ignore);
     }
   } finally {
     content.source.destroy();
@@ -118,16 +118,19 @@ async function place(
 }
 
 /** A link on the way would lead out of the folder. */
-async function makeSubfolder(root: string, { subfolder, filename }: Name): Promise<void> {
-  const { kind } = isPossible({ subfolder, filename }) ? await look(root, subfolder) : BLOCKED;
+async function requireSubfolder(root: string, { subfolder, filename }: FileName): Promise<void> {
+  const { kind } = isSafe({ subfolder, filename }) ? await statPath(root, subfolder) : BLOCKED;
   if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
   else if (kind !== 'folder') throw new Error(`${subfolder} is not a plain folder`);
 }
 
 const BLOCKED = { kind: 'blocked' } as const;
 
-async function write(path: string, { source, sizeBytes, modifiedAtMs }: NewContent): Promise<void> {
-  const handle = await open(path, WRITE_PLAIN, 0o666);
+async function write(
+  path: string,
+  { source, sizeBytes, modifiedAtMs }: FileContent,
+): Promise<void> {
+  const handle = await open(path, WRITE_FLAGS, 0o666);
   try {
     await writeFile(handle, source);
     const { size } = await handle.stat();
@@ -140,11 +143,11 @@ async function write(path: string, { source, sizeBytes, modifiedAtMs }: NewConte
   }
 }
 
-function digestOf({ subfolder, filename }: Name, tag: string): string {
+function digestOf({ subfolder, filename }: FileName, tag: string): string {
   return createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex').slice(0, 16);
 }
 
-async function statOf(path: string): Promise<Stats | undefined> {
+async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);
   } catch (error) {

@@ -1,21 +1,21 @@
 import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
-import type { KeepDeps } from '../v1/keep-file.ts';
+import type { FileStoringServices } from '../v1/keep-file.ts';
 import type { JobApi } from '../wire/jobs.ts';
-import { type Folder, type Name, openFolder } from './folder.ts';
-import { type Inputs, createInputs, shareEarlier } from './inputs.ts';
-import { type Mirror, openMirror } from './mirror.ts';
+import { type Folder, type FileName, openFolder } from './folder.ts';
+import { type Inputs, createInputs, shareExisting } from './inputs.ts';
+import { type FolderWriter, openFolderWriter } from './mirror.ts';
 
 /** The plain folders of this machine, and whose files lie in them; everybody else's are the ledger's. */
-export type Disks = {
+export type SharedFolderDisks = {
   readonly user: string;
   readonly input: Folder | undefined;
   readonly output: Folder | undefined;
   /** The highest number that v1's file counter would find in the folder. */
-  readonly highestNumber: (user: string, question: Question) => Promise<number>;
+  readonly highestNumber: (user: string, counterQuestion: CounterQuestion) => Promise<number>;
 };
 
-type Question = {
+type CounterQuestion = {
   readonly temp: boolean;
   readonly subfolder: string;
   readonly prefix: string;
@@ -25,69 +25,72 @@ type Question = {
 export type SharedFolders = {
   /** The ledger, in which the names of that user's files are the folders'. */
   readonly ledger: Ledger;
-  readonly resend: (
+  readonly reupload: (
     user: string,
-    name: Name & Pick<FileRow, 'type'>,
+    name: FileName & Pick<FileRow, 'type'>,
   ) => Promise<string | undefined>;
   /** From now on the folders get what they are owed. */
   start(): void;
   close(): Promise<void>;
 };
 
-type Deps = {
-  readonly disks: Disks;
+type SharedFoldersOptions = {
+  readonly disks: SharedFolderDisks;
   readonly ledger: Ledger;
-  readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
+  readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
   readonly spoolDir: string;
   readonly log: Logger;
 };
 
-export async function openDisks(
+export async function openFolderDisks(
   user: string,
-  places: {
+  directories: {
     readonly inputDirectory: string | undefined;
     readonly outputDirectory: string | undefined;
   },
-): Promise<Disks> {
-  const opened = (path: string | undefined) => (path === undefined ? undefined : openFolder(path));
-  const output = await opened(places.outputDirectory);
+): Promise<SharedFolderDisks> {
+  const openIfNamed = (path: string | undefined) =>
+    path === undefined ? undefined : openFolder(path);
+  const output = await openIfNamed(directories.outputDirectory);
   return {
     user,
-    input: await opened(places.inputDirectory),
+    input: await openIfNamed(directories.inputDirectory),
     output,
-    highestNumber: async (asker, question) =>
-      output && asker === user && !question.temp ? highestIn(output, question) : 0,
+    highestNumber: async (asker, counterQuestion) =>
+      output && asker === user && !counterQuestion.temp
+        ? highestNumberIn(output, counterQuestion)
+        : 0,
   };
 }
 
-export async function openSharedFolders(deps: Deps): Promise<SharedFolders> {
+export async function openSharedFolders(deps: SharedFoldersOptions): Promise<SharedFolders> {
   const { disks, ledger } = deps;
   const { files } = ledger;
   const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
   const inputs = disks.input && (await openInputs({ ...deps, folder: disks.input }));
-  const stores: Stores = { input: inputs?.store, output: outputs?.store };
-  const mirrors = [outputs?.mirror, inputs?.mirror].filter((mirror) => mirror !== undefined);
+  const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
+  const writers = [outputs?.mirror, inputs?.mirror].filter((mirror) => mirror !== undefined);
   return {
-    ledger: { ...ledger, files: filesOver(files, disks.user, stores) },
-    resend: async (user, name) =>
-      user === disks.user && name.type === 'input' ? inputs?.inputs.resend(name) : undefined,
-    start: () => mirrors.forEach((mirror) => mirror.start()),
-    close: async () => void (await Promise.all(mirrors.map((mirror) => mirror.close()))),
+    ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) },
+    reupload: async (user, name) =>
+      user === disks.user && name.type === 'input' ? inputs?.inputs.reupload(name) : undefined,
+    start: () => writers.forEach((mirror) => mirror.start()),
+    close: async () => void (await Promise.all(writers.map((mirror) => mirror.close()))),
   };
 }
 
-type Stores = { readonly [type: string]: Partial<FileStore> | undefined };
-type WithFolder = Deps & { readonly folder: Folder };
+type StoresByType = { readonly [type: string]: Partial<FileStore> | undefined };
+type FolderOptions = SharedFoldersOptions & { readonly folder: Folder };
 
-async function openInputs({ disks, ledger, ...deps }: WithFolder) {
+async function openInputs({ disks, ledger, ...deps }: FolderOptions) {
   const common = { ...deps, user: disks.user, files: ledger.files };
-  const mirror = await openMirror(common);
-  await shareEarlier({ ...common, mirror });
-  const inputs = createInputs({ ...common, mirror });
-  return { mirror, inputs, store: storeOf(inputs) };
+  const mirror = await openFolderWriter(common);
+  await shareExisting({ ...common, writer: mirror });
+  const inputs = createInputs({ ...common, writer: mirror });
+  return { mirror, inputs, store: inputStore(inputs) };
 }
 
-function storeOf(inputs: Inputs): Partial<FileStore> {
+function inputStore(inputs: Inputs): Partial<FileStore> {
   return {
     put: (row) => inputs.put(row),
     claim: (row) => inputs.claim(row),
@@ -100,40 +103,43 @@ function storeOf(inputs: Inputs): Partial<FileStore> {
   };
 }
 
-async function openOutputs({ disks, ledger, ...deps }: WithFolder) {
-  const mirror = await openMirror({ ...deps, user: disks.user, files: ledger.files });
-  return { mirror, store: writtenFiles(ledger.files, mirror, deps.folder) };
+async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
+  const mirror = await openFolderWriter({ ...deps, user: disks.user, files: ledger.files });
+  return { mirror, store: outputStore(ledger.files, mirror, deps.folder) };
 }
 
 /** What is recorded as an output is written to the folder, too; reading is the ledger's business. */
-function writtenFiles(files: FileStore, mirror: Mirror, folder: Folder): Partial<FileStore> {
+function outputStore(files: FileStore, mirror: FolderWriter, folder: Folder): Partial<FileStore> {
   return {
     /** An upload that is to overwrite, as on the v1 server. */
     put: async (row) =>
-      void (await mirror.take(row, 'newer', () => files.put(row).then(() => true))),
+      void (await mirror.writeAfter(row, 'newer', () => files.put(row).then(() => true))),
     claim: async (row) =>
-      !(await folder.isTaken(row)) && mirror.take(row, 'keep-both', () => files.claim(row)),
+      !(await folder.exists(row)) && mirror.writeAfter(row, 'keep-both', () => files.claim(row)),
   };
 }
 
-function filesOver(files: FileStore, user: string, stores: Stores): FileStore {
-  const of = (owner: string, type: string): FileStore => {
+function withFolderStores(files: FileStore, user: string, stores: StoresByType): FileStore {
+  const storeFor = (owner: string, type: string): FileStore => {
     const store = owner === user ? stores[type] : undefined;
     return store ? { ...files, ...store } : files;
   };
   return {
     ...files,
-    put: (row) => of(row.user, row.type).put(row),
-    claim: (row) => of(row.user, row.type).claim(row),
-    get: (owner, name) => of(owner, name.type).get(owner, name),
-    newestNamed: (owner, name) => of(owner, name.type).newestNamed(owner, name),
-    list: (owner, type) => of(owner, type).list(owner, type),
+    put: (row) => storeFor(row.user, row.type).put(row),
+    claim: (row) => storeFor(row.user, row.type).claim(row),
+    get: (owner, name) => storeFor(owner, name.type).get(owner, name),
+    newestNamed: (owner, name) => storeFor(owner, name.type).newestNamed(owner, name),
+    list: (owner, type) => storeFor(owner, type).list(owner, type),
   };
 }
 
-async function highestIn(folder: Folder, { subfolder, prefix }: Question): Promise<number> {
+async function highestNumberIn(
+  folder: Folder,
+  { subfolder, prefix }: CounterQuestion,
+): Promise<number> {
   const start = `${prefix}_`;
-  const numbers = (await folder.names(subfolder))
+  const numbers = (await folder.listNames(subfolder))
     .filter((name) => name.startsWith(start))
     .map((name) => Number(/^(\d{1,15})(_|$)/.exec(name.slice(start.length))?.[1] ?? 0));
   return numbers.reduce((most, number) => Math.max(most, number), 0);

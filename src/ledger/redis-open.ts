@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type RedisLinks, openRedis } from '../redis.ts';
+import { type RedisConnections, openRedis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 import type { LedgerIdentity } from './identity.ts';
 import type { Ledger } from './ledger.ts';
 import { type Lead, NOBODY } from './redis-lead.ts';
@@ -12,7 +12,7 @@ import { openRedisLedger } from './redis.ts';
 /** A ledger in Redis, and what else processes share there. */
 export type SharedRedis = {
   readonly ledger: Ledger;
-  readonly links: RedisLinks;
+  readonly links: RedisConnections;
   readonly identity: LedgerIdentity;
   /** Runs work that only one of the processes of this ledger may do at a time. */
   exclusively<T>(this: void, work: () => Promise<T>): Promise<T>;
@@ -60,7 +60,7 @@ export async function openSharedRedis(options: {
   }
 }
 
-function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
+function sharedOver(links: RedisConnections, id: Buffer): SharedRedis {
   let lead = NOBODY;
   const watch = watchIdentity(links, id.toString());
   const ledger = openRedisLedger({ links, leadership: () => lead });
@@ -79,7 +79,7 @@ function sharedOver(links: RedisLinks, id: Buffer): SharedRedis {
   };
 }
 
-function redisIdentity(links: RedisLinks, id: string): LedgerIdentity {
+function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
   return {
     id,
     storedIn: 'service',
@@ -91,7 +91,7 @@ function redisIdentity(links: RedisLinks, id: string): LedgerIdentity {
 }
 
 async function exclusively<T>(
-  { commands, prefix }: RedisLinks,
+  { commands, prefix }: RedisConnections,
   work: () => Promise<T>,
 ): Promise<T> {
   const key = `${prefix}starting`;
@@ -106,34 +106,34 @@ async function exclusively<T>(
 }
 
 /** Of many processes that propose a value, all get the same. */
-async function once({ commands, prefix }: RedisLinks, name: string, proposal: Buffer) {
+async function once({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
   await commands.set(`${prefix}${name}`, proposal, 'NX');
   const value = await commands.getBuffer(`${prefix}${name}`);
   if (value === null) throw new Error('forgets what was just written');
   return value;
 }
 
-async function reach({ commands }: RedisLinks, withinMs: number): Promise<void> {
+async function reach({ commands }: RedisConnections, withinMs: number): Promise<void> {
   let reason = 'it does not answer';
   commands.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
   });
   // Refused at the door, it is asked again, and refused again: that reason is told as well.
-  const isThere = await within(withinMs, commands.ping()).catch((error: Error) => {
+  const isThere = await completesWithin(withinMs, commands.ping()).catch((error: Error) => {
     reason = error.message;
     return false;
   });
   if (!isThere) throw new Error(`cannot be used: ${reason}`);
 }
 
-async function refuseNewer(links: RedisLinks): Promise<void> {
+async function refuseNewer(links: RedisConnections): Promise<void> {
   const version = await once(links, 'schema', Buffer.from(String(SCHEMA)));
   if (Number(version.toString()) <= SCHEMA) return;
   throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
 }
 
 /** A hosted Redis may not tell. */
-async function warnOfLoss({ commands }: RedisLinks, log: Logger): Promise<void> {
+async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<void> {
   for (const [setting, should] of Object.entries(DURABLE)) {
     let is: string | undefined;
     try {

@@ -1,4 +1,4 @@
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 
 /** An eye on the one thing that says whose data are in a Redis. */
 export type Watch = {
@@ -11,7 +11,7 @@ export type Watch = {
 const EVERY_MS = 5000;
 
 /** Emptied, or come back without its data, Redis answers as if nothing had ever been in it. */
-export function watchIdentity({ commands, prefix }: RedisLinks, id: string): Watch {
+export function watchIdentity({ commands, prefix }: RedisConnections, id: string): Watch {
   let close = (): void => {};
   const lost = new Promise<Error>((resolve) => {
     const judge = (found: string | null): void => {

@@ -1,5 +1,5 @@
-import { PATIENCE_MS, type Redis, type RedisLinks, patient } from '../redis.ts';
-import { within } from '../within.ts';
+import { COMMAND_TIMEOUT_MS, type Redis, type RedisConnections, withTimeouts } from '../redis.ts';
+import { completesWithin } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './redis-assets.ts';
 import { callStore } from './redis-calls.ts';
@@ -12,7 +12,7 @@ import { modelCallStore, replayStore } from './redis-models.ts';
 import { promptStore } from './redis-prompts.ts';
 
 type Options = {
-  readonly links: RedisLinks;
+  readonly links: RedisConnections;
   /** How long a call waits for a Redis that is away. */
   readonly patienceMs?: number;
   /** Asked anew for each write: who leads is known later than the ledger is read. */
@@ -27,8 +27,8 @@ const CLOSE_WITHIN_MS = 5000;
  * no cluster: scripts make their keys from what they read.
  */
 export function openRedisLedger(options: Options): Ledger {
-  const { links, patienceMs = PATIENCE_MS, leadership: lead = () => NOBODY } = options;
-  const redis = links.connect(patient(patienceMs));
+  const { links, patienceMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NOBODY } = options;
+  const redis = links.connect(withTimeouts(patienceMs));
   const link = createLink(redis, links.prefix);
   return {
     prompts: promptStore(link, lead),
@@ -48,6 +48,6 @@ async function close(redis: Redis): Promise<void> {
   if (redis.status === 'end') return;
   // It is answered after everything that was sent before it.
   const quit = redis.quit().catch(() => {});
-  await within(CLOSE_WITHIN_MS, quit);
+  await completesWithin(CLOSE_WITHIN_MS, quit);
   redis.disconnect();
 }

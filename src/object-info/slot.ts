@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { Definitions } from '../wire/definitions.ts';
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 import { type Answer, type Missing, RETRY_MS, answerTo, tell } from './answer.ts';
 import type { Copy } from './copies.ts';
 import type { Outcome, Text } from './outcome.ts';
@@ -143,7 +143,7 @@ export function createSlot(deps: SlotDeps): Slot {
         flight ??= attempt().catch(broke).finally(landed);
       }
       const waitMs = patienceMs(need);
-      if (flight && waitMs > 0) await within(waitMs, flight);
+      if (flight && waitMs > 0) await completesWithin(waitMs, flight);
       return current(need);
     },
   };

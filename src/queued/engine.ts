@@ -3,9 +3,9 @@ import { createBlobs } from '../engine/blobs.ts';
 import type { Engine, EngineDeps } from '../engine/engine.ts';
 import { type Stores, createAssetApi, openStores } from '../engine/stores.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 import { ok, refuse } from '../wire/jobs.ts';
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 import { createBus } from './bus.ts';
 import { type SharedBlobs, createSharedBlobs, createSharedNames } from './files.ts';
 import { createFront } from './front.ts';
@@ -21,7 +21,7 @@ const SILENCE_MS = 10_000;
 const CLOSE_WITHIN_MS = 10_000;
 
 export type QueuedDeps = Omit<EngineDeps, 'clock' | 'spoolDir'> & {
-  readonly links: RedisLinks;
+  readonly links: RedisConnections;
   /** Where this process, and no other, writes files before they are whole. */
   readonly spoolDir: string;
   readonly clock?: () => number;
@@ -61,7 +61,7 @@ function openBackground(deps: QueuedDeps, shared: Shared) {
     },
     async close() {
       // Commands wait for a Redis that is away; who stops does not.
-      if (!(await within(CLOSE_WITHIN_MS, closeAll()))) {
+      if (!(await completesWithin(CLOSE_WITHIN_MS, closeAll()))) {
         log.warn('redis is away: what runs here is left to be taken over');
       }
       shared.bus.close();

@@ -1,9 +1,9 @@
-import type { RedisLinks } from '../redis.ts';
+import type { RedisConnections } from '../redis.ts';
 
 /** What the processes of one Redis share, by name. */
 export type Keys = ReturnType<typeof createKeys>;
 
-export function createKeys({ prefix, channels }: Pick<RedisLinks, 'prefix' | 'channels'>) {
+export function createKeys({ prefix, channels }: Pick<RedisConnections, 'prefix' | 'channels'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
   return {
     /** How a job that is not over stands, as a hash. */

@@ -1,11 +1,11 @@
 import type { CodeOptions } from './code.ts';
-import type { FileInput, OutputPlace, Plan, Step, WorkflowFile } from './plan.ts';
+import type { FileInput, OutputRef, Plan, Step, WorkflowFile } from './plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 
 /** The session as a bash script around curl and jq. */
 export function curlCode(plan: Plan, options: CodeOptions): string {
-  const steps = plan.steps.map((step) => stepCode(step, options)).join('\n');
+  const steps = plan.steps.map((step) => stepText(step, options)).join('\n');
   return `${head(plan, options)}\n${steps}`;
 }
 
@@ -66,7 +66,7 @@ output() { # JOB NODE INDEX: prints the asset's id
 `;
 }
 
-function stepCode(step: Step, options: CodeOptions): string {
+function stepText(step: Step, options: CodeOptions): string {
   switch (step.kind) {
     case 'upload': {
       const { variable, path, filePath, contentType } = step.file;
@@ -91,16 +91,16 @@ function stepCode(step: Step, options: CodeOptions): string {
 
 function submitCode(step: StepOf<'submit'>, { workflows }: CodeOptions): string {
   const { job, workflow, needsPartnerKey } = step;
-  const { marks, submission, text } = submissionCode(workflow, workflows);
+  const { lookups, submission, text } = submissionCode(workflow, workflows);
   const partner = needsPartnerKey
     ? `extra_data=$(printf ',"extra_data":{"api_key_comfy_org":"%s"}' "\${COMFY_PARTNER_API_KEY:?is not set}")\n`
     : '';
-  return `${marks}${partner}${job}=$(${submission}${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
+  return `${lookups}${partner}${job}=$(${submission}${text})\n${needsPartnerKey ? 'extra_data=\n' : ''}echo "${job}: $${job}"\n`;
 }
 
 function refusedCode({ name, workflow }: StepOf<'refused'>, { workflows }: CodeOptions): string {
-  const { marks, submission, text } = submissionCode(workflow, workflows);
-  return `${marks}if ${name}=$(${submission} 2>&1${text}); then
+  const { lookups, submission, text } = submissionCode(workflow, workflows);
+  return `${lookups}if ${name}=$(${submission} 2>&1${text}); then
   echo "${name} is accepted now: $${name}"
 else
   echo "${name}: $${name}"
@@ -111,18 +111,20 @@ fi
 /** The pipe that submits a workflow, and the lines that go before it and after it. */
 function submissionCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']) {
   const read = workflows === 'inside' ? '' : ` < ${shell(workflow.path)}`;
-  const here = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
+  const heredoc = workflows === 'inside' ? ` << 'WORKFLOW'` : '';
   const text = workflows === 'inside' ? `\n${workflow.text}WORKFLOW\n` : '';
-  const put = workflow.inputs.map(({ mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`);
-  const filter = put.length === 0 ? `cat${read}` : `sed${put.join('')}${read}`;
+  const substitutions = workflow.inputs.map(
+    ({ placeholder: mark }, at) => ` -e "s|\\"${sedText(mark)}\\"|$ref_${at}|"`,
+  );
+  const filter = substitutions.length === 0 ? `cat${read}` : `sed${substitutions.join('')}${read}`;
   return {
-    marks: workflow.inputs.map(markCode).join(''),
-    submission: `${filter}${here} | submit`,
+    lookups: workflow.inputs.map(lookupCode).join(''),
+    submission: `${filter}${heredoc} | submit`,
     text,
   };
 }
 
-function markCode({ from }: FileInput, at: number): string {
+function lookupCode({ from }: FileInput, at: number): string {
   const asset =
     from.kind === 'file' ? `"$${from.file.variable}"` : `"$(${outputCode(from.place)})"`;
   return `ref_${at}=$(reference ${asset})\n`;
@@ -133,7 +135,7 @@ function waitCode({ job, ended }: StepOf<'wait'>): string {
   return `test "$(wait_for "$${job}")" = succeeded\n`;
 }
 
-function outputCode({ job, node, index }: OutputPlace): string {
+function outputCode({ job, node, index }: OutputRef): string {
   return `output "$${job}" ${shell(node)} ${index}`;
 }
 

@@ -1,14 +1,14 @@
 import { posix } from 'node:path';
 
 /** File names beside the code, each given once. */
-export type LocalNames = { take(wanted: string): string };
+export type LocalNames = { reserve(requested: string): string };
 
 /** `cat.png`, `cat-2.png` … */
 export function createLocalNames(): LocalNames {
   const taken = new Set<string>();
   return {
-    take(wanted) {
-      const safe = safePath(wanted);
+    reserve(requested) {
+      const safe = safePath(requested);
       const { dir, name, ext } = posix.parse(safe);
       let path = safe;
       for (let number = 2; taken.has(path.toLowerCase()); number++) {

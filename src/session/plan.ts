@@ -12,16 +12,16 @@ export type LocalFile = {
 };
 
 /** An output of an earlier job: the `index`th of its node. */
-export type OutputPlace = { readonly job: string; readonly node: string; readonly index: number };
+export type OutputRef = { readonly job: string; readonly node: string; readonly index: number };
 
 /** A file an input of a workflow names; `mark` stands for it in the workflow's text. */
 export type FileInput = {
   readonly node: string;
   readonly input: string;
-  readonly mark: string;
+  readonly placeholder: string;
   readonly from:
     | { readonly kind: 'file'; readonly file: LocalFile }
-    | { readonly kind: 'output'; readonly place: OutputPlace };
+    | { readonly kind: 'output'; readonly place: OutputRef };
 };
 
 /** A workflow as it lies beside the code. */
@@ -49,7 +49,7 @@ export type Step =
   | { readonly kind: 'pause'; readonly seconds: number }
   | { readonly kind: 'cancel'; readonly job: string }
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
-  | { readonly kind: 'download'; readonly place: OutputPlace; readonly path: string };
+  | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };
 
 /** A session as v2 steps, in their order. */
 export type Plan = {

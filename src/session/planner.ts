@@ -1,5 +1,5 @@
 import { createLocalNames, inputPathOf } from './local-names.ts';
-import type { FileInput, LocalFile, OutputPlace, Plan, Step } from './plan.ts';
+import type { FileInput, LocalFile, OutputRef, Plan, Step } from './plan.ts';
 import type { Session, SessionEvent } from './session.ts';
 import { type ReferenceInfo, workflowText } from './workflow-text.ts';
 
@@ -9,7 +9,7 @@ type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
 const PARTNER_KEY = 'api_key_comfy_org';
 
 /** The v2 steps that do what a client did in v1. */
-export function planOf(session: Session): Plan {
+export function planFrom(session: Session): Plan {
   const planner = createPlanner(session);
   for (const event of session.events) {
     if (event.kind === 'upload') planner.upload(event);
@@ -26,8 +26,8 @@ function createPlanner(session: Session) {
   const files = new Map<string, LocalFile>();
   /** Job id to the variable that holds the job. */
   const jobs = new Map<string, string>();
-  const awaited = new Set<string>();
-  const saved = new Set<string>();
+  const awaitedJobs = new Set<string>();
+  const savedOutputs = new Set<string>();
   /** Asset id of an upload to the output it has the bytes of. */
   const reuploads = new Map<string, string>();
   const uploadedHashes = new Set<string>();
@@ -41,7 +41,7 @@ function createPlanner(session: Session) {
     const { assetId, hash } = event;
     const output = hash === undefined || uploadedHashes.has(hash) ? undefined : outputWith(hash);
     if (hash !== undefined) uploadedHashes.add(hash);
-    if (output === undefined) return void keep(event);
+    if (output === undefined) return void addFile(event);
     reuploads.set(assetId, output);
   }
 
@@ -50,12 +50,12 @@ function createPlanner(session: Session) {
     return outputs.find((output) => output.hash === hash)?.id;
   }
 
-  function keep(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
+  function addFile(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
     const known = files.get(upload.assetId);
     if (known) return known;
     const { assetId, path: filePath, contentType } = upload;
     const variable = `asset_${files.size + 1}`;
-    const path = inputNames.take(inputPathOf(filePath));
+    const path = inputNames.reserve(inputPathOf(filePath));
     const file = { assetId, variable, path, filePath, contentType };
     files.set(assetId, file);
     steps.push({ kind: 'upload', file });
@@ -66,14 +66,14 @@ function createPlanner(session: Session) {
   function wait(jobId: string): void {
     const job = jobs.get(jobId);
     const ended = session.jobs.get(jobId)?.status;
-    if (job === undefined || ended === undefined || awaited.has(job)) return;
-    awaited.add(job);
+    if (job === undefined || ended === undefined || awaitedJobs.has(job)) return;
+    awaitedJobs.add(job);
     steps.push({ kind: 'wait', job, ended });
     if (!session.usedSocket) return;
     for (const { id, name, isStreamed } of outputsOf(jobId)) if (isStreamed) save(id, name);
   }
 
-  function placeOf(assetId: string): (OutputPlace & { readonly jobId: string }) | undefined {
+  function outputRefOf(assetId: string): (OutputRef & { readonly jobId: string }) | undefined {
     for (const [jobId, job] of jobs) {
       const output = outputsOf(jobId).find(({ id }) => id === assetId);
       if (!output) continue;
@@ -84,11 +84,11 @@ function createPlanner(session: Session) {
   }
 
   function sourceOf(info: ReferenceInfo): FileInput['from'] {
-    const place = placeOf(reuploads.get(info.id) ?? info.id);
+    const place = outputRefOf(reuploads.get(info.id) ?? info.id);
     if (place) wait(place.jobId);
     if (place) return { kind: 'output', place };
     const path = info.filePath?.replace(/^input\//, '') ?? info.id;
-    return { kind: 'file', file: keep({ assetId: info.id, path, contentType: ANY_TYPE }) };
+    return { kind: 'file', file: addFile({ assetId: info.id, path, contentType: UNKNOWN_TYPE }) };
   }
 
   function submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
@@ -98,31 +98,32 @@ function createPlanner(session: Session) {
     jobs.set(jobId, job);
     const needsPartnerKey = more.secrets.includes(PARTNER_KEY);
     steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
-    for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(leftOut(name));
-    if (more.hasExtraPngInfo) notes.add(NO_PNG_INFO);
-    if (more.isPartial) notes.add(PARTIAL);
-    if (more.namesFolder) notes.add(NAMES_FOLDER);
+    for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(secretLeftOut(name));
+    if (more.hasExtraPngInfo) notes.add(PNG_INFO_NOTE);
+    if (more.isPartial) notes.add(PARTIAL_NOTE);
+    if (more.namesFolder) notes.add(FOLDER_NAME_NOTE);
   }
 
   function save(assetId: string, filename: string): void {
-    const place = placeOf(assetId);
+    const place = outputRefOf(assetId);
     const key = `${assetId} ${filename}`;
-    if (!place || saved.has(key)) return;
+    if (!place || savedOutputs.has(key)) return;
     wait(place.jobId);
     // Waiting may have saved it: it came over the socket, too.
-    if (saved.has(key)) return;
-    saved.add(key);
-    steps.push({ kind: 'download', place, path: outputNames.take(filename) });
+    if (savedOutputs.has(key)) return;
+    savedOutputs.add(key);
+    steps.push({ kind: 'download', place, path: outputNames.reserve(filename) });
   }
 
   function download({ assetId, filename, rendering }: EventOf<'download'>): void {
-    if (rendering !== undefined) notes.add(`${shown(filename)}, ${shown(rendering)}: ${AS_IT_IS}`);
-    if (!placeOf(assetId)) notes.add(`${shown(filename)}: ${ITS_OWN}`);
+    if (rendering !== undefined)
+      notes.add(`${commentSafe(filename)}, ${commentSafe(rendering)}: ${NOT_RENDERED}`);
+    if (!outputRefOf(assetId)) notes.add(`${commentSafe(filename)}: ${NO_JOB_MADE_IT}`);
     save(assetId, filename);
   }
 
   function refused({ code, message, workflow: graph }: EventOf<'refused'>): void {
-    notes.add(`A workflow was refused (${shown(code)}): ${shown(message)}`);
+    notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
     if (graph === undefined) return;
     const number = steps.filter(({ kind }) => kind === 'refused').length + 1;
     const workflow = { path: `refused-${number}.json`, ...workflowText(graph, sourceOf) };
@@ -157,22 +158,22 @@ function createPlanner(session: Session) {
   return { upload, submit, refused, download, cancel, finish };
 }
 
-const ANY_TYPE = 'application/octet-stream';
-const NO_PNG_INFO =
+const UNKNOWN_TYPE = 'application/octet-stream';
+const PNG_INFO_NOTE =
   'extra_data.extra_pnginfo: v2 has no field for it; saved files carry the workflow they were made by, and nothing else.';
-const PARTIAL =
+const PARTIAL_NOTE =
   'partial_execution_targets: v2 gets the nodes that these need; saved files carry those alone, v1 wrote all of them.';
-const NAMES_FOLDER =
+const FOLDER_NAME_NOTE =
   'an input "… [input]": v2 gets the file itself; saved files carry its name without the folder, v1 wrote it as it was sent.';
-const AS_IT_IS = 'v1 drew the picture anew; v2 gives the file as it is.';
-const ITS_OWN = 'no job of this session made this file; it is not downloaded.';
+const NOT_RENDERED = 'v1 drew the picture anew; v2 gives the file as it is.';
+const NO_JOB_MADE_IT = 'no job of this session made this file; it is not downloaded.';
 
-function leftOut(secret: string): string {
-  return `extra_data.${shown(secret)}: the SDKs have no way to send it; it is left out.`;
+function secretLeftOut(secret: string): string {
+  return `extra_data.${commentSafe(secret)}: the SDKs have no way to send it; it is left out.`;
 }
 
 /** Names come from clients: in a comment they stay on their line. */
-function shown(text: string): string {
+function commentSafe(text: string): string {
   return JSON.stringify(text)
     .slice(1, -1)
     .slice(0, 200)

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { CodeOptions } from './code.ts';
-import type { LocalFile, OutputPlace, Plan, Step, WorkflowFile } from './plan.ts';
+import type { LocalFile, OutputRef, Plan, Step, WorkflowFile } from './plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 
@@ -15,7 +15,7 @@ export function pythonCode(plan: Plan, options: CodeOptions): string {
 
 function head({ notes, steps }: Plan, { baseUrl, workflows }: CodeOptions): string {
   const inside = steps.flatMap((step) =>
-    'workflow' in step && workflows === 'inside' ? [constant(step.workflow)] : [],
+    'workflow' in step && workflows === 'inside' ? [workflowConstant(step.workflow)] : [],
   );
   const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
   const refuses = steps.some(({ kind }) => kind === 'refused');
@@ -114,12 +114,12 @@ function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[
   return [...watch, `print("${job}:", ${job}.wait().status)`];
 }
 
-function outputCode({ job, node, index }: OutputPlace): string {
+function outputCode({ job, node, index }: OutputRef): string {
   return `${job}.get_outputs(${text(node)})[${index}]`;
 }
 
 /** JSON never has three quotes in a row. */
-function constant(workflow: WorkflowFile): string {
+function workflowConstant(workflow: WorkflowFile): string {
   return `\n${nameOf(workflow)} = r"""${workflow.text}"""\n`;
 }
 

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { CodeOptions } from './code.ts';
-import type { LocalFile, OutputPlace, Plan, Step, WorkflowFile } from './plan.ts';
+import type { LocalFile, OutputRef, Plan, Step, WorkflowFile } from './plan.ts';
 
 type StepOf<Kind> = Step & { readonly kind: Kind };
 
@@ -133,7 +133,7 @@ function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[
   return [...watch, `await ${job}.wait();`, `console.log('${job}:', ${job}.status);`];
 }
 
-function outputCode({ job, node, index }: OutputPlace): string {
+function outputCode({ job, node, index }: OutputRef): string {
   return `${job}.getOutputs(${text(node)})[${index}]!`;
 }
 

@@ -2,11 +2,11 @@ import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
 import type { Session, SessionEvent } from './session.ts';
 
-type Clean = (text: string) => string;
+type CleanText = (text: string) => string;
 
 /** Anything shorter is no key, and may be part of any word. */
-const SHORTEST_SECRET = 6;
-const LEFT_OUT = 'KEY-LEFT-OUT';
+const MIN_SECRET_CHARS = 6;
+const REDACTED = 'KEY-LEFT-OUT';
 
 /**
  * The same session with no key in what its client said: a graph may have one among its inputs, where
@@ -14,7 +14,7 @@ const LEFT_OUT = 'KEY-LEFT-OUT';
  * classes of its nodes and the ids of files.
  */
 export function withoutSecrets(session: Session, secrets: readonly string[]): Session {
-  const clean = cleaner(secrets);
+  const clean = createCleaner(secrets);
   const jobs = [...session.jobs].map(([id, job]) => {
     const outputs = job.outputs.map((output) => ({ ...output, name: clean(output.name) }));
     return [id, { ...job, outputs }] as const;
@@ -27,13 +27,14 @@ export function withoutSecrets(session: Session, secrets: readonly string[]): Se
   };
 }
 
-function cleaner(secrets: readonly string[]): Clean {
-  const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
-  const written = known.flatMap((secret) => [secret, encodeURIComponent(secret)]);
-  return (text) => written.reduce((kept, secret) => kept.replaceAll(secret, LEFT_OUT), text);
+function createCleaner(secrets: readonly string[]): CleanText {
+  const longEnough = secrets.filter((secret) => secret.length >= MIN_SECRET_CHARS);
+  const secretTexts = longEnough.flatMap((secret) => [secret, encodeURIComponent(secret)]);
+  return (text) =>
+    secretTexts.reduce((cleanedText, secret) => cleanedText.replaceAll(secret, REDACTED), text);
 }
 
-function cleanEvent(event: SessionEvent, clean: Clean): SessionEvent {
+function cleanEvent(event: SessionEvent, clean: CleanText): SessionEvent {
   switch (event.kind) {
     case 'upload':
       return { ...event, path: clean(event.path), contentType: clean(event.contentType) };
@@ -55,7 +56,7 @@ function cleanEvent(event: SessionEvent, clean: Clean): SessionEvent {
   }
 }
 
-function cleanGraph(graph: Graph, clean: Clean): Graph {
+function cleanGraph(graph: Graph, clean: CleanText): Graph {
   function cleaned(value: Json): Json {
     if (typeof value === 'string') return clean(value);
     if (Array.isArray(value)) return isLink(value) ? value : value.map(cleaned);
@@ -73,7 +74,7 @@ function cleanGraph(graph: Graph, clean: Clean): Graph {
   return Object.fromEntries(nodes) as Graph;
 }
 
-function cleanReference(reference: JsonObject, clean: Clean): JsonObject {
+function cleanReference(reference: JsonObject, clean: CleanText): JsonObject {
   const { info } = reference;
   if (!isJsonObject(info) || typeof info['file_path'] !== 'string') return reference;
   return { ...reference, info: { ...info, file_path: clean(info['file_path']) } };

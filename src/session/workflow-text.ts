@@ -11,34 +11,36 @@ export function workflowText(
   sourceOf: (info: ReferenceInfo) => FileInput['from'],
 ): Omit<WorkflowFile, 'path'> {
   const inputs: FileInput[] = [];
-  const plain = JSON.stringify(Object.values(workflow).map((node) => node.inputs));
-  const written = Object.entries(workflow).map(([node, entry]) => {
-    const changed = Object.entries(entry.inputs ?? {}).map(([input, value]): [string, Json] => {
-      const info = referenceOf(value);
-      if (!info) return [input, value];
-      const from = sourceOf(info);
-      const mark = unusedMark(plain, from);
-      inputs.push({ node, input, mark, from });
-      return [input, mark];
-    });
-    return [node, { ...entry, inputs: Object.fromEntries(changed) }];
+  const inputsText = JSON.stringify(Object.values(workflow).map((node) => node.inputs));
+  const rewrittenNodes = Object.entries(workflow).map(([node, entry]) => {
+    const rewrittenInputs = Object.entries(entry.inputs ?? {}).map(
+      ([input, value]): [string, Json] => {
+        const info = assetReferenceIn(value);
+        if (!info) return [input, value];
+        const from = sourceOf(info);
+        const placeholder = unusedPlaceholder(inputsText, from);
+        inputs.push({ node, input, placeholder, from });
+        return [input, placeholder];
+      },
+    );
+    return [node, { ...entry, inputs: Object.fromEntries(rewrittenInputs) }];
   });
-  const graph = Object.fromEntries(written) as Json;
+  const graph = Object.fromEntries(rewrittenNodes) as Json;
   return { text: prettyJson(graph), inputs, hasExactNumbers: hasExactNumbers(graph) };
 }
 
 /** `@inputs/cat.png`, with more `@` while the workflow says so itself. */
-function unusedMark(text: string, from: FileInput['from']): string {
+function unusedPlaceholder(text: string, from: FileInput['from']): string {
   const name =
     from.kind === 'file'
       ? from.file.path
       : `${from.place.job}/${from.place.node.replaceAll(/[^\w-]/g, '_')}/${from.place.index}`;
-  let mark = `@${name}`;
-  while (text.includes(JSON.stringify(mark))) mark = `@${mark}`;
-  return mark;
+  let placeholder = `@${name}`;
+  while (text.includes(JSON.stringify(placeholder))) placeholder = `@${placeholder}`;
+  return placeholder;
 }
 
-function referenceOf(value: Json): ReferenceInfo | undefined {
+function assetReferenceIn(value: Json): ReferenceInfo | undefined {
   if (!isJsonObject(value) || value['__type'] !== 'core/ASSET') return undefined;
   const { info } = value;
   if (!isJsonObject(info) || typeof info['id'] !== 'string') return undefined;

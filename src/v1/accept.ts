@@ -27,7 +27,7 @@ import { toStoredPlan, createPlan } from './plan.ts';
 import type { SubmissionRecovery } from './reconciler.ts';
 import { LeadershipLost, type PromptEventLog, ifLeadershipLost } from './prompt-journal.ts';
 import { createPromptKeys } from './prompt-key.ts';
-import type { AssetRewriter } from './rewrite.ts';
+import type { FileResolver } from './rewrite.ts';
 import { type SubmissionSender, type SendResult, toRefusal } from './send.ts';
 import type { Submission } from './submission.ts';
 import type { DuplicateIds } from './twins.ts';
@@ -47,7 +47,7 @@ type AcceptorOptions = {
   readonly promptEventLog: Pick<PromptEventLog, 'claim' | 'discard' | 'isLeader'>;
   readonly duplicateIds: DuplicateIds;
   readonly follower: Follower;
-  readonly rewriter: AssetRewriter;
+  readonly rewriter: FileResolver;
   readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
   readonly sender: SubmissionSender;
   readonly linkJob: LinkJob;
@@ -86,7 +86,11 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     if (misshapen) throw toV1Error(misshapen);
     const outputs = chooseOutputs(submission, await deps.objectInfo(caller));
     const placed = await deps.rewriter.placed(caller, submission.graph, submission.subfolder);
-    await deps.refuseForeignFolders(caller, { graph: submission.graph, placed, outputs });
+    await deps.refuseForeignFolders(caller, {
+      graph: submission.graph,
+      resolvedFiles: placed,
+      outputs,
+    });
     const createdAtMs = now();
     const plan = createPlan(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
     const graphJson = await inTurns(stringifySteps(plan.graph as Json));

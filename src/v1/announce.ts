@@ -1,4 +1,4 @@
-import { type Brownout, type Client, isFor } from './brownout.ts';
+import { type Brownout, type BrownoutClient, affects } from './brownout.ts';
 import { NOTIFICATION_TEXTS } from './notices.ts';
 
 /** Sockets that are open so long before a rehearsal begins are told of it. */
@@ -9,15 +9,15 @@ const MAX_TIMER_MS = 60_000;
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
 
 /** Says something to the clients it is for; `undefined`: nothing to this one. */
-export type NotifyClients = (textFor: (client: Client) => string | undefined) => void;
+export type NotifyClients = (textFor: (client: BrownoutClient) => string | undefined) => void;
 
 /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
 export function announcementFor(
   brownouts: readonly Brownout[],
-  client: Client,
+  client: BrownoutClient,
   nowMs: number,
 ): string | undefined {
-  const next = upcoming(brownouts, nowMs).find((brownout) => isFor(brownout, client));
+  const next = upcoming(brownouts, nowMs).find((brownout) => affects(brownout, client));
   return next && NOTIFICATION_TEXTS.brownout(next);
 }
 
@@ -42,7 +42,7 @@ export function scheduleAnnouncements(deps: {
       waiting.delete(brownout);
       if (brownout.fromMs <= now()) continue;
       notifyClients((client) =>
-        isFor(brownout, client) ? NOTIFICATION_TEXTS.brownout(brownout) : undefined,
+        affects(brownout, client) ? NOTIFICATION_TEXTS.brownout(brownout) : undefined,
       );
     }
     schedule();

@@ -4,52 +4,52 @@ import Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
-import { type Logger, logAnswer, requestId } from '../telemetry.ts';
+import { type Logger, logRequest, requestId } from '../telemetry.ts';
 import type { Dialects } from './dialect.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import type { Guard } from './guard.ts';
-import { LEAVING_HEADERS } from './leaving.ts';
+import { DEPRECATION_HEADERS } from './leaving.ts';
 import { drainRequest } from './linger.ts';
-import { behindRoutes, nobodyHome, noteUnknown } from './nobody-home.ts';
-import { createPlainRoutes } from './plain-routes.ts';
-import { logRefusal, refusalAnswer } from './refused.ts';
+import { frontendFallback, notFound, logUnknownRoutes } from './nobody-home.ts';
+import { createExactRoutes } from './plain-routes.ts';
+import { logRefusal, refusalReply } from './refused.ts';
 import { failedCall, sendError } from './send-error.ts';
-import { type V1Route, twinsOf } from './routes.ts';
-import { type ServingDeps, serving, setCacheHeaders, withCaller } from './serving.ts';
+import { type V1Route, aliasesOf } from './routes.ts';
+import { type ServingOptions, serveRoute, setCacheHeaders, withCaller } from './serving.ts';
 
-type Deps = ServingDeps & {
+type V1AppOptions = ServingOptions & {
   readonly dialects: Dialects;
   readonly guard: Guard;
   readonly routes: readonly V1Route[];
   /** Asked before any route, and before authentication: signed downloads. */
-  readonly first?: readonly Koa.Middleware[];
+  readonly beforeAuthentication?: readonly Koa.Middleware[];
   /** Served before authentication as well: health, pages, models, v2 itself. */
-  readonly through?: readonly Koa.Middleware[];
+  readonly publicMiddleware?: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
   /** For the line of each request. */
   readonly answers: Logger;
   /** Throws when nothing can be kept any more. */
-  readonly checkFolder?: () => void;
+  readonly checkDataDir?: () => void;
   /** Sees every request before all others, and its answer after them. */
-  readonly count?: Koa.Middleware | undefined;
+  readonly countRequests?: Koa.Middleware | undefined;
 };
 
 /** Assembles the HTTP side: what every call passes, in order, then the routes of the old API. */
-export function createApp(deps: Deps): Koa {
+export function createApp(deps: V1AppOptions): Koa {
   const app = new Koa();
-  const { router, byName } = routerOf(deps);
-  if (deps.count) app.use(deps.count);
+  const { router, exactRoutes } = routerOf(deps);
+  if (deps.countRequests) app.use(deps.countRequests);
   app.use(drainRequest);
-  app.use(observe(deps));
+  app.use(logRequests(deps));
   app.use(renderErrors(deps.log));
-  app.use(keptOnly(deps.checkFolder));
-  app.use(refuseStrangers(deps));
+  app.use(confirmStorage(deps.checkDataDir));
+  app.use(enforceGuard(deps));
   app.use(cors(deps.corsOrigin));
-  app.use(answerOptions(deps.corsOrigin));
-  for (const middleware of deps.first ?? []) app.use(middleware);
-  app.use(byName);
-  for (const middleware of deps.through ?? []) app.use(middleware);
+  app.use(handleOptions(deps.corsOrigin));
+  for (const middleware of deps.beforeAuthentication ?? []) app.use(middleware);
+  app.use(exactRoutes);
+  for (const middleware of deps.publicMiddleware ?? []) app.use(middleware);
   // What is no route of v1's may still be a file of a front end: that is asked for below.
   app.use(router.routes());
   app.use((ctx, next) =>
@@ -58,36 +58,39 @@ export function createApp(deps: Deps): Koa {
       setCacheHeaders(ctx);
     }),
   );
-  if (deps.frontEnd) app.use(behindRoutes(deps.frontEnd));
-  app.use(noteUnknown(deps.log));
-  app.use(nobodyHome(router));
+  if (deps.frontEnd) app.use(frontendFallback(deps.frontEnd));
+  app.use(logUnknownRoutes(deps.log));
+  app.use(notFound(router));
   app.on('error', (error: unknown) => deps.log.debug({ error }, 'response was cut short'));
   return app;
 }
 
 /** v1 serves every route twice; `ctx.state.apiPrefixed` tells which twin was called. */
-function routerOf(deps: Deps): { readonly router: Router; readonly byName: Koa.Middleware } {
+function routerOf(deps: V1AppOptions): {
+  readonly router: Router;
+  readonly exactRoutes: Koa.Middleware;
+} {
   const { routes } = deps;
   const router = new Router({ strict: true, sensitive: true });
-  const plain = createPlainRoutes();
+  const exact = createExactRoutes();
   for (const route of routes) {
     const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
-    for (const path of twinsOf(route)) {
-      const serve = serving(deps, route, { apiPrefixed: path.startsWith('/api/') });
+    for (const path of aliasesOf(route)) {
+      const serve = serveRoute(deps, route, { apiPrefixed: path.startsWith('/api/') });
       router.register(path, methods, serve as unknown as RouterMiddleware);
-      plain.add(path, methods, serve);
+      exact.add(path, methods, serve);
     }
   }
-  return { router, byName: plain.serve };
+  return { router, exactRoutes: exact.serve };
 }
 
-function observe({ answers, dialects, addresses }: Deps): Koa.Middleware {
+function logRequests({ answers, dialects, addresses }: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
-    const v2: string[] = [];
+    const v2Calls: string[] = [];
     const client = addresses.clientOf(ctx.req);
-    ctx.state.v2Calls = v2;
+    ctx.state.v2Calls = v2Calls;
     ctx.state.requestId = id;
     ctx.state.dialect = dialects.ofCall(ctx.req);
     ctx.set('X-Request-Id', id);
@@ -95,7 +98,7 @@ function observe({ answers, dialects, addresses }: Deps): Koa.Middleware {
     await next();
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    logAnswer(answers, { id, user, client, method, url, status, startedAt, v2 });
+    logRequest(answers, { id, user, client, method, url, status, startedAt, v2: v2Calls });
   };
 }
 
@@ -105,39 +108,43 @@ function renderErrors(log: Logger): Koa.Middleware {
     try {
       await next();
     } catch (error) {
-      const known = error instanceof V1Error ? error : unforeseen(log, ctx, error);
-      if (refuseInRouter(ctx, known)) return;
-      sendError(ctx, known);
+      const v1Error = error instanceof V1Error ? error : unexpectedError(log, ctx, error);
+      if (answerAsRouter(ctx, v1Error)) return;
+      sendError(ctx, v1Error);
     }
   };
 }
 
-function unforeseen(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
+function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
   const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
   log.error({ id, user: caller?.user, err: error }, 'request failed');
-  const { status, code, message } = isStorageFull(error) ? NO_ROOM : BROKEN;
+  const { status, code, message } = isStorageFull(error) ? STORAGE_EXHAUSTED : INTERNAL_ERROR;
   return new V1Error(status, plainError(code, message));
 }
 
 /** A change is acknowledged only while the place it is kept in is still there. */
-function keptOnly(checkFolder = (): void => {}): Koa.Middleware {
+function confirmStorage(checkDataDir = (): void => {}): Koa.Middleware {
   return async (ctx, next) => {
     await next();
-    if (!READS.has(ctx.method) && ctx.status < 400) checkFolder();
+    if (!READ_METHODS.has(ctx.method) && ctx.status < 400) checkDataDir();
   };
 }
 
-const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-const BROKEN = {
+const INTERNAL_ERROR = {
   status: 500,
   code: 'internal_error',
   message: 'The server could not serve this call.',
 } as const;
-const NO_ROOM = { status: 507, code: 'insufficient_storage', message: STORAGE_FULL } as const;
+const STORAGE_EXHAUSTED = {
+  status: 507,
+  code: 'insufficient_storage',
+  message: STORAGE_FULL,
+} as const;
 
 /** Whether it was for the router to say; then it has been said in its words. */
-function refuseInRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
+function answerAsRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean {
   const refusal = routerRefusal(ctx.url, status, randomUUID);
   if (refusal === undefined) return false;
   ctx.status = status;
@@ -146,12 +153,12 @@ function refuseInRouter(ctx: Koa.Context, { status, headers }: V1Error): boolean
   return true;
 }
 
-function refuseStrangers(deps: Deps): Koa.Middleware {
+function enforceGuard(deps: V1AppOptions): Koa.Middleware {
   return (ctx, next) => {
     const refusal = deps.guard(ctx.req);
     if (refusal === undefined) return next();
     logRefusal(deps, ctx.req, refusal);
-    const { status, headers, body } = refusalAnswer(failedCall(ctx), refusal);
+    const { status, headers, body } = refusalReply(failedCall(ctx), refusal);
     ctx.status = status;
     ctx.set(headers);
     ctx.body = body;
@@ -159,16 +166,16 @@ function refuseStrangers(deps: Deps): Koa.Middleware {
 }
 
 /** What clients of either API really send. */
-const SENT_HEADERS = [
+const ALLOWED_REQUEST_HEADERS = [
   'Content-Type, Authorization, X-API-Key, Comfy-User, Range',
   'Idempotency-Key, If-None-Match, Last-Event-ID, Comfy-Usage-Source, User-Agent',
   'X-Comfy-Router-Fallback-Provider, X-Service-Router-Fallback-Provider',
 ].join(', ');
 
 /** What a page may read; passed-on and router answers name theirs themselves. */
-const READ_HEADERS = [
+const EXPOSED_RESPONSE_HEADERS = [
   'Content-Disposition, Content-Range, Accept-Ranges, ETag, Location, Retry-After, X-Request-Id',
-  LEAVING_HEADERS,
+  DEPRECATION_HEADERS,
 ].join(', ');
 
 /** v1's four headers, and what a page may read. */
@@ -177,9 +184,9 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
     if (corsOrigin !== undefined) {
       ctx.set('Access-Control-Allow-Origin', corsOrigin);
       ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
-      ctx.set('Access-Control-Allow-Headers', SENT_HEADERS);
+      ctx.set('Access-Control-Allow-Headers', ALLOWED_REQUEST_HEADERS);
       ctx.set('Access-Control-Allow-Credentials', 'true');
-      ctx.set('Access-Control-Expose-Headers', READ_HEADERS);
+      ctx.set('Access-Control-Expose-Headers', EXPOSED_RESPONSE_HEADERS);
     }
     return next();
   };
@@ -189,7 +196,7 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
  * `OPTIONS` on any path, even one that does not exist, is 200 and empty. To the router it is a method
  * like others, unless a page asks what it may call.
  */
-function answerOptions(corsOrigin: string | undefined): Koa.Middleware {
+function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
     const isForRouter = corsOrigin === undefined && isOfRouter(ctx.url);
     if (ctx.method !== 'OPTIONS' || isForRouter) return next();

@@ -4,7 +4,7 @@ import type { Json } from '../wire/json.ts';
 import { V1Error, plainError } from './errors.ts';
 
 /** What kind of refusal a status of the body reader is, in a word. */
-const CODES = {
+const ERROR_CODES = {
   400: 'invalid_json',
   413: 'payload_too_large',
   415: 'unsupported_encoding',
@@ -14,30 +14,31 @@ const CODES = {
 /** Reads a body as JSON whatever its content type says; v1 clients label it as anything. */
 export async function readJson(
   ctx: Koa.Context,
-  bodies: BodyReader,
+  bodyReader: BodyReader,
   graphMember?: string,
 ): Promise<Json> {
-  const read = await bodies.read(ctx, graphMember === undefined ? {} : { graphMember });
-  if (read.ok) return read.value;
-  throw refusedBody(read);
+  const result = await bodyReader.read(ctx, graphMember === undefined ? {} : { graphMember });
+  if (result.ok) return result.value;
+  throw bodyError(result);
 }
 
 /** The same, but a text that is no JSON is `undefined`. */
-export async function readJsonIfAny(
+export async function readJsonOrUndefined(
   ctx: Koa.Context,
-  bodies: BodyReader,
+  bodyReader: BodyReader,
 ): Promise<Json | undefined> {
-  const read = await bodies.read(ctx);
-  if (read.ok) return read.value;
-  if (read.isSyntax) return undefined;
-  throw refusedBody(read);
+  const result = await bodyReader.read(ctx);
+  if (result.ok) return result.value;
+  if (result.isSyntax) return undefined;
+  throw bodyError(result);
 }
 
-function refusedBody({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal): V1Error {
+function bodyError({ status, message, isSyntax, retryAfterSeconds }: BodyRefusal): V1Error {
   // v1 says a 413 in plain text.
-  const body = status === 413 ? message : plainError(CODES[status], message);
-  const retry = retryAfterSeconds === undefined ? {} : { 'Retry-After': `${retryAfterSeconds}` };
+  const body = status === 413 ? message : plainError(ERROR_CODES[status], message);
+  const retryHeaders =
+    retryAfterSeconds === undefined ? {} : { 'Retry-After': `${retryAfterSeconds}` };
   // Of all but bad JSON the rest of the body is not worth reading.
-  const headers = isSyntax ? retry : { ...retry, Connection: 'close' };
+  const headers = isSyntax ? retryHeaders : { ...retryHeaders, Connection: 'close' };
   return new V1Error(status, body, { headers });
 }

@@ -13,10 +13,10 @@ export type Brownout = {
 };
 
 /** Who calls, as far as it decides whether a rehearsal is theirs. */
-export type Client = { readonly user: string; readonly agent: string };
+export type BrownoutClient = { readonly user: string; readonly agent: string };
 
 /** What becomes of a call. */
-export type Fate =
+export type BrownoutEffect =
   | { readonly kind: 'refused'; readonly untilMs: number }
   | { readonly kind: 'delayed'; readonly delayMs: number };
 
@@ -24,22 +24,22 @@ export type Fate =
 const HOUR_MS = 60 * 60_000;
 
 /** What the rehearsals that are on mean for a client; a refusal counts before any delay. */
-export function fateOf(
+export function effectOf(
   brownouts: readonly Brownout[],
-  client: Client,
+  client: BrownoutClient,
   nowMs: number,
-): Fate | undefined {
-  const met = brownouts.filter(
-    (brownout) => isOn(brownout, nowMs) && isHit(brownout, client, nowMs),
+): BrownoutEffect | undefined {
+  const active = brownouts.filter(
+    (brownout) => isActive(brownout, nowMs) && isSelected(brownout, client, nowMs),
   );
-  const refusals = met.filter(({ delayMs }) => delayMs === undefined);
+  const refusals = active.filter(({ delayMs }) => delayMs === undefined);
   if (refusals.length > 0) {
     return {
       kind: 'refused',
       untilMs: Math.max(...refusals.map((brownout) => windowOf(brownout, nowMs).endMs)),
     };
   }
-  const delayMs = Math.max(0, ...met.map((brownout) => brownout.delayMs ?? 0));
+  const delayMs = Math.max(0, ...active.map((brownout) => brownout.delayMs ?? 0));
   return delayMs > 0 ? { kind: 'delayed', delayMs } : undefined;
 }
 
@@ -47,16 +47,16 @@ export function fateOf(
  * Whether some call of a client falls to this rehearsal. One without an end is for other clients each
  * hour, and so for all that it names.
  */
-export function isFor(brownout: Brownout, client: Client): boolean {
+export function affects(brownout: Brownout, client: BrownoutClient): boolean {
   const { fromMs = 0, toMs } = brownout;
-  return isHit(toMs === undefined ? { ...brownout, percent: 100 } : brownout, client, fromMs);
+  return isSelected(toMs === undefined ? { ...brownout, percent: 100 } : brownout, client, fromMs);
 }
 
-function isOn({ fromMs = -Infinity, toMs = Infinity }: Brownout, nowMs: number): boolean {
+function isActive({ fromMs = -Infinity, toMs = Infinity }: Brownout, nowMs: number): boolean {
   return nowMs >= fromMs && nowMs < toMs;
 }
 
-function isHit(brownout: Brownout, { user, agent }: Client, nowMs: number): boolean {
+function isSelected(brownout: Brownout, { user, agent }: BrownoutClient, nowMs: number): boolean {
   const { client, percent } = brownout;
   if (client !== undefined && !agent.toLowerCase().includes(client.toLowerCase())) return false;
   if (percent >= 100) return true;

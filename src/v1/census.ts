@@ -6,7 +6,7 @@ import type { V1RouteName } from '../translate/successors.ts';
  * One call of v1; no body, no key, no path.
  * @internal
  */
-export type Visit = {
+export type CountedCall = {
   readonly user: string;
   readonly agent: string;
   /** Empty: the call names none. */
@@ -15,57 +15,61 @@ export type Visit = {
 };
 
 /** Counts who still calls v1. */
-export type Census = {
+export type UsageCounter = {
   /** In memory only: what a call costs is not to be seen. */
-  readonly count: (visit: Visit) => void;
+  readonly count: (call: CountedCall) => void;
   /** Writes down what was counted so far. */
   flush(): Promise<void>;
   close(): Promise<void>;
 };
 
-type Deps = {
+type UsageCounterOptions = {
   readonly calls: CallStore;
   readonly log: Logger;
   readonly now: () => number;
 };
 
 /** What is yet to be written down; each call comes by. */
-type Counting = { -readonly [name in keyof CallCount]: CallCount[name] };
+type MutableCallCount = { -readonly [name in keyof CallCount]: CallCount[name] };
 
 /** Stands for whoever is not told apart any more. */
-export const OTHERS = '(others)';
+export const OTHER_CLIENTS = '(others)';
 
 /** Counts lost by a kill -9 are those of so long; they are no promise to anybody. */
-const FLUSH_MS = 3000;
+const FLUSH_INTERVAL_MS = 3000;
 const DAY_MS = 24 * 60 * 60_000;
-const KEPT_MS = 90 * DAY_MS;
+const RETENTION_MS = 90 * DAY_MS;
 /** Told apart, so that nobody can fill the disk with made-up names. */
-const MOST = { clients: 1000, idsOfClient: 20 } as const;
+const LIMITS = { clients: 1000, idsOfClient: 20 } as const;
 
-export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
-  await calls.expire(now() - KEPT_MS);
-  const known = new Map<string, Set<string>>();
+export async function openUsageCounter({
+  calls,
+  log,
+  now,
+}: UsageCounterOptions): Promise<UsageCounter> {
+  await calls.expire(now() - RETENTION_MS);
+  const knownIds = new Map<string, Set<string>>();
   for (const { user, agent, clientId } of await calls.list()) idsOf(user, agent).add(clientId);
-  let waiting = new Map<string, Counting>();
-  let flushing = Promise.resolve();
+  let pending = new Map<string, MutableCallCount>();
+  let lastFlush = Promise.resolve();
   let expiresAtMs = now() + DAY_MS;
 
   function idsOf(user: string, agent: string): Set<string> {
     const key = `${user}\0${agent}`;
-    const ids = known.get(key) ?? new Set();
-    known.set(key, ids);
+    const ids = knownIds.get(key) ?? new Set();
+    knownIds.set(key, ids);
     return ids;
   }
 
-  function told({ user, agent, clientId, route }: Visit): Visit {
-    const ids = known.get(`${user}\0${agent}`);
+  function capped({ user, agent, clientId, route }: CountedCall): CountedCall {
+    const ids = knownIds.get(`${user}\0${agent}`);
     if (ids?.has(clientId)) return { user, agent, clientId, route };
-    if (ids === undefined && known.size >= MOST.clients) {
-      return { user: OTHERS, agent: OTHERS, clientId: '', route };
+    if (ids === undefined && knownIds.size >= LIMITS.clients) {
+      return { user: OTHER_CLIENTS, agent: OTHER_CLIENTS, clientId: '', route };
     }
-    const isMany = clientId !== '' && (ids?.size ?? 0) >= MOST.idsOfClient;
-    if (!isMany) idsOf(user, agent).add(clientId);
-    return { user, agent, clientId: isMany ? OTHERS : clientId, route };
+    const isOverLimit = clientId !== '' && (ids?.size ?? 0) >= LIMITS.idsOfClient;
+    if (!isOverLimit) idsOf(user, agent).add(clientId);
+    return { user, agent, clientId: isOverLimit ? OTHER_CLIENTS : clientId, route };
   }
 
   async function write(rows: readonly CallCount[]): Promise<void> {
@@ -73,31 +77,31 @@ export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
       if (rows.length > 0) await calls.add(rows);
       if (now() < expiresAtMs) return;
       expiresAtMs = now() + DAY_MS;
-      await calls.expire(now() - KEPT_MS);
+      await calls.expire(now() - RETENTION_MS);
     } catch (error) {
       log.warn({ err: error }, 'counts of v1 calls are lost');
     }
   }
 
   function flush(): Promise<void> {
-    const rows = [...waiting.values()];
-    waiting = new Map();
-    flushing = flushing.then(() => write(rows));
-    return flushing;
+    const rows = [...pending.values()];
+    pending = new Map();
+    lastFlush = lastFlush.then(() => write(rows));
+    return lastFlush;
   }
 
-  const timer = setInterval(() => void flush(), FLUSH_MS);
+  const timer = setInterval(() => void flush(), FLUSH_INTERVAL_MS);
   timer.unref();
   return {
     flush,
-    count(visit) {
-      const { user, agent, clientId, route } = told(visit);
+    count(call) {
+      const { user, agent, clientId, route } = capped(call);
       const key = `${user}\0${agent}\0${clientId}\0${route}`;
       const atMs = now();
-      const row = waiting.get(key);
+      const row = pending.get(key);
       if (row === undefined) {
         const times = { count: 1, firstAtMs: atMs, lastAtMs: atMs };
-        return void waiting.set(key, { user, agent, clientId, route, ...times });
+        return void pending.set(key, { user, agent, clientId, route, ...times });
       }
       row.count++;
       row.lastAtMs = atMs;
@@ -110,4 +114,4 @@ export async function openCensus({ calls, log, now }: Deps): Promise<Census> {
 }
 
 /** A traced session shows how a program could do without v1; it is no use of v1. */
-export function notCounted(): void {}
+export function ignoreUsage(): void {}

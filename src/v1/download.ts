@@ -6,9 +6,9 @@ import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../wire/j
 import { V1Error, plainError, sendEmpty } from './errors.ts';
 import { toV1FileError } from './relay.ts';
 import { type Rendering, render } from './render.ts';
-import { servedAs } from './served-as.ts';
+import { fileHeaders } from './served-as.ts';
 import { failIfShorter } from './no-shorter.ts';
-import { openBytes, readWhole } from './whole-file.ts';
+import { openContent, readImageBytes } from './whole-file.ts';
 
 /** One file on its way to one caller. */
 export type Download = {
@@ -25,14 +25,15 @@ const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 /** Sends the file as it is: whole, one range of it, or the word that the client has it already. */
 export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
-  if (isFresh(ctx, row)) return describe(ctx, row, 304);
+  if (isFresh(ctx, row)) return setFileHeaders(ctx, row, 304);
   const range = await rangeOf(jobs, download);
   const content = range === 'unsatisfiable' ? range : await openPart(jobs, download, range);
   if (content === 'unsatisfiable') return refuseRange(jobs, download);
   if (content.kind === 'redirect') return sendLocation(ctx, content.location);
-  const part = content.range;
-  describe(ctx, row, part === undefined ? 200 : 206);
-  if (part) ctx.set('Content-Range', `bytes ${part.start}-${part.end}/${content.totalBytes}`);
+  const rangeSent = content.range;
+  setFileHeaders(ctx, row, rangeSent === undefined ? 200 : 206);
+  if (rangeSent)
+    ctx.set('Content-Range', `bytes ${rangeSent.start}-${rangeSent.end}/${content.totalBytes}`);
   sendStream(ctx, content, row);
 }
 
@@ -42,14 +43,14 @@ export async function serveRendered(
   { ctx, caller, row }: Download,
   rendering: Rendering,
 ): Promise<void> {
-  const bytes = await readWhole(jobs, { caller, assetId: row.assetId });
+  const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId });
   if (!bytes.ok) throw toV1FileError(bytes.error);
-  const picture = await render(bytes.value, rendering);
-  if (!picture.ok) throw new V1Error(400, plainError('invalid_picture', picture.reason));
+  const image = await render(bytes.value, rendering);
+  if (!image.ok) throw new V1Error(400, plainError('invalid_picture', image.reason));
   ctx.status = 200;
-  ctx.set('Content-Type', picture.contentType);
-  ctx.set('Content-Disposition', servedAs(row, 'image')['Content-Disposition'] ?? '');
-  ctx.body = picture.bytes;
+  ctx.set('Content-Type', image.contentType);
+  ctx.set('Content-Disposition', fileHeaders(row, 'image')['Content-Disposition'] ?? '');
+  ctx.body = image.bytes;
 }
 
 /** Where the upstream keeps a file for whoever holds the link, if it does so; a file that is gone is thrown. */
@@ -71,7 +72,7 @@ async function openPart(
   { caller, row }: Download,
   range?: ByteRange,
 ): Promise<Content | 'unsatisfiable'> {
-  const content = await openBytes(jobs, { caller, assetId: row.assetId }, range);
+  const content = await openContent(jobs, { caller, assetId: row.assetId }, range);
   if (content.ok) return content.value;
   if (range && content.error.status === 416) return 'unsatisfiable';
   throw toV1FileError(content.error);
@@ -97,9 +98,9 @@ function modifiedAt({ modifiedAtMs }: FileRow): string {
   return new Date(modifiedAtMs).toUTCString();
 }
 
-function describe(ctx: Koa.Context, row: FileRow, status: number): void {
+function setFileHeaders(ctx: Koa.Context, row: FileRow, status: number): void {
   ctx.status = status;
-  ctx.set(servedAs(row, ctx.get('Sec-Fetch-Dest').toLowerCase()));
+  ctx.set(fileHeaders(row, ctx.get('Sec-Fetch-Dest').toLowerCase()));
   ctx.set('ETag', etagOf(row));
   ctx.set('Last-Modified', modifiedAt(row));
   if (status !== 304) ctx.set('Accept-Ranges', 'bytes');
@@ -151,7 +152,10 @@ async function sizeOf(jobs: ContentApi, download: Download): Promise<number> {
 async function refuseRange(jobs: ContentApi, download: Download): Promise<void> {
   const { ctx, row } = download;
   const size = await sizeOf(jobs, download);
-  const { 'Content-Type': type = '', 'Content-Disposition': disposition = '' } = servedAs(row, '');
+  const { 'Content-Type': type = '', 'Content-Disposition': disposition = '' } = fileHeaders(
+    row,
+    '',
+  );
   sendEmpty(ctx, 416);
   ctx.set({ 'Content-Type': type, 'Content-Disposition': disposition });
   if (size < Infinity) ctx.set('Content-Range', `bytes */${size}`);

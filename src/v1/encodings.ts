@@ -17,20 +17,20 @@ export const COMPRESS: { readonly [name in Encoding]: (bytes: Buffer) => Promise
 };
 
 /** Clients say the same in call after call. */
-const known = new LRUCache<string, readonly Encoding[]>({ max: 200 });
+const cache = new LRUCache<string, readonly Encoding[]>({ max: 200 });
 
 /** The same, without a framework to read the header; `undefined`: nobody has sent that one lately. */
-export function encodingsLastFor(header: string): readonly Encoding[] | undefined {
-  return known.get(header);
+export function cachedEncodingsFor(header: string): readonly Encoding[] | undefined {
+  return cache.get(header);
 }
 
 /** Those a client unpacks, best first. No header means none, whatever the standard allows. */
 export function encodingsFor(ctx: Koa.Context): readonly Encoding[] {
   const { 'accept-encoding': header = '' } = ctx.headers;
   const text = header.toString();
-  const before = known.get(text);
-  if (before) return before;
-  const taken = ENCODINGS.filter((name) => text !== '' && ctx.acceptsEncodings(name) === name);
-  known.set(text, taken);
-  return taken;
+  const cached = cache.get(text);
+  if (cached) return cached;
+  const accepted = ENCODINGS.filter((name) => text !== '' && ctx.acceptsEncodings(name) === name);
+  cache.set(text, accepted);
+  return accepted;
 }

@@ -1,4 +1,4 @@
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 
 /** An upstream that says a job is over and never shows how holds the next prompt up so long. */
 const MAX_WAIT_MS = 1000;
@@ -32,7 +32,10 @@ export function createEndingPrompts(): EndingPrompts {
     async whenFinished(user) {
       const prompts = byUser.get(user);
       if (!prompts) return;
-      await within(MAX_WAIT_MS, Promise.all([...prompts.values()].map(({ finished }) => finished)));
+      await completesWithin(
+        MAX_WAIT_MS,
+        Promise.all([...prompts.values()].map(({ finished }) => finished)),
+      );
     },
   };
 }

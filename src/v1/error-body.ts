@@ -16,7 +16,7 @@ export function errorBody(fault: Fault, { method, url, rules }: FailedCall): Jso
   const path = pathOf(url);
   if (isV2Path(readTarget(url).path))
     return { error: { code: fault.code, message: fault.message, details: {} } };
-  if (rules.apiErrors === 'as-recorded') return fault.local;
+  if (rules.apiErrors === 'as-recorded') return fault.localBody;
   return HOSTED_BODIES[documentedForm(method, path)](fault);
 }
 
@@ -24,10 +24,10 @@ type DocumentedForm = 'PromptErrorResponse' | 'text' | 'ErrorResponse';
 
 const HOSTED_BODIES = {
   // `additionalProperties: true`. Its clients look for `error`.
-  PromptErrorResponse: ({ code, message, local }) => ({
+  PromptErrorResponse: ({ code, message, localBody: local }) => ({
     code,
     message,
-    ...(isRefusal(local) ? local : promptRefusal(code, message)),
+    ...(isPromptRefusal(local) ? local : promptRefusal(code, message)),
   }),
   text: ({ message }) => message,
   ErrorResponse: ({ code, message }) => ({ code, message }),
@@ -39,22 +39,22 @@ function documentedForm(method: string, path: string): DocumentedForm {
   return /^\/userdata(\/|$)/.test(path) ? 'text' : 'ErrorResponse';
 }
 
-function isRefusal(local: Json | undefined): local is JsonObject {
+function isPromptRefusal(local: Json | undefined): local is JsonObject {
   return isJsonObject(local) && isJsonObject(local.error) && 'node_errors' in local;
 }
 
 /** Routes whose document names no error of the service: clients may try again after a 503. */
-const WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
+const DOCUMENTED_WITHOUT_500 = /^\/(object_info|features|workflow_templates|system_stats)(\/|$)/;
 
 /** The status of an error. The hosted service is in trouble itself: it has no gateway to blame. */
 export function errorStatus(
   { status, blames }: Pick<V1Error, 'status' | 'blames'>,
   { method, url, rules }: FailedCall,
 ): number {
-  const isTrouble = blames === 'job service' && (status === 502 || status === 503);
-  if (!isTrouble || rules.serviceFailure === 'gateway') return status;
+  const isServiceError = blames === 'job service' && (status === 502 || status === 503);
+  if (!isServiceError || rules.serviceFailure === 'gateway') return status;
   const path = pathOf(url);
-  return isSubmission(method, path) || WITHOUT_500.test(path) ? 503 : 500;
+  return isSubmission(method, path) || DOCUMENTED_WITHOUT_500.test(path) ? 503 : 500;
 }
 
 function isSubmission(method: string, path: string): boolean {

@@ -10,10 +10,10 @@ export type Fault = {
   /** For people. */
   readonly message: string;
   /** The body for local clients: JSON, a text, or nothing. */
-  readonly local: Json | undefined;
+  readonly localBody: Json | undefined;
 };
 
-type More = {
+type V1ErrorOptions = {
   readonly headers?: { readonly [name: string]: string };
   readonly cause?: unknown;
   /** The service behind failed, not Holdover and not the client. */
@@ -29,12 +29,12 @@ export class V1Error extends Error {
   readonly blames: 'job service' | undefined;
 
   /** `fault` is a text where the original's body is that text. */
-  constructor(status: number, fault: Fault | string, more: More = {}) {
-    super(`v1 answer ${status}`, { cause: more.cause });
+  constructor(status: number, fault: Fault | string, options: V1ErrorOptions = {}) {
+    super(`v1 answer ${status}`, { cause: options.cause });
     this.status = status;
     this.fault = typeof fault === 'object' ? fault : faultOf(status, fault);
-    this.headers = more.headers ?? {};
-    this.blames = more.blames;
+    this.headers = options.headers ?? {};
+    this.blames = options.blames;
   }
 }
 
@@ -54,9 +54,9 @@ const CODES: { readonly [status: number]: string } = {
 };
 
 /** An error whose body the original has: JSON, a text, or nothing. */
-export function faultOf(status: number, local?: Json, message?: string): Fault {
-  const text = typeof local === 'string' ? local : `${STATUS_CODES[status] ?? 'Refused'}.`;
-  return { code: CODES[status] ?? 'internal_error', message: message ?? text, local };
+export function faultOf(status: number, localBody?: Json, message?: string): Fault {
+  const text = typeof localBody === 'string' ? localBody : `${STATUS_CODES[status] ?? 'Refused'}.`;
+  return { code: CODES[status] ?? 'internal_error', message: message ?? text, localBody };
 }
 
 /** An error that the original answers with an empty body; hosted clients are told what is wrong. */
@@ -72,7 +72,7 @@ export function plainError(code: string, message: string): Fault {
 /** A refused `POST /prompt`. */
 export function promptFault(refusal: PromptRefusal): Fault {
   const { type, message } = refusal.error;
-  return { code: type, message, local: refusal };
+  return { code: type, message, localBody: refusal };
 }
 
 /** The body of a refused `POST /prompt`; its text is concatenated and shown to people. */

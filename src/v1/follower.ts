@@ -4,7 +4,7 @@ import type { HistoryLimits, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller, JobApi, JobEvent, Result } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
-import { within } from '../within.ts';
+import { completesWithin } from '../within.ts';
 import type { LivePrompts, LivePrompt, PromptDraft } from './board.ts';
 import { createEndingPrompts } from './endings.ts';
 import type { Hub } from './hub.ts';
@@ -155,7 +155,7 @@ export function createFollower(options: FollowerOptions): Follower {
       onLeadershipLost() {
         endingPrompts.finish(user, key);
         if (isOwnNewPrompt && !followed.isReleased)
-          followed.blockedUntil = within(ANSWER_TIMEOUT_MS, followed.answered);
+          followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
         followed.stop.abort();
         followed.stop = createStop();
         followed.eventStream = undefined;

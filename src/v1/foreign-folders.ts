@@ -6,7 +6,7 @@ import { uploadFoldersIn } from '../wire/upload-folders.ts';
 import type { NodeErrorEntry } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import { V1Error, promptFault, promptRefusal } from './errors.ts';
-import { NOBODYS_FILE, type PlacedFile } from './rewrite.ts';
+import { MISSING_ASSET_ID, type ResolvedFile } from './rewrite.ts';
 import { uploadPathOf } from './upload-path.ts';
 
 /** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
@@ -16,14 +16,14 @@ type UploadFolderOf = (upload: {
   readonly hash: string;
 }) => string | undefined;
 
-type Deps = {
+type FolderCheckOptions = {
   readonly files: Pick<FileStore, 'list'>;
   /** Absent: the job service keeps no such folders. */
   readonly uploadFolderOf?: UploadFolderOf | undefined;
 };
 
 /** An input of a graph that names an upload folder. */
-type Named = {
+type FolderMention = {
   readonly nodeId: string;
   readonly input: string;
   readonly folders: readonly string[];
@@ -33,38 +33,40 @@ type Named = {
  * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
  * tells nobody's files apart; these folders do, as long as no other user can name them.
  */
-export function createFolderCheck({ files, uploadFolderOf }: Deps) {
+export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions) {
   return async (
     caller: Caller,
     {
       graph,
-      placed,
+      resolvedFiles,
       outputs,
     }: {
       readonly graph: Graph;
-      readonly placed: readonly PlacedFile[];
+      readonly resolvedFiles: readonly ResolvedFile[];
       readonly outputs: readonly string[];
     },
   ): Promise<void> => {
     if (uploadFolderOf === undefined) return;
-    const named = foldersIn(graph, placed);
-    if (named.length === 0) return;
-    const own = await ownFolders(caller.user, { files, uploadFolderOf });
-    const foreign = named.filter(({ folders }) => folders.some((folder) => !own.has(folder)));
-    if (foreign.length > 0) throw refusal(foreign, graph, outputs);
+    const mentions = foldersIn(graph, resolvedFiles);
+    if (mentions.length === 0) return;
+    const ownedFolders = await foldersOf(caller.user, { files, uploadFolderOf });
+    const foreign = mentions.filter(({ folders }) =>
+      folders.some((folder) => !ownedFolders.has(folder)),
+    );
+    if (foreign.length > 0) throw foreignFolderError(foreign, graph, outputs);
   };
 }
 
 /** Files of the caller's own are sent by their ids, whatever they are called. */
-function foldersIn(graph: Graph, placed: readonly PlacedFile[]): readonly Named[] {
-  const isPlaced = (nodeId: string, input: string): boolean =>
-    placed.some(
-      (file) => file.nodeId === nodeId && file.input === input && file.assetId !== NOBODYS_FILE,
+function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readonly FolderMention[] {
+  const isResolved = (nodeId: string, input: string): boolean =>
+    resolvedFiles.some(
+      (file) => file.nodeId === nodeId && file.input === input && file.assetId !== MISSING_ASSET_ID,
     );
   return Object.entries(graph).flatMap(([nodeId, node]) =>
     Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
       ([input, value]) => {
-        if (isPlaced(nodeId, input)) return [];
+        if (isResolved(nodeId, input)) return [];
         const folders = [...textsIn(value), input].flatMap(uploadFoldersIn);
         return folders.length > 0 ? [{ nodeId, input, folders }] : [];
       },
@@ -81,9 +83,9 @@ function textsIn(value: Json): readonly string[] {
 
 const TYPES: readonly FileType[] = ['input', 'output', 'temp'];
 
-async function ownFolders(
+async function foldersOf(
   user: string,
-  { files, uploadFolderOf }: Required<Deps>,
+  { files, uploadFolderOf }: Required<FolderCheckOptions>,
 ): Promise<ReadonlySet<string>> {
   const lists = await Promise.all(TYPES.map((type) => files.list(user, type)));
   const folderOf = (row: FileRow): string | undefined =>
@@ -94,7 +96,11 @@ async function ownFolders(
 }
 
 /** As v1 refuses a choice that is not in its list. */
-function refusal(foreign: readonly Named[], graph: Graph, outputs: readonly string[]): V1Error {
+function foreignFolderError(
+  foreign: readonly FolderMention[],
+  graph: Graph,
+  outputs: readonly string[],
+): V1Error {
   const nodes = foreign.map(({ nodeId, input }) => {
     const errors: readonly NodeErrorEntry[] = [
       {

@@ -7,8 +7,8 @@ import { isSignedContent } from '../wire/v2-paths.ts';
 import { SIGNED_VIEW_PATH } from './signed-url.ts';
 
 /** Why a request is refused before anybody looks at what it asks. */
-export type Refusal = {
-  readonly status: Status;
+export type GuardRefusal = {
+  readonly status: GuardStatus;
   /** Stable: clients and operators go by it. */
   readonly rule: RuleName;
   readonly message: string;
@@ -36,23 +36,23 @@ const RULES = {
     403,
     'Origin check: the browser says that another site makes this call (Sec-Fetch-Site: cross-site).',
   ],
-} as const satisfies { readonly [rule: string]: readonly [Status, string] };
+} as const satisfies { readonly [rule: string]: readonly [GuardStatus, string] };
 
 type RuleName = keyof typeof RULES;
-type Status = 400 | 403 | 431;
+type GuardStatus = 400 | 403 | 431;
 
 /**
  * The refusal of a rule.
  * @internal
  */
-export function refused(rule: RuleName): Refusal {
+export function refusalOf(rule: RuleName): GuardRefusal {
   const [status, message] = RULES[rule];
   return { status, rule, message };
 }
 
-export type Guard = (request: IncomingMessage) => Refusal | undefined;
+export type Guard = (request: IncomingMessage) => GuardRefusal | undefined;
 
-type Options = {
+type GuardOptions = {
   /** Bound to loopback: then only loopback names are ours, whatever DNS says. */
   readonly loopbackOnly: boolean;
   /** CORS mode replaces the origin check, as on the v1 server. */
@@ -77,7 +77,7 @@ const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
 const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
 
 /** Addresses people follow links to: pages, and signed links, which let in only those who were given one. */
-const PAGES: ReadonlySet<string> = new Set([
+const LINK_TARGETS: ReadonlySet<string> = new Set([
   '/',
   '/holdover',
   SIGNED_VIEW_PATH,
@@ -94,28 +94,29 @@ const MAX_HEADERS = 100;
  * A local page is a peer on loopback, as a local proxy is, and a page that has rebound its name may send
  * any header: so the host of the connection is checked as well as the one a trusted proxy states.
  */
-export function createGuard(options: Options): Guard {
+export function createGuard(options: GuardOptions): Guard {
   const { loopbackOnly, corsOrigin, allowedHosts = [], addresses } = options;
-  const soleHost = createHostReader();
+  const readSingleHost = createHostReader();
   const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
   const checksHosts = loopbackOnly || allowedHosts.length > 0;
-  const isOurs = (host: URL): boolean =>
+  const isAcceptedHost = (host: URL): boolean =>
     isLoopbackName(host.hostname) ||
     host.hostname === publicUrl?.hostname ||
     allowedHosts.some((allowed) => isAllowed(allowed, host));
   return (request) => {
-    if (request.rawHeaders.length / 2 > MAX_HEADERS) return refused('too_many_headers');
-    const host = soleHost(request);
-    const forwarded = addresses?.forwardedHostOf(request);
-    const called = forwarded === undefined ? host : readHost(forwarded);
-    if (host === undefined || called === undefined) return refused('invalid_host');
+    if (request.rawHeaders.length / 2 > MAX_HEADERS) return refusalOf('too_many_headers');
+    const host = readSingleHost(request);
+    const forwardedHost = addresses?.forwardedHostOf(request);
+    const calledHost = forwardedHost === undefined ? host : readHost(forwardedHost);
+    if (host === undefined || calledHost === undefined) return refusalOf('invalid_host');
     if (!request.url?.startsWith('/') && request.url !== '*') {
-      if (!targetsHost(request.url ?? '', host)) return refused('foreign_target');
+      if (!targetsHost(request.url ?? '', host)) return refusalOf('foreign_target');
     }
-    if (targetHasControlCharacter(request.url ?? '')) return refused('control_character');
-    if (checksHosts && !(isOurs(host) && isOurs(called))) return refused('foreign_host');
+    if (targetHasControlCharacter(request.url ?? '')) return refusalOf('control_character');
+    if (checksHosts && !(isAcceptedHost(host) && isAcceptedHost(calledHost)))
+      return refusalOf('foreign_host');
     const isOwn = (origin: URL): boolean =>
-      isSameHost(origin, called) || origin.origin === publicUrl?.origin;
+      isSameHost(origin, calledHost) || origin.origin === publicUrl?.origin;
     if (corsOrigin !== undefined) return corsRefusal(request, isOwn, corsOrigin);
     return originRefusal(request, isOwn) ?? fetchMetadataRefusal(request);
   };
@@ -129,48 +130,48 @@ function corsRefusal(
   request: IncomingMessage,
   isOwn: IsOwn,
   corsOrigin: string,
-): Refusal | undefined {
+): GuardRefusal | undefined {
   const { origin } = request.headers;
   if (corsOrigin === '*' || origin === undefined) return undefined;
-  const given = URL.canParse(origin) ? new URL(origin) : undefined;
-  const named = given?.origin === new URL(corsOrigin).origin;
-  if (given && (named || isOwn(given))) return undefined;
-  return refused('foreign_origin');
+  const callerOrigin = URL.canParse(origin) ? new URL(origin) : undefined;
+  const isConfiguredOrigin = callerOrigin?.origin === new URL(corsOrigin).origin;
+  if (callerOrigin && (isConfiguredOrigin || isOwn(callerOrigin))) return undefined;
+  return refusalOf('foreign_origin');
 }
 
-function originRefusal(request: IncomingMessage, isOwn: IsOwn): Refusal | undefined {
+function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | undefined {
   const { origin } = request.headers;
   if (origin === undefined) return undefined;
   if (origin === 'null') {
-    const reads = request.method === 'GET' || request.method === 'HEAD';
-    const harmless = reads && request.headers.upgrade === undefined;
-    return harmless ? undefined : refused('opaque_origin');
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const isHarmless = isRead && request.headers.upgrade === undefined;
+    return isHarmless ? undefined : refusalOf('opaque_origin');
   }
   const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
-  const same = parsed !== undefined && isOwn(parsed);
-  return same ? undefined : refused('foreign_origin');
+  const isSameOrigin = parsed !== undefined && isOwn(parsed);
+  return isSameOrigin ? undefined : refusalOf('foreign_origin');
 }
 
 /** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
 function isSameHost(origin: URL, host: URL): boolean {
-  const samePort = origin.port === '' || host.port === '' || origin.port === host.port;
-  return origin.hostname === host.hostname && samePort;
+  const isSamePort = origin.port === '' || host.port === '' || origin.port === host.port;
+  return origin.hostname === host.hostname && isSamePort;
 }
 
 /** A browser says when another site makes it call us; following a link to the page is fine. */
-function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): Refusal | undefined {
+function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): GuardRefusal | undefined {
   if (String(headers['sec-fetch-site']).toLowerCase() !== 'cross-site') return undefined;
-  const navigation =
+  const isNavigation =
     (method === 'GET' || method === 'HEAD') &&
     headers['sec-fetch-mode'] === 'navigate' &&
     headers['sec-fetch-dest'] === 'document' &&
-    isFollowed(url ?? '');
-  return navigation ? undefined : refused('cross_site_request');
+    isLinkTarget(url ?? '');
+  return isNavigation ? undefined : refusalOf('cross_site_request');
 }
 
-function isFollowed(url: string): boolean {
+function isLinkTarget(url: string): boolean {
   const { path } = readTarget(url);
-  return PAGES.has(path) || isSignedContent(url);
+  return LINK_TARGETS.has(path) || isSignedContent(url);
 }
 
 function createHostReader(): (request: IncomingMessage) => URL | undefined {
@@ -178,14 +179,14 @@ function createHostReader(): (request: IncomingMessage) => URL | undefined {
   let last: { readonly text: string; readonly url: URL | undefined } | undefined;
   return ({ headers, rawHeaders }) => {
     const { host } = headers;
-    if (host === undefined || !isSole(rawHeaders)) return undefined;
+    if (host === undefined || !hasSingleHost(rawHeaders)) return undefined;
     if (last?.text !== host) last = { text: host, url: readHost(host) };
     return last.url;
   };
 }
 
 /** Node shows the first of several. */
-function isSole(rawHeaders: readonly string[]): boolean {
+function hasSingleHost(rawHeaders: readonly string[]): boolean {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';

@@ -7,10 +7,10 @@ export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (ctx.path === '/healthz') return sendJson(ctx, { status: 'ok' });
-    return ctx.path === '/readyz' ? tellReadiness(ctx) : next();
+    return ctx.path === '/readyz' ? sendReadiness(ctx) : next();
   };
 
-  async function tellReadiness(ctx: Koa.Context): Promise<void> {
+  async function sendReadiness(ctx: Koa.Context): Promise<void> {
     const health = await jobs.health();
     if (health.ok) return sendJson(ctx, { status: 'ready', upstream: health.value.upstream });
     sendJson(ctx, { status: 'not ready', reason: health.error.code }, 503);

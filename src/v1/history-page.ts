@@ -12,7 +12,7 @@ const BATCH_BYTES = 256 * 1024;
 const UNKNOWN_BYTES = BATCH_BYTES;
 
 /** The entries a client asks for, oldest first. */
-export function pageOf<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
+export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
   if (maxItems === undefined) return all.slice(Math.max(0, offset ?? 0));
   if (maxItems <= 0) return [];
   // v1 takes the newest when only a maximum is given; a negative offset counts as none.
@@ -21,26 +21,26 @@ export function pageOf<T>(all: readonly T[], { maxItems, offset }: HistoryQuery)
 }
 
 /** `GET /history` in pieces. An id used again shows its newest run in the place of its first. */
-export async function* historyBody(
+export async function* historyChunks(
   ledger: Ledger,
-  shown: readonly PromptOutline[],
-  word: ExceptionWord = 'own',
+  page: readonly PromptOutline[],
+  exceptionWord: ExceptionWord = 'own',
 ): AsyncGenerator<string, undefined> {
-  const newest = new Map(shown.map((outline) => [outline.promptId, outline]));
-  let before = '{';
-  for await (const entries of entriesOf(ledger, [...newest.values()])) {
+  const newest = new Map(page.map((outline) => [outline.promptId, outline]));
+  let separator = '{';
+  for await (const entries of readEntryBatches(ledger, [...newest.values()])) {
     const members = entries.map(
-      ([{ promptId }, text]) => `${JSON.stringify(promptId)}:${shownEntry(text, word)}`,
+      ([{ promptId }, text]) => `${JSON.stringify(promptId)}:${shownEntry(text, exceptionWord)}`,
     );
     if (members.length === 0) continue;
-    yield before + members.join(',');
-    before = ',';
+    yield separator + members.join(',');
+    separator = ',';
   }
-  yield before === '{' ? '{}' : '}';
+  yield separator === '{' ? '{}' : '}';
 }
 
 /** The texts of entries in batches; those that were deleted meanwhile are left out. */
-export async function* entriesOf(
+export async function* readEntryBatches(
   { prompts }: Ledger,
   outlines: readonly PromptOutline[],
 ): AsyncGenerator<readonly (readonly [PromptOutline, string])[]> {
@@ -55,15 +55,15 @@ export async function* entriesOf(
 
 function* batchesOf(outlines: readonly PromptOutline[]): Generator<readonly PromptOutline[]> {
   let batch: PromptOutline[] = [];
-  let bytes = 0;
+  let batchBytes = 0;
   for (const outline of outlines) {
-    const weight = outline.storedBytes || UNKNOWN_BYTES;
-    if (batch.length > 0 && bytes + weight > BATCH_BYTES) {
+    const sizeBytes = outline.storedBytes || UNKNOWN_BYTES;
+    if (batch.length > 0 && batchBytes + sizeBytes > BATCH_BYTES) {
       yield batch;
-      [batch, bytes] = [[], 0];
+      [batch, batchBytes] = [[], 0];
     }
     batch.push(outline);
-    bytes += weight;
+    batchBytes += sizeBytes;
   }
   if (batch.length > 0) yield batch;
 }

@@ -9,38 +9,46 @@ import { readJson } from './body.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import type { MarkFetched } from './fetched.ts';
-import { entriesOf, historyBody, pageOf } from './history-page.ts';
+import { readEntryBatches, historyChunks, paginate } from './history-page.ts';
 import { sendJsonPieces } from './streamed-json.ts';
-import { idList, objectBody } from './queue.ts';
+import { readIdList, requireObject } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
-type Deps = {
+type HistoryServices = {
   readonly ledger: Ledger;
   readonly bodies: BodyReader;
   readonly markFetched: MarkFetched;
 };
 
 /** `/history` and the hosted API's `/api/history_v2`. */
-export function historyRoutes(deps: Deps): readonly V1Route[] {
+export function historyRoutes(services: HistoryServices): readonly V1Route[] {
   return [
-    { method: 'GET', path: '/history', handle: (request) => list(deps, request) },
-    { method: 'GET', path: '/history/:id', handle: (request) => one(deps, request) },
-    { method: 'POST', path: '/history', handle: (request) => edit(deps, request) },
-    { method: 'GET', path: '/api/history_v2', handle: (request) => listV2(deps, request) },
-    { method: 'GET', path: '/api/history_v2/:id', handle: (request) => oneV2(deps, request) },
+    { method: 'GET', path: '/history', handle: (request) => listHistory(services, request) },
+    { method: 'GET', path: '/history/:id', handle: (request) => getHistory(services, request) },
+    { method: 'POST', path: '/history', handle: (request) => editHistory(services, request) },
+    {
+      method: 'GET',
+      path: '/api/history_v2',
+      handle: (request) => listHistoryV2(services, request),
+    },
+    {
+      method: 'GET',
+      path: '/api/history_v2/:id',
+      handle: (request) => getHistoryV2(services, request),
+    },
   ];
 }
 
 /** The entry of a done row; what is stored there came from us. */
-export function entryOf(
+export function parseEntry(
   row: Pick<PromptRow, 'entryJson'>,
-  word: ExceptionWord = 'own',
+  exceptionWord: ExceptionWord = 'own',
 ): HistoryEntry {
-  return parseJson(shownEntry(row.entryJson ?? 'null', word)) as unknown as HistoryEntry;
+  return parseJson(shownEntry(row.entryJson ?? 'null', exceptionWord)) as unknown as HistoryEntry;
 }
 
 /** A done prompt under its v1 id or its v2 id. */
-export async function findDone(
+export async function findEndedPrompt(
   { prompts }: Ledger,
   user: string,
   id: string,
@@ -50,26 +58,35 @@ export async function findDone(
 }
 
 /** An integer of the query; the original answers 500 to anything else. */
-export function integerOf(query: URLSearchParams, name: string): number | undefined {
+export function integerParam(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   if (/^\s*[+-]?\d{1,15}\s*$/.test(text)) return Number(text);
   throw new V1Error(400, plainError('invalid_request', `"${name}" must be an integer.`));
 }
 
-async function list({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
+async function listHistory(
+  { ledger, markFetched }: HistoryServices,
+  request: V1Request,
+): Promise<void> {
   const { ctx, caller, query } = request;
-  const page = { maxItems: integerOf(query, 'max_items'), offset: integerOf(query, 'offset') };
-  const shown = pageOf(await ledger.prompts.outlines(caller.user), page);
+  const page = {
+    maxItems: integerParam(query, 'max_items'),
+    offset: integerParam(query, 'offset'),
+  };
+  const shown = paginate(await ledger.prompts.outlines(caller.user), page);
   markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyBody(ledger, shown, rulesFor(ctx).exceptionType));
+  await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
 /** An unknown id, and one that has not ended, are `{}`: a poller takes the key for the end. */
-async function one({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
+async function getHistory(
+  { ledger, markFetched }: HistoryServices,
+  request: V1Request,
+): Promise<void> {
   const { ctx, caller, params } = request;
   const { id = '' } = params;
-  const row = await findDone(ledger, caller.user, id);
+  const row = await findEndedPrompt(ledger, caller.user, id);
   if (row) markFetched(request, 'by id', [row.promptId]);
   const stored = row?.entryJson ?? null;
   const text = stored === null ? null : shownEntry(stored, rulesFor(ctx).exceptionType);
@@ -77,14 +94,17 @@ async function one({ ledger, markFetched }: Deps, request: V1Request): Promise<v
   await sendJsonPieces(ctx, pieces.values());
 }
 
-async function edit({ ledger, bodies }: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = objectBody(await readJson(ctx, bodies));
+async function editHistory(
+  { ledger, bodies }: HistoryServices,
+  { ctx, caller }: V1Request,
+): Promise<void> {
+  const body = requireObject(await readJson(ctx, bodies));
   if (pythonTruth(body.clear)) await ledger.prompts.clearHistory(caller.user);
-  const ids = idList(body.delete, 'delete');
+  const ids = readIdList(body.delete, 'delete');
   if (ids.length > 0) {
-    const rows = await Promise.all(ids.map((id) => findDone(ledger, caller.user, id)));
-    const named = rows.flatMap((row) => (row ? [row.promptId] : []));
-    await ledger.prompts.deleteHistory(caller.user, [...new Set([...ids, ...named])]);
+    const rows = await Promise.all(ids.map((id) => findEndedPrompt(ledger, caller.user, id)));
+    const knownIds = rows.flatMap((row) => (row ? [row.promptId] : []));
+    await ledger.prompts.deleteHistory(caller.user, [...new Set([...ids, ...knownIds])]);
   }
   sendEmpty(ctx);
 }
@@ -94,36 +114,44 @@ function idsOf(outlines: readonly PromptOutline[]): readonly string[] {
 }
 
 /** Newest first. */
-async function listV2({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
+async function listHistoryV2(
+  { ledger, markFetched }: HistoryServices,
+  request: V1Request,
+): Promise<void> {
   const { ctx, caller, query } = request;
   const all = (await ledger.prompts.outlines(caller.user)).toReversed();
-  const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
-  const count = integerOf(query, 'max_items') ?? all.length;
+  const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
+  const count = integerParam(query, 'max_items') ?? all.length;
   const shown = all.slice(offset, offset + Math.max(0, count));
   markFetched(request, 'listed', idsOf(shown));
-  await sendJsonPieces(ctx, historyV2Pieces(ledger, shown, rulesFor(ctx).exceptionType));
+  await sendJsonPieces(ctx, historyV2Chunks(ledger, shown, rulesFor(ctx).exceptionType));
 }
 
-async function* historyV2Pieces(
+async function* historyV2Chunks(
   ledger: Ledger,
   shown: readonly PromptOutline[],
-  word: ExceptionWord,
+  exceptionWord: ExceptionWord,
 ): AsyncGenerator<string, undefined> {
-  let before = '{"history":[';
-  for await (const entries of entriesOf(ledger, shown)) {
+  let separator = '{"history":[';
+  for await (const entries of readEntryBatches(ledger, shown)) {
     for (const [outline, entryJson] of entries) {
-      yield before + stringifyJson(historyV2Item(outline, entryOf({ entryJson }, word)));
-      before = ',';
+      yield (
+        separator + stringifyJson(historyV2Item(outline, parseEntry({ entryJson }, exceptionWord)))
+      );
+      separator = ',';
     }
   }
-  yield before === ',' ? ']}' : `${before}]}`;
+  yield separator === ',' ? ']}' : `${separator}]}`;
 }
 
-async function oneV2({ ledger, markFetched }: Deps, request: V1Request): Promise<void> {
+async function getHistoryV2(
+  { ledger, markFetched }: HistoryServices,
+  request: V1Request,
+): Promise<void> {
   const { ctx, caller, params } = request;
   const { id = '' } = params;
-  const row = await findDone(ledger, caller.user, id);
+  const row = await findEndedPrompt(ledger, caller.user, id);
   if (!row) throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
   markFetched(request, 'by id', [row.promptId]);
-  sendJson(ctx, { [id]: historyV2Detail(entryOf(row, rulesFor(ctx).exceptionType)) });
+  sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).exceptionType)) });
 }

@@ -24,28 +24,30 @@ export function createIdentify(options: {
 }): Identify {
   const { secret, localToken } = options;
   return (request) => {
-    const keys = presentedKeys(request);
+    const keys = keysIn(request);
     if (localToken !== undefined) {
-      return keys.some((key) => sameSecret(key, localToken)) ? { user: LOCAL_USER } : undefined;
+      return keys.some((key) => areEqualSecrets(key, localToken))
+        ? { user: LOCAL_USER }
+        : undefined;
     }
     const [key] = keys;
     return key === undefined
       ? { user: LOCAL_USER }
-      : { user: userOf(secret, key), credential: key };
+      : { user: userIdOf(secret, key), credential: key };
   };
 }
 
 /** A caller is who says so and whom the service behind takes. */
-export function createAuthenticate(deps: {
+export function createAuthenticate(options: {
   readonly identify: Identify;
-  readonly admits: (caller: Caller) => Promise<boolean>;
+  readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
   /** Hears of everybody who was let in. */
   readonly onCaller: (caller: Caller) => void;
 }): Authenticate {
   return async (request) => {
-    const caller = deps.identify(request);
-    if (caller === undefined || !(await deps.admits(caller))) return undefined;
-    deps.onCaller(caller);
+    const caller = options.identify(request);
+    if (caller === undefined || !(await options.acceptsCaller(caller))) return undefined;
+    options.onCaller(caller);
     return caller;
   };
 }
@@ -54,7 +56,7 @@ export function createAuthenticate(deps: {
  * Keys in the order they count: `X-API-Key`, Bearer, Basic, `?token=`.
  * An empty Bearer counts as none: some clients always send the header.
  */
-function presentedKeys({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string[] {
+function keysIn({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string[] {
   const { authorization = '' } = headers;
   const header = headers['x-api-key'];
   const bearer = /^bearer\s+(\S.*)$/i.exec(authorization)?.[1]?.trim();
@@ -80,11 +82,11 @@ function basicKeys(authorization: string): (string | undefined)[] {
   return [pair, password, name];
 }
 
-function userOf(secret: Buffer, key: string): string {
+function userIdOf(secret: Buffer, key: string): string {
   return createHmac('sha256', secret).update(`user\0${key}`).digest('hex').slice(0, 32);
 }
 
-function sameSecret(given: string, expected: string): boolean {
+function areEqualSecrets(given: string, expected: string): boolean {
   const digest = (text: string) => createHmac('sha256', 'compare').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -10,18 +10,18 @@ export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>):
 }
 
 /** True when it says that a job runs. */
-export function isStart(input: ProgressInput): boolean {
+export function startsJob(input: ProgressInput): boolean {
   return statusOf(input) === 'running';
 }
 
 /** A node of the job is running, or has run. */
-export function isSignOfLife(input: ProgressInput): boolean {
+export function showsActivity(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event !== 'status') return true;
   return input.kind === 'output' || statusOf(input) === 'running';
 }
 
 /** True when it is the end of a job, or announces it. */
-export function isEnd(input: ProgressInput): boolean {
+export function endsJob(input: ProgressInput): boolean {
   if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
     return true;
   }

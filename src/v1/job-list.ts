@@ -14,17 +14,17 @@ import type { LivePrompts, LivePrompt } from './board.ts';
 import { rulesFor } from './dialect.ts';
 import { V1Error, faultOf, sendJson } from './errors.ts';
 import type { MarkFetched } from './fetched.ts';
-import { integerOf } from './history.ts';
-import { doneView, liveView, wordOf } from './job-view.ts';
+import { integerParam } from './history.ts';
+import { endedView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
-type Deps = {
+type JobListServices = {
   readonly ledger: Ledger;
   readonly livePrompts: LivePrompts;
   readonly markFetched: MarkFetched;
 };
 
-const LISTED = [
+const LISTED_STATUSES = [
   'pending',
   'in_progress',
   'completed',
@@ -36,38 +36,38 @@ const LISTED = [
 const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {
   created_at: (entry) => entry.createdAtMs,
   create_time: (entry) => entry.createdAtMs,
-  execution_duration: durationMs,
-  execution_time: durationMs,
+  execution_duration: durationMsOf,
+  execution_time: durationMsOf,
 };
 
 /** The limit front ends use themselves; their schema needs a number. */
 const DEFAULT_LIMIT = 200;
 
 /** `GET /api/jobs`: what front ends poll instead of queue and history. */
-export async function listJobs(deps: Deps, request: V1Request): Promise<void> {
+export async function listJobs(services: JobListServices, request: V1Request): Promise<void> {
   const { ctx, caller, query } = request;
-  const wanted = statusesOf(query.get('status'));
-  const limit = integerOf(query, 'limit') ?? DEFAULT_LIMIT;
+  const wantedStatuses = statusesOf(query.get('status'));
+  const limit = integerParam(query, 'limit') ?? DEFAULT_LIMIT;
   if (limit <= 0) throw badRequest('"limit" must be a positive integer.');
-  const offset = Math.max(0, integerOf(query, 'offset') ?? 0);
+  const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
   const workflowId = query.get('workflow_id');
   const outputType = outputTypeOf(query.get('output_type'));
-  const sort = sorting(query);
-  const entries = await entriesOf(deps, caller.user, rulesFor(ctx).exceptionType);
-  const listed = sort(entries.filter((entry) => wanted.includes(viewStatus(entry))));
-  const ofWorkflow =
+  const sort = sorterFrom(query);
+  const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).exceptionType);
+  const sorted = sort(entries.filter((entry) => wantedStatuses.includes(viewStatus(entry))));
+  const inWorkflow =
     workflowId === null
-      ? listed
-      : await matching(listed, (view) => {
+      ? sorted
+      : await filterByView(sorted, (view) => {
           return jobItem(view).workflow_id === workflowId;
         });
   const found =
     outputType === null
-      ? ofWorkflow
-      : await matching(ofWorkflow, (view) => hasOutputOf(view, outputType));
+      ? inWorkflow
+      : await filterByView(inWorkflow, (view) => hasOutputOf(view, outputType));
   const shown = found.slice(offset, offset + limit);
-  const jobs = await itemsOf(shown);
-  deps.markFetched(request, 'listed', endedIn(jobs));
+  const jobs = await jobItemsOf(shown);
+  services.markFetched(request, 'listed', endedIds(jobs));
   sendJson(ctx, {
     jobs,
     pagination: {
@@ -80,7 +80,7 @@ export async function listJobs(deps: Deps, request: V1Request): Promise<void> {
 }
 
 /** One after the other: entries may be large, and items are small. */
-async function itemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
+async function jobItemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
   const items: JsonObject[] = [];
   for (const entry of entries) {
     const view = await entry.view();
@@ -89,7 +89,7 @@ async function itemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
   return items;
 }
 
-function endedIn(items: readonly JsonObject[]): readonly string[] {
+function endedIds(items: readonly JsonObject[]): readonly string[] {
   return items.flatMap(({ id, execution_end_time: end }) =>
     typeof id === 'string' && end !== undefined ? [id] : [],
   );
@@ -102,19 +102,19 @@ type ListedJob = Pick<JobView, 'word' | 'createdAtMs' | 'startedAtMs' | 'endedAt
 };
 
 /** Oldest first. A prompt whose history is just being written counts as live. */
-async function entriesOf(
-  { ledger, livePrompts }: Deps,
+async function listedJobsOf(
+  { ledger, livePrompts }: JobListServices,
   user: string,
   word: ExceptionWord,
 ): Promise<readonly ListedJob[]> {
   const outlines = await ledger.prompts.outlines(user);
   const live = livePrompts.list(user);
   const liveKeys = new Set(live.map(({ key }) => key));
-  const done = outlines.filter(({ key }) => !liveKeys.has(key));
-  return [...done.map((outline) => doneEntry(ledger, outline, word)), ...live.map(liveEntry)];
+  const ended = outlines.filter(({ key }) => !liveKeys.has(key));
+  return [...ended.map((outline) => endedJob(ledger, outline, word)), ...live.map(liveJob)];
 }
 
-async function matching(
+async function filterByView(
   entries: readonly ListedJob[],
   isWanted: (view: JobView) => boolean,
 ): Promise<readonly ListedJob[]> {
@@ -126,25 +126,25 @@ async function matching(
   return found;
 }
 
-function liveEntry(prompt: LivePrompt): ListedJob {
+function liveJob(prompt: LivePrompt): ListedJob {
   return { ...liveView(prompt), view: async () => liveView(prompt) };
 }
 
-function doneEntry({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): ListedJob {
+function endedJob({ prompts }: Ledger, outline: PromptOutline, word: ExceptionWord): ListedJob {
   const { createdAtMs, startedAtMs, endedAtMs } = outline;
   const view = async () => {
     const row = await prompts.get(outline.key);
-    return row && doneView(row, word);
+    return row && endedView(row, word);
   };
   return { word: wordOf(outline), createdAtMs, startedAtMs, endedAtMs, view };
 }
 
 function statusesOf(text: string | null): readonly ListedStatus[] {
-  if (text === null || text === '') return LISTED;
+  if (text === null || text === '') return LISTED_STATUSES;
   const names = text.split(',').map((name) => name.trim());
-  const unknown = names.filter((name) => !LISTED.some((known) => known === name));
+  const unknown = names.filter((name) => !LISTED_STATUSES.some((known) => known === name));
   if (unknown.length > 0) throw badRequest(`Unknown status: ${unknown.join(', ')}`);
-  return LISTED.filter((known) => names.includes(known));
+  return LISTED_STATUSES.filter((known) => names.includes(known));
 }
 
 function outputTypeOf(text: string | null): OutputType | null {
@@ -154,7 +154,9 @@ function outputTypeOf(text: string | null): OutputType | null {
   return known;
 }
 
-function sorting(query: URLSearchParams): (entries: readonly ListedJob[]) => readonly ListedJob[] {
+function sorterFrom(
+  query: URLSearchParams,
+): (entries: readonly ListedJob[]) => readonly ListedJob[] {
   const name = query.get('sort_by') ?? 'created_at';
   const order = query.get('sort_order') ?? 'desc';
   const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
@@ -164,7 +166,7 @@ function sorting(query: URLSearchParams): (entries: readonly ListedJob[]) => rea
   return (entries) => entries.toReversed().toSorted((a, b) => key(b) - key(a));
 }
 
-function durationMs(view: ListedJob): number {
+function durationMsOf(view: ListedJob): number {
   return view.startedAtMs === null || view.endedAtMs === null
     ? 0
     : view.endedAtMs - view.startedAtMs;

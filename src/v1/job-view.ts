@@ -6,7 +6,7 @@ import { type JsonObject, parseJson } from '../wire/json.ts';
 import type { StatusWord } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
-import { entryOf } from './history.ts';
+import { parseEntry } from './history.ts';
 
 /** A prompt on its way, as `/api/jobs` looks at it. */
 export function liveView(prompt: LivePrompt): JobView {
@@ -22,7 +22,7 @@ export function liveView(prompt: LivePrompt): JobView {
 }
 
 /** A done prompt, its texts parsed, with `exception_type` in the word that its client knows. */
-export function doneView(row: PromptRow, word: ExceptionWord): JobView {
+export function endedView(row: PromptRow, word: ExceptionWord): JobView {
   const { createdAtMs, startedAtMs, endedAtMs } = row;
   return {
     submitted: {
@@ -36,7 +36,7 @@ export function doneView(row: PromptRow, word: ExceptionWord): JobView {
     createdAtMs,
     startedAtMs,
     endedAtMs,
-    entry: entryOf(row, word),
+    entry: parseEntry(row, word),
   };
 }
 

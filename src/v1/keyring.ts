@@ -3,11 +3,11 @@ import type { Caller } from '../wire/jobs.ts';
 
 /** The keys of users as they last presented them: in memory only, gone with the process. */
 export type Keyring = {
-  readonly note: (caller: Caller) => void;
+  readonly remember: (caller: Caller) => void;
   /** The user with the key they came with, if they came at all. */
   readonly callerOf: (user: string) => Caller;
   /** Told of everybody who calls. */
-  readonly onCall: (listener: (caller: Caller) => void) => void;
+  readonly onCaller: (listener: (caller: Caller) => void) => void;
 };
 
 const MAX_USERS = 10_000;
@@ -16,7 +16,7 @@ export function createKeyring(): Keyring {
   const keys = new LRUCache<string, string>({ max: MAX_USERS });
   const listeners: ((caller: Caller) => void)[] = [];
   return {
-    note(caller) {
+    remember(caller) {
       if (caller.credential !== undefined) keys.set(caller.user, caller.credential);
       for (const listener of listeners) listener(caller);
     },
@@ -24,6 +24,6 @@ export function createKeyring(): Keyring {
       const credential = keys.get(user);
       return credential === undefined ? { user } : { user, credential };
     },
-    onCall: (listener) => void listeners.push(listener),
+    onCaller: (listener) => void listeners.push(listener),
   };
 }

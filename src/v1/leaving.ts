@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SUCCESSORS, type V1RouteName, successorLink } from '../translate/successors.ts';
 import { type NotifyClients, scheduleAnnouncements, announcementFor } from './announce.ts';
-import { type Brownout, type Client, fateOf } from './brownout.ts';
-import type { Census } from './census.ts';
+import { type Brownout, type BrownoutClient, effectOf } from './brownout.ts';
+import type { UsageCounter } from './census.ts';
 import { V1Error, plainError } from './errors.ts';
 
 /** How clients hear that v1 is on its way out. */
-export type Leaving = {
+export type Deprecation = {
   /** Headers of every answer of a route; they change nothing else of it. */
   headersFor(
     route: V1RouteName,
@@ -15,63 +15,64 @@ export type Leaving = {
     prefix?: string,
   ): { readonly [name: string]: string };
   /** Rehearses the end: holds a call up, or throws its refusal, when one is on for this client. */
-  rehearse(route: V1RouteName, client: Client): Promise<void>;
+  checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void>;
   /** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
-  announcement(client: Client): string | undefined;
+  nextBrownoutNotice(client: BrownoutClient): string | undefined;
   /** Has clients that are connected told of each rehearsal shortly before. Returns what ends that. */
-  announceTo(tell: NotifyClients): () => void;
+  startAnnouncing(notifyClients: NotifyClients): () => void;
   /** Whether there is a rehearsal for anybody, some day. */
-  readonly rehearses: boolean;
+  readonly hasBrownouts: boolean;
   /** Notes that a call was made, whatever came of it. */
-  readonly count: Census['count'];
+  readonly countCall: UsageCounter['count'];
 };
 
-type Deps = {
+type DeprecationOptions = {
   /** RFC 9745. */
   readonly deprecatedAtMs: number;
   /** RFC 8594. */
   readonly sunsetAtMs: number | undefined;
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
-  readonly count: Census['count'];
+  readonly countCall: UsageCounter['count'];
 };
 
 /** What a page of another origin may read of it. */
-export const LEAVING_HEADERS = 'Deprecation, Sunset, Link';
+export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
-export function createLeaving({
+export function createDeprecation({
   deprecatedAtMs,
   sunsetAtMs,
   brownouts,
   now,
-  count,
-}: Deps): Leaving {
-  const always = {
+  countCall,
+}: DeprecationOptions): Deprecation {
+  const commonHeaders = {
     Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
     ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
   };
   return {
-    count,
-    rehearses: brownouts.length > 0,
+    countCall,
+    hasBrownouts: brownouts.length > 0,
     headersFor(route, params, prefix = '') {
       const link = successorLink(route, params);
       return link === undefined
-        ? always
-        : { ...always, Link: `<${prefix}${link}>; rel="successor-version"` };
+        ? commonHeaders
+        : { ...commonHeaders, Link: `<${prefix}${link}>; rel="successor-version"` };
     },
-    announcement: (client) => announcementFor(brownouts, client, now()),
-    announceTo: (tell) => scheduleAnnouncements({ brownouts, now, notifyClients: tell }),
-    async rehearse(route, client) {
+    nextBrownoutNotice: (client) => announcementFor(brownouts, client, now()),
+    startAnnouncing: (notifyClients) =>
+      scheduleAnnouncements({ brownouts, now, notifyClients: notifyClients }),
+    async checkBrownout(route, client) {
       if (brownouts.length === 0) return;
-      const fate = fateOf(brownouts, client, now());
-      if (fate?.kind === 'delayed') await delay(fate.delayMs, undefined, { ref: false });
-      if (fate?.kind === 'refused') throw refusal(route, fate.untilMs, now());
+      const effect = effectOf(brownouts, client, now());
+      if (effect?.kind === 'delayed') await delay(effect.delayMs, undefined, { ref: false });
+      if (effect?.kind === 'refused') throw brownoutError(route, effect.untilMs, now());
     },
   };
 }
 
 /** Temporary, so a 503 and not the 410 of the day itself. */
-function refusal(route: V1RouteName, untilMs: number, nowMs: number): V1Error {
+function brownoutError(route: V1RouteName, untilMs: number, nowMs: number): V1Error {
   const { call } = SUCCESSORS[route];
   const instead = call === null ? 'v2 has nothing in its place yet' : `v2 has ${call} in its place`;
   const message =

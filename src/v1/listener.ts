@@ -8,9 +8,9 @@ import { IS_TERMINAL, type Job, type Output } from '../wire/v2.ts';
 import type { LivePrompt } from './board.ts';
 import type { EndingPrompts } from './endings.ts';
 import type { FollowerOptions } from './follower.ts';
-import { isEnd, isKnown, isSignOfLife, isStart } from './input-kinds.ts';
+import { endsJob, isKnown, showsActivity, startsJob } from './input-kinds.ts';
 import { nameOutput } from './names.ts';
-import { placeOf } from './output-name.ts';
+import { locationOf } from './output-name.ts';
 import { LeadershipLost } from './prompt-journal.ts';
 import { toOutcome } from './prompt-outcome.ts';
 import type { EntryApplier } from './teller.ts';
@@ -72,11 +72,11 @@ export function createJobConsumer(
   const namedOutputs = new Map<string, { readonly output: Output; readonly file: FileRef }>();
 
   async function receive(input: ProgressInput): Promise<void> {
-    if (isEnd(input)) endingPrompts.begin(user, prompt.key);
+    if (endsJob(input)) endingPrompts.begin(user, prompt.key);
     else {
       // Whatever else it says: it has not ended after all.
       endingPrompts.finish(user, prompt.key);
-      if (isStart(input) && prompt.status === 'queued') await waitForTurn();
+      if (startsJob(input) && prompt.status === 'queued') await waitForTurn();
     }
     await recordBegin(input);
     await promptEventLog.append(prompt.key, { kind: 'input', input });
@@ -85,7 +85,7 @@ export function createJobConsumer(
 
   /** A later process must know that the job has begun: one that has is not to be sent again. */
   async function recordBegin(input: ProgressInput): Promise<void> {
-    if (!deps.mayLoseJobs || hasBegun || !isSignOfLife(input)) return;
+    if (!deps.mayLoseJobs || hasBegun || !showsActivity(input)) return;
     hasBegun = true;
     await ledger.prompts.begin(prompt.key, input.atMs);
   }
@@ -163,7 +163,7 @@ export function createJobConsumer(
 
   /** The same where an earlier process named the file that is gone: only its service can tell. */
   async function removeGoneName(output: Output): Promise<void> {
-    const place = placeOf(output.name, output.x_subfolder);
+    const place = locationOf(output.name, output.x_subfolder);
     const existing = await ledger.files.get(user, {
       ...place,
       type: output.x_temp ? 'temp' : 'output',

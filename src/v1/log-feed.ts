@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../wire/json.ts';
 import type { LogEntry } from './journal.ts';
-import { type LogEar, type LogShare, createLoneLogShare } from './log-share.ts';
+import { type SharedLogHandlers, type SharedLog, createLocalSharedLog } from './log-share.ts';
 
 /** Sends new lines of the log to the sockets that asked for them. */
 export type LogFeed = {
@@ -9,8 +9,8 @@ export type LogFeed = {
   subscribe(user: string, clientId: string): Promise<void>;
   unsubscribe(user: string, clientId: string): Promise<void>;
   /** From now on other processes are told, and heard. */
-  join(share: LogShare): void;
-  readonly ear: Omit<LogEar, 'entries'>;
+  connect(sharedLog: SharedLog): void;
+  readonly handlers: Omit<SharedLogHandlers, 'entries'>;
   readonly push: (user: string, entry: () => LogEntry) => void;
   close(): void;
 };
@@ -19,39 +19,40 @@ export type LogFeed = {
 export const TERMINAL_SIZE = { cols: 80, rows: 24 } as const;
 
 /** Lines that come close together share a frame. */
-const GATHER_MS = 100;
-const MOST_A_FRAME = 300;
-const SUBSCRIPTIONS_KEPT = 2000;
+const BATCH_DELAY_MS = 100;
+const MAX_ENTRIES_PER_FRAME = 300;
+const MAX_SUBSCRIPTIONS = 2000;
 
 type LogMessage = { readonly type: 'logs'; readonly data: JsonObject };
 
-type Subscription = { readonly user: string; readonly clientId: string; knowsSize: boolean };
+type Subscription = { readonly user: string; readonly clientId: string; hasSize: boolean };
 
-export function createLogFeed(deps: {
-  readonly tell: (user: string, clientId: string, message: LogMessage) => void;
+export function createLogFeed(options: {
+  readonly sendTo: (user: string, clientId: string, message: LogMessage) => void;
 }): LogFeed {
-  const subscriptions = new LRUCache<string, Subscription>({ max: SUBSCRIPTIONS_KEPT });
-  const waiting = new Map<string, LogEntry[]>();
+  const subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
+  const pending = new Map<string, LogEntry[]>();
   let timer: NodeJS.Timeout | undefined;
-  let share = createLoneLogShare();
+  let sharedLog = createLocalSharedLog();
 
   function flush(): void {
     timer = undefined;
-    const lines = [...waiting];
-    waiting.clear();
-    for (const [user, entries] of lines) if (show(user, entries) > 0) share.tell(user, entries);
+    const lines = [...pending];
+    pending.clear();
+    for (const [user, entries] of lines)
+      if (sendToSubscribers(user, entries) > 0) sharedLog.publish(user, entries);
   }
 
   /** The number of those who asked for them, wherever their sockets are. */
-  function show(user: string, entries: readonly LogEntry[]): number {
-    const theirs = [...subscriptions.values()].filter((one) => one.user === user);
-    for (const subscription of theirs) send(subscription, entries);
-    return theirs.length;
+  function sendToSubscribers(user: string, entries: readonly LogEntry[]): number {
+    const subscribed = [...subscriptions.values()].filter((one) => one.user === user);
+    for (const subscription of subscribed) send(subscription, entries);
+    return subscribed.length;
   }
 
   function add(user: string, clientId: string): void {
     const key = keyOf(user, clientId);
-    if (!subscriptions.has(key)) subscriptions.set(key, { user, clientId, knowsSize: false });
+    if (!subscriptions.has(key)) subscriptions.set(key, { user, clientId, hasSize: false });
   }
 
   function remove(user: string, clientId: string): void {
@@ -60,34 +61,38 @@ export function createLogFeed(deps: {
 
   /** The size is told when it changes, which is once. */
   function send(subscription: Subscription, entries: readonly LogEntry[]): void {
-    const size = subscription.knowsSize ? null : TERMINAL_SIZE;
-    subscription.knowsSize = true;
+    const size = subscription.hasSize ? null : TERMINAL_SIZE;
+    subscription.hasSize = true;
     const data = { entries, size };
-    deps.tell(subscription.user, subscription.clientId, { type: 'logs', data });
+    options.sendTo(subscription.user, subscription.clientId, { type: 'logs', data });
   }
 
   return {
     async subscribe(user, clientId) {
       add(user, clientId);
-      await share.subscribe(user, clientId);
+      await sharedLog.subscribe(user, clientId);
     },
     async unsubscribe(user, clientId) {
       remove(user, clientId);
-      await share.unsubscribe(user, clientId);
+      await sharedLog.unsubscribe(user, clientId);
     },
-    join: (others) => void (share = others),
-    ear: { subscribed: add, unsubscribed: remove, lines: (...lines) => void show(...lines) },
+    connect: (other) => void (sharedLog = other),
+    handlers: {
+      onSubscribe: add,
+      onUnsubscribe: remove,
+      onEntries: (...lines) => void sendToSubscribers(...lines),
+    },
     push(user, entry) {
       if (subscriptions.size === 0) return;
-      const entries = waiting.get(user) ?? [];
+      const entries = pending.get(user) ?? [];
       entries.push(entry());
-      if (entries.length > MOST_A_FRAME) entries.shift();
-      waiting.set(user, entries);
-      timer ??= setTimeout(flush, GATHER_MS).unref();
+      if (entries.length > MAX_ENTRIES_PER_FRAME) entries.shift();
+      pending.set(user, entries);
+      timer ??= setTimeout(flush, BATCH_DELAY_MS).unref();
     },
     close() {
       clearTimeout(timer);
-      share.close();
+      sharedLog.close();
     },
   };
 }

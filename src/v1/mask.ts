@@ -25,12 +25,12 @@ const HEADER_END = 8 + 4 + 4 + 13 + 4;
 
 /** Reads `original_ref`; a folder it leaves out is the root, a type it leaves out is `output`. */
 export function readOriginalRef(text: string): OriginalRef | undefined {
-  const ref = jsonOf(text);
+  const ref = parseJsonOrUndefined(text);
   if (!isJsonObject(ref)) return undefined;
   const { filename, subfolder = '', type = 'output' } = ref;
-  const wellFormed =
+  const isWellFormed =
     typeof filename === 'string' && typeof subfolder === 'string' && typeof type === 'string';
-  return wellFormed ? { filename, subfolder, type } : undefined;
+  return isWellFormed ? { filename, subfolder, type } : undefined;
 }
 
 /**
@@ -42,22 +42,22 @@ export async function composeMask(original: Buffer, mask: Buffer): Promise<Pictu
 }
 
 async function compose(original: Buffer, mask: Buffer): Promise<Picture> {
-  const alpha = await alphaOf(mask);
-  const picture = await pixelsOf((await openPicture(original)).removeAlpha());
-  if (picture.width !== alpha.width || picture.height !== alpha.height) {
-    const [of, to] = [alpha, picture].map(({ width, height }) => `${width}x${height}`);
+  const alphaChannel = await alphaOf(mask);
+  const baseImage = await pixelsOf((await openPicture(original)).removeAlpha());
+  if (baseImage.width !== alphaChannel.width || baseImage.height !== alphaChannel.height) {
+    const [of, to] = [alphaChannel, baseImage].map(({ width, height }) => `${width}x${height}`);
     return {
       ok: false,
       reason: `The mask is ${of}, its original ${to}; they must be of one size.`,
     };
   }
-  const { data, ...raw } = alpha;
-  const opaque = await fromPixels(picture);
-  const png = await opaque
+  const { data, ...raw } = alphaChannel;
+  const opaque = await fromPixels(baseImage);
+  const composed = await opaque
     .joinChannel(data, { raw })
     .png({ compressionLevel: COMPRESSION_LEVEL })
     .toBuffer();
-  return { ok: true, bytes: withTextChunksOf(original, png), contentType: 'image/png' };
+  return { ok: true, bytes: withTextChunksOf(original, composed), contentType: 'image/png' };
 }
 
 async function alphaOf(mask: Buffer): Promise<Pixels> {
@@ -65,28 +65,28 @@ async function alphaOf(mask: Buffer): Promise<Pixels> {
 }
 
 /** Text chunks are copied as they are, after the header, where v1 writes them. */
-function withTextChunksOf(original: Buffer, png: Buffer): Buffer {
-  if (!original.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return png;
+function withTextChunksOf(original: Buffer, composed: Buffer): Buffer {
+  if (!original.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return composed;
   return Buffer.concat([
-    png.subarray(0, HEADER_END),
+    composed.subarray(0, HEADER_END),
     ...textChunksOf(original),
-    png.subarray(HEADER_END),
+    composed.subarray(HEADER_END),
   ]);
 }
 
-function textChunksOf(png: Buffer): Buffer[] {
+function textChunksOf(composed: Buffer): Buffer[] {
   const chunks: Buffer[] = [];
-  for (let at = PNG_SIGNATURE.length; at + 12 <= png.length;) {
-    const end = at + 12 + png.readUInt32BE(at);
-    if (end <= png.length && TEXT_CHUNKS.has(png.toString('latin1', at + 4, at + 8))) {
-      chunks.push(png.subarray(at, end));
+  for (let at = PNG_SIGNATURE.length; at + 12 <= composed.length;) {
+    const end = at + 12 + composed.readUInt32BE(at);
+    if (end <= composed.length && TEXT_CHUNKS.has(composed.toString('latin1', at + 4, at + 8))) {
+      chunks.push(composed.subarray(at, end));
     }
     at = end;
   }
   return chunks;
 }
 
-function jsonOf(text: string): Json | undefined {
+function parseJsonOrUndefined(text: string): Json | undefined {
   try {
     return parseJson(text);
   } catch {

@@ -5,7 +5,7 @@ import { emptyError, sendJson } from './errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** Where the names of models come from. */
-export type ModelDeps = { readonly definitions: Pick<DefinitionSource, 'info'> };
+export type ModelServices = { readonly definitions: Pick<DefinitionSource, 'info'> };
 
 /** v1's model folders in its order, and the node input that offers a folder's files by name. */
 const MODEL_FOLDERS: { readonly [folder: string]: readonly [string, string] | undefined } = {
@@ -36,29 +36,43 @@ const NOT_MODELS = new Set(['configs', 'custom_nodes']);
 const EXPERIMENT_FOLDERS = FOLDER_NAMES.filter((name) => !NOT_MODELS.has(name));
 
 /** Lists of models: what the node definitions offer, since the files lie with whoever runs the jobs. */
-export function modelRoutes(deps: ModelDeps): readonly V1Route[] {
+export function modelRoutes(services: ModelServices): readonly V1Route[] {
   return [
     { method: 'GET', path: '/models', handle: ({ ctx }) => sendJson(ctx, FOLDER_NAMES) },
-    { method: 'GET', path: '/models/:folder', handle: (request) => names(deps, request) },
-    { method: 'GET', path: '/experiment/models', handle: ({ ctx }) => sendJson(ctx, HOSTED) },
+    {
+      method: 'GET',
+      path: '/models/:folder',
+      handle: (request) => listModelFiles(services, request),
+    },
+    {
+      method: 'GET',
+      path: '/experiment/models',
+      handle: ({ ctx }) => sendJson(ctx, HOSTED_FOLDERS),
+    },
     {
       method: 'GET',
       path: '/experiment/models/:folder',
-      handle: (request) => details(deps, request),
+      handle: (request) => listModelFileDetails(services, request),
     },
   ];
 }
 
 /** The hosted form: paths of this machine are nobody's business. */
-const HOSTED: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
+const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
 
-async function names(deps: ModelDeps, { ctx, caller, params }: V1Request): Promise<void> {
-  sendJson(ctx, await filesIn(deps, caller, folderOf(FOLDER_NAMES, params)));
+async function listModelFiles(
+  services: ModelServices,
+  { ctx, caller, params }: V1Request,
+): Promise<void> {
+  sendJson(ctx, await modelFilesIn(services, caller, folderOf(FOLDER_NAMES, params)));
 }
 
 /** Sizes and times are known only where the files are. */
-async function details(deps: ModelDeps, { ctx, caller, params }: V1Request): Promise<void> {
-  const files = await filesIn(deps, caller, folderOf(EXPERIMENT_FOLDERS, params));
+async function listModelFileDetails(
+  services: ModelServices,
+  { ctx, caller, params }: V1Request,
+): Promise<void> {
+  const files = await modelFilesIn(services, caller, folderOf(EXPERIMENT_FOLDERS, params));
   sendJson(
     ctx,
     files.map((name) => ({ name, pathIndex: 0 })),
@@ -70,8 +84,8 @@ function folderOf(folders: readonly string[], { folder = '' }: V1Request['params
   return folder;
 }
 
-async function filesIn(
-  { definitions }: ModelDeps,
+async function modelFilesIn(
+  { definitions }: ModelServices,
   caller: Caller,
   folder: string,
 ): Promise<readonly string[]> {

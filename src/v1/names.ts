@@ -3,7 +3,7 @@ import { freeNames } from '../translate/names.ts';
 import { engineFileOf } from '../wire/engine-file.ts';
 import type { Output } from '../wire/v2.ts';
 import type { FileRef } from '../wire/v1.ts';
-import { placeOf } from './output-name.ts';
+import { locationOf } from './output-name.ts';
 
 /**
  * Gives a v2 output the name v1 clients know it by, unique for its user: the name it came with, or,
@@ -17,7 +17,7 @@ export async function nameOutput(
 ): Promise<FileRef> {
   const known = await files.byAsset(user, output.id);
   if (known) return toFileRef(known);
-  const location = placeOf(output.name, output.x_subfolder);
+  const location = locationOf(output.name, output.x_subfolder);
   const type = output.x_temp ? 'temp' : 'output';
   const existing = await files.get(user, { type, ...location });
   if (existing && isSameFile(existing.assetId, output.id)) {

@@ -10,15 +10,15 @@ import { sendError } from './send-error.ts';
 const NO_STATIC_ROOT = /^\/(internal)?\//;
 
 /** Serves a front end where a path may have files behind it. */
-export function behindRoutes(frontEnd: Koa.Middleware): Koa.Middleware {
+export function frontendFallback(frontEnd: Koa.Middleware): Koa.Middleware {
   return (ctx, next) => (NO_STATIC_ROOT.test(ctx.path) ? next() : frontEnd(ctx, next));
 }
 
-const UNKNOWN_KEPT = 1000;
+const MAX_REMEMBERED = 1000;
 
 /** What clients miss is worth a line, not one for each time they ask. */
-export function noteUnknown(log: Logger): Koa.Middleware {
-  const seen = new LRUCache<string, true>({ max: UNKNOWN_KEPT });
+export function logUnknownRoutes(log: Logger): Koa.Middleware {
+  const seen = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   return async (ctx, next) => {
     await next();
     const { method, path, status } = ctx;
@@ -35,23 +35,23 @@ export function noteUnknown(log: Logger): Koa.Middleware {
  * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
  * no static root behind them and answer in words.
  */
-export function nobodyHome(router: Router): Koa.Middleware {
+export function notFound(router: Router): Koa.Middleware {
   return (ctx) => {
-    const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-    const known = new Set(
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const allowedMethods = new Set(
       router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
     );
-    const internal = NO_STATIC_ROOT.test(ctx.path);
-    if (reads && internal && known.size === 0)
+    const isInternal = NO_STATIC_ROOT.test(ctx.path);
+    if (isRead && isInternal && allowedMethods.size === 0)
       return sendError(ctx, new V1Error(404, '404: Not Found'));
-    if (reads && (!internal || known.size === 0)) {
+    if (isRead && (!isInternal || allowedMethods.size === 0)) {
       sendError(ctx, emptyError(404, 'There is nothing at this path.'));
       if (ctx.response.type === '') ctx.set('Content-Type', 'application/octet-stream');
       return;
     }
-    if (!internal && (known.size === 0 || known.has('POST')))
-      for (const method of ['GET', 'HEAD']) known.add(method);
-    ctx.set('Allow', [...known].toSorted().join(','));
+    if (!isInternal && (allowedMethods.size === 0 || allowedMethods.has('POST')))
+      for (const method of ['GET', 'HEAD']) allowedMethods.add(method);
+    ctx.set('Allow', [...allowedMethods].toSorted().join(','));
     sendError(ctx, new V1Error(405, '405: Method Not Allowed'));
   };
 }

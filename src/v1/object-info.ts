@@ -5,86 +5,100 @@ import type { Definitions } from '../wire/definitions.ts';
 import { stringifyJson } from '../wire/json.ts';
 import { COMPRESS, type Encoding } from './encodings.ts';
 import { createSemaphore } from './render.ts';
-import { type Uploads, createUploads, takesUploads, withFiles } from './upload-combos.ts';
+import {
+  type UploadNames,
+  createUploadLists,
+  takesUploads,
+  withUploadChoices,
+} from './upload-combos.ts';
 
 /** An answer as it travels: one that is known to be the same is not sent again. */
-type Served = { readonly etag: string; readonly body: Buffer };
+type TaggedBody = { readonly etag: string; readonly body: Buffer };
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export type UserObjectInfo = {
   /** Every class. Users whose files make no difference share the bytes. */
-  all(definitions: Definitions, user: string): Promise<Variant>;
+  everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant>;
   /** One class by its name, or `{}`: v1 answers 200 for a class nobody has. */
-  one(definitions: Definitions, user: string, name: string): Promise<Served>;
+  oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody>;
 };
 
 /** The whole text for certain files, and its compressed forms once somebody asked. */
-type Variant = Served & { compressed(encoding: Encoding): Promise<Served> };
+type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
 
 const CACHE_BYTES = 128 * 1024 * 1024;
-const VARIANT_NAMES_CHARS = 1024 * 1024;
-const COMPRESSED_AT_ONCE = 2;
-const NO_UPLOADS: Uploads = [];
+const MAX_VARIANT_CHARS = 1024 * 1024;
+const MAX_CONCURRENT = 2;
+const NO_UPLOADS: UploadNames = [];
 
 /** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
-export function createUserObjectInfo(deps: {
+export function createUserObjectInfo(options: {
   readonly files: Pick<FileStore, 'list'>;
 }): UserObjectInfo {
-  const uploadsOf = createUploads(deps.files);
-  const inTurn = createSemaphore(COMPRESSED_AT_ONCE);
-  const variants = new LRUCache<string, string>({
-    maxSize: VARIANT_NAMES_CHARS,
+  const uploadsOf = createUploadLists(options.files);
+  const withSlot = createSemaphore(MAX_CONCURRENT);
+  const namesByText = new LRUCache<string, string>({
+    maxSize: MAX_VARIANT_CHARS,
     sizeCalculation: (_name, text) => text.length,
   });
-  const choosers = new WeakMap<Definitions, ReadonlySet<string>>();
-  const wholes = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
-  const packed = new LRUCache<string, Buffer, Buffer>({
+  const uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
+  const bodies = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
+  const compressedBodies = new LRUCache<string, Buffer, Buffer>({
     maxSize: CACHE_BYTES,
     sizeCalculation: sizeOf,
-    fetchMethod: (key, _stale, { context }) => inTurn(() => COMPRESS[encodingOf(key)](context)),
+    fetchMethod: (key, _stale, { context }) => withSlot(() => COMPRESS[encodingOf(key)](context)),
   });
 
-  const named = new WeakMap<Uploads, { readonly version: string; readonly name: string }>();
+  const variantNames = new WeakMap<
+    UploadNames,
+    { readonly version: string; readonly name: string }
+  >();
   /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
-  const variantOf = ({ version }: Definitions, uploads: Uploads): string => {
-    const last = named.get(uploads);
+  const variantNameOf = ({ version }: Definitions, uploads: UploadNames): string => {
+    const last = variantNames.get(uploads);
     if (last?.version === version) return last.name;
     const text = JSON.stringify([version, uploads]);
-    const name = variants.get(text) ?? digestOf(text);
-    variants.set(text, name);
-    named.set(uploads, { version, name });
+    const name = namesByText.get(text) ?? digestOf(text);
+    namesByText.set(text, name);
+    variantNames.set(uploads, { version, name });
     return name;
   };
-  const choosersOf = (definitions: Definitions): ReadonlySet<string> => {
-    const known = choosers.get(definitions) ?? findChoosers(definitions);
-    choosers.set(definitions, known);
+  const uploadClassesOf = (definitions: Definitions): ReadonlySet<string> => {
+    const known = uploadClasses.get(definitions) ?? findUploadClasses(definitions);
+    uploadClasses.set(definitions, known);
     return known;
   };
-  const whole = (key: string, definitions: Definitions, uploads: Uploads): Buffer => {
-    const known = wholes.get(key) ?? join(definitions, choosersOf(definitions), uploads);
-    wholes.set(key, known);
+  const bodyFor = (key: string, definitions: Definitions, uploads: UploadNames): Buffer => {
+    const known =
+      bodies.get(key) ?? joinMembers(definitions, uploadClassesOf(definitions), uploads);
+    bodies.set(key, known);
     return known;
   };
   return {
-    async all(definitions, user) {
-      const isTheirs = choosersOf(definitions).size > 0;
-      const uploads = isTheirs ? await uploadsOf(user) : NO_UPLOADS;
-      const key = variantOf(definitions, uploads);
-      const body = whole(key, definitions, uploads);
+    async everyClass(definitions, user) {
+      const dependsOnUploads = uploadClassesOf(definitions).size > 0;
+      const uploads = dependsOnUploads ? await uploadsOf(user) : NO_UPLOADS;
+      const key = variantNameOf(definitions, uploads);
+      const body = bodyFor(key, definitions, uploads);
       return {
         etag: `"${key}"`,
         body,
         async compressed(encoding) {
-          const small = await packed.fetch(`${key}-${encoding}`, { context: body });
-          return { etag: `"${key}-${encoding}"`, body: small ?? (await COMPRESS[encoding](body)) };
+          const compressedBody = await compressedBodies.fetch(`${key}-${encoding}`, {
+            context: body,
+          });
+          return {
+            etag: `"${key}-${encoding}"`,
+            body: compressedBody ?? (await COMPRESS[encoding](body)),
+          };
         },
       };
     },
-    async one(definitions, user, name) {
+    async oneClass(definitions, user, name) {
       const member = definitions.members.get(name);
-      if (!member) return served(Buffer.from('{}'));
-      if (!choosersOf(definitions).has(name)) return served(braced([member]));
-      return served(braced([filled(definitions, name, await uploadsOf(user))]));
+      if (!member) return tagged(Buffer.from('{}'));
+      if (!uploadClassesOf(definitions).has(name)) return tagged(inBraces([member]));
+      return tagged(inBraces([withUploads(definitions, name, await uploadsOf(user))]));
     },
   };
 }
@@ -97,7 +111,7 @@ function encodingOf(key: string): Encoding {
   return key.endsWith('-br') ? 'br' : 'gzip';
 }
 
-function served(body: Buffer): Served {
+function tagged(body: Buffer): TaggedBody {
   return { body, etag: `"${digestOf(body)}"` };
 }
 
@@ -106,7 +120,7 @@ function digestOf(content: string | Buffer): string {
 }
 
 /** The classes with a file chooser; most are told from their text alone. */
-function findChoosers({ members, info }: Definitions): ReadonlySet<string> {
+function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
   const names = [...members].flatMap(([name, member]) => {
     const known = member.includes('_upload"') ? info[name] : undefined;
     return known && takesUploads(known) ? [name] : [];
@@ -114,21 +128,25 @@ function findChoosers({ members, info }: Definitions): ReadonlySet<string> {
   return new Set(names);
 }
 
-function join(definitions: Definitions, choosers: ReadonlySet<string>, uploads: Uploads): Buffer {
-  return braced(
+function joinMembers(
+  definitions: Definitions,
+  uploadClasses: ReadonlySet<string>,
+  uploads: UploadNames,
+): Buffer {
+  return inBraces(
     Array.from(definitions.members, ([name, member]) =>
-      choosers.has(name) ? filled(definitions, name, uploads) : member,
+      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
     ),
   );
 }
 
-function filled({ info, members }: Definitions, name: string, uploads: Uploads): Buffer {
+function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
   const known = info[name];
   if (!known) return members.get(name) ?? Buffer.alloc(0);
-  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withFiles(known, uploads))}`);
+  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withUploadChoices(known, uploads))}`);
 }
 
-function braced(members: readonly Buffer[]): Buffer {
+function inBraces(members: readonly Buffer[]): Buffer {
   const comma = Buffer.from(',');
   const parts = members.flatMap((member, index) => (index === 0 ? [member] : [comma, member]));
   return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);

@@ -4,7 +4,7 @@ import { type Secrets, secretsOf, withoutSecrets } from '../translate/secrets.ts
 import { type JsonObject, parseJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
-import { type PlacedFile, placeFiles } from './rewrite.ts';
+import { type ResolvedFile, insertAssetReferences } from './rewrite.ts';
 import type { Submission } from './submission.ts';
 
 /** The label a job carries upstream, by which it is found again after a crash. */
@@ -18,7 +18,7 @@ export type SubmissionPlan = {
   readonly key: string;
   /** As the client sent it. */
   readonly graph: Graph;
-  readonly placed: readonly PlacedFile[];
+  readonly placed: readonly ResolvedFile[];
   readonly outputs: readonly string[];
   /** Nothing of the graph is left out. */
   readonly isWhole: boolean;
@@ -36,7 +36,7 @@ type StoredPlan = {
   /** Absent of a prompt an older version took. */
   readonly where?: SendState;
   readonly key: string;
-  readonly placed: readonly PlacedFile[];
+  readonly placed: readonly ResolvedFile[];
   readonly isWhole: boolean;
   /** The prompt came with keys of its own, which are in memory only. */
   readonly hasSecrets: boolean;
@@ -99,7 +99,7 @@ export function changedKey(
 
 /** What v2 is asked to run. */
 export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan): Graph {
-  const workflow = placeFiles(graph, placed);
+  const workflow = insertAssetReferences(graph, placed);
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 

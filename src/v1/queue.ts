@@ -2,17 +2,17 @@ import type { BodyReader } from '../http/json-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { pythonTruth } from '../wire/python-text.ts';
 import { type LivePrompts, type LivePrompt, hasEnded, isNotStarted } from './board.ts';
-import { readJson, readJsonIfAny } from './body.ts';
+import { readJson, readJsonOrUndefined } from './body.ts';
 import type { Cancel } from './cancel.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
 import { byCreation } from './turn.ts';
 import { sendJsonPieces } from './streamed-json.ts';
 import { toJsonText } from './kept.ts';
-import { printable } from './printable.ts';
+import { requirePrintable } from './printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
-type Deps = {
+type QueueServices = {
   readonly livePrompts: LivePrompts;
   readonly cancel: Cancel['cancel'];
   readonly bodies: BodyReader;
@@ -22,17 +22,21 @@ type Deps = {
 const MAX_IDS = 10_000;
 
 /** `/queue`, `/interrupt`, `/free`: v1's way of looking at and stopping jobs. */
-export function queueRoutes(deps: Deps): readonly V1Route[] {
+export function queueRoutes(services: QueueServices): readonly V1Route[] {
   return [
-    { method: 'GET', path: '/queue', handle: (request) => showQueue(deps, request) },
-    { method: 'POST', path: '/queue', handle: (request) => editQueue(deps, request) },
-    { method: 'POST', path: '/interrupt', handle: (request) => interrupt(deps, request) },
-    { method: 'POST', path: '/free', handle: (request) => free(deps, request) },
+    { method: 'GET', path: '/queue', handle: (request) => getQueue(services, request) },
+    { method: 'POST', path: '/queue', handle: (request) => editQueue(services, request) },
+    {
+      method: 'POST',
+      path: '/interrupt',
+      handle: (request) => interruptPrompts(services, request),
+    },
+    { method: 'POST', path: '/free', handle: (request) => freeMemory(services, request) },
   ];
 }
 
 /** Ids in a body's list member, refused when it is no list of strings. */
-export function idList(value: Json | undefined, name: string): readonly string[] {
+export function readIdList(value: Json | undefined, name: string): readonly string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > MAX_IDS) {
     throw new V1Error(
@@ -40,33 +44,37 @@ export function idList(value: Json | undefined, name: string): readonly string[]
       plainError('invalid_request', `"${name}" must be a list of at most ${MAX_IDS} ids.`),
     );
   }
-  return value.map((id) => printable(String(id), name));
+  return value.map((id) => requirePrintable(String(id), name));
 }
 
-async function showQueue({ livePrompts }: Deps, { ctx, caller }: V1Request): Promise<void> {
+async function getQueue({ livePrompts }: QueueServices, { ctx, caller }: V1Request): Promise<void> {
   const rules = rulesFor(ctx);
-  const { running, pending } = shownQueue(livePrompts, caller.user, rules);
-  const lists = [running.map(weakly), pending.map(weakly)] as const;
-  await sendJsonPieces(ctx, queuePieces(lists, tupleOf(rules.queueItem)));
+  const { running, pending } = queueOf(livePrompts, caller.user, rules);
+  const lists = [running.map(weakRef), pending.map(weakRef)] as const;
+  await sendJsonPieces(ctx, queuePieces(lists, tupleForm(rules.queueItem)));
 }
 
-type ShownQueue = {
+type QueueLists = {
   readonly running: readonly LivePrompt[];
   readonly pending: readonly LivePrompt[];
 };
 
 /** Local clients may assert that one prompt runs at most: further ones are the first of those that wait. */
-function shownQueue(
+function queueOf(
   livePrompts: LivePrompts,
   user: string,
   { queueRunning }: DialectRules,
-): ShownQueue {
-  const active = livePrompts.running(user);
-  const running = queueRunning === 'one' ? active.toSorted(byStart).slice(0, 1) : active;
+): QueueLists {
+  const runningPrompts = livePrompts.running(user);
+  const running =
+    queueRunning === 'one' ? runningPrompts.toSorted(byStart).slice(0, 1) : runningPrompts;
   const waiting = livePrompts
     .list(user)
-    .filter((prompt) => !active.includes(prompt) && !hasEnded(prompt));
-  return { running, pending: [...active.filter((one) => !running.includes(one)), ...waiting] };
+    .filter((prompt) => !runningPrompts.includes(prompt) && !hasEnded(prompt));
+  return {
+    running,
+    pending: [...runningPrompts.filter((one) => !running.includes(one)), ...waiting],
+  };
 }
 
 function byStart(a: LivePrompt, b: LivePrompt): number {
@@ -74,15 +82,15 @@ function byStart(a: LivePrompt, b: LivePrompt): number {
 }
 
 /** A client that takes its time must not keep prompts in memory that have ended. */
-type Weak = WeakRef<LivePrompt>;
+type WeakPrompt = WeakRef<LivePrompt>;
 
-function weakly(prompt: LivePrompt): Weak {
+function weakRef(prompt: LivePrompt): WeakPrompt {
   return new WeakRef(prompt);
 }
 
 function* queuePieces(
-  [running, pending]: readonly [readonly Weak[], readonly Weak[]],
-  tuple: Tuple,
+  [running, pending]: readonly [readonly WeakPrompt[], readonly WeakPrompt[]],
+  tuple: TupleOf,
 ): Generator<string, undefined> {
   yield '{"queue_running":[';
   yield* itemPieces(running, tuple);
@@ -92,16 +100,21 @@ function* queuePieces(
 }
 
 /** The members of a prompt's 5-tuple: before its graph, and after it. */
-type Tuple = (
+type TupleOf = (
   prompt: LivePrompt,
-  place: number,
+  position: number,
 ) => { readonly before: Json; readonly after: readonly string[] };
 
-function tupleOf(item: DialectRules['queueItem']): Tuple {
+function tupleForm(item: DialectRules['queueItem']): TupleOf {
   return item === 'as-submitted' ? submittedTuple : scheduledTuple;
 }
 
-function submittedTuple({ number, promptId, lazy: kept, targets }: LivePrompt): ReturnType<Tuple> {
+function submittedTuple({
+  number,
+  promptId,
+  lazy: kept,
+  targets,
+}: LivePrompt): ReturnType<TupleOf> {
   return {
     before: [number, promptId],
     after: [toJsonText(kept.extraData), JSON.stringify(targets)],
@@ -111,21 +124,21 @@ function submittedTuple({ number, promptId, lazy: kept, targets }: LivePrompt): 
 /** The hosted service's: the place in its list, and the time instead of `extra_data`. */
 function scheduledTuple(
   { promptId, targets, createdAtMs }: LivePrompt,
-  place: number,
-): ReturnType<Tuple> {
+  position: number,
+): ReturnType<TupleOf> {
   const metadata = { create_time: createdAtMs };
-  return { before: [place, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
+  return { before: [position, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
 }
 
 /** v1's 5-tuples, stitched from texts: clients poll thousands of them. */
-function* itemPieces(prompts: readonly Weak[], tuple: Tuple): Generator<string, undefined> {
-  let place = 0;
+function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<string, undefined> {
+  let position = 0;
   for (const weak of prompts) {
     const prompt = weak.deref();
     if (prompt === undefined) continue;
-    place++;
-    const { before, after } = tuple(prompt, place);
-    yield `${place === 1 ? '' : ','}${JSON.stringify(before).slice(0, -1)},`;
+    position++;
+    const { before, after } = tuple(prompt, position);
+    yield `${position === 1 ? '' : ','}${JSON.stringify(before).slice(0, -1)},`;
     yield toJsonText(prompt.lazy.graph);
     yield `,${after.join(',')}]`;
   }
@@ -135,24 +148,27 @@ function* itemPieces(prompts: readonly Weak[], tuple: Tuple): Generator<string, 
  * The hosted service cancels pending and running jobs (spec 3), the original only pending ones:
  * its clients look at the queue again and interrupt what still runs.
  */
-async function editQueue(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
-  const body = objectBody(await readJson(ctx, deps.bodies));
-  const { livePrompts } = deps;
+async function editQueue(services: QueueServices, { ctx, caller }: V1Request): Promise<void> {
+  const body = requireObject(await readJson(ctx, services.bodies));
+  const { livePrompts } = services;
   const rules = rulesFor(ctx);
-  const { pending } = shownQueue(livePrompts, caller.user, rules);
+  const { pending } = queueOf(livePrompts, caller.user, rules);
   const isPending = (prompt: LivePrompt) => isNotStarted(prompt) || pending.includes(prompt);
   const cancelsAll = rules.queueDelete === 'pending-and-running';
-  const named = new Set([...idList(body.delete, 'delete'), ...idList(body.cancel, 'cancel')]);
-  const chosen = livePrompts
+  const namedIds = new Set([
+    ...readIdList(body.delete, 'delete'),
+    ...readIdList(body.cancel, 'cancel'),
+  ]);
+  const selected = livePrompts
     .list(caller.user)
     .filter((prompt) =>
-      isNamed(named, prompt)
+      isNamed(namedIds, prompt)
         ? cancelsAll || isPending(prompt)
         : pythonTruth(body.clear) && isPending(prompt),
     );
-  await deps.cancel(chosen, caller);
+  await services.cancel(selected, caller);
   if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
-  const deleted = chosen.map(({ promptId }) => promptId);
+  const deleted = selected.map(({ promptId }) => promptId);
   sendJson(ctx, { deleted, cleared: pythonTruth(body.clear) });
 }
 
@@ -164,29 +180,32 @@ function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): bo
  * A named prompt if it runs, or waits here for its job; without a name what runs now. Always 200,
  * also when idle.
  */
-async function interrupt(deps: Deps, { ctx, caller }: V1Request): Promise<void> {
+async function interruptPrompts(
+  services: QueueServices,
+  { ctx, caller }: V1Request,
+): Promise<void> {
   // v1 takes an empty or unreadable body as `{}` here and only here.
-  const body = objectBody((await readJsonIfAny(ctx, deps.bodies)) ?? {});
-  const running = deps.livePrompts.running(caller.user);
-  const mayEnd = deps.livePrompts
+  const body = requireObject((await readJsonOrUndefined(ctx, services.bodies)) ?? {});
+  const running = services.livePrompts.running(caller.user);
+  const interruptible = services.livePrompts
     .list(caller.user)
     .filter((prompt) => prompt.jobId === null || running.includes(prompt));
-  if (typeof body.prompt_id === 'string') printable(body.prompt_id, 'prompt_id');
-  const named = new Set([body.prompt_id]);
-  const chosen = pythonTruth(body.prompt_id)
-    ? mayEnd.filter((prompt) => isNamed(named, prompt))
+  if (typeof body.prompt_id === 'string') requirePrintable(body.prompt_id, 'prompt_id');
+  const namedIds = new Set([body.prompt_id]);
+  const selected = pythonTruth(body.prompt_id)
+    ? interruptible.filter((prompt) => isNamed(namedIds, prompt))
     : running;
-  await deps.cancel(chosen, caller);
+  await services.cancel(selected, caller);
   sendEmpty(ctx);
 }
 
 /** Nothing is held that could be freed; the call is understood and done. */
-async function free(deps: Deps, { ctx }: V1Request): Promise<void> {
-  objectBody(await readJson(ctx, deps.bodies));
+async function freeMemory(services: QueueServices, { ctx }: V1Request): Promise<void> {
+  requireObject(await readJson(ctx, services.bodies));
   sendEmpty(ctx);
 }
 
-export function objectBody(value: Json): JsonObject {
+export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
   throw new V1Error(400, plainError('invalid_request', 'The body must be a JSON object.'));
 }

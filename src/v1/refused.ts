@@ -9,35 +9,43 @@ import { readTarget } from '../wire/target.ts';
 import { isV2Path } from '../wire/v2-paths.ts';
 import { type FailedCall, errorBody } from './error-body.ts';
 import { faultOf, plainError } from './errors.ts';
-import type { Refusal } from './guard.ts';
+import type { GuardRefusal } from './guard.ts';
 
 /** Of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;
 
 /** The answer to a refused request: in the form of the API it is for, with the rule that refused it. */
-export function refusalAnswer(call: FailedCall, { status, rule, message }: Refusal): RefusalAnswer {
-  const ofRouter = routerRefusal(call.url, status, randomUUID, message);
-  if (ofRouter) return { status, ...ofRouter };
-  const { path } = readTarget(call.url);
-  if (isV2Path(path)) return refusalInV2(path, { status, rule, message });
-  const body: Json = errorBody(plainError(rule, message), call) ?? '';
-  if (typeof body === 'string') return { status, headers: typed('text/plain'), body };
-  return { status, headers: typed('application/json'), body: stringifyJson(body) };
+export function refusalReply(
+  failedCall: FailedCall,
+  { status, rule, message }: GuardRefusal,
+): RefusalReply {
+  const routerReply = routerRefusal(failedCall.url, status, randomUUID, message);
+  if (routerReply) return { status, ...routerReply };
+  const { path } = readTarget(failedCall.url);
+  if (isV2Path(path)) return v2RefusalReply(path, { status, rule, message });
+  const body: Json = errorBody(plainError(rule, message), failedCall) ?? '';
+  if (typeof body === 'string') return { status, headers: contentType('text/plain'), body };
+  return { status, headers: contentType('application/json'), body: stringifyJson(body) };
 }
 
-function refusalInV2(path: string, { status, rule, message }: Refusal): RefusalAnswer {
+function v2RefusalReply(path: string, { status, rule, message }: GuardRefusal): RefusalReply {
   // The contract knows no malformed id or hash: there is nothing of that name.
-  const isNoName = rule === 'control_character' && hasControlCharacter(path, 'encoded again');
-  const [toldStatus, code] = isNoName ? [404, 'not_found'] : [status, faultOf(status).code];
+  const isMalformedName =
+    rule === 'control_character' && hasControlCharacter(path, 'encoded again');
+  const [shownStatus, code] = isMalformedName ? [404, 'not_found'] : [status, faultOf(status).code];
   const json = { error: { code, message, details: { rule } } };
-  return { status: toldStatus, headers: typed('application/json'), body: stringifyJson(json) };
+  return {
+    status: shownStatus,
+    headers: contentType('application/json'),
+    body: stringifyJson(json),
+  };
 }
 
-function typed(type: string): { readonly 'Content-Type': string } {
+function contentType(type: string): { readonly 'Content-Type': string } {
   return { 'Content-Type': `${type}; charset=utf-8` };
 }
 
-type RefusalAnswer = {
+type RefusalReply = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
@@ -50,17 +58,17 @@ export function logRefusal(
     readonly addresses: Pick<PublicAddresses, 'clientOf' | 'forwardedHostOf'>;
   },
   request: IncomingMessage,
-  { status, rule }: Refusal,
+  { status, rule }: GuardRefusal,
 ): void {
   const { headers, method } = request;
   const shown = (text: unknown) =>
     typeof text === 'string' ? text.slice(0, MAX_SHOWN_CHARS) : text;
-  const said = {
+  const fields = {
     host: shown(headers.host),
     origin: shown(headers.origin),
     site: shown(headers['sec-fetch-site']),
     forwardedHost: shown(deps.addresses.forwardedHostOf(request)),
     client: deps.addresses.clientOf(request),
   };
-  deps.log.warn({ event: 'request.refused', status, rule, method, ...said }, 'request refused');
+  deps.log.warn({ event: 'request.refused', status, rule, method, ...fields }, 'request refused');
 }

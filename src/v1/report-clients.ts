@@ -1,5 +1,5 @@
 import type { CallCount } from '../ledger/ledger.ts';
-import { OTHERS } from './census.ts';
+import { OTHER_CLIENTS } from './census.ts';
 
 /** Calls of one client: a user's program, by its `User-Agent`, and the WebSocket library it uses. */
 export type ClientRows = {
@@ -10,7 +10,7 @@ export type ClientRows = {
   readonly rows: readonly [CallCount, ...CallCount[]];
 };
 
-type Group = { readonly user: string; readonly agent: string; readonly rows: CallCount[] };
+type ClientGroup = { readonly user: string; readonly agent: string; readonly rows: CallCount[] };
 
 /**
  * Tells clients apart by user and `User-Agent`. A script's WebSocket library names itself, or says
@@ -22,20 +22,23 @@ export function clientsIn(rows: readonly CallCount[]): readonly ClientRows[] {
   const groups = groupsOf(rows);
   const programs = groups.filter(({ rows: calls }) => !calls.every(isSocket));
   const owned = new Map(programs.map((group) => [group, [...group.rows]]));
-  const left: Group[] = [];
+  const ownerless: ClientGroup[] = [];
   for (const group of groups.filter((candidate) => !owned.has(candidate))) {
     const ownerOf = ownersIn(
       programs.filter(({ user }) => user === group.user),
       group.rows,
     );
-    const ownerless = group.rows.filter((row) => {
+    const unowned = group.rows.filter((row) => {
       const owner = ownerOf(row);
       if (owner) owned.get(owner)?.push(row);
       return !owner;
     });
-    left.push({ ...group, rows: ownerless });
+    ownerless.push({ ...group, rows: unowned });
   }
-  const all = [...programs.map((group) => ({ ...group, rows: owned.get(group) ?? [] })), ...left];
+  const all = [
+    ...programs.map((group) => ({ ...group, rows: owned.get(group) ?? [] })),
+    ...ownerless,
+  ];
   return all.flatMap(clientOf);
 }
 
@@ -43,8 +46,8 @@ function isSocket({ route }: CallCount): boolean {
   return route === 'GET /ws';
 }
 
-function groupsOf(rows: readonly CallCount[]): readonly Group[] {
-  const groups = new Map<string, Group>();
+function groupsOf(rows: readonly CallCount[]): readonly ClientGroup[] {
+  const groups = new Map<string, ClientGroup>();
   for (const row of rows) {
     const { user, agent } = row;
     const key = `${user}\0${agent}`;
@@ -57,13 +60,13 @@ function groupsOf(rows: readonly CallCount[]): readonly Group[] {
 
 /** Finds the program that opened a socket, among those of its user. */
 function ownersIn(
-  programs: readonly Group[],
+  programs: readonly ClientGroup[],
   sockets: readonly CallCount[],
-): (row: CallCount) => Group | undefined {
-  const byId = new Map<string, Group>();
-  const byLastCall = programs.toSorted((a, b) => lastOf(a.rows) - lastOf(b.rows));
+): (row: CallCount) => ClientGroup | undefined {
+  const byId = new Map<string, ClientGroup>();
+  const byLastCall = programs.toSorted((a, b) => lastCallMsOf(a.rows) - lastCallMsOf(b.rows));
   for (const group of byLastCall) {
-    for (const { clientId } of group.rows) if (isTold(clientId)) byId.set(clientId, group);
+    for (const { clientId } of group.rows) if (isDistinct(clientId)) byId.set(clientId, group);
   }
   const owners = new Set(sockets.flatMap(({ clientId }) => byId.get(clientId) ?? []));
   // Ids from the twenty-first on are counted together: they are whose the first twenty were.
@@ -71,15 +74,15 @@ function ownersIn(
   return ({ clientId }) => byId.get(clientId) ?? only;
 }
 
-function isTold(clientId: string): boolean {
-  return clientId !== '' && clientId !== OTHERS;
+function isDistinct(clientId: string): boolean {
+  return clientId !== '' && clientId !== OTHER_CLIENTS;
 }
 
-function lastOf(rows: readonly CallCount[]): number {
+function lastCallMsOf(rows: readonly CallCount[]): number {
   return Math.max(...rows.map(({ lastAtMs }) => lastAtMs));
 }
 
-function clientOf({ user, agent, rows }: Group): readonly ClientRows[] {
+function clientOf({ user, agent, rows }: ClientGroup): readonly ClientRows[] {
   const [first, ...rest] = rows;
   if (first === undefined) return [];
   const agents = new Set(rows.filter(isSocket).map((row) => row.agent));

@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import type { CallStore } from '../ledger/ledger.ts';
 
-import type { Census } from './census.ts';
+import type { UsageCounter } from './census.ts';
 import { V1Error, plainError, sendJson } from './errors.ts';
 import type { Authenticate } from './identity.ts';
 import { reportOf } from './report.ts';
@@ -9,24 +9,24 @@ import { reportOf } from './report.ts';
 const PATH = '/holdover/report.json';
 
 /** What Holdover's page of this name shows: the callers see their own clients, nobody else's. */
-export function reportRoute(deps: {
+export function reportRoute(services: {
   readonly calls: Pick<CallStore, 'list'>;
-  readonly census: Pick<Census, 'flush'>;
+  readonly usageCounter: Pick<UsageCounter, 'flush'>;
   readonly authenticate: Authenticate;
 }): Koa.Middleware {
   return (ctx, next) => {
-    const isMeant = ctx.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD');
-    return isMeant ? show(ctx) : next();
+    const isReport = ctx.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD');
+    return isReport ? sendReport(ctx) : next();
   };
 
-  async function show(ctx: Koa.Context): Promise<void> {
-    const caller = await deps.authenticate(ctx.req);
+  async function sendReport(ctx: Koa.Context): Promise<void> {
+    const caller = await services.authenticate(ctx.req);
     if (caller === undefined) {
       const body = plainError('unauthorized', 'A valid key is needed.');
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    await deps.census.flush();
-    const rows = (await deps.calls.list()).filter(({ user }) => user === caller.user);
+    await services.usageCounter.flush();
+    const rows = (await services.calls.list()).filter(({ user }) => user === caller.user);
     ctx.set('Cache-Control', 'no-store');
     sendJson(ctx, { clients: reportOf(rows) });
   }

@@ -1,11 +1,11 @@
 import type { ReportedCall, ReportedClient } from './report.ts';
 
-const NOBODY = 'Nobody has called v1 so far.\n';
+const NO_CLIENTS = 'Nobody has called v1 so far.\n';
 const IDS_SHOWN = 3;
 
 /** The report for people, in a terminal. */
 export function reportText(clients: readonly ReportedClient[]): string {
-  return clients.length === 0 ? NOBODY : clients.map(clientText).join('\n');
+  return clients.length === 0 ? NO_CLIENTS : clients.map(clientText).join('\n');
 }
 
 function clientText(client: ReportedClient): string {
@@ -14,7 +14,7 @@ function clientText(client: ReportedClient): string {
   return [
     titleOf(client),
     `  user ${user}${named}`,
-    `  ${times(calls)} from ${first} to ${last}`,
+    `  ${countText(calls)} from ${first} to ${last}`,
     `  ${client.verdict}`,
     ...client.because.map((reason) => `    - ${reason}`),
     ...notesOn(client.routes).map((note) => `    ${note}`),
@@ -40,7 +40,7 @@ function idsText(ids: readonly string[]): string {
   return ids.slice(0, IDS_SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-function times(calls: number): string {
+function countText(calls: number): string {
   return calls === 1 ? '1 call' : `${calls} calls`;
 }
 

@@ -32,7 +32,11 @@ export type ReportedClient = {
   readonly routes: readonly ReportedCall[];
 };
 
-const UNKNOWN: Successor = { call: null, fit: 'none', lacks: 'a route this version does not know' };
+const UNKNOWN_ROUTE: Successor = {
+  call: null,
+  fit: 'none',
+  lacks: 'a route this version does not know',
+};
 
 /** Who still needs v1, who was seen last first. */
 export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] {
@@ -64,20 +68,20 @@ function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
     call,
     fit,
     lacks = null,
-  } = isRouteName(route) ? (SUCCESSORS[route] as Successor) : UNKNOWN;
+  } = isRouteName(route) ? (SUCCESSORS[route] as Successor) : UNKNOWN_ROUTE;
   return { route, calls: sum(rows), last_seen: lastOf(rows), v2: call, fit, lacks };
 }
 
 function verdictOn(routes: readonly ReportedCall[]): Pick<ReportedClient, 'verdict' | 'because'> {
-  const only = routes.filter(({ fit }) => fit === 'none');
-  const differs = routes.filter(({ fit }) => fit === 'changes');
-  const because = reasonsOf([...only, ...differs]);
-  if (only.length > 0) return { verdict: 'needs v1', because };
-  return { verdict: differs.length > 0 ? 'ready with changes' : 'ready', because };
+  const withoutSuccessor = routes.filter(({ fit }) => fit === 'none');
+  const withChanges = routes.filter(({ fit }) => fit === 'changes');
+  const because = reasonsFor([...withoutSuccessor, ...withChanges]);
+  if (withoutSuccessor.length > 0) return { verdict: 'needs v1', because };
+  return { verdict: withChanges.length > 0 ? 'ready with changes' : 'ready', because };
 }
 
 /** Calls that v2 lacks the same of are named together. */
-function reasonsOf(calls: readonly ReportedCall[]): readonly string[] {
+function reasonsFor(calls: readonly ReportedCall[]): readonly string[] {
   const routes = new Map<string, string[]>();
   for (const { route, lacks } of calls) {
     const text = lacks ?? '';

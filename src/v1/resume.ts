@@ -139,7 +139,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
 
   return {
     async start() {
-      keyring.onCall(({ user }) => resumeUser(user));
+      keyring.onCaller(({ user }) => resumeUser(user));
       const rows = await ledger.prompts.live();
       for (const row of rows) trackRow(row);
       const keys = rows.map(({ key }) => key);

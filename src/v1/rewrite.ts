@@ -16,39 +16,39 @@ import type { DialectRules } from './dialect.ts';
 import { uploadPathOf } from './upload-path.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
-export type PlacedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
+export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
 
 /** Finds the files a graph names among those of its user. */
-export type AssetRewriter = {
+export type FileResolver = {
   placed(
     caller: Caller,
     graph: Graph,
     subfolder?: DialectRules['subfolder'],
-  ): Promise<readonly PlacedFile[]>;
+  ): Promise<readonly ResolvedFile[]>;
 };
 
-export function createRewriter(deps: {
+export function createFileResolver(options: {
   readonly files: FileStore;
   /** Whether v2 may know a file of somebody else by a name its user does not have. */
   readonly mayAcceptPartially: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-}): AssetRewriter {
+}): FileResolver {
   return {
     async placed(caller, graph, subfolder) {
-      const named = fileMentions(graph, await deps.objectInfo(caller));
+      const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
       const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();
-      const turn = yieldEvery(FILES_A_TURN);
-      for (const one of named) {
-        await turn();
+      const yieldToEventLoop = yieldEvery(FILES_PER_TURN);
+      for (const one of mentionsInGraph) {
+        await yieldToEventLoop();
         const isName = !hasControlCharacter(one.value);
-        const row = isName ? await rowOf(deps.files, caller, one, subfolder) : undefined;
+        const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
         // From here on it is known by the folder it is in.
         const mention = row ? { ...one, subfolder: row.subfolder } : one;
         mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
-        else if (deps.mayAcceptPartially && isGuessable(mention)) {
-          found.set(fileKey(mention), { id: NOBODYS_FILE });
+        else if (options.mayAcceptPartially && isGuessableName(mention)) {
+          found.set(fileKey(mention), { id: MISSING_ASSET_ID });
         }
       }
       return foundMentions(mentions, found).map((mention) => {
@@ -72,22 +72,22 @@ async function rowOf(
 }
 
 /** Looked up between two looks at the event loop. */
-const FILES_A_TURN = 100;
+const FILES_PER_TURN = 100;
 
 /** No service has it: the answer is v1's own to a name nobody has. */
-export const NOBODYS_FILE = '00000000-0000-4000-8000-000000000000';
+export const MISSING_ASSET_ID = '00000000-0000-4000-8000-000000000000';
 
 /** Runs name what they make in an order anybody can count; uploads of others lie in secret places. */
-function isGuessable({ type, value }: FileMention): boolean {
+function isGuessableName({ type, value }: FileMention): boolean {
   return type !== 'input' || value.split(/[\\/]/).includes('..');
 }
 
 /** The graph for v2: `core/ASSET` where the client named files of its own. */
-export function placeFiles(graph: Graph, placed: readonly PlacedFile[]): Graph {
+export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFile[]): Graph {
   const found = new Map(
     placed.map((file) => {
       // Some upstreams go by the path a file was uploaded under; outputs were not.
-      const isUpload = file.type === 'input' && file.assetId !== NOBODYS_FILE;
+      const isUpload = file.type === 'input' && file.assetId !== MISSING_ASSET_ID;
       const path = isUpload ? { filePath: uploadPathOf(file) } : {};
       return [fileKey(file), { id: file.assetId, hash: file.hash, ...path }];
     }),

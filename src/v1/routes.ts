@@ -11,16 +11,19 @@ export type V1Request = {
   readonly query: URLSearchParams;
 };
 
-type Handle = {
+type RouteHandlers = {
   handle(request: V1Request): Promise<void> | void;
   /** Answers usual calls for the whole of it (no query, no body) without a framework around them. */
-  readonly quick?: Quick | undefined;
+  readonly fastAnswer?: FastHandler | undefined;
 };
 
 /** `undefined`: there is something about the call that `handle` must see to. */
-export type Quick = (request: IncomingMessage, caller: Caller) => Promise<QuickAnswer | undefined>;
+export type FastHandler = (
+  request: IncomingMessage,
+  caller: Caller,
+) => Promise<FastAnswer | undefined>;
 
-export type QuickAnswer = {
+export type FastAnswer = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string };
   readonly body: Buffer | undefined;
@@ -28,31 +31,31 @@ export type QuickAnswer = {
 
 /** One route of the old API, with a row in the table of what takes its place. */
 type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer Path}`
-  ? { readonly method: Method; readonly path: Path } & Handle
+  ? { readonly method: Method; readonly path: Path } & RouteHandlers
   : never;
 
 /** One route of the old API. `path` is un-prefixed; the app serves its `/api` twin as well. */
 export type V1Route = RouteOf<V1RouteName>;
 
 /** Its row in the table of what takes the place of v1. */
-export function nameOf({ method, path }: V1Route): V1RouteName {
+export function routeNameOf({ method, path }: V1Route): V1RouteName {
   return `${method} ${path}` as V1RouteName;
 }
 
 /** The paths it is served at. */
-export function twinsOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
-  const isOne = path.startsWith('/internal/') || path.startsWith('/api/');
-  return isOne ? [path] : [path, `/api${path}`];
+export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
+  const hasNoAlias = path.startsWith('/internal/') || path.startsWith('/api/');
+  return hasNoAlias ? [path] : [path, `/api${path}`];
 }
 
 /** The same routes, answered from a board that shows what this user did before, wherever that was. */
-export function upToDate(
+export function afterCatchUp(
   { whenCurrent }: { readonly whenCurrent: (user: string) => Promise<void> },
   routes: readonly V1Route[],
 ): readonly V1Route[] {
   return routes.map((route) => ({
     ...route,
-    quick: undefined,
+    fastAnswer: undefined,
     async handle(request) {
       await whenCurrent(request.caller.user);
       await route.handle(request);

@@ -24,7 +24,7 @@ export function isFileType(type: string): type is FileType {
 
 /** The name itself when any file system could hold it and no header or terminal is fooled by it. */
 export function safeName(name: string): string | undefined {
-  const refused =
+  const isUnsafe =
     name === '' ||
     Buffer.byteLength(name) > MAX_NAME_BYTES ||
     name.startsWith('.') ||
@@ -33,15 +33,18 @@ export function safeName(name: string): string | undefined {
     PATH_LIKE.test(name) ||
     UNPRINTABLE.test(name) ||
     hasControlCharacter(name);
-  return refused ? undefined : name;
+  return isUnsafe ? undefined : name;
 }
 
 /** The folder in one spelling when every part of it is a safe name; `''` is the root. */
 export function safeFolder(folder: string): string | undefined {
-  const inside = withinRoot(folder);
-  if (inside === undefined || Buffer.byteLength(folder) > MAX_FOLDER_BYTES) return undefined;
-  if (inside === '') return folder === '' ? '' : undefined;
-  return inside.split('/').every((part) => safeName(part) !== undefined) ? inside : undefined;
+  const resolvedFolder = withinRoot(folder);
+  if (resolvedFolder === undefined || Buffer.byteLength(folder) > MAX_FOLDER_BYTES)
+    return undefined;
+  if (resolvedFolder === '') return folder === '' ? '' : undefined;
+  return resolvedFolder.split('/').every((part) => safeName(part) !== undefined)
+    ? resolvedFolder
+    : undefined;
 }
 
 /** v1 resolves `.` and `..`, and drops a trailing slash; `undefined` when that leaves the root. */
@@ -53,7 +56,10 @@ export function withinRoot(folder: string): string | undefined {
 }
 
 /** Parts `sub/m.png [input]` into the name and the folder it asks for. */
-export function annotated(value: string): { readonly name: string; readonly type?: FileType } {
+export function parseAnnotation(value: string): {
+  readonly name: string;
+  readonly type?: FileType;
+} {
   const [, name, type] = ANNOTATED_NAME.exec(value) ?? [];
   return name === undefined ? { name: value } : { name, type: type as FileType };
 }

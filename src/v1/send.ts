@@ -11,7 +11,7 @@ import {
 } from '../wire/jobs.ts';
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
-import { healAssets } from './heal-assets.ts';
+import { renewAssets } from './heal-assets.ts';
 import {
   KEY_LABEL,
   type SubmissionPlan,
@@ -41,7 +41,7 @@ export type SubmissionSender = {
   resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult>;
 };
 
-type SubmissionSenderOptions = Parameters<typeof healAssets>[0] & {
+type SubmissionSenderOptions = Parameters<typeof renewAssets>[0] & {
   readonly jobs: Pick<JobApi, 'submit'>;
   readonly prompts: Pick<PromptStore, 'setIntent'>;
 };
@@ -73,7 +73,9 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
     if (error.outcome === 'refused_late') return undefined;
     const { placed } = plan;
     const isRenewed = plan.key === renewedKey(plan);
-    const renewed = isRenewed ? undefined : await healAssets(deps, caller, { placed, error });
+    const renewed = isRenewed
+      ? undefined
+      : await renewAssets(deps, caller, { resolvedFiles: placed, error });
     if (renewed) return { ...plan, placed: renewed, key: renewedKey(plan) };
     const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
     const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;

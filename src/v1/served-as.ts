@@ -2,13 +2,13 @@ import { extname } from 'node:path';
 import { encodeExtended } from 'content-disposition';
 import { lookup } from 'mime-types';
 
-const UNKNOWN = 'application/octet-stream';
+const UNKNOWN_TYPE = 'application/octet-stream';
 
 /** Where v1's table says something else than ours. */
-const V1_SPELLING: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
+const V1_TYPES: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
 
 /** Types a browser may run: v1's list of five, and what newer servers and caution add to it. */
-const ACTIVE =
+const ACTIVE_TYPES =
   /^(text\/(html|html-sandboxed|javascript|css|xml|x-component)|application\/(javascript|ecmascript|xml|pdf|x-shockwave-flash)|message\/rfc822|multipart\/.*|.*\+xml)$/;
 
 /** Extensions that v1 takes for pictures when it decides on caching. */
@@ -20,26 +20,26 @@ const SVG = 'image/svg+xml';
 export function contentTypeOf(filename: string): string | undefined {
   const extension = extname(filename).toLowerCase();
   if (extension === '') return undefined;
-  return V1_SPELLING[extension] ?? (lookup(extension) || undefined);
+  return V1_TYPES[extension] ?? (lookup(extension) || undefined);
 }
 
 /**
  * Headers that say what a file is. What a browser could run is sent as bytes to be saved, in a
  * sandbox; an SVG is a picture to an `<img>` and to nobody else.
  */
-export function servedAs(
+export function fileHeaders(
   file: { readonly filename: string; readonly contentType: string },
   fetchDest: string,
 ): { readonly [header: string]: string } {
   const type =
     contentTypeOf(file.filename) ?? file.contentType.toLowerCase().split(';', 1)[0] ?? '';
   const disposition = dispositionOf(file.filename);
-  if (!ACTIVE.test(type))
-    return { 'Content-Type': type || UNKNOWN, 'Content-Disposition': disposition };
-  const inImage = type === SVG && fetchDest === 'image';
+  if (!ACTIVE_TYPES.test(type))
+    return { 'Content-Type': type || UNKNOWN_TYPE, 'Content-Disposition': disposition };
+  const isImageElement = type === SVG && fetchDest === 'image';
   return {
-    'Content-Type': inImage ? SVG : UNKNOWN,
-    'Content-Disposition': inImage ? disposition : `attachment; ${disposition}`,
+    'Content-Type': isImageElement ? SVG : UNKNOWN_TYPE,
+    'Content-Disposition': isImageElement ? disposition : `attachment; ${disposition}`,
     'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
     'Cache-Control': 'no-store',
     Vary: 'Sec-Fetch-Dest',
@@ -51,8 +51,8 @@ export function servedAs(
  * @internal
  */
 export function dispositionOf(filename: string): string {
-  const whole = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
-  const ascii = whole.replaceAll(/[^\x20-\x7e]/gu, '?');
+  const printableName = filename.replaceAll(/\p{Cs}/gu, '\ufffd');
+  const ascii = printableName.replaceAll(/[^\x20-\x7e]/gu, '?');
   const quoted = `filename="${ascii.replaceAll(/["\\]/g, '\\$&')}"`;
-  return ascii === whole ? quoted : `${quoted}; filename*=${encodeExtended(whole)}`;
+  return ascii === printableName ? quoted : `${quoted}; filename*=${encodeExtended(printableName)}`;
 }

@@ -4,12 +4,12 @@ import type { PublicAddresses } from '../http/public-address.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { V1Error, plainError } from './errors.ts';
 import type { Authenticate } from './identity.ts';
-import type { Leaving } from './leaving.ts';
-import { type V1Route, nameOf } from './routes.ts';
+import type { Deprecation } from './leaving.ts';
+import { type V1Route, routeNameOf } from './routes.ts';
 import { PICTURE } from './served-as.ts';
 import { agentOf, clientIdIn, isOwnCall } from './visitor.ts';
 
-export type ServingDeps = {
+export type ServingOptions = {
   readonly authenticate: Authenticate;
   /** Where callers reach the server. */
   readonly addresses: PublicAddresses;
@@ -19,45 +19,53 @@ export type ServingDeps = {
     readonly end: (caller: Caller) => void;
   };
   /** Tells v1 clients of the end of their API. */
-  readonly deprecation?: Leaving | undefined;
+  readonly deprecation?: Deprecation | undefined;
   /** Serves files where no route answers. */
   readonly frontEnd?: Koa.Middleware | undefined;
 };
 
 /** All that happens to a call of a route: one step, because each costs every call a promise. */
-export function serving(deps: ServingDeps, route: V1Route, { apiPrefixed }: Twin): Koa.Middleware {
-  const { deprecation, addresses } = deps;
-  const name = nameOf(route);
+export function serveRoute(
+  options: ServingOptions,
+  route: V1Route,
+  { apiPrefixed }: Alias,
+): Koa.Middleware {
+  const { deprecation, addresses } = options;
+  const name = routeNameOf(route);
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     await route.handle({ ctx, caller, params: paramsOf(ctx), query });
     setCacheHeaders(ctx);
   };
-  const attended = deprecation ? attend(deprecation, name, handle) : handle;
+  const countedHandle = deprecation ? withDeprecation(deprecation, name, handle) : handle;
   return async (ctx) => {
     if (deprecation)
       ctx.set(deprecation.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
     ctx.state.apiPrefixed = apiPrefixed;
-    await withCaller(deps, ctx, attended);
+    await withCaller(options, ctx, countedHandle);
   };
 }
 
-type Twin = { readonly apiPrefixed: boolean };
-type Handle = (ctx: Koa.Context, caller: Caller) => Promise<void>;
+type Alias = { readonly apiPrefixed: boolean };
+type CallHandler = (ctx: Koa.Context, caller: Caller) => Promise<void>;
 
 /** Holdover's own page and commands are not counted, nor held up by a rehearsal of the end. */
-function attend(deprecation: Leaving, route: V1RouteName, handle: Handle): Handle {
+function withDeprecation(
+  deprecation: Deprecation,
+  route: V1RouteName,
+  handle: CallHandler,
+): CallHandler {
   return async (ctx, caller) => {
     if (isOwnCall(ctx.req)) return await handle(ctx, caller);
     const { user } = caller;
     const agent = agentOf(ctx.req);
     try {
-      await deprecation.rehearse(route, { user, agent });
+      await deprecation.checkBrownout(route, { user, agent });
       await handle(ctx, caller);
     } finally {
-      const { clientId: named } = ctx.state as { readonly clientId?: string };
-      const clientId = named || clientIdIn(ctx.querystring);
-      deprecation.count({ user, agent, clientId, route });
+      const { clientId: clientIdInBody } = ctx.state as { readonly clientId?: string };
+      const clientId = clientIdInBody || clientIdIn(ctx.querystring);
+      deprecation.countCall({ user, agent, clientId, route });
     }
   };
 }
@@ -68,19 +76,19 @@ function paramsOf(ctx: object): { readonly [name: string]: string } {
 
 /** Serves a call in the name of whoever makes it, or refuses it. */
 export async function withCaller(
-  deps: ServingDeps,
+  options: ServingOptions,
   ctx: Koa.Context,
-  serve: Handle,
+  serve: CallHandler,
 ): Promise<void> {
-  const { authenticate, trace, frontEnd } = deps;
+  const { authenticate, trace, frontEnd } = options;
   const caller = await authenticate(ctx.req);
   if (caller === undefined) {
     const body = plainError(
       'unauthorized',
       'A valid key is needed: X-API-Key, or Authorization: Bearer.',
     );
-    const asked = frontEnd !== undefined && opensPage(ctx) ? BASIC_TOO : 'Bearer';
-    throw new V1Error(401, body, { headers: { 'WWW-Authenticate': asked } });
+    const challenge = frontEnd !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
+    throw new V1Error(401, body, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
   trace.begin(caller, ctx.state.v2Calls as string[]);
@@ -92,11 +100,11 @@ export async function withCaller(
 }
 
 /** A browser asks its user for a key (the password), and sends it along from then on. */
-const BASIC_TOO = 'Basic realm="Holdover", charset="UTF-8", Bearer';
+const BASIC_OR_BEARER = 'Basic realm="Holdover", charset="UTF-8", Bearer';
 
 function opensPage(ctx: Koa.Context): boolean {
-  const reads = ctx.method === 'GET' || ctx.method === 'HEAD';
-  return reads && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
+  const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+  return isRead && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
 }
 
 function wantsHtml(ctx: Koa.Context): boolean {

@@ -10,7 +10,7 @@ export const SIGNED_VIEW_PATH = '/signed/view';
  */
 export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
   /** `preview` and `channel` as the client gave them. */
-  readonly look: { readonly [parameter: string]: string };
+  readonly rendering: { readonly [parameter: string]: string };
 };
 
 export type ViewSigner = {
@@ -21,7 +21,7 @@ export type ViewSigner = {
 };
 
 const LIFETIME_MS = 10 * 60_000;
-const LOOK = ['preview', 'channel'] as const;
+const RENDERING_PARAMETERS = ['preview', 'channel'] as const;
 
 /** Issues and checks links that carry their own authorization instead of a credential. */
 export function createViewSigner(options: {
@@ -42,26 +42,26 @@ export function createViewSigner(options: {
       const grant = grantOf(query);
       const expires = Number(query.get('expires'));
       const claims = claimsOf(grant, expires).toString();
-      const genuine = signature.isGenuine(claims, query.get('signature') ?? '');
-      return genuine && now() < expires * 1000 ? grant : undefined;
+      const isGenuine = signature.isGenuine(claims, query.get('signature') ?? '');
+      return isGenuine && now() < expires * 1000 ? grant : undefined;
     },
   };
 }
 
 /** The file name comes first: clients that derive a name from a URL find it. */
 function claimsOf(
-  { filename, subfolder, type, user, look }: Grant,
+  { filename, subfolder, type, user, rendering }: Grant,
   expires: number,
 ): URLSearchParams {
-  const shown = LOOK.flatMap((key): [string, string][] => {
-    const value = look[key];
+  const renderingPairs = RENDERING_PARAMETERS.flatMap((key): [string, string][] => {
+    const value = rendering[key];
     return value === undefined ? [] : [[key, value]];
   });
   return new URLSearchParams([
     ['filename', filename],
     ['subfolder', subfolder],
     ['type', type],
-    ...shown,
+    ...renderingPairs,
     ['user', user],
     ['expires', String(expires)],
   ]);
@@ -69,12 +69,14 @@ function claimsOf(
 
 function grantOf(query: URLSearchParams): Grant {
   const text = (key: string) => query.get(key) ?? '';
-  const look = LOOK.flatMap((key) => (query.has(key) ? [[key, text(key)] as const] : []));
+  const rendering = RENDERING_PARAMETERS.flatMap((key) =>
+    query.has(key) ? [[key, text(key)] as const] : [],
+  );
   return {
     user: text('user'),
     type: text('type') as FileRow['type'],
     subfolder: text('subfolder'),
     filename: text('filename'),
-    look: Object.fromEntries(look),
+    rendering: Object.fromEntries(rendering),
   };
 }

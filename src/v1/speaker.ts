@@ -4,7 +4,7 @@ import type { LivePrompt } from './board.ts';
 import type { Frame, Picture } from './frame.ts';
 import { PREVIEW_HEAD_BYTES } from './prompt-journal.ts';
 import type { EntryApplierOptions } from './teller.ts';
-import { readWhole } from './whole-file.ts';
+import { readImageBytes } from './whole-file.ts';
 
 /** Says a prompt's effects on its channel, all but the last. */
 export type FrameSender = { send(effect: FrameEffect, position: number): Promise<void> };
@@ -24,7 +24,7 @@ export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt)
   }
 
   async function fetchBytes(assetId: string): Promise<Buffer | undefined> {
-    const bytes = await readWhole(deps.jobs, { caller: prompt.caller, assetId });
+    const bytes = await readImageBytes(deps.jobs, { caller: prompt.caller, assetId });
     if (bytes.ok) return bytes.value;
     const { user } = prompt.caller;
     log.warn({ user, assetId }, 'a picture for the socket could not be read');

@@ -17,8 +17,8 @@ export type StaticFile = {
 };
 
 /** What a decoded segment of an address must not hold: separators, controls, a leading dot. */
-const UNSERVED = /[/\\]|^\./;
-const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
+const UNSERVABLE = /[/\\]|^\./;
+const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
 
 /**
  * The file a request path names, segment by segment; `undefined` when there is none, when it is
@@ -26,29 +26,31 @@ const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES
  */
 export async function findBelow(root: string, urlPath: string): Promise<StaticFile | undefined> {
   const segments = urlPath.split('/').slice(1).map(decoded);
-  if (!segments.every((part) => part !== '' && !UNSERVED.test(part) && !hasControlCharacter(part)))
+  if (
+    !segments.every((part) => part !== '' && !UNSERVABLE.test(part) && !hasControlCharacter(part))
+  )
     return undefined;
   try {
-    const top = await realpath(root);
-    const path = await realpath(join(top, ...segments));
-    if (!path.startsWith(top.endsWith(sep) ? top : top + sep)) return undefined;
+    const realRoot = await realpath(root);
+    const path = await realpath(join(realRoot, ...segments));
+    if (!path.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)) return undefined;
     const stats = await stat(path);
-    return stats.isFile() ? fileOf(top, path, stats) : undefined;
+    return stats.isFile() ? fileOf(realRoot, path, stats) : undefined;
   } catch (error) {
-    if (NOT_THERE.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    if (ABSENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
     throw error;
   }
 }
 
 /** Describes a file that was found to lie below its root. */
 export function fileOf(root: string, path: string, stats: Stats): StaticFile {
-  const written = Math.trunc(stats.mtimeMs * 1000).toString(16);
+  const modifiedHex = Math.trunc(stats.mtimeMs * 1000).toString(16);
   return {
     root,
     path,
     sizeBytes: stats.size,
     modifiedAtMs: stats.mtimeMs,
-    etag: `"${written}-${stats.size.toString(16)}-${stats.ino.toString(16)}"`,
+    etag: `"${modifiedHex}-${stats.size.toString(16)}-${stats.ino.toString(16)}"`,
   };
 }
 
@@ -58,8 +60,8 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   // Koa has said "OK"; whatever else it will be, Node knows the words.
   ctx.res.statusMessage = '';
   ctx.set('ETag', file.etag);
-  const address = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
-  const transfer = send(ctx.req, `/${address}`, {
+  const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
+  const transfer = send(ctx.req, `/${urlPath}`, {
     root: file.root,
     dotfiles: 'allow',
     index: false,
@@ -68,9 +70,9 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
   });
   return new Promise((resolve) => {
     transfer.on('error', (error: { status?: number; headers?: { [name: string]: string } }) => {
-      resolve(refuse(ctx, error.status ?? 404, error.headers ?? {}));
+      resolve(sendRefusal(ctx, error.status ?? 404, error.headers ?? {}));
     });
-    transfer.on('directory', () => resolve(refuse(ctx, 404, {})));
+    transfer.on('directory', () => resolve(sendRefusal(ctx, 404, {})));
     ctx.res.once('close', resolve);
     ctx.res.once('finish', resolve);
     ctx.respond = false;
@@ -79,7 +81,7 @@ export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
 }
 
 /** The file went away meanwhile, or the ranges or conditions asked for do not fit it. */
-function refuse(ctx: Koa.Context, status: number, headers: { [name: string]: string }): void {
+function sendRefusal(ctx: Koa.Context, status: number, headers: { [name: string]: string }): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   ctx.respond = true;
   for (const name of ['Content-Encoding', 'Content-Length', 'ETag', 'Last-Modified']) {

@@ -3,22 +3,22 @@ import type Koa from 'koa';
 import { sendJsonText } from './json-text.ts';
 
 /** Up to here an answer is one text with its length, beyond it is sent as the client takes it. */
-const WHOLE_CHARS = 1024 * 1024;
+const MAX_WHOLE_CHARS = 1024 * 1024;
 const CHUNK_CHARS = 64 * 1024;
 
-type Pieces = Iterator<string> | AsyncIterator<string>;
+type JsonPieces = Iterator<string> | AsyncIterator<string>;
 
 /**
  * Sends JSON that is text in pieces. However large it is, no more of it is in memory than one piece;
  * the next one is asked for when the client has taken the one before.
  */
-export async function sendJsonPieces(ctx: Koa.Context, pieces: Pieces): Promise<void> {
+export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Promise<void> {
   let start = '';
   for (;;) {
     const { value, done } = await pieces.next();
     if (done === true) return sendJsonText(ctx, start);
     start += value;
-    if (start.length > WHOLE_CHARS) break;
+    if (start.length > MAX_WHOLE_CHARS) break;
   }
   const rest = Readable.from(chunks(start, pieces), { objectMode: false });
   // An answer that has begun can only be cut off: half of it must not pass for all of it.
@@ -29,7 +29,7 @@ export async function sendJsonPieces(ctx: Koa.Context, pieces: Pieces): Promise<
   ctx.set('Content-Type', 'application/json; charset=utf-8');
 }
 
-async function* chunks(start: string, pieces: Pieces): AsyncGenerator<Buffer> {
+async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer> {
   try {
     yield* slices(start);
     start = '';
@@ -46,14 +46,14 @@ async function* chunks(start: string, pieces: Pieces): AsyncGenerator<Buffer> {
 
 function* slices(text: string): Generator<Buffer> {
   for (let from = 0; from < text.length;) {
-    const to = wholeEnd(text, from + CHUNK_CHARS);
+    const to = endOfSlice(text, from + CHUNK_CHARS);
     yield Buffer.from(text.slice(from, to));
     from = to;
   }
 }
 
 /** The two halves of a character stay together. */
-function wholeEnd(text: string, at: number): number {
-  const isHalf = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
-  return isHalf ? at + 1 : at;
+function endOfSlice(text: string, at: number): number {
+  const isSurrogateHalf = (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
+  return isSurrogateHalf ? at + 1 : at;
 }

@@ -21,7 +21,7 @@ import { createSubmissionRecovery } from './reconciler.ts';
 import { createSubmissionRetry } from './again.ts';
 import { createResend } from './resend.ts';
 import { createPromptResumption } from './resume.ts';
-import { createRewriter } from './rewrite.ts';
+import { createFileResolver } from './rewrite.ts';
 import { createSubmissionSender } from './send.ts';
 import type { SharedCounter } from './submission.ts';
 import { createDuplicateIds } from './twins.ts';
@@ -43,7 +43,7 @@ export type Prompts = {
 };
 
 type PromptsOptions = Omit<FollowerOptions, 'resend'> &
-  Omit<Parameters<typeof createRewriter>[0], 'files'> &
+  Omit<Parameters<typeof createFileResolver>[0], 'files'> &
   Omit<Parameters<typeof createFolderCheck>[0], 'files'> &
   Pick<Parameters<typeof createSubmissionSender>[0], 'resend'> & {
     readonly keyring: Keyring;
@@ -96,7 +96,7 @@ export function createPrompts(options: PromptsOptions): Prompts {
     acceptor: createAcceptor({
       ...services,
       duplicateIds,
-      rewriter: createRewriter({ ...options, files }),
+      rewriter: createFileResolver({ ...options, files }),
       refuseForeignFolders: createFolderCheck({ ...options, files }),
     }),
     cancel,

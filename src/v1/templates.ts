@@ -18,7 +18,7 @@ export type Templates = {
   find(path: string): Promise<StaticFile | undefined>;
 };
 
-type Deps = {
+type TemplateOptions = {
   readonly definitions: Pick<DefinitionSource, 'known'>;
   /** Whether inputs hold the `example.png` that some of the workflows load. */
   readonly hasExample: boolean;
@@ -27,19 +27,19 @@ type Deps = {
 type Category = { readonly templates: readonly { readonly name: string }[] };
 
 /** What a workflow needs of the server that runs it. */
-type Needs = { readonly classes: readonly string[]; readonly example: boolean };
+type Requirements = { readonly classes: readonly string[]; readonly needsExample: boolean };
 
 const FOLDER = packageUrl('fixtures/templates/');
 /** The class of our own comes from a pack, to a front end. */
-const PACK = 'holdover';
+const PACK_NAME = 'holdover';
 /** Nodes that only front ends know. */
-const NOTES = new Set(['Note', 'MarkdownNote']);
-const PREFIX = /^\/(?:api\/)?(?:templates|workflow_templates)(?=\/)/;
+const NOTE_CLASSES = new Set(['Note', 'MarkdownNote']);
+const URL_PREFIX = /^\/(?:api\/)?(?:templates|workflow_templates)(?=\/)/;
 
 /** Reads the workflows once: what each of them needs decides who is shown it. */
-export function openTemplates({ definitions, hasExample }: Deps): Templates {
+export function openTemplates({ definitions, hasExample }: TemplateOptions): Templates {
   const index = JSON.parse(readFileSync(new URL('index.json', FOLDER), 'utf8')) as Category[];
-  const needs = new Map(workflowNames().map((name) => [name, needsOf(name)]));
+  const requirements = new Map(workflowNames().map((name) => [name, requirementsOf(name)]));
 
   async function runnableBy(caller: Caller): Promise<(name: string) => boolean> {
     const known = await definitions.known(caller);
@@ -47,8 +47,8 @@ export function openTemplates({ definitions, hasExample }: Deps): Templates {
     if (!known.ok || known.isStandIn) return () => false;
     const { members } = known.definitions;
     return (name) => {
-      const { classes = [], example = false } = needs.get(name) ?? {};
-      return classes.every((type) => members.has(type)) && (hasExample || !example);
+      const { classes = [], needsExample = false } = requirements.get(name) ?? {};
+      return classes.every((type) => members.has(type)) && (hasExample || !needsExample);
     };
   }
 
@@ -62,13 +62,17 @@ export function openTemplates({ definitions, hasExample }: Deps): Templates {
     },
     async packs(caller) {
       const isRunnable = await runnableBy(caller);
-      const ofPack = [...needs.keys()].filter((name) => name.startsWith(`${PACK}/`));
-      const names = ofPack.filter(isRunnable).map((name) => name.slice(PACK.length + 1));
-      return names.length === 0 ? {} : { [PACK]: names };
+      const packTemplates = [...requirements.keys()].filter((name) =>
+        name.startsWith(`${PACK_NAME}/`),
+      );
+      const names = packTemplates
+        .filter(isRunnable)
+        .map((name) => name.slice(PACK_NAME.length + 1));
+      return names.length === 0 ? {} : { [PACK_NAME]: names };
     },
     async find(path) {
-      const isList = !PREFIX.test(path) || TEMPLATE_LIST.test(path);
-      return isList ? undefined : findBelow(fileURLToPath(FOLDER), path.replace(PREFIX, ''));
+      const isList = !URL_PREFIX.test(path) || TEMPLATE_LIST.test(path);
+      return isList ? undefined : findBelow(fileURLToPath(FOLDER), path.replace(URL_PREFIX, ''));
     },
   };
 }
@@ -81,20 +85,20 @@ function workflowNames(): readonly string[] {
     .toSorted();
 }
 
-function needsOf(name: string): Needs {
+function requirementsOf(name: string): Requirements {
   const text = readFileSync(new URL(`${name}.json`, FOLDER), 'utf8');
   const { nodes } = JSON.parse(text) as { nodes: readonly { type: string }[] };
-  const classes = nodes.map(({ type }) => type).filter((type) => !NOTES.has(type));
-  return { classes: [...new Set(classes)], example: text.includes('"example.png"') };
+  const classes = nodes.map(({ type }) => type).filter((type) => !NOTE_CLASSES.has(type));
+  return { classes: [...new Set(classes)], needsExample: text.includes('"example.png"') };
 }
 
 /** A list of templates in the language asked for: ours is in English, which front ends fall back on. */
 const TEMPLATE_LIST = /^\/templates\/index(\.[\w-]+)?\.json$/;
-const TEMPLATE_LOGOS = '/templates/index_logo.json';
+const TEMPLATE_LOGOS_PATH = '/templates/index_logo.json';
 
 /** Answers lists of templates; whether it did. */
 export async function serveTemplateList(templates: Templates, ctx: Koa.Context): Promise<boolean> {
-  if (ctx.path === TEMPLATE_LOGOS) sendJson(ctx, {});
+  if (ctx.path === TEMPLATE_LOGOS_PATH) sendJson(ctx, {});
   else if (TEMPLATE_LIST.test(ctx.path)) {
     sendJson(ctx, await templates.index((ctx.state as { caller: Caller }).caller));
   } else return false;

@@ -4,17 +4,17 @@ import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../http/public-address.ts';
 import type { Logger } from '../telemetry.ts';
 import { stringifyJson } from '../wire/json.ts';
-import type { Client } from './brownout.ts';
+import type { BrownoutClient } from './brownout.ts';
 import { type Dialect, type Dialects, rulesOf } from './dialect.ts';
 import { errorBody } from './error-body.ts';
 import { type Fault, V1Error, faultOf, plainError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { Hub } from './hub.ts';
 import type { Authenticate } from './identity.ts';
-import type { Leaving } from './leaving.ts';
+import type { Deprecation } from './leaving.ts';
 import { logRefusal } from './refused.ts';
 import type { V1Route } from './routes.ts';
-import { agentOf, isBrowser, isOwnCall, isUsableId } from './visitor.ts';
+import { agentOf, isBrowser, isOwnCall, isUsableClientId } from './visitor.ts';
 
 /** Inbound frames beyond v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
@@ -30,7 +30,7 @@ type UpgradeOptions = {
   readonly authenticate: Authenticate;
   readonly addresses: PublicAddresses;
   readonly log: Logger;
-  readonly deprecation: Leaving;
+  readonly deprecation: Deprecation;
   /** All is there that a socket of this user is to be told at once. */
   readonly whenCurrent?: (user: string) => Promise<void>;
   readonly maxSockets: number;
@@ -139,10 +139,10 @@ async function checkCaller(
   const { user } = caller;
   const params = new URLSearchParams((request.url ?? '').split('?', 2)[1]);
   const clientId = params.get('clientId');
-  if (clientId !== null && !isUsableId(clientId)) return { status: 400 };
+  if (clientId !== null && !isUsableClientId(clientId)) return { status: 400 };
   const agent = agentOf(request);
   if (!isOwnCall(request)) {
-    deprecation.count({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
+    deprecation.countCall({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
     const refused = await checkBrownout(deprecation, { user, agent });
     if (refused) return refused;
   }
@@ -153,13 +153,16 @@ async function checkCaller(
   const dialect = deps.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
-  const notice = deprecation.announcement({ user, agent });
+  const notice = deprecation.nextBrownoutNotice({ user, agent });
   return { user, clientId, watches, isBrowser: byBrowser, dialect, agent, notice };
 }
 
-async function checkBrownout(deprecation: Leaving, client: Client): Promise<Refusal | undefined> {
+async function checkBrownout(
+  deprecation: Deprecation,
+  client: BrownoutClient,
+): Promise<Refusal | undefined> {
   try {
-    await deprecation.rehearse('GET /ws', client);
+    await deprecation.checkBrownout('GET /ws', client);
     return undefined;
   } catch (error) {
     if (error instanceof V1Error) return error;

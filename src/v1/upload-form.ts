@@ -2,11 +2,11 @@ import { readFile, rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileStore, FileType } from '../ledger/ledger.ts';
 import { type Form, receiveMultipart } from '../multipart.ts';
-import type { Fate } from '../spool.ts';
+import type { Durability } from '../spool.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import type { DialectRules } from './dialect.ts';
 import { V1Error, emptyError, plainError } from './errors.ts';
-import { printable } from './printable.ts';
+import { requirePrintable } from './printable.ts';
 import type { V1Request } from './routes.ts';
 import { isFileType, safeFolder, safeName } from './safe-name.ts';
 import type { UploadQuota } from './upload-quota.ts';
@@ -15,14 +15,14 @@ import type { UploadQuota } from './upload-quota.ts';
 export type FormLimits = {
   readonly spoolDir: string;
   /** What becomes of them once they are with whoever runs the jobs. */
-  readonly fate?: Fate;
+  readonly durability?: Durability;
   readonly maxUploadBytes: number;
   /** Absent: there is always room. */
   readonly quota?: UploadQuota;
 };
 
 /** What a form asks for: the file, where it goes, and what to answer about that. */
-export type Wish = {
+export type UploadRequest = {
   readonly file: SpooledFile;
   readonly type: FileType;
   readonly subfolder: string;
@@ -34,9 +34,9 @@ export type Wish = {
 
 /** A text field sent as a file part is read up to this size. */
 const MAX_TEXT_BYTES = 64 * 1024;
-const OVERWRITE = new Set(['true', '1']);
+const TRUE_VALUES = new Set(['true', '1']);
 /** The rest of a refused body is not worth reading. */
-const CLOSING = { headers: { Connection: 'close' } };
+const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
 /** Where the file was on a Windows machine, which some clients send along. */
 const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
 
@@ -53,20 +53,20 @@ export async function withForm(
   const receive = () => receiveForm(limits, ctx, work);
   // What is too large is refused before it is read, and needs no room.
   if (!quota || bytes > maxUploadBytes) return receive();
-  await quota.within({ user: caller.user, bytes }, receive);
+  await quota.withRoom({ user: caller.user, bytes }, receive);
 }
 
 async function receiveForm(
-  { spoolDir, fate, maxUploadBytes }: FormLimits,
+  { spoolDir, durability, maxUploadBytes }: FormLimits,
   ctx: Koa.Context,
   work: (form: Form) => Promise<void>,
 ): Promise<void> {
   const received = await receiveMultipart(ctx.req, {
     dir: spoolDir,
-    fate,
+    durability,
     maxFileBytes: maxUploadBytes,
   });
-  if (!received.ok) throw refusedForm(received);
+  if (!received.ok) throw formError(received);
   try {
     await work(received.value);
   } finally {
@@ -75,45 +75,61 @@ async function receiveForm(
 }
 
 /** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
-export async function readWish(
+export async function readUploadRequest(
   files: FileStore,
   user: string,
-  { form, subfolder: rule }: { readonly form: Form; readonly subfolder: DialectRules['subfolder'] },
-): Promise<Wish> {
+  {
+    form,
+    subfolder: folderRule,
+  }: { readonly form: Form; readonly subfolder: DialectRules['subfolder'] },
+): Promise<UploadRequest> {
   const image = form.files.find(({ field }) => field === 'image');
-  if (image === undefined && form.fields.has('image')) throw refusedUpload('image must be a file.');
+  if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
   if (image === undefined) throw emptyError(400, '"image" is missing.');
-  const given = printable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
-  if (given === '') throw emptyError(400, '"image" has no file name.');
-  const type = await nameOf(form, 'type', 'input');
-  if (!isFileType(type)) throw refusedUpload('type must be input, temp or output.');
-  const wished = { subfolder: await nameOf(form, 'subfolder', ''), folder: folderOf(given) };
-  const filename = safeName(given.slice(wished.folder.length));
-  const path = [wished.subfolder, wished.folder].filter((part) => part !== '').join('/');
-  const isFlat = rule === 'ignored';
-  const subfolder = isFlat ? '' : safeFolder(path);
+  const filenameGiven = requirePrintable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
+  if (filenameGiven === '') throw emptyError(400, '"image" has no file name.');
+  const type = await nameField(form, 'type', 'input');
+  if (!isFileType(type)) throw uploadError('type must be input, temp or output.');
+  const requested = {
+    subfolder: await nameField(form, 'subfolder', ''),
+    folder: folderPart(filenameGiven),
+  };
+  const filename = safeName(filenameGiven.slice(requested.folder.length));
+  const path = [requested.subfolder, requested.folder]
+    .filter((filePart) => filePart !== '')
+    .join('/');
+  const ignoresFolders = folderRule === 'ignored';
+  const subfolder = ignoresFolders ? '' : safeFolder(path);
   if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
-  if (filename === undefined) throw refusedUpload('This is not a possible file name.');
-  if (!isFlat && wished.folder !== '' && !(await exists(files, { user, type, subfolder }))) {
-    throw refusedUpload('There is no such folder.');
+  if (filename === undefined) throw uploadError('This is not a possible file name.');
+  if (
+    !ignoresFolders &&
+    requested.folder !== '' &&
+    !(await folderExists(files, { user, type, subfolder }))
+  ) {
+    throw uploadError('There is no such folder.');
   }
-  const asksOver = OVERWRITE.has((await textOf(form, 'overwrite')) ?? '');
+  const asksToOverwrite = TRUE_VALUES.has((await textField(form, 'overwrite')) ?? '');
   // Of files that the client keeps in two folders, neither replaces the other.
-  const overwrite = asksOver && !(isFlat && path !== '');
+  const overwrite = asksToOverwrite && !(ignoresFolders && path !== '');
   // "The subfolder is returned in the response", and the name is the one to ask for.
-  const shown = isFlat ? { ...wished, folder: '' } : wished;
+  const shown = ignoresFolders ? { ...requested, folder: '' } : requested;
   return { file: image.file, type, subfolder, filename, overwrite, shown };
 }
 
 /** An upload that the original fails on. */
-export function refusedUpload(message: string): V1Error {
+export function uploadError(message: string): V1Error {
   return new V1Error(400, plainError('invalid_upload', message));
 }
 
 /** The original says a 413 in plain text. */
-function refusedForm({ status, message }: { readonly status: number; readonly message: string }) {
-  if (status === 413) return new V1Error(413, message, CLOSING);
-  return new V1Error(status, plainError(FORM_CODES[status] ?? 'invalid_upload', message), CLOSING);
+function formError({ status, message }: { readonly status: number; readonly message: string }) {
+  if (status === 413) return new V1Error(413, message, CLOSE_CONNECTION);
+  return new V1Error(
+    status,
+    plainError(FORM_CODES[status] ?? 'invalid_upload', message),
+    CLOSE_CONNECTION,
+  );
 }
 
 const FORM_CODES: { readonly [status: number]: string } = {
@@ -122,27 +138,33 @@ const FORM_CODES: { readonly [status: number]: string } = {
 };
 
 /** A field's text; some clients send theirs as a file part. */
-export async function textOf({ fields, files }: Form, field: string): Promise<string | undefined> {
+export async function textField(
+  { fields, files }: Form,
+  field: string,
+): Promise<string | undefined> {
   const [value] = fields.get(field) ?? [];
   if (value !== undefined) return value;
-  const part = files.find((candidate) => candidate.field === field);
-  if (part === undefined || part.file.sizeBytes > MAX_TEXT_BYTES) return undefined;
-  return readFile(part.file.path, 'utf8');
+  const filePart = files.find((candidate) => candidate.field === field);
+  if (filePart === undefined || filePart.file.sizeBytes > MAX_TEXT_BYTES) return undefined;
+  return readFile(filePart.file.path, 'utf8');
 }
 
-async function nameOf(form: Form, field: string, absent: string): Promise<string> {
-  return printable((await textOf(form, field)) ?? absent, field);
+async function nameField(form: Form, field: string, absent: string): Promise<string> {
+  return requirePrintable((await textField(form, field)) ?? absent, field);
 }
 
 /** The directory part of a file name, its slash included. */
-function folderOf(filename: string): string {
+function folderPart(filename: string): string {
   return filename.slice(0, filename.lastIndexOf('/') + 1);
 }
 
-type Folder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
+type UserFolder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
 
 /** v1 creates the folder `subfolder` names, but not one inside the file name. */
-async function exists(files: FileStore, { user, type, subfolder }: Folder): Promise<boolean> {
+async function folderExists(
+  files: FileStore,
+  { user, type, subfolder }: UserFolder,
+): Promise<boolean> {
   const rows = await files.list(user, type);
   return rows.some((row) => `${row.subfolder}/`.startsWith(`${subfolder}/`));
 }

@@ -3,61 +3,61 @@ import { V1Error, plainError } from './errors.ts';
 /** Room for bodies on their way: on the disk for all, in number for each user. */
 export type UploadQuota = {
   /** Works once there is room; refuses with 503 when there is none for too long. */
-  within<T>(wanted: { user: string; bytes: number }, work: () => Promise<T>): Promise<T>;
+  withRoom<T>(upload: { user: string; bytes: number }, work: () => Promise<T>): Promise<T>;
 };
 
-type Waiting = { readonly user: string; readonly bytes: number; readonly enter: () => void };
+type QueuedUpload = { readonly user: string; readonly bytes: number; readonly enter: () => void };
 
 /** Disk for bodies of all users, and bodies of one user, at a time. */
-export const UPLOAD_ROOM = { maxBytes: 2 * 1024 ** 3, maxPerUser: 8 } as const;
+export const UPLOAD_LIMITS = { maxBytes: 2 * 1024 ** 3, maxPerUser: 8 } as const;
 
 /** Less than what an idle body is given: while it waits nobody reads it. */
-const PATIENCE_MS = 20_000;
+const MAX_WAIT_MS = 20_000;
 const RETRY_AFTER = { headers: { 'Retry-After': '5', Connection: 'close' } };
 
 /** A single body larger than the room may still come, alone. */
-export function createUploadQuota(room: {
+export function createUploadQuota(limits: {
   readonly maxBytes: number;
   readonly maxPerUser: number;
-  readonly patienceMs?: number;
+  readonly maxWaitMs?: number;
 }): UploadQuota {
-  const { maxBytes, maxPerUser, patienceMs = PATIENCE_MS } = room;
-  const inside = new Map<string, number>();
+  const { maxBytes, maxPerUser, maxWaitMs = MAX_WAIT_MS } = limits;
+  const uploadsByUser = new Map<string, number>();
   let heldBytes = 0;
-  let waiting: readonly Waiting[] = [];
+  let queue: readonly QueuedUpload[] = [];
 
-  function fits({ user, bytes }: Waiting): boolean {
-    const isRoom = heldBytes === 0 || heldBytes + bytes <= maxBytes;
-    return isRoom && (inside.get(user) ?? 0) < maxPerUser;
+  function fits({ user, bytes }: QueuedUpload): boolean {
+    const hasDiskRoom = heldBytes === 0 || heldBytes + bytes <= maxBytes;
+    return hasDiskRoom && (uploadsByUser.get(user) ?? 0) < maxPerUser;
   }
 
-  function take({ user, bytes }: Waiting): void {
+  function reserve({ user, bytes }: QueuedUpload): void {
     heldBytes += bytes;
-    inside.set(user, (inside.get(user) ?? 0) + 1);
+    uploadsByUser.set(user, (uploadsByUser.get(user) ?? 0) + 1);
   }
 
-  function give({ user, bytes }: Waiting): void {
+  function release({ user, bytes }: QueuedUpload): void {
     heldBytes -= bytes;
-    const left = (inside.get(user) ?? 1) - 1;
-    if (left > 0) inside.set(user, left);
-    else inside.delete(user);
-    admit();
+    const remaining = (uploadsByUser.get(user) ?? 1) - 1;
+    if (remaining > 0) uploadsByUser.set(user, remaining);
+    else uploadsByUser.delete(user);
+    startWaiting();
   }
 
   /** In order, past those who have to wait for themselves. */
-  function admit(): void {
-    for (const one of waiting) {
+  function startWaiting(): void {
+    for (const one of queue) {
       if (!fits(one)) continue;
-      waiting = waiting.filter((other) => other !== one);
-      take(one);
+      queue = queue.filter((other) => other !== one);
+      reserve(one);
       one.enter();
     }
   }
 
-  function enter(wanted: { user: string; bytes: number }): Promise<Waiting> {
+  function enter(upload: { user: string; bytes: number }): Promise<QueuedUpload> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        waiting = waiting.filter((other) => other !== one);
+        queue = queue.filter((other) => other !== one);
         reject(
           new V1Error(
             503,
@@ -65,26 +65,26 @@ export function createUploadQuota(room: {
             RETRY_AFTER,
           ),
         );
-      }, patienceMs);
-      const one: Waiting = {
-        ...wanted,
+      }, maxWaitMs);
+      const one: QueuedUpload = {
+        ...upload,
         enter() {
           clearTimeout(timer);
           resolve(one);
         },
       };
-      waiting = [...waiting, one];
-      admit();
+      queue = [...queue, one];
+      startWaiting();
     });
   }
 
   return {
-    async within(wanted, work) {
-      const held = await enter(wanted);
+    async withRoom(upload, work) {
+      const reservation = await enter(upload);
       try {
         return await work();
       } finally {
-        give(held);
+        release(reservation);
       }
     },
   };

@@ -7,114 +7,138 @@ import { spoolStream } from '../spool.ts';
 import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
 import { V1Error, plainError, sendJson } from './errors.ts';
-import { type KeepDeps, type NewFile, freeName, keepBeside, keepOver } from './keep-file.ts';
+import {
+  type FileStoringServices,
+  type NewFile,
+  findFreeName,
+  storeUnderFreeName,
+  storeAs,
+} from './keep-file.ts';
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
-import { printable } from './printable.ts';
+import { requirePrintable } from './printable.ts';
 import { toV1FileError } from './relay.ts';
 import type { Semaphore } from './render.ts';
 import type { V1Request } from './routes.ts';
-import { annotated, isFileType, splitPath, withinRoot } from './safe-name.ts';
+import { parseAnnotation, isFileType, splitPath, withinRoot } from './safe-name.ts';
 import {
   type FormLimits,
-  type Wish,
-  readWish,
-  refusedUpload,
-  textOf,
+  type UploadRequest,
+  readUploadRequest,
+  uploadError,
+  textField,
   withForm,
 } from './upload-form.ts';
-import { readWhole } from './whole-file.ts';
+import { readImageBytes } from './whole-file.ts';
 
 /** What the uploads need of the house. */
-export type UploadDeps = KeepDeps &
+export type UploadServices = FileStoringServices &
   FormLimits & {
-    readonly jobs: KeepDeps['jobs'] & Pick<JobApi, 'content'>;
+    readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
     /** Shared by everything that decodes pictures. */
     readonly decoding: Semaphore;
   };
 
 /** `POST /upload/image`: any file, despite the name. */
-export async function uploadImage(deps: UploadDeps, request: V1Request): Promise<void> {
+export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  await withForm(deps, request, async (form) => {
+  await withForm(services, request, async (form) => {
     const { subfolder } = rulesFor(ctx);
-    const wish = await readWish(deps.files, caller.user, { form, subfolder });
-    sendKept(ctx, wish, await keep(deps, wish, { ...wish, caller, reuse: 'same bytes' }));
+    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+    sendStored(
+      ctx,
+      upload,
+      await storeUpload(services, upload, { ...upload, caller, reuse: 'same bytes' }),
+    );
   });
 }
 
 /** `POST /upload/mask`: the original with the mask's alpha. */
-export async function uploadMask(deps: UploadDeps, request: V1Request): Promise<void> {
+export async function uploadMask(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  await withForm(deps, request, async (form) => {
+  await withForm(services, request, async (form) => {
     const { subfolder } = rulesFor(ctx);
-    const wish = await readWish(deps.files, caller.user, { form, subfolder });
-    const text = (await textOf(form, 'original_ref')) ?? (await textOf(form, 'originalRef'));
+    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+    const text = (await textField(form, 'original_ref')) ?? (await textField(form, 'originalRef'));
     const ref = text === undefined ? undefined : readOriginalRef(text);
-    if (ref === undefined) throw refusedUpload('original_ref must be JSON that names a file.');
-    const original = await findOriginal(deps.files, caller, { ...ref, rule: subfolder });
-    sendKept(ctx, wish, await keepMask(deps, { caller, wish, original }));
+    if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
+    const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
+    sendStored(ctx, upload, await storeMask(services, { caller, upload, original }));
   });
 }
 
-type Mask = {
+type MaskUpload = {
   readonly caller: Caller;
-  readonly wish: Wish;
+  readonly upload: UploadRequest;
   readonly original: FileRow | undefined;
 };
 
 /** v1 answers a name even when there is no such original; then nothing bears that name. */
-async function keepMask(deps: UploadDeps, { caller, wish, original }: Mask): Promise<string> {
+async function storeMask(
+  services: UploadServices,
+  { caller, upload, original }: MaskUpload,
+): Promise<string> {
   if (original === undefined) {
-    return wish.overwrite ? wish.filename : freeName(deps, { ...wish, caller });
+    return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
   }
-  const bytes = await deps.decoding(() => composed(deps, { caller, row: original }, wish.file));
-  const file = await spooled(deps, bytes);
+  const bytes = await services.decoding(() =>
+    composeFile(services, { caller, row: original }, upload.file),
+  );
+  const file = await spoolBytes(services, bytes);
   try {
-    return await keep(deps, wish, { ...wish, file, caller, reuse: 'never' });
+    return await storeUpload(services, upload, { ...upload, file, caller, reuse: 'never' });
   } finally {
     await rm(file.path, { force: true });
   }
 }
 
-async function spooled({ spoolDir }: FormLimits, bytes: Buffer): Promise<SpooledFile> {
-  const written = await spoolStream(Readable.from([bytes]), {
+async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<SpooledFile> {
+  const spooledFile = await spoolStream(Readable.from([bytes]), {
     dir: spoolDir,
     maxBytes: bytes.length,
   });
-  if (!written.ok)
-    throw new V1Error(written.status, plainError('insufficient_storage', written.message));
-  return written.value;
+  if (!spooledFile.ok)
+    throw new V1Error(spooledFile.status, plainError('insufficient_storage', spooledFile.message));
+  return spooledFile.value;
 }
 
-type Original = { readonly caller: Caller; readonly row: FileRow };
+type OriginalFile = { readonly caller: Caller; readonly row: FileRow };
 
-async function composed(deps: UploadDeps, original: Original, mask: SpooledFile): Promise<Buffer> {
-  const bytes = await readWhole(deps.jobs, { ...original, assetId: original.row.assetId });
+async function composeFile(
+  services: UploadServices,
+  original: OriginalFile,
+  mask: SpooledFile,
+): Promise<Buffer> {
+  const bytes = await readImageBytes(services.jobs, { ...original, assetId: original.row.assetId });
   if (!bytes.ok) throw toV1FileError(bytes.error);
   const picture = await composeMask(bytes.value, await readFile(mask.path));
-  if (!picture.ok) throw refusedUpload(picture.reason);
+  if (!picture.ok) throw uploadError(picture.reason);
   return picture.bytes;
 }
 
 async function findOriginal(
   files: FileStore,
   { user }: Caller,
-  ref: OriginalRef & { readonly rule: DialectRules['subfolder'] },
+  ref: OriginalRef & { readonly folderRule: DialectRules['subfolder'] },
 ): Promise<FileRow | undefined> {
-  for (const text of [ref.filename, ref.subfolder, ref.type]) printable(text, 'original_ref');
-  const { name, type = ref.type } = annotated(ref.filename);
+  for (const text of [ref.filename, ref.subfolder, ref.type])
+    requirePrintable(text, 'original_ref');
+  const { name, type = ref.type } = parseAnnotation(ref.filename);
   if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
   const path = splitPath(name);
   const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
   const named = { type, subfolder: subfolder ?? '', filename: path.name };
   const row = subfolder === undefined ? undefined : await files.get(user, named);
-  return row === undefined && ref.rule === 'ignored' ? files.newestNamed(user, named) : row;
+  return row === undefined && ref.folderRule === 'ignored' ? files.newestNamed(user, named) : row;
 }
 
-function keep(deps: UploadDeps, { overwrite }: Wish, file: NewFile): Promise<string> {
-  return overwrite ? keepOver(deps, file) : keepBeside(deps, file);
+function storeUpload(
+  services: UploadServices,
+  { overwrite }: UploadRequest,
+  file: NewFile,
+): Promise<string> {
+  return overwrite ? storeAs(services, file) : storeUnderFreeName(services, file);
 }
 
-function sendKept(ctx: Koa.Context, { shown, type }: Wish, filename: string): void {
+function sendStored(ctx: Koa.Context, { shown, type }: UploadRequest, filename: string): void {
   sendJson(ctx, { name: shown.folder + filename, subfolder: shown.subfolder, type });
 }

@@ -8,11 +8,11 @@ import { type Download, locationOf, sendLocation, serveFile, serveRendered } fro
 import { V1Error, emptyError, plainError } from './errors.ts';
 import { type Rendering, type Semaphore, parseRendering } from './render.ts';
 import type { V1Request } from './routes.ts';
-import { annotated, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
+import { parseAnnotation, isFileType, safeName, splitPath, withinRoot } from './safe-name.ts';
 import { SIGNED_VIEW_PATH, type ViewSigner } from './signed-url.ts';
 
 /** What the downloads need of the house. */
-export type ViewDeps = {
+export type ViewServices = {
   readonly jobs: Pick<JobApi, 'content'>;
   readonly files: FileStore;
   /** `auto`: `/api/view` redirects everybody but browsers, `/view` streams. */
@@ -28,111 +28,127 @@ export type ViewDeps = {
 
 const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
 /** `file:///x`, `C:/x`: a place, not a name. */
-const ELSEWHERE = /^[a-z][\w+.-]*:[\\/]/i;
+const URL_OR_DRIVE = /^[a-z][\w+.-]*:[\\/]/i;
 
 /** `GET /view` */
-export async function view(deps: ViewDeps, { ctx, caller, query }: V1Request): Promise<void> {
+export async function view(
+  services: ViewServices,
+  { ctx, caller, query }: V1Request,
+): Promise<void> {
   const { querystring } = ctx;
-  const isFlat = rulesFor(ctx).subfolder === 'ignored';
-  const row = await locate(deps.files, { user: caller.user, query, querystring, isFlat });
+  const ignoresFolders = rulesFor(ctx).subfolder === 'ignored';
+  const row = await findFile(services.files, {
+    user: caller.user,
+    query,
+    querystring,
+    ignoresFolders,
+  });
   const rendering = readRendering(query);
   const download = { ctx, caller, row };
-  const address = deps.addresses.of(ctx.req);
-  if (!address || !redirects(deps.view, ctx, query)) return serve(deps, download, rendering);
+  const address = services.addresses.of(ctx.req);
+  if (!address || !shouldRedirect(services.view, ctx, query))
+    return serveView(services, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
   // What is drawn anew is drawn here.
-  const location = rendering ? undefined : await locationOf(deps.jobs, download);
+  const location = rendering ? undefined : await locationOf(services.jobs, download);
   if (location !== undefined) return sendLocation(ctx, location);
-  sendLink(deps.signer, { ctx, row, query, address });
+  sendLink(services.signer, { ctx, row, query, address });
 }
 
 /** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
-export async function signedView(deps: ViewDeps, ctx: Koa.Context): Promise<void> {
+export async function serveSignedView(services: ViewServices, ctx: Koa.Context): Promise<void> {
   const query = new URLSearchParams(ctx.querystring);
-  const grant = deps.signer.verify(query);
+  const grant = services.signer.verify(query);
   if (grant === undefined)
     throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
-  const row = await deps.files.get(grant.user, grant);
-  if (row === undefined) throw emptyError(404, NO_FILE);
-  const caller = deps.callerOf?.(grant.user) ?? { user: grant.user };
+  const row = await services.files.get(grant.user, grant);
+  if (row === undefined) throw emptyError(404, FILE_NOT_FOUND);
+  const caller = services.callerOf?.(grant.user) ?? { user: grant.user };
   try {
-    await serve(deps, { ctx, caller, row }, readRendering(query));
+    await serveView(services, { ctx, caller, row }, readRendering(query));
   } catch (error) {
-    throw caller.credential === undefined ? withoutOwner(error) : error;
+    throw caller.credential === undefined ? expiredLinkError(error) : error;
   }
 }
 
 /** Keys are not kept: after a restart there is none for the upstream until the owner calls. */
-function withoutOwner(error: unknown): unknown {
+function expiredLinkError(error: unknown): unknown {
   if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
   const message = 'This link is no longer valid: its owner has to ask for a new one.';
   return new V1Error(403, plainError('link_expired', message));
 }
 
-type Wanted = {
+type FileQuery = {
   readonly user: string;
   readonly query: URLSearchParams;
   readonly querystring: string;
   /** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
-  readonly isFlat: boolean;
+  readonly ignoresFolders: boolean;
 };
 
 /**
  * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
  * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
  */
-async function locate(files: FileStore, wanted: Wanted): Promise<FileRow> {
-  const { user, query, querystring, isFlat } = wanted;
+async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow> {
+  const { user, query, querystring, ignoresFolders } = fileQuery;
   const filenameGiven = query.get('filename');
   if (filenameGiven === null) throw emptyError(404, '"filename" is missing.');
-  const { name, type = query.get('type') ?? 'output' } = annotated(filenameGiven);
-  if (name === '' || name.startsWith('/') || name.includes('..') || ELSEWHERE.test(name)) {
+  const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
+  if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
     throw emptyError(400, '"filename" is not a possible file name.');
   }
-  if (BLAKE3.test(name)) return byHash(files, user, name);
+  if (BLAKE3.test(name)) return findByHash(files, user, name);
   if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
-  const given = withinRoot(query.get('subfolder') ?? '');
-  if (given === undefined && !isFlat) throw emptyError(403, '"subfolder" is outside.');
-  const subfolder = given ?? '';
+  const resolvedFolder = withinRoot(query.get('subfolder') ?? '');
+  if (resolvedFolder === undefined && !ignoresFolders)
+    throw emptyError(403, '"subfolder" is outside.');
+  const subfolder = resolvedFolder ?? '';
   const filename = splitPath(name).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
-  const elsewhere = isFlat ? await files.newestNamed(user, { type, filename }) : undefined;
-  if (elsewhere !== undefined) return elsewhere;
-  if (possible(filename) && wellEncoded(querystring)) throw emptyError(404, NO_FILE);
+  const foundAnywhere = ignoresFolders
+    ? await files.newestNamed(user, { type, filename })
+    : undefined;
+  if (foundAnywhere !== undefined) return foundAnywhere;
+  if (isPossibleName(filename) && isWellEncoded(querystring)) throw emptyError(404, FILE_NOT_FOUND);
   throw emptyError(400, '"filename" is not a possible file name.');
 }
 
-function possible(filename: string): boolean {
+function isPossibleName(filename: string): boolean {
   return filename === '' || safeName(filename) !== undefined;
 }
 
 /** Clients that forget to encode still find `100%.png`; only a name nobody has is blamed on the `%`. */
-function wellEncoded(querystring: string): boolean {
+function isWellEncoded(querystring: string): boolean {
   const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
   return !isHalf && !hasControlCharacter(querystring, 'encoded again');
 }
 
-async function byHash(files: FileStore, user: string, hash: string): Promise<FileRow> {
+async function findByHash(files: FileStore, user: string, hash: string): Promise<FileRow> {
   for (const type of ['output', 'input', 'temp'] as const) {
     const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
     if (row !== undefined) return row;
   }
-  throw emptyError(404, NO_FILE);
+  throw emptyError(404, FILE_NOT_FOUND);
 }
 
-const NO_FILE = 'There is no such file.';
+const FILE_NOT_FOUND = 'There is no such file.';
 
-const TOO_GOOD = 'The quality in preview must be 100 or less.';
+const QUALITY_TOO_HIGH = 'The quality in preview must be 100 or less.';
 
 function readRendering(query: URLSearchParams): Rendering | undefined {
   const rendering = parseRendering(query);
-  if (rendering === null) throw new V1Error(400, plainError('invalid_preview', TOO_GOOD));
+  if (rendering === null) throw new V1Error(400, plainError('invalid_preview', QUALITY_TOO_HIGH));
   return rendering;
 }
 
 /** `--view` decides, or the dialect does. */
-function redirects(mode: ViewDeps['view'], ctx: Koa.Context, query: URLSearchParams): boolean {
+function shouldRedirect(
+  mode: ViewServices['view'],
+  ctx: Koa.Context,
+  query: URLSearchParams,
+): boolean {
   if (mode === 'stream') return false;
   if (mode === 'redirect') return true;
   const rule = viewRuleFor(ctx);
@@ -146,7 +162,7 @@ function isBrowser({ headers }: Koa.Context): boolean {
   return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
-type Link = {
+type ViewLink = {
   readonly ctx: Koa.Context;
   readonly row: FileRow;
   readonly query: URLSearchParams;
@@ -154,17 +170,17 @@ type Link = {
 };
 
 /** The link stays on this host and under the `/api` the caller used: proxies may forward no other. */
-function sendLink(signer: ViewSigner, { ctx, row, query, address }: Link): void {
+function sendLink(signer: ViewSigner, { ctx, row, query, address }: ViewLink): void {
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
-  const link = signer.sign({ ...row, look: Object.fromEntries(query) });
+  const link = signer.sign({ ...row, rendering: Object.fromEntries(query) });
   sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 
-async function serve(
-  deps: ViewDeps,
+async function serveView(
+  services: ViewServices,
   download: Download,
   rendering: Rendering | undefined,
 ): Promise<void> {
-  if (rendering === undefined) return serveFile(deps.jobs, download);
-  await deps.decoding(() => serveRendered(deps.jobs, download, rendering));
+  if (rendering === undefined) return serveFile(services.jobs, download);
+  await services.decoding(() => serveRendered(services.jobs, download, rendering));
 }

@@ -4,13 +4,13 @@ import { isOwnAgent } from '../wire/own-agent.ts';
 import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 /** Longer ones say nothing more. */
-const MOST_AGENT_CHARS = 200;
+const MAX_AGENT_CHARS = 200;
 
 /** The program that calls, as it calls itself. */
 export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
   // It is stored and shown in the report.
-  return withoutCredentialsIn(text).slice(0, MOST_AGENT_CHARS) || '(none)';
+  return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
 }
 
 /** Whether a browser calls: each names itself so, and programs rarely do. */
@@ -21,7 +21,7 @@ export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolea
 const MAX_CLIENT_ID_CHARS = 128;
 
 /** Whether a client may call itself so. */
-export function isUsableId(clientId: string): boolean {
+export function isUsableClientId(clientId: string): boolean {
   return clientId.length <= MAX_CLIENT_ID_CHARS && !hasControlCharacter(clientId);
 }
 
@@ -29,7 +29,7 @@ export function isUsableId(clientId: string): boolean {
 export function clientIdIn(query: string): string {
   if (!query.includes('clientId')) return '';
   const clientId = new URLSearchParams(query).get('clientId') ?? '';
-  return isUsableId(clientId) ? clientId : '';
+  return isUsableClientId(clientId) ? clientId : '';
 }
 
 /** True for Holdover's own page and commands, which are no clients that must move to v2. */

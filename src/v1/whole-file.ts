@@ -10,7 +10,7 @@ import {
 } from '../wire/jobs.ts';
 
 /** An asset, and who asks for it. */
-export type Wanted = { readonly caller: Caller; readonly assetId: string };
+export type WantedAsset = { readonly caller: Caller; readonly assetId: string };
 
 type ContentApi = Pick<JobApi, 'content'>;
 
@@ -18,9 +18,9 @@ type ContentApi = Pick<JobApi, 'content'>;
 const MAX_PICTURE_BYTES = 256 * 1024 * 1024;
 
 /** Opens an asset where it is: a link that can be read from here is read from here. */
-export async function openBytes(
+export async function openContent(
   jobs: ContentApi,
-  { caller, assetId }: Wanted,
+  { caller, assetId }: WantedAsset,
   range?: ByteRange,
 ): Promise<Result<Content>> {
   const content = await jobs.content(caller, assetId, range);
@@ -29,8 +29,11 @@ export async function openBytes(
 }
 
 /** All bytes of a picture that is not too large to be held in memory. */
-export async function readWhole(jobs: ContentApi, wanted: Wanted): Promise<Result<Buffer>> {
-  const content = await openBytes(jobs, wanted);
+export async function readImageBytes(
+  jobs: ContentApi,
+  wanted: WantedAsset,
+): Promise<Result<Buffer>> {
+  const content = await openContent(jobs, wanted);
   if (!content.ok) return content;
   if (content.value.kind === 'redirect') {
     return refuse(502, 'bad_upstream_response', 'The file cannot be read from here.');
@@ -45,7 +48,7 @@ async function collect({ stream, totalBytes }: ContentBytes): Promise<Result<Buf
     for await (const chunk of stream) {
       sizeBytes += (chunk as Buffer).length;
       // Leaving the loop ends the stream.
-      if (Math.max(sizeBytes, announced(totalBytes)) > MAX_PICTURE_BYTES) return tooLarge();
+      if (Math.max(sizeBytes, announcedBytes(totalBytes)) > MAX_PICTURE_BYTES) return tooLarge();
       chunks.push(chunk as Buffer);
     }
   } catch {
@@ -54,7 +57,7 @@ async function collect({ stream, totalBytes }: ContentBytes): Promise<Result<Buf
   return ok(Buffer.concat(chunks));
 }
 
-function announced(totalBytes: number): number {
+function announcedBytes(totalBytes: number): number {
   return Number.isFinite(totalBytes) ? totalBytes : 0;
 }
 

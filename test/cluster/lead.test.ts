@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { createSharedEventLog } from '../../src/cluster/journal.ts';
 import type { PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
-import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { LeadershipLost, type PromptEventLog } from '../../src/v1/prompt-journal.ts';
 import { prompt } from '../ledger.suite.ts';
@@ -39,7 +39,7 @@ type Process = { readonly promptEventLog: PromptEventLog; readonly prompts: Prom
 
 describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissing()}`, () => {
   let server: RedisServer;
-  let links: RedisLinks;
+  let links: RedisConnections;
   let one: Process;
   let other: Process;
   beforeAll(async () => {

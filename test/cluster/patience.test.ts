@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openSharedCounter } from '../../src/cluster/counter.ts';
 import { createSharedEventLog } from '../../src/cluster/journal.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
-import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { recordPrompt } from '../../src/v1/intake.ts';
 import type { LogHandlers } from '../../src/v1/prompt-journal.ts';
@@ -16,10 +16,10 @@ const patienceMs = 300;
 
 describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing()}`, () => {
   let server: RedisServer;
-  let links: RedisLinks;
+  let links: RedisConnections;
   beforeEach(async () => {
     server = await startRedis();
-    links = openRedis(server.url, { log, patienceMs });
+    links = openRedis(server.url, { log, commandTimeoutMs: patienceMs });
     return async () => {
       await links.close();
       await server.dispose();

@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { watchFolder } from '../../src/app/watch-folder.ts';
+import { watchDataDir } from '../../src/app/watch-folder.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
 
@@ -111,7 +111,7 @@ describe('the watch', () => {
     await mkdir(dataDir);
     await writeFile(join(dataDir, 'folder.id'), 'id');
     await writeFile(join(dataDir, 'database'), '1');
-    const watch = watchFolder(dataDir, [join(dataDir, 'database')]);
+    const watch = watchDataDir(dataDir, [join(dataDir, 'database')]);
     let lost: Error | undefined;
     void watch.lost.then((error) => (lost = error));
     await writeFile(join(dataDir, 'database'), '2');

@@ -4,7 +4,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { spoolBytes } from '../../src/spool.ts';
-import { type UserData, createUserData } from '../../src/v1/userdata-store.ts';
+import { type UserDataStore, createUserDataStore } from '../../src/v1/userdata-store.ts';
 import { tempFolder } from '../support/v1-folders.ts';
 
 vi.mock('node:fs/promises', { spy: true });
@@ -19,17 +19,17 @@ const ROUNDS = 10;
 async function openThree() {
   const root = await tempFolder('userdata');
   const spool = await tempFolder('spool');
-  const stores = [1, 2, 3].map(() => createUserData({ root, quotaBytes: 1e6 }));
-  const put = async (store: UserData, path: string, text: string, how = KEEP) =>
+  const stores = [1, 2, 3].map(() => createUserDataStore({ root, quotaBytes: 1e6 }));
+  const put = async (store: UserDataStore, path: string, text: string, how = KEEP) =>
     said(await store.put(USER, path, await spoolBytes(Buffer.from(text), { dir: spool }), how));
-  const move = async (store: UserData, from: string, to: string, how = KEEP) =>
+  const move = async (store: UserDataStore, from: string, to: string, how = KEEP) =>
     said(await store.move(USER, from, to, how));
   const textOf = (path: string) => readFile(join(root, USER, path), 'utf8');
   const names = async () => (await readdir(join(root, USER))).toSorted();
   return { stores, put, move, textOf, names };
 }
 
-function said(answer: Awaited<ReturnType<UserData['move']>>): string {
+function said(answer: Awaited<ReturnType<UserDataStore['move']>>): string {
   return typeof answer === 'string' ? answer : answer.kind;
 }
 
@@ -71,7 +71,7 @@ describe.each([
 test.each([KEEP, OVER])('a file that several move elsewhere is in one place, %o', async (how) => {
   const { stores, put, move, names } = await openThree();
   for (let round = 0; round < ROUNDS; round++) {
-    await put(stores[0] as UserData, 'it.json', 'x');
+    await put(stores[0] as UserDataStore, 'it.json', 'x');
     const answers = await Promise.all(
       stores.map((store, i) => move(store, 'it.json', `${round}-${i}.json`, how)),
     );
@@ -83,7 +83,7 @@ test.each([KEEP, OVER])('a file that several move elsewhere is in one place, %o'
 
 test('a file that several remove is removed by one of them', async () => {
   const { stores, put } = await openThree();
-  await put(stores[0] as UserData, 'it.json', 'x');
+  await put(stores[0] as UserDataStore, 'it.json', 'x');
   const answers = await Promise.all(stores.map((store) => store.remove(USER, 'it.json')));
   expect(answers.filter((answer) => answer === undefined)).toHaveLength(1);
 });

@@ -2,19 +2,25 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CallCount, Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { silentLogger } from '../../src/telemetry.ts';
-import { type Census, OTHERS, type Visit, openCensus } from '../../src/v1/census.ts';
+import {
+  type UsageCounter,
+  OTHER_CLIENTS,
+  type CountedCall,
+  openUsageCounter,
+} from '../../src/v1/census.ts';
 import { reportText } from '../../src/v1/report-text.ts';
 import { reportOf } from '../../src/v1/report.ts';
 import { SUCCESSORS } from '../../src/translate/successors.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-const VISIT: Visit = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
+const VISIT: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
 
 describe('the census', () => {
   let ledger: Ledger;
-  let census: Census;
+  let census: UsageCounter;
   let nowMs = 1000;
-  const open = () => openCensus({ calls: ledger.calls, log: silentLogger(), now: () => nowMs });
+  const open = () =>
+    openUsageCounter({ calls: ledger.calls, log: silentLogger(), now: () => nowMs });
   beforeEach(async () => {
     nowMs = 1000;
     ledger = createMemoryLedger();
@@ -42,7 +48,10 @@ describe('the census', () => {
     for (let i = 0; i < 1200; i++) census.count({ ...VISIT, agent: `bot/${i}` });
     const rows = await seen();
     expect(rows).toHaveLength(1001);
-    expect(rows.find(({ agent }) => agent === OTHERS)).toMatchObject({ user: OTHERS, count: 200 });
+    expect(rows.find(({ agent }) => agent === OTHER_CLIENTS)).toMatchObject({
+      user: OTHER_CLIENTS,
+      count: 200,
+    });
   });
 
   test('a client keeps twenty client ids, also after a restart; calls without one count on', async () => {
@@ -54,7 +63,7 @@ describe('the census', () => {
     census.count(VISIT);
     const rows = await seen();
     expect(rows.filter(({ clientId }) => clientId.startsWith('tab-'))).toHaveLength(20);
-    expect(rows.find(({ clientId }) => clientId === OTHERS)?.count).toBe(20);
+    expect(rows.find(({ clientId }) => clientId === OTHER_CLIENTS)?.count).toBe(20);
     expect(rows.find(({ clientId }) => clientId === '')?.count).toBe(1);
   });
 
@@ -130,12 +139,12 @@ describe('the report', () => {
       ...script('requests', 'a', 1),
       ...script('other', 'z', 0),
       socket('(none)', 'a'),
-      socket('(none)', OTHERS),
-      calls('POST /prompt', { agent: 'other', clientId: OTHERS }),
+      socket('(none)', OTHER_CLIENTS),
+      calls('POST /prompt', { agent: 'other', clientId: OTHER_CLIENTS }),
     ]);
     expect(named(report)).toEqual([
-      ['requests', ['(none)'], ['a', OTHERS]],
-      ['other', [], ['z', OTHERS]],
+      ['requests', ['(none)'], ['a', OTHER_CLIENTS]],
+      ['other', [], ['z', OTHER_CLIENTS]],
     ]);
   });
 

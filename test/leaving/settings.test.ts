@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { type Config, parseConfig } from '../../src/config.ts';
-import { type Brownout, fateOf } from '../../src/v1/brownout.ts';
+import { type Brownout, effectOf } from '../../src/v1/brownout.ts';
 
 const read = (...argv: string[]) => parseConfig(argv, {});
-const endOf = (argv: string[], env: NodeJS.ProcessEnv = {}): Config['endOfV1'] => {
+const endOf = (argv: string[], env: NodeJS.ProcessEnv = {}): Config['deprecationSettings'] => {
   const parsed = parseConfig(argv, env);
   if (parsed.kind !== 'config') throw new Error(parsed.text);
-  return parsed.config.endOfV1;
+  return parsed.config.deprecationSettings;
 };
 
 describe('flags of the end of v1', () => {
@@ -69,7 +69,7 @@ describe('whom a brownout hits', () => {
   };
   const clients = Array.from({ length: 2000 }, (_, i) => ({ user: `u${i}`, agent: 'a' }));
   const hit = (rule: Brownout, nowMs: number) =>
-    clients.filter((client) => fateOf([rule], client, nowMs)).map(({ user }) => user);
+    clients.filter((client) => effectOf([rule], client, nowMs)).map(({ user }) => user);
 
   test('its share of the clients, the same ones throughout a window, others in the next', () => {
     const rule = { ...always, percent: 20 };
@@ -82,13 +82,13 @@ describe('whom a brownout hits', () => {
 
   test('nobody before and after its window; during it, until its end', () => {
     const rule = { ...always, fromMs: 1000, toMs: 2000 };
-    const fates = [999, 1000, 1999, 2000].map((at) => fateOf([rule], clients[0]!, at));
+    const fates = [999, 1000, 1999, 2000].map((at) => effectOf([rule], clients[0]!, at));
     const refused = { kind: 'refused', untilMs: 2000 };
     expect(fates).toEqual([undefined, refused, refused, undefined]);
   });
 
   test('without an end, until the next full hour', () => {
-    expect(fateOf([always], clients[0]!, HOUR + 1)).toEqual({
+    expect(effectOf([always], clients[0]!, HOUR + 1)).toEqual({
       kind: 'refused',
       untilMs: 2 * HOUR,
     });
@@ -97,7 +97,7 @@ describe('whom a brownout hits', () => {
   test('those whose user agent has the text, whatever its case', () => {
     const rule = { ...always, client: 'Python' };
     const agents = ['python-requests/2.0', 'curl/8'];
-    expect(agents.map((agent) => fateOf([rule], { user: 'u', agent }, 0)?.kind)).toEqual([
+    expect(agents.map((agent) => effectOf([rule], { user: 'u', agent }, 0)?.kind)).toEqual([
       'refused',
       undefined,
     ]);
@@ -105,7 +105,7 @@ describe('whom a brownout hits', () => {
 
   test('a refusal counts before a delay, the longest delay before others', () => {
     const [short, long] = [10, 20].map((delayMs) => ({ ...always, delayMs }));
-    expect(fateOf([long!, short!], clients[0]!, 0)).toEqual({ kind: 'delayed', delayMs: 20 });
-    expect(fateOf([long!, always], clients[0]!, 0)?.kind).toBe('refused');
+    expect(effectOf([long!, short!], clients[0]!, 0)).toEqual({ kind: 'delayed', delayMs: 20 });
+    expect(effectOf([long!, always], clients[0]!, 0)?.kind).toBe('refused');
   });
 });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { openSharedRedis } from '../../src/ledger/redis-open.ts';
-import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { prompt } from '../ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
@@ -11,7 +11,7 @@ const missing = redisMissing();
 
 describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, () => {
   let server: RedisServer;
-  let admin: RedisLinks;
+  let admin: RedisConnections;
   let lines: string[];
   beforeEach(async () => {
     lines = [];

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { FileRow, Ledger } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
-import { type RedisLinks, openRedis } from '../../src/redis.ts';
+import { type RedisConnections, openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { file, finished, job, ledgerSuite, prompt } from '../ledger.suite.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
@@ -12,7 +12,7 @@ const missing = redisMissing();
 
 describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
   let server: RedisServer;
-  let links: RedisLinks;
+  let links: RedisConnections;
   beforeAll(async () => {
     server = await startRedis();
     links = openRedis(server.url, { log: silentLogger() });
@@ -202,7 +202,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
   describe('an act that Redis did and is told again, since its answer was lost,', () => {
     let lossy: Lossy;
     let ledger: Ledger;
-    let lossyLinks: RedisLinks;
+    let lossyLinks: RedisConnections;
     beforeEach(async () => {
       lossy = await startLossy(server.port);
       lossyLinks = openRedis(`redis://127.0.0.1:${lossy.port}`, { log: silentLogger() });

@@ -1,7 +1,7 @@
 // Who may read /metrics, and what it says in front of a remote service.
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createTrace } from '../../src/trace.ts';
+import { createCallLog } from '../../src/trace.ts';
 import { type JobApi, ok, refuse } from '../../src/wire/jobs.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { fault } from '../support/hostile-v2.ts';
@@ -109,7 +109,7 @@ test.each([
   ['broken', () => Promise.reject(new Error('no connection'))],
 ])('a v2 call that comes back so is %s', async (outcome, hasBlob) => {
   const heard: string[] = [];
-  const jobs = createTrace().watch({ hasBlob } as unknown as JobApi, (call) =>
+  const jobs = createCallLog().wrap({ hasBlob } as unknown as JobApi, (call) =>
     heard.push(`${call.operation} ${call.outcome}`),
   );
   await jobs.hasBlob({ user: 'u' }, 'hash').catch(() => {});

@@ -1,6 +1,6 @@
 import { rulesOf } from '../../src/v1/dialect.ts';
-import { refused } from '../../src/v1/guard.ts';
-import { refusalAnswer } from '../../src/v1/refused.ts';
+import { refusalOf } from '../../src/v1/guard.ts';
+import { refusalReply } from '../../src/v1/refused.ts';
 import {
   type Case,
   type Meant,
@@ -72,7 +72,7 @@ const PATH_FOLDERS: readonly string[] = [
   'audio_encoders',
 ];
 
-type Rule = Parameters<typeof refused>[0];
+type Rule = Parameters<typeof refusalOf>[0];
 
 /** The original refuses too, without a word. */
 const explained = (where: string, rule: Rule): Meant =>
@@ -88,7 +88,7 @@ const closedJson = (where: string): Meant =>
 
 function explanationOf(rule: Rule): readonly string[] {
   const call = { method: 'GET', url: '/prompt', rules: rulesOf('local') };
-  const { body } = refusalAnswer(call, refused(rule));
+  const { body } = refusalReply(call, refusalOf(rule));
   return [`body error ${rule}`, `content-length ${Buffer.byteLength(body)}`, JSON_TYPE];
 }
 

@@ -6,18 +6,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBodyReader } from '../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
-import { createLoneLogShare } from '../../src/v1/log-share.ts';
+import { createLocalSharedLog } from '../../src/v1/log-share.ts';
 import { createApp } from '../../src/v1/app.ts';
 import { createDialects } from '../../src/v1/dialect.ts';
-import { type CatalogDeps, catalogRoutes } from '../../src/v1/catalog.ts';
-import { type FileDeps, fileRoutes, signedViews } from '../../src/v1/files.ts';
+import { type CatalogServices, catalogRoutes } from '../../src/v1/catalog.ts';
+import { type FileServices, fileRoutes, signedViewMiddleware } from '../../src/v1/files.ts';
 import { createSemaphore } from '../../src/v1/render.ts';
 import { createViewSigner } from '../../src/v1/signed-url.ts';
-import { createUserData } from '../../src/v1/userdata-store.ts';
+import { createUserDataStore } from '../../src/v1/userdata-store.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-house.ts';
-import { createTrace } from '../../src/trace.ts';
+import { createCallLog } from '../../src/trace.ts';
 
 export const NOW = Date.UTC(2026, 0, 1);
 
@@ -39,7 +39,7 @@ export type AskOptions = {
 export type House = {
   readonly url: string;
   readonly assets: FakeAssets;
-  readonly files: FileDeps['files'];
+  readonly files: FileServices['files'];
   /** A clock that only moves when told to. */
   readonly clock: { now: number };
   ask(path: string, options?: AskOptions): Promise<Answer>;
@@ -48,14 +48,16 @@ export type House = {
   close(): Promise<void>;
 };
 
-export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): Promise<House> {
+export async function openHouse(
+  change: Partial<FileServices & CatalogServices> = {},
+): Promise<House> {
   const assets = fakeAssets();
   const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
   const spoolDir = join(dir, 'spool');
   await mkdir(spoolDir);
   const clock = { now: NOW };
   const now = (): number => clock.now;
-  const deps: FileDeps & CatalogDeps = {
+  const deps: FileServices & CatalogServices = {
     jobs: assets,
     files: fakeFiles(),
     settings: fakeSettings(),
@@ -72,8 +74,8 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     version: '1.2.3',
     journal: { entries: () => [] },
     logFeed: { subscribe: async () => {}, unsubscribe: async () => {} },
-    logShare: createLoneLogShare(),
-    userData: createUserData({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
+    logShare: createLocalSharedLog(),
+    userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
   const app = createApp({
@@ -82,11 +84,11 @@ export async function openHouse(change: Partial<FileDeps & CatalogDeps> = {}): P
     guard: () => undefined,
     authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
     routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
-    first: [signedViews(deps)],
+    beforeAuthentication: [signedViewMiddleware(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
     answers: silentLogger(),
-    trace: createTrace(),
+    trace: createCallLog(),
   });
   const handle = app.callback();
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));

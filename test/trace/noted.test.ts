@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createTrace } from '../../src/trace.ts';
+import { createCallLog } from '../../src/trace.ts';
 import { JOB_ID, fakeJobs } from '../support/fake-jobs.ts';
 
 test('v2 calls of a request are noted, in order, and those of no other', async () => {
-  const trace = createTrace();
-  const jobs = trace.watch(fakeJobs());
+  const trace = createCallLog();
+  const jobs = trace.wrap(fakeJobs());
   const [mine, theirs] = [{ user: 'anna' }, { user: 'anna' }];
   const calls: string[] = [];
   trace.begin(mine, calls);
@@ -20,7 +20,7 @@ test('v2 calls of a request are noted, in order, and those of no other', async (
 test('what came of each call is told to whoever counts', async () => {
   const told: string[] = [];
   const fake = fakeJobs();
-  const jobs = createTrace().watch(fake, ({ operation, outcome }) => {
+  const jobs = createCallLog().wrap(fake, ({ operation, outcome }) => {
     told.push(`${operation} ${outcome}`);
   });
   await jobs.get({ user: 'anna' }, JOB_ID);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LANGUAGES, codeOf } from '../../src/session/code.ts';
 import { createLocalNames, inputPathOf } from '../../src/session/local-names.ts';
-import { planOf } from '../../src/session/planner.ts';
+import { planFrom } from '../../src/session/planner.ts';
 import type { Session, SessionEvent } from '../../src/session/session.ts';
 import { parseJson } from '../../src/wire/json.ts';
 import type { Graph } from '../../src/wire/v2.ts';
@@ -9,7 +9,7 @@ import { A, cancel, download, job, load, reupload, session, submit, upload } fro
 
 /** `upload inputs/cat.png`, `submit job_1 image=asset_1`, … */
 function outline(given: Session): readonly string[] {
-  return planOf(given).steps.map((step) => {
+  return planFrom(given).steps.map((step) => {
     if (step.kind === 'upload') return `upload ${step.file.path}`;
     if (step.kind === 'wait') return `wait ${step.job} ${step.ended}`;
     if (step.kind === 'cancel') return `cancel ${step.job}`;
@@ -230,21 +230,21 @@ describe('the v2 steps of a session', () => {
       note: /^A workflow was refused \(invalid_workflow\): [^\n]*$/,
     },
   ])('say what v2 does not do: $what', ({ event, note }) => {
-    expect(planOf(session([event])).notes).toContainEqual(expect.stringMatching(note));
+    expect(planFrom(session([event])).notes).toContainEqual(expect.stringMatching(note));
   });
 
   test('keep numbers to the digit, and mark the places of files', () => {
     const graph = parseJson(
       '{"1":{"class_type":"K","inputs":{"seed":18446744073709551615,"text":"@inputs/cat.png"}}}',
     ) as unknown as Graph;
-    const [, submitted] = planOf(
+    const [, submitted] = planFrom(
       session([upload(), submit('one', { workflow: { ...graph, ...load(A, 'input/cat.png') } })]),
     ).steps;
     const workflow = submitted?.kind === 'submit' ? submitted.workflow : undefined;
     expect(workflow?.text).toContain('"seed": 18446744073709551615');
     expect(workflow?.hasExactNumbers).toBe(true);
     // The text of the workflow that looks like a mark is none.
-    expect(workflow?.inputs.map(({ mark }) => mark)).toEqual(['@@inputs/cat.png']);
+    expect(workflow?.inputs.map(({ placeholder: mark }) => mark)).toEqual(['@@inputs/cat.png']);
   });
 });
 
@@ -263,7 +263,7 @@ describe('names beside the code', () => {
 
   test('are given once, whatever the case', () => {
     const names = createLocalNames();
-    expect(['a.png', 'A.png', 'a.png'].map((name) => names.take(name))).toEqual([
+    expect(['a.png', 'A.png', 'a.png'].map((name) => names.reserve(name))).toEqual([
       'a.png',
       'A-2.png',
       'a-3.png',
@@ -273,7 +273,7 @@ describe('names beside the code', () => {
 
 describe.each(LANGUAGES)('%s', (language) => {
   const write = (events: readonly SessionEvent[], more: Partial<Session> = {}) =>
-    codeOf(language, planOf(session(events, more)), {
+    codeOf(language, planFrom(session(events, more)), {
       baseUrl: 'https://v2.example/mount',
       workflows: 'beside',
     });

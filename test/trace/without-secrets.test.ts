@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { planOf } from '../../src/session/planner.ts';
+import { planFrom } from '../../src/session/planner.ts';
 import type { Session, SessionEvent } from '../../src/session/session.ts';
 import { withoutSecrets } from '../../src/session/without-secrets.ts';
 import { parseJson } from '../../src/wire/json.ts';
@@ -18,7 +18,7 @@ describe('keys are left out', () => {
     { what: 'a refusal', event: { kind: 'refused', code: 'no', message: 'is it my-key?' } },
     { what: 'a file in a graph', event: submit('one', { workflow: load('a', 'my-key.png') }) },
   ])('of $what', ({ event }) => {
-    const written = JSON.stringify(planOf(clean([event], 'my-key')));
+    const written = JSON.stringify(planFrom(clean([event], 'my-key')));
     expect([written.includes('my-key'), written.includes('KEY-LEFT-OUT')]).toEqual([false, true]);
   });
 

@@ -1,9 +1,9 @@
 // A rehearsal of the end of v1 is announced to the hosted sockets of the clients it is for.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Brownout, fateOf } from '../../src/v1/brownout.ts';
+import { type Brownout, effectOf } from '../../src/v1/brownout.ts';
 import type { Dialect } from '../../src/v1/dialect.ts';
 import { type Hub, createHub } from '../../src/v1/hub.ts';
-import { createLeaving } from '../../src/v1/leaving.ts';
+import { createDeprecation } from '../../src/v1/leaving.ts';
 import { openFake } from '../support/fake-socket.ts';
 
 const NOW = Date.parse('2027-01-01T00:00:00Z');
@@ -28,7 +28,7 @@ function brownout(more: Partial<Brownout>): Brownout {
 
 function leavingOf(...brownouts: Brownout[]) {
   const dates = { deprecatedAtMs: 0, sunsetAtMs: undefined };
-  return createLeaving({ ...dates, brownouts, now: Date.now, count() {} });
+  return createDeprecation({ ...dates, brownouts, now: Date.now, countCall() {} });
 }
 
 type Who = { readonly dialect?: Dialect; readonly agent?: string; readonly watches?: boolean };
@@ -43,7 +43,7 @@ const inAnHour = { fromMs: NOW + 60 * MINUTE, toMs: NOW + 90 * MINUTE };
 describe('sockets that are open', () => {
   test('are told once, ten minutes before', () => {
     const timers = vi.getTimerCount();
-    leavingOf(brownout(inAnHour)).announceTo(hub.notifyClients);
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
     vi.advanceTimersByTime(50 * MINUTE - 1);
     expect(told()).toEqual([]);
@@ -61,7 +61,7 @@ describe('sockets that are open', () => {
     ['local', { dialect: 'local' }, 0],
     ['one that watches', { watches: true }, 0],
   ])('%s: %j is told %i times', (_name, who, times) => {
-    leavingOf(brownout(inAnHour)).announceTo(hub.notifyClients);
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open(who);
     vi.advanceTimersByTime(2 * HOUR);
     expect(told()).toHaveLength(times);
@@ -71,7 +71,7 @@ describe('sockets that are open', () => {
     const far = { fromMs: NOW + 60 * DAY, toMs: NOW + 61 * DAY };
     const told: (string | undefined)[] = [];
     const client = { user: 'u', agent: 'a' };
-    leavingOf(brownout(far), brownout(inAnHour)).announceTo((textFor) => {
+    leavingOf(brownout(far), brownout(inAnHour)).startAnnouncing((textFor) => {
       told.push(textFor(client));
     });
     hub.close();
@@ -83,7 +83,7 @@ describe('sockets that are open', () => {
 
   test('of other programs than the named one are told nothing', () => {
     const rule = brownout({ ...inAnHour, client: 'Old-Script' });
-    leavingOf(rule).announceTo(hub.notifyClients);
+    leavingOf(rule).startAnnouncing(hub.notifyClients);
     const [meant, other] = [open({ agent: 'old-script/1.0' }), open({ agent: 'curl/8' })];
     vi.advanceTimersByTime(2 * HOUR);
     expect([meant().length, other().length]).toEqual([1, 0]);
@@ -91,24 +91,24 @@ describe('sockets that are open', () => {
 
   test('are told where their share is hit, and no others', () => {
     const rule = brownout({ ...inAnHour, percent: 40 });
-    leavingOf(rule).announceTo(hub.notifyClients);
+    leavingOf(rule).startAnnouncing(hub.notifyClients);
     const users = Array.from({ length: 40 }, (_, i) => `u${i}`);
     const told = users.map((user) => open({ user, agent: 'a' }));
     vi.advanceTimersByTime(2 * HOUR);
-    const hit = users.map((user) => fateOf([rule], { user, agent: 'a' }, rule.fromMs!));
+    const hit = users.map((user) => effectOf([rule], { user, agent: 'a' }, rule.fromMs!));
     expect(told.map((texts) => texts().length)).toEqual(hit.map((fate) => (fate ? 1 : 0)));
     expect(new Set(told.map((texts) => texts().length))).toEqual(new Set([0, 1]));
   });
 
   test('are told of one without an end whichever hour it hits them', () => {
-    leavingOf(brownout({ fromMs: inAnHour.fromMs, percent: 1 })).announceTo(hub.notifyClients);
+    leavingOf(brownout({ fromMs: inAnHour.fromMs, percent: 1 })).startAnnouncing(hub.notifyClients);
     const told = ['u1', 'u2', 'u3'].map((user) => open({ user }));
     vi.advanceTimersByTime(2 * HOUR);
     expect(told.map((texts) => texts().length)).toEqual([1, 1, 1]);
   });
 
   test('are told nothing late: the clock was set past its beginning', () => {
-    leavingOf(brownout(inAnHour)).announceTo(hub.notifyClients);
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
     vi.setSystemTime(inAnHour.fromMs);
     vi.advanceTimersByTime(2 * HOUR);
@@ -116,7 +116,7 @@ describe('sockets that are open', () => {
   });
 
   test('are told soon where the clock was set to shortly before it', () => {
-    leavingOf(brownout(inAnHour)).announceTo(hub.notifyClients);
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     const told = open();
     vi.setSystemTime(inAnHour.fromMs - 5 * MINUTE);
     vi.advanceTimersByTime(MINUTE);
@@ -128,14 +128,14 @@ describe('the timer', () => {
   test('is none where nothing lies ahead', () => {
     const before = vi.getTimerCount();
     const [past, near] = [{ fromMs: NOW - DAY }, { fromMs: NOW + MINUTE }];
-    leavingOf(brownout({}), brownout(past), brownout(near)).announceTo(hub.notifyClients);
+    leavingOf(brownout({}), brownout(past), brownout(near)).startAnnouncing(hub.notifyClients);
     expect(vi.getTimerCount()).toBe(before);
   });
 
   test('holds no process, and ends with the server', () => {
     const before = vi.getTimerCount();
     const set = vi.spyOn(globalThis, 'setTimeout');
-    const stop = leavingOf(brownout(inAnHour)).announceTo(hub.notifyClients);
+    const stop = leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
     vi.advanceTimersByTime(5 * MINUTE);
     const timers = set.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
     expect(timers.length).toBeGreaterThan(1);
@@ -156,11 +156,11 @@ describe('a client that connects', () => {
       brownout({ fromMs: NOW + DAY, client: 'old-script' }),
       brownout({ fromMs: NOW - DAY, toMs: NOW + DAY, delayMs: 5 }),
     );
-    expect(deprecation.announcement(client)).toContain('from 2027-01-04T00:00:00.000Z: ');
+    expect(deprecation.nextBrownoutNotice(client)).toContain('from 2027-01-04T00:00:00.000Z: ');
     const old = { ...client, agent: 'old-script/1' };
-    expect(deprecation.announcement(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
+    expect(deprecation.nextBrownoutNotice(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
     vi.setSystemTime(NOW + 3 * DAY);
-    expect(deprecation.announcement(client)).toBeUndefined();
+    expect(deprecation.nextBrownoutNotice(client)).toBeUndefined();
   });
 
   test.each([
@@ -168,6 +168,6 @@ describe('a client that connects', () => {
     [1500, 'your calls may be held up for 1.5 s each during that time'],
   ])('is told what it does to its calls: a delay of %s ms', (delayMs, words) => {
     const deprecation = leavingOf(brownout({ ...inAnHour, delayMs }));
-    expect(deprecation.announcement(client)).toContain(words);
+    expect(deprecation.nextBrownoutNotice(client)).toContain(words);
   });
 });

@@ -88,7 +88,7 @@ describe('a signed link', () => {
     type: fc.constantFrom('input', 'output', 'temp'),
     subfolder: fc.string(),
     filename: fc.string({ unit: 'grapheme' }),
-    look: fc.dictionary(fc.constantFrom('preview', 'channel'), fc.string(), {
+    rendering: fc.dictionary(fc.constantFrom('preview', 'channel'), fc.string(), {
       noNullPrototype: true,
     }),
   });
@@ -121,7 +121,7 @@ describe('a signed link', () => {
       type: 'input',
       subfolder: 'a',
       filename: 'b&subfolder=c',
-      look: {},
+      rendering: {},
     };
     const query = new URLSearchParams(signer().sign(grant));
     expect(query.get('filename')).toBe('b&subfolder=c');

@@ -10,7 +10,7 @@ import type { V1Message } from '../../src/wire/v1.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/v1/dialect.ts';
 import { type Hub, createHub } from '../../src/v1/hub.ts';
-import { createLeaving } from '../../src/v1/leaving.ts';
+import { createDeprecation } from '../../src/v1/leaving.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { startHoldover } from '../support/holdover.ts';
@@ -42,12 +42,12 @@ async function listen(): Promise<Setup> {
     dialects: createDialects('auto'),
     addresses: createPublicAddresses(),
     authenticate: async () => ({ user: 'user' }),
-    deprecation: createLeaving({
+    deprecation: createDeprecation({
       deprecatedAtMs: 0,
       sunsetAtMs: undefined,
       brownouts: [],
       now: Date.now,
-      count: () => {},
+      countCall: () => {},
     }),
     log: silentLogger(),
     maxSockets: 10,

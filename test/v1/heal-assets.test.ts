@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { healAssets } from '../../src/v1/heal-assets.ts';
-import type { PlacedFile } from '../../src/v1/rewrite.ts';
+import { renewAssets } from '../../src/v1/heal-assets.ts';
+import type { ResolvedFile } from '../../src/v1/rewrite.ts';
 import type { V2Error } from '../../src/wire/jobs.ts';
 import { fakeAssets, fakeFiles } from '../support/fake-house.ts';
 import { place } from '../support/v1-routes.ts';
@@ -11,7 +11,7 @@ const HASH = `blake3:${'a'.repeat(64)}`;
 async function house(names: readonly string[]) {
   const assets = fakeAssets();
   const files = fakeFiles();
-  const placed: PlacedFile[] = [];
+  const placed: ResolvedFile[] = [];
   for (const [index, filename] of names.entries()) {
     const hash = `blake3:${String(index).repeat(64).slice(0, 64)}`;
     const assetId = await place({ assets, files }, filename, `bytes ${index}`, { hash });
@@ -22,7 +22,7 @@ async function house(names: readonly string[]) {
 }
 
 /** The record of one file is gone, its bytes are still there under another. */
-function expire({ assets }: Awaited<ReturnType<typeof house>>, file: PlacedFile): void {
+function expire({ assets }: Awaited<ReturnType<typeof house>>, file: ResolvedFile): void {
   const held = assets.held.get(file.assetId)!;
   assets.put(CALLER.user, held.bytes, file.hash);
   assets.lose(file.assetId);
@@ -37,10 +37,10 @@ test.each([
   ['not named', false],
 ])('a file that is gone gets a new record, whose name is the same (%s)', async (_how, isNamed) => {
   const one = await house(['a.png', 'b.png']);
-  const [a, b] = one.placed as [PlacedFile, PlacedFile];
+  const [a, b] = one.placed as [ResolvedFile, ResolvedFile];
   expire(one, b);
   const error = refusal(isNamed ? { missing_ids: [b.assetId] } : null);
-  const healed = await healAssets(one.deps, CALLER, { placed: one.placed, error });
+  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
   expect(healed?.map(({ filename }) => filename)).toEqual(['a.png', 'b.png']);
   expect(healed?.[0]).toEqual(a);
   const id = healed?.[1]?.assetId ?? '';
@@ -50,39 +50,41 @@ test.each([
 
 test('a file two nodes name gets one new record', async () => {
   const one = await house(['a.png']);
-  const [a] = one.placed as [PlacedFile];
+  const [a] = one.placed as [ResolvedFile];
   expire(one, a);
   const placed = [a, { ...a, nodeId: '2' }];
   const error = refusal({ missing_ids: [a.assetId] });
-  const healed = await healAssets(one.deps, CALLER, { placed, error });
+  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: placed, error });
   expect(new Set(healed?.map(({ assetId }) => assetId)).size).toBe(1);
   expect(one.assets.calls).toEqual(['assetFromHash']);
 });
 
 test('a name that was overwritten meanwhile keeps its new bytes', async () => {
   const one = await house(['a.png']);
-  const [a] = one.placed as [PlacedFile];
+  const [a] = one.placed as [ResolvedFile];
   await place(one, 'a.png', 'newer', { hash: HASH });
   expire(one, a);
   const error = refusal({ missing_ids: [a.assetId] });
-  const healed = await healAssets(one.deps, CALLER, { placed: one.placed, error });
+  const healed = await renewAssets(one.deps, CALLER, { resolvedFiles: one.placed, error });
   expect(one.assets.held.get(healed?.[0]?.assetId ?? '')?.bytes.toString()).toBe('bytes 0');
   expect((await one.files.get('local', a))?.hash).toBe(HASH);
 });
 
 test.each([
-  ['bytes nobody has any more', {}, (a: PlacedFile) => refusal({ missing_ids: [a.assetId] })],
+  ['bytes nobody has any more', {}, (a: ResolvedFile) => refusal({ missing_ids: [a.assetId] })],
   [
     'a file whose hash is unknown',
     { hash: null },
-    (a: PlacedFile) => refusal({ missing_ids: [a.assetId] }),
+    (a: ResolvedFile) => refusal({ missing_ids: [a.assetId] }),
   ],
   ['an asset of somebody else', {}, () => refusal({ missing_ids: ['another'] })],
   ['another refusal', {}, () => ({ ...refusal(), code: 'invalid_workflow' })],
 ] as const)('%s cannot be healed', async (_what, change, errorFor) => {
   const one = await house(['a.png']);
-  const [a] = one.placed as [PlacedFile];
+  const [a] = one.placed as [ResolvedFile];
   one.assets.lose(a.assetId);
   const placed = [{ ...a, ...change }];
-  expect(await healAssets(one.deps, CALLER, { placed, error: errorFor(a) })).toBeUndefined();
+  expect(
+    await renewAssets(one.deps, CALLER, { resolvedFiles: placed, error: errorFor(a) }),
+  ).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Ledger, PromptOutline } from '../../src/ledger/ledger.ts';
-import { historyBody, pageOf } from '../../src/v1/history-page.ts';
+import { historyChunks, paginate } from '../../src/v1/history-page.ts';
 
 type Stored = readonly [promptId: string, text: string | null, storedBytes?: number];
 
@@ -21,7 +21,7 @@ function ledgerOf(stored: readonly Stored[]) {
 async function textOf(stored: readonly Stored[]): Promise<string> {
   const { ledger, outlines } = ledgerOf(stored);
   let text = '';
-  for await (const piece of historyBody(ledger, outlines)) text += piece;
+  for await (const piece of historyChunks(ledger, outlines)) text += piece;
   return text;
 }
 
@@ -77,7 +77,7 @@ describe('the text of a history', () => {
     const small = Array.from({ length: 300 }, (_, n): Stored => [`s${n}`, '1', 1024]);
     const large = (n: number): Stored => [`l${n}`, '2', 100 * 1024 * 1024];
     const { ledger, outlines, asked } = ledgerOf([large(1), large(2), ...small, large(3)]);
-    for await (const _ of historyBody(ledger, outlines));
+    for await (const _ of historyChunks(ledger, outlines));
     expect(asked.map(({ length }) => length)).toEqual([1, 1, 256, 44, 1]);
   });
 
@@ -86,7 +86,7 @@ describe('the text of a history', () => {
       ['a', '1', 0],
       ['b', '2', 0],
     ]);
-    for await (const _ of historyBody(ledger, outlines));
+    for await (const _ of historyChunks(ledger, outlines));
     expect(asked).toEqual([['0'], ['1']]);
   });
 });
@@ -108,5 +108,5 @@ test.each([
   [{ maxItems: -3, offset: 1 }, ''],
 ])('%j of five entries is %j', (query, expected) => {
   const { maxItems, offset } = query as { maxItems?: number; offset?: number };
-  expect(pageOf(['a', 'b', 'c', 'd', 'e'], { maxItems, offset }).join('')).toBe(expected);
+  expect(paginate(['a', 'b', 'c', 'd', 'e'], { maxItems, offset }).join('')).toBe(expected);
 });

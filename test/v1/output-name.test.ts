@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { placeOf } from '../../src/v1/output-name.ts';
-import { annotated, safeName, withinRoot } from '../../src/v1/safe-name.ts';
+import { locationOf } from '../../src/v1/output-name.ts';
+import { parseAnnotation, safeName, withinRoot } from '../../src/v1/safe-name.ts';
 
 const odd = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -13,10 +13,10 @@ const odd = fc.oneof(
 test('whatever an upstream calls an output, `/view` finds the name it gets', () => {
   fc.assert(
     fc.property(odd, odd, (name, folder) => {
-      const { filename, subfolder } = placeOf(name, folder);
+      const { filename, subfolder } = locationOf(name, folder);
       expect(safeName(filename)).toBe(filename);
       expect(filename).not.toContain('..');
-      expect(annotated(filename).type).toBeUndefined();
+      expect(parseAnnotation(filename).type).toBeUndefined();
       expect(withinRoot(subfolder)).toBe(subfolder);
     }),
     { numRuns: 2000 },
@@ -28,5 +28,5 @@ test.each([
   ['grüße 漢字.png', 'a/b', 'grüße 漢字.png', 'a/b'],
   ['c/x.png', 'a/b', 'x.png', 'a/b/c'],
 ])('what is well named keeps its name: %s in %j', (name, folder, filename, subfolder) => {
-  expect(placeOf(name, folder)).toEqual({ filename, subfolder });
+  expect(locationOf(name, folder)).toEqual({ filename, subfolder });
 });

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { annotated, safeFolder, safeName, withinRoot } from '../../src/v1/safe-name.ts';
+import { parseAnnotation, safeFolder, safeName, withinRoot } from '../../src/v1/safe-name.ts';
 
 const PIECES = [
   '..',
@@ -140,5 +140,5 @@ describe('annotated', () => {
     ['x.png[input]', { name: 'x.png[input]' }],
     ['x.png [foo]', { name: 'x.png [foo]' }],
     ['x.png', { name: 'x.png' }],
-  ])('%s', (value, parts) => expect(annotated(value)).toEqual(parts));
+  ])('%s', (value, parts) => expect(parseAnnotation(value)).toEqual(parts));
 });

@@ -11,7 +11,7 @@ function begin(quota: ReturnType<typeof createUploadQuota>, user: string, megaby
     state.isInside = true;
     await new Promise<void>((resolve) => (end = resolve));
   };
-  const done = quota.within({ user, bytes: megabytes * MB }, work);
+  const done = quota.withRoom({ user, bytes: megabytes * MB }, work);
   done.catch(() => {});
   return { state, done, end: () => end() };
 }
@@ -41,7 +41,7 @@ test('a user with many on the way waits for them; the others do not', async () =
 });
 
 test('whoever waits too long is refused with 503 and told when to come back', async () => {
-  const quota = createUploadQuota({ maxBytes: 10 * MB, maxPerUser: 8, patienceMs: 10 });
+  const quota = createUploadQuota({ maxBytes: 10 * MB, maxPerUser: 8, maxWaitMs: 10 });
   begin(quota, 'a', 8);
   const late = begin(quota, 'b', 8);
   await expect(late.done).rejects.toMatchObject({
@@ -61,7 +61,7 @@ test('one larger than all the room comes in alone', async () => {
 
 test('work that fails gives its room back', async () => {
   const quota = createUploadQuota({ maxBytes: MB, maxPerUser: 1 });
-  const failing = quota.within({ user: 'a', bytes: MB }, () => Promise.reject(new Error('no')));
+  const failing = quota.withRoom({ user: 'a', bytes: MB }, () => Promise.reject(new Error('no')));
   await expect(failing).rejects.toThrow('no');
-  await quota.within({ user: 'a', bytes: MB }, async () => {});
+  await quota.withRoom({ user: 'a', bytes: MB }, async () => {});
 });

@@ -6,7 +6,7 @@ import type { V1Message } from '../../../src/wire/v1.ts';
 import { createDialects } from '../../../src/v1/dialect.ts';
 import { createGuard } from '../../../src/v1/guard.ts';
 import { createHub } from '../../../src/v1/hub.ts';
-import { createLeaving } from '../../../src/v1/leaving.ts';
+import { createDeprecation } from '../../../src/v1/leaving.ts';
 import { createUpgrade } from '../../../src/v1/upgrade.ts';
 import { silentLogger } from '../../../src/telemetry.ts';
 import { type Sending, PROGRESS, closedLoop, pictureBytes } from './closed-loop.ts';
@@ -33,12 +33,12 @@ const upgrade = createUpgrade({
   dialects: createDialects('auto'),
   guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
   authenticate: async () => ({ user: 'local' }),
-  deprecation: createLeaving({
+  deprecation: createDeprecation({
     deprecatedAtMs: 0,
     sunsetAtMs: undefined,
     brownouts: [],
     now: Date.now,
-    count: () => {},
+    countCall: () => {},
   }),
   log: silentLogger(),
   addresses: createPublicAddresses(),
