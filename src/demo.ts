@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { type Message, type Workflow, createProgress } from './demo/progress.ts';
 import { startServer } from './demo/server.ts';
-import { ownAgent } from './wire/own-agent.ts';
+import { ownUserAgent } from './wire/own-agent.ts';
 import { DemoError, runError, uploadError } from './demo/trouble.ts';
 
 /** Runs the main job once, as a v1 client would: upload, socket, prompt, previews, result. */
@@ -14,7 +14,7 @@ const IMAGE = new URL('fixtures/demo/evening-hills.jpg', ROOT);
 const WORKFLOW = new URL('fixtures/workflows/demo.json', ROOT);
 const CLIENT_ID = 'holdover-demo';
 /** The usage report of a ledger that the demo runs on leaves it out. */
-const headers = { 'User-Agent': ownAgent('demo') };
+const headers = { 'User-Agent': ownUserAgent('demo') };
 const PREVIEW_IMAGE_OFFSET = 8;
 
 type FileRef = { filename: string; subfolder: string; type: string };

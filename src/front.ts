@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { PublicAddresses } from './http/public-address.ts';
 import type { Metrics } from './metrics.ts';
 import type { RawHeaders } from './passthrough/headers.ts';
-import type { Express as Passing, PassThrough } from './passthrough/passthrough.ts';
+import type { FastProxyCall as Passing, PassThrough } from './passthrough/passthrough.ts';
 import { type Logger, logRequest, requestId } from './telemetry.ts';
 import type { FastCall, FastPath } from './v1/quick.ts';
 import type { Caller } from './wire/jobs.ts';
@@ -76,7 +76,7 @@ export function createRequestEntry({
 
 function createPassThroughPath(passThrough: PassThrough): FastPath {
   return (req, res) => {
-    const fastCall = passThrough.express({ req, res });
+    const fastCall = passThrough.fastCall({ req, res });
     return (
       fastCall && {
         route: PASS_THROUGH_ROUTES[fastCall.api],

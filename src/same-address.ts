@@ -7,7 +7,7 @@ import { createContentSigner } from './engine/signed-content.ts';
 import type { BodyReader } from './http/json-body.ts';
 import type { PublicAddresses } from './http/public-address.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type LaterModels, createLaterModels } from './models/later.ts';
+import { type LazyModelRouter, createLazyModelRouter } from './models/later.ts';
 import type { PassThrough } from './passthrough/passthrough.ts';
 import type { Logger } from './telemetry.ts';
 import type { ExternalJobImporter } from './v1/adopt.ts';
@@ -57,10 +57,10 @@ export function mountEmbeddedV2(deps: MountOptions): Koa.Middleware[] {
 /** The models that run here; those of a remote service are passed through. */
 export async function openEmbeddedRouter(
   deps: Omit<MountOptions, 'externalJobs' | 'markJobFetched'> & { readonly jobs: JobApi },
-): Promise<LaterModels | undefined> {
+): Promise<LazyModelRouter | undefined> {
   const { config, dir, identify } = deps;
   if (config.upstream.kind !== 'embedded') return undefined;
-  const models = createLaterModels(async () => {
+  const models = createLazyModelRouter(async () => {
     const { openEmbeddedModels } = await import('./models/embedded.ts');
     return openEmbeddedModels({
       ...deps,
@@ -91,7 +91,7 @@ export async function openPassThrough(deps: MountOptions): Promise<PassThrough |
     jobIdOf: createFindJobId(deps),
     log,
     limits,
-    overhear(observed) {
+    onJobCall(observed) {
       if (observed.kind === 'fetched') return deps.markJobFetched(observed);
       if (observed.kind === 'cancelled')
         return void externalJobs.recordCancel(observed.caller, observed.jobId);

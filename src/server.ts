@@ -5,7 +5,7 @@ import { upstreamName } from './config/upstream.ts';
 import { packageVersion } from './config/version.ts';
 import type { Config } from './config.ts';
 import { PASS_THROUGH_ROUTES, createRequestEntry } from './front.ts';
-import { openBodies } from './http/open.ts';
+import { createBodies } from './http/open.ts';
 import { createHttpServer, listen, onWebSocket, urlOf } from './http-server.ts';
 import { createMetrics, withRouteLabel } from './metrics.ts';
 import { ALL_NODES } from './nodes/library.ts';
@@ -186,7 +186,7 @@ async function openAppServices(
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...library.nodes.values()]),
-    copiesDir: dir.objectInfo,
+    cacheDir: dir.objectInfo,
     log,
   });
   const trace = createCallLog();
@@ -207,7 +207,7 @@ async function openAppServices(
     dir,
     ledger: withExampleInput({ config, upstream, dir }),
     livePrompts,
-    bodies: openBodies(config, livePrompts, log),
+    bodies: createBodies(config, livePrompts, log),
     promptEventLog,
     hub,
     upstream,

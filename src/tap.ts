@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { posix } from 'node:path';
 import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session/session.ts';
-import { steadyNow } from './lib/steady-clock.ts';
+import { monotonicNow } from './lib/steady-clock.ts';
 import { V2_CALLS } from './trace.ts';
 import { type Json, isJsonObject } from './wire/json.ts';
 import { withoutCredentials } from './wire/url-credentials.ts';
@@ -44,7 +44,7 @@ type SessionDraft = {
 };
 
 export function createSessionRecorder({
-  now = steadyNow,
+  now = monotonicNow,
 }: { readonly now?: () => number } = {}): SessionRecorder {
   const callStorage = new AsyncLocalStorage<RecordedCall>();
   const draft: SessionDraft = {

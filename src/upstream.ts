@@ -124,7 +124,7 @@ async function openRemote(
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
-    placeSecret: dir.secret,
+    uploadPathSecret: dir.secret,
     log,
     assetMode,
     labels,
@@ -149,8 +149,8 @@ async function openRemote(
   return {
     ...uploadCopies,
     uploadFolderOf: remote.uploadFolderOf,
-    acceptsCaller: (caller) => remote.admits(caller),
-    openStreams: () => remote.facts().openStreams,
+    acceptsCaller: (caller) => remote.acceptsCaller(caller),
+    openStreams: () => remote.capabilities().openStreams,
     needsCallerKey: (user) => key === undefined && user !== keylessUser,
     start: () => {},
     close: () => remote.close(),

@@ -1,9 +1,9 @@
-import type { LaterModels } from './models/later.ts';
+import type { LazyModelRouter } from './models/later.ts';
 import type { Logger } from './telemetry.ts';
 
 const DELAY_MS = 500;
 
-type WarmedServices = { readonly models: LaterModels | undefined };
+type WarmedServices = { readonly models: LazyModelRouter | undefined };
 
 /** Loads what the first callers need not wait for; what cannot be had now is tried again by them. */
 export function scheduleWarmUp({ models }: WarmedServices, log: Logger): NodeJS.Timeout {

@@ -6,7 +6,7 @@ import type { DefinitionSource } from '../wire/definitions.ts';
 /** The front end of `--front-end-root`, with starter workflows for what runs the jobs. */
 export function openFrontend(
   { frontEndRoot, upstream }: Pick<Config, 'frontEndRoot' | 'upstream'>,
-  definitions: Pick<DefinitionSource, 'known'>,
+  definitions: Pick<DefinitionSource, 'current'>,
 ): Frontend | undefined {
   if (frontEndRoot === undefined) return undefined;
   const hasExample = upstream.kind === 'embedded';

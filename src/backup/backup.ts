@@ -5,7 +5,7 @@ import type { CrashPoint } from '../crash-point.ts';
 import { packageVersion } from '../config/version.ts';
 import type { RecordedBlob } from '../ledger/sqlite-read.ts';
 import { InUse, lock } from '../ledger/sqlite.ts';
-import { inLanes } from '../lib/lanes.ts';
+import { forEachConcurrently } from '../lib/lanes.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { copyTo, hashFile, linkTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
@@ -116,11 +116,15 @@ async function prepare(partial: string): Promise<void> {
   for (const name of readdirSync(partial)) {
     if (name !== 'blobs') await rm(join(partial, name), { recursive: true, force: true });
   }
-  await inLanes(MAX_CONCURRENT, await filesBelow(join(partial, 'blobs')), async (path) => {
-    const whole = join(partial, 'blobs', path);
-    const { hash } = await hashFile(whole);
-    if (blobPath(hash) !== join('blobs', path)) await rm(whole, { force: true });
-  });
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    await filesBelow(join(partial, 'blobs')),
+    async (path) => {
+      const whole = join(partial, 'blobs', path);
+      const { hash } = await hashFile(whole);
+      if (blobPath(hash) !== join('blobs', path)) await rm(whole, { force: true });
+    },
+  );
   mkdirSync(copyingFolder(partial), { mode: 0o700 });
 }
 
@@ -139,7 +143,7 @@ async function copySmallFiles(
   const userData = await filesBelow(join(dataDir, 'userdata'));
   const paths = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
   const listed: ListedFile[] = [];
-  await inLanes(MAX_CONCURRENT, paths, async (path) => {
+  await forEachConcurrently(MAX_CONCURRENT, paths, async (path) => {
     const copied = await copyTo(join(dataDir, path), join(partial, path), {
       dir: copyingFolder(partial),
     });
@@ -177,7 +181,7 @@ async function copyBlobs(
   const onFile = progress({ files: first.length, bytes });
   async function copyAll(batch: readonly RecordedBlob[]): Promise<Map<string, string>> {
     const failedHashes = new Map<string, string>();
-    await inLanes(MAX_CONCURRENT, batch, async (blob) => {
+    await forEachConcurrently(MAX_CONCURRENT, batch, async (blob) => {
       const isNew = blobs.has(blob.hash) === undefined;
       const why = await blobs.copy(blob);
       if (why !== undefined) failedHashes.set(blob.hash, why);

@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { UNFINISHED_RESTORE } from '../data-dir.ts';
 import type { DatabaseState, RecordedBlob } from '../ledger/sqlite-read.ts';
-import { inLanes } from '../lib/lanes.ts';
+import { forEachConcurrently } from '../lib/lanes.ts';
 import { hashFile } from './copy.ts';
 import { filesBelow } from './files.ts';
 import type { RecordedFiles } from './recorded.ts';
@@ -99,13 +99,13 @@ async function compare(
   const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const reportProgress = progress({ files: named.length + unrecorded.length, bytes });
   const damage = new Map<string, DamagedFile['why']>();
-  await inLanes(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
+  await forEachConcurrently(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
     const why = await inspectBlob(join(dataDir, blobPath(hash)), hash);
     if (why) damage.set(hash, why);
     reportProgress(sizeBytes);
   });
   const orphans: Orphan[] = [];
-  await inLanes(MAX_CONCURRENT, unrecorded, async (path) => {
+  await forEachConcurrently(MAX_CONCURRENT, unrecorded, async (path) => {
     const orphan = await inspectOrphan(dataDir, path, inUse ? now() - RECENT_MS : Infinity);
     if (orphan) orphans.push(orphan);
     reportProgress(0);

@@ -6,7 +6,7 @@ import { makeAsideFolder } from '../app/set-aside.ts';
 import { UNFINISHED_RESTORE, databasePath } from '../data-dir.ts';
 import { inspectDatabase, recordedBlobs } from '../ledger/sqlite-read.ts';
 import { InUse, lock } from '../ledger/sqlite.ts';
-import { inLanes } from '../lib/lanes.ts';
+import { forEachConcurrently } from '../lib/lanes.ts';
 import { copyTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
 import { type Backup, backupsIn } from './folder.ts';
@@ -148,13 +148,17 @@ async function copyVerified(
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const bytes = manifest.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const onFile = progress({ files: manifest.files.length, bytes });
-  await inLanes(MAX_CONCURRENT, manifest.files, async ({ path: file, hash, sizeBytes }) => {
-    const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
-    if (!copied.ok)
-      throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
-    onFile(sizeBytes);
-    reached('restore-file');
-  });
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    manifest.files,
+    async ({ path: file, hash, sizeBytes }) => {
+      const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
+      if (!copied.ok)
+        throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+      onFile(sizeBytes);
+      reached('restore-file');
+    },
+  );
   await rm(dir, { recursive: true });
   if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
   for (const folder of await foldersOf(copying)) await syncFolder(folder);

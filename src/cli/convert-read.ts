@@ -1,5 +1,5 @@
 import { refuseShape } from '../translate/errors.ts';
-import { secretsOf } from '../translate/secrets.ts';
+import { partnerCredentialsOf } from '../translate/secrets.ts';
 import { V1Error } from '../v1/errors.ts';
 import { type Submission, createCounter, readSubmission } from '../v1/submission.ts';
 import { type Json, type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
@@ -66,7 +66,7 @@ function leftOut(body: JsonObject, extraData: JsonObject): string[] {
   const fields = Object.entries(NO_V2_FIELD).flatMap(([name, why]) =>
     name in body ? [`${name}: ${why}`] : [],
   );
-  const keys = Object.keys(secretsOf(extraData)).map(
+  const keys = Object.keys(partnerCredentialsOf(extraData)).map(
     (name) => `extra_data.${name}: keys are not written; send it along as extra_data.${name}`,
   );
   const info =

@@ -138,11 +138,11 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
     source: objectInfoSource(settings.objectInfo),
     upstream: { kind: 'remote', ...target },
     embedded,
-    copiesDir: join(workDir, 'object-info'),
+    cacheDir: join(workDir, 'object-info'),
     log: silentLogger(),
   });
   try {
-    const known = await source.known(CALLER);
+    const known = await source.current(CALLER);
     return known.ok ? known.definitions.info : embedded;
   } finally {
     await source.close();

@@ -5,7 +5,7 @@ import { reached } from '../crash-point.ts';
 import type { Blobs } from '../engine/blobs.ts';
 import { importedAsset } from '../engine/imported.ts';
 import type { FileRow, Ledger } from '../ledger/ledger.ts';
-import { inLanes } from '../lib/lanes.ts';
+import { forEachConcurrently } from '../lib/lanes.ts';
 import { contentTypeOf } from '../v1/served-as.ts';
 import type { SpooledFile } from '../wire/jobs.ts';
 import type { FileCopier } from './import-copy.ts';
@@ -46,7 +46,7 @@ export async function importFiles(
   const result: FilesImportResult = { files: 0, bytes: 0, known: 0, leftOut: [], failed: [] };
   for (const batch of batchesOf(files)) {
     const copies: Copy[] = [];
-    await inLanes(MAX_CONCURRENT, batch, async (file) => {
+    await forEachConcurrently(MAX_CONCURRENT, batch, async (file) => {
       const copy = await importBytes(options, file, result);
       if (copy) copies.push(copy);
       options.onFile(file);

@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import type { RedisConnections } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { LogHandlers, PromptEventLog } from '../v1/prompt-journal.ts';
@@ -123,10 +123,10 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
   }, logFailure('leases'));
 
   const findVacant = singleFlight(async () => {
-    const askedAtMs = steadyNow();
+    const askedAtMs = monotonicNow();
     const keys = (await scripts.vacant()) as string[];
-    if (steadyNow() - askedAtMs > SLOW_REDIS_MS) delayTakeover();
-    if (steadyNow() < takeoverAllowedAtMs) return;
+    if (monotonicNow() - askedAtMs > SLOW_REDIS_MS) delayTakeover();
+    if (monotonicNow() < takeoverAllowedAtMs) return;
     const vacantKeys = keys.filter((key) => streams.get(key)?.token() === undefined);
     if (vacantKeys.length > 0) await handlers?.takeOverVacant(vacantKeys);
     removeEnded();
@@ -134,7 +134,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
 
   /** When Redis was away for all, those that live renew their leases as soon as it is back. */
   function delayTakeover(): void {
-    takeoverAllowedAtMs = steadyNow() + LEASE_MS;
+    takeoverAllowedAtMs = monotonicNow() + LEASE_MS;
   }
 
   const resync = singleFlight(async () => {
@@ -161,10 +161,10 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
 
   function removeEnded(): void {
     for (const stream of streams.values()) {
-      if (stream.hasEnded() && !endedSince.has(stream)) endedSince.set(stream, steadyNow());
+      if (stream.hasEnded() && !endedSince.has(stream)) endedSince.set(stream, monotonicNow());
     }
     for (const [stream, sinceMs] of endedSince) {
-      if (steadyNow() - sinceMs < ENDED_TTL_MS) continue;
+      if (monotonicNow() - sinceMs < ENDED_TTL_MS) continue;
       endedSince.delete(stream);
       streams.delete(stream.key);
     }

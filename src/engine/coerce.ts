@@ -1,6 +1,6 @@
 import { type Json, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import { pythonFloat } from '../wire/python-json.ts';
-import { pythonRepr, pythonStr, pythonTruth, pythonType } from '../wire/python-text.ts';
+import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../wire/python-text.ts';
 
 /** A literal as v1's validation turns it, or the words Python refuses it with. */
 export type Coerced =
@@ -12,7 +12,7 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
   INT: toInt,
   FLOAT: toFloat,
   STRING: (value) => ({ ok: true, value: pythonStr(value) }),
-  BOOLEAN: (value) => ({ ok: true, value: pythonTruth(value) }),
+  BOOLEAN: (value) => ({ ok: true, value: isTruthyInPython(value) }),
 };
 
 /** Python reads no longer integers either: the time it takes grows with the square of their length. */

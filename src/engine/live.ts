@@ -1,7 +1,7 @@
 import type { JobRow } from '../ledger/ledger.ts';
-import { inTurns } from '../lib/turns.ts';
+import { runInSteps } from '../lib/turns.ts';
 import type { SubmitRequest } from '../wire/jobs.ts';
-import { joinInTurns } from '../lib/join-in-turns.ts';
+import { joinInSteps } from '../lib/join-in-turns.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.ts';
 import { jsonPieces } from '../wire/json-pieces.ts';
 import { stringifySteps } from '../wire/json-steps.ts';
@@ -93,8 +93,8 @@ export async function toRow(job: LiveJob): Promise<JobRow> {
     user: job.user,
     order: job.order,
     createdAtMs: job.createdAtMs,
-    workflowJson: await inTurns(stringifySteps(job.workflow as Json)),
-    provenanceJson: job.provenance ? await inTurns(stringifySteps(job.provenance)) : null,
+    workflowJson: await runInSteps(stringifySteps(job.workflow as Json)),
+    provenanceJson: job.provenance ? await runInSteps(stringifySteps(job.provenance)) : null,
     metadataJson: job.metadata && stringifyJson(job.metadata),
     ...toPatch(job),
   };
@@ -118,8 +118,8 @@ export function toPatch(job: LiveJob): Patch {
 export async function toEndPatch(job: LiveJob): Promise<Patch> {
   return {
     ...patchOf(job),
-    outputsJson: await joinInTurns(jsonPieces(job.outputs, 1)),
-    extrasJson: await joinInTurns(jsonPieces(extrasFor(job), 2)),
+    outputsJson: await joinInSteps(jsonPieces(job.outputs, 1)),
+    extrasJson: await joinInSteps(jsonPieces(extrasFor(job), 2)),
   };
 }
 

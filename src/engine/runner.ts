@@ -1,4 +1,4 @@
-import { inTurns } from '../lib/turns.ts';
+import { runInSteps } from '../lib/turns.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
 import { type Json, parseJson } from '../wire/json.ts';
@@ -142,7 +142,7 @@ async function toOrder(
 }
 
 function textInTurns(value: Json): Promise<string> {
-  return inTurns(stringifySteps(value));
+  return runInSteps(stringifySteps(value));
 }
 
 type EndedJob = Pick<LiveJob, 'stop'> & {

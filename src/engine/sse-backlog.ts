@@ -18,7 +18,7 @@ export function createBacklog(): Backlog {
     push(event) {
       waiting.push(event);
       wake();
-      return !waiting.isTooMuch();
+      return !waiting.isOverLimit();
     },
     end() {
       ended = true;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { inTurns } from '../lib/turns.ts';
+import { runInSteps } from '../lib/turns.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import { type Caller, ok, refuse, type Result, type SubmitRequest } from '../wire/jobs.ts';
 import { isJsonObject, type Json, stringifyJson } from '../wire/json.ts';
@@ -35,11 +35,11 @@ export async function acceptJob(
   request: SubmitRequest,
   deps: SubmitDeps,
 ): Promise<Result<LiveJob>> {
-  const valid = await inTurns(validateSteps(request.workflow, deps.nodes));
+  const valid = await runInSteps(validateSteps(request.workflow, deps.nodes));
   if (!valid.ok) return valid;
   const { workflow, outputs } = valid.value;
   const resolved = await resolveFiles({ workflow, targets: outputs }, deps.filesOf(user));
-  const refusal = await inTurns(refuseFiles(resolved, workflow, outputs));
+  const refusal = await runInSteps(refuseFiles(resolved, workflow, outputs));
   if (refusal) return refusal;
   const place = await deps.reserve(user);
   if (!place) {
@@ -73,7 +73,7 @@ async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<L
     expiresAtMs: nowMs + deps.retentionMs,
     workflow: accepted.workflow,
     targets: accepted.targets,
-    provenance: await inTurns(coercedProvenance(request, accepted.workflow)),
+    provenance: await runInSteps(coercedProvenance(request, accepted.workflow)),
     metadata: request.metadata ?? null,
     reads: accepted.reads,
   });

@@ -48,14 +48,14 @@ const X_FORWARDED = [
 function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Forwarded {
   const addresses = listOf(headers['x-forwarded-for']);
   const proxies = countProxies(addresses, trusts);
-  const said = (name: (typeof X_FORWARDED)[number]): string | undefined => {
+  const statedValue = (name: (typeof X_FORWARDED)[number]): string | undefined => {
     const values = listOf(headers[name]);
     return values[Math.max(0, values.length - proxies)];
   };
   const prefixes = listOf(headers['x-forwarded-prefix']).slice(-proxies);
   return {
-    scheme: schemeOf(said('x-forwarded-proto')),
-    host: said('x-forwarded-host'),
+    scheme: schemeOf(statedValue('x-forwarded-proto')),
+    host: statedValue('x-forwarded-host'),
     // Each proxy names what it took off itself.
     prefix: prefixOf(prefixes.map((prefix) => prefix.replace(/\/$/, '')).join('')),
     client: clientOf(addresses.at(-proxies)),
@@ -66,14 +66,14 @@ function readXForwarded(headers: IncomingMessage['headers'], trusts: Trusts): Fo
 function readForwarded({ forwarded = '' }: IncomingMessage['headers'], trusts: Trusts): Forwarded {
   const elements = elementsOf(forwarded);
   const addresses = elements.map((element) => addressIn(element['for'] ?? ''));
-  const known = elements.slice(-countProxies(addresses, trusts));
-  const said = (name: string): string | undefined =>
-    known.find((element) => element[name] !== undefined)?.[name];
+  const trustedElements = elements.slice(-countProxies(addresses, trusts));
+  const statedValue = (name: string): string | undefined =>
+    trustedElements.find((element) => element[name] !== undefined)?.[name];
   return {
-    scheme: schemeOf(said('proto')),
-    host: said('host'),
+    scheme: schemeOf(statedValue('proto')),
+    host: statedValue('host'),
     prefix: undefined,
-    client: clientOf(addressIn(known[0]?.['for'] ?? '')),
+    client: clientOf(addressIn(trustedElements[0]?.['for'] ?? '')),
   };
 }
 

@@ -1,10 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { nextTurn } from '../lib/turns.ts';
+import { yieldToEventLoop } from '../lib/turns.ts';
 import { tooLargeText } from '../spool.ts';
 import { type Json, isJsonObject, jsonFault } from '../wire/json.ts';
 import { BodyBytes } from './body-bytes.ts';
-import { type BodyMemory, type Hold, bodyMemoryBytes, createBodyMemory } from './body-memory.ts';
-import { NotText, buildJson } from './json-parts.ts';
+import {
+  type BodyMemory,
+  type MemoryReservation,
+  bodyMemoryBytes,
+  createBodyMemory,
+} from './body-memory.ts';
+import { NotUtf8, buildJson } from './json-parts.ts';
 import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json-cuts.ts';
 import { JsonScanner } from './json-scan.ts';
 
@@ -23,7 +28,7 @@ type JsonBody =
   | BodyRefusal;
 
 /** A request with the answer it will get, with or without a framework around them. */
-export type Exchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
+export type HttpExchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
 
 type ReadOptions = {
   /** Less than the reader's own limit. */
@@ -31,12 +36,12 @@ type ReadOptions = {
   /** Member of the outermost object whose members are nodes. */
   readonly graphMember?: string;
   /** The text is wanted beside the value; only for small bodies. */
-  readonly keepsText?: true;
+  readonly withText?: true;
 };
 
 /** Reads bodies as JSON, whatever their content type says. */
 export type BodyReader = {
-  read(exchange: Exchange, options?: ReadOptions): Promise<JsonBody>;
+  read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
   /** Bytes reserved for bodies that are being worked on. */
   readonly reservedBytes: () => number;
 };
@@ -46,36 +51,37 @@ const MAX_JSON_DEPTH = 200;
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
 /** Bytes counted between two looks at the event loop. */
-const BYTES_A_TURN = 1024 * 1024;
+const BYTES_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /** First reservation of a body that announces no length. */
-const FIRST_ROOM_BYTES = 64 * 1024;
+const FIRST_RESERVATION_BYTES = 64 * 1024;
 /** Fewer values weigh less than the text they come in. */
 const MANY_VALUES = 10_000;
 /** Memory of a value beside its text, in the unit of bodies. */
-const BYTES_A_VALUE = 16;
+const MEMORY_PER_VALUE = 16;
 
-export function createBodyReader(deps: {
+export function createBodyReader(readerOptions: {
   readonly maxBytes: number;
   readonly limits?: Omit<JsonLimits, 'maxDepth'>;
   readonly memory?: BodyMemory;
 }): BodyReader {
-  const { memory = createBodyMemory({ limitBytes: bodyMemoryBytes() }) } = deps;
-  const limits = { ...DEFAULT_LIMITS, ...deps.limits, maxDepth: MAX_JSON_DEPTH };
-  const mostBytes = Math.min(deps.maxBytes, memory.largestBody);
+  const { memory = createBodyMemory({ limitBytes: bodyMemoryBytes() }) } = readerOptions;
+  const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
+  const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
     reservedBytes: memory.reservedBytes,
-    async read(exchange, options = {}) {
-      const maxBytes = Math.min(mostBytes, options.maxBytes ?? mostBytes);
-      const refusal = refuseHead(exchange.req, maxBytes);
+    async read(httpExchange, options = {}) {
+      const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
+      const refusal = refuseByHeaders(httpExchange.req, maxBytes);
       if (refusal) return refusal;
-      const room = createRoom(exchange, memory);
+      const reservation = createBodyReservation(httpExchange, memory);
       const scanner = new JsonScanner(limits, options.graphMember);
       const bytes = new BodyBytes();
-      const received = await receive(exchange.req, { scanner, bytes, room, maxBytes });
+      const received = await receive(httpExchange.req, { scanner, bytes, reservation, maxBytes });
       if ('ok' in received) return received;
       const { values } = received;
-      if (values > MANY_VALUES && !(await room.grow(values * BYTES_A_VALUE))) return noRoom();
+      if (values > MANY_VALUES && !(await reservation.extend(values * MEMORY_PER_VALUE)))
+        return memoryFull();
       return await build(received, bytes, { limits, ...options });
     },
   };
@@ -85,38 +91,39 @@ export function createBodyReader(deps: {
  * A text that has been received as a whole, as JSON and within the usual limits; `undefined`: it is
  * none, or holds too much. Built in turns of the event loop.
  */
-export async function jsonWithin(text: Buffer): Promise<Json | undefined> {
+export async function parseWithinLimits(text: Buffer): Promise<Json | undefined> {
   const scanner = new JsonScanner({ ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH });
-  for (let at = 0; at < text.length; at += BYTES_A_TURN) {
-    if (at > 0) await nextTurn();
-    if (scanner.push(text.subarray(at, at + BYTES_A_TURN))) return undefined;
+  for (let at = 0; at < text.length; at += BYTES_PER_STEP) {
+    if (at > 0) await yieldToEventLoop();
+    if (scanner.push(text.subarray(at, at + BYTES_PER_STEP))) return undefined;
   }
   const scan = scanner.end();
   return 'kind' in scan ? undefined : await buildJson(scan, text.subarray.bind(text));
 }
 
-type Room = {
+type BodyReservation = {
   /** Makes room for so many bytes more; `false`: there is none. */
-  grow(bytes: number): Promise<boolean>;
+  extend(bytes: number): Promise<boolean>;
 };
 
 /** Memory a body takes up until it is answered. */
-function createRoom({ res }: Exchange, memory: BodyMemory): Room {
-  const holds: Hold[] = [];
-  const release = (): void => holds.splice(0).forEach((hold) => hold.release());
+function createBodyReservation({ res }: HttpExchange, memory: BodyMemory): BodyReservation {
+  const reservations: MemoryReservation[] = [];
+  const release = (): void =>
+    reservations.splice(0).forEach((memoryReservation) => memoryReservation.release());
   res.once('close', release);
   return {
-    async grow(bytes) {
-      const hold = await memory.reserve(bytes);
-      if (hold === undefined) return false;
-      holds.push(hold);
+    async extend(bytes) {
+      const memoryReservation = await memory.reserve(bytes);
+      if (memoryReservation === undefined) return false;
+      reservations.push(memoryReservation);
       if (res.closed) release();
       return true;
     },
   };
 }
 
-function refuseHead({ headers }: IncomingMessage, maxBytes: number): BodyRefusal | undefined {
+function refuseByHeaders({ headers }: IncomingMessage, maxBytes: number): BodyRefusal | undefined {
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return refused(415, `Content-Encoding ${encoding} is not taken.`);
   return Number(headers['content-length']) > maxBytes ? tooLarge(maxBytes) : undefined;
@@ -125,20 +132,20 @@ function refuseHead({ headers }: IncomingMessage, maxBytes: number): BodyRefusal
 type Receiving = {
   readonly scanner: JsonScanner;
   readonly bytes: BodyBytes;
-  readonly room: Room;
+  readonly reservation: BodyReservation;
   readonly maxBytes: number;
 };
 
 /** Counts while the bytes come in. Of a text that is no JSON the rest is read and dropped. */
 async function receive(
   request: IncomingMessage,
-  { scanner, bytes, room, maxBytes }: Receiving,
+  { scanner, bytes, reservation, maxBytes }: Receiving,
 ): Promise<Scan | BodyRefusal> {
-  let roomBytes = Number(request.headers['content-length'] ?? FIRST_ROOM_BYTES);
-  if (!(await room.grow(roomBytes))) return noRoom();
+  let reservedForBody = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
+  if (!(await reservation.extend(reservedForBody))) return memoryFull();
   if (request.destroyed) return refused(400, 'The body was cut off.');
   let size = 0;
-  const take = async (chunk: Buffer): Promise<BodyRefusal | undefined> => {
+  const takeChunk = async (chunk: Buffer): Promise<BodyRefusal | undefined> => {
     size += chunk.length;
     if (size > maxBytes) return tooLarge(maxBytes);
     const fault = scanner.push(chunk);
@@ -148,12 +155,12 @@ async function receive(
       return undefined;
     }
     bytes.add(chunk);
-    if (size <= roomBytes) return undefined;
-    const more = Math.max(roomBytes, size - roomBytes);
-    roomBytes += more;
-    return (await room.grow(more)) ? undefined : noRoom();
+    if (size <= reservedForBody) return undefined;
+    const more = Math.max(reservedForBody, size - reservedForBody);
+    reservedForBody += more;
+    return (await reservation.extend(more)) ? undefined : memoryFull();
   };
-  const refusal = await eachChunk(request, take);
+  const refusal = await eachChunk(request, takeChunk);
   if (refusal) return refusal;
   const scan = scanner.end();
   return 'kind' in scan ? refusedScan(scan) : scan;
@@ -162,33 +169,33 @@ async function receive(
 /** Not `for await`: leaving that loop early destroys the socket, and the answer with it. */
 function eachChunk(
   request: IncomingMessage,
-  take: (chunk: Buffer) => Promise<BodyRefusal | undefined>,
+  takeChunk: (chunk: Buffer) => Promise<BodyRefusal | undefined>,
 ): Promise<BodyRefusal | undefined> {
   return new Promise((resolve, reject) => {
     const stop = (refusal: BodyRefusal | undefined): void => {
-      request.off('data', onData).off('end', onEnd).off('error', cutOff).off('close', cutOff);
+      request.off('data', onData).off('end', onEnd).off('error', onCutOff).off('close', onCutOff);
       resolve(refusal);
     };
-    const cutOff = (): void => stop(refused(400, 'The body was cut off.'));
+    const onCutOff = (): void => stop(refused(400, 'The body was cut off.'));
     const onEnd = (): void => stop(undefined);
     function onData(chunk: Buffer): void {
       request.pause();
       // Paused, it neither ends nor gives more.
-      take(chunk).then((refusal) => {
+      takeChunk(chunk).then((refusal) => {
         if (refusal) stop(refusal);
         else request.resume();
       }, reject);
     }
-    request.on('data', onData).once('end', onEnd).once('error', cutOff).once('close', cutOff);
+    request.on('data', onData).once('end', onEnd).once('error', onCutOff).once('close', onCutOff);
   });
 }
 
 async function build(
   scan: Scan,
   bytes: BodyBytes,
-  { limits, graphMember, keepsText }: ReadOptions & { readonly limits: JsonLimits },
+  { limits, graphMember, withText }: ReadOptions & { readonly limits: JsonLimits },
 ): Promise<JsonBody> {
-  const text = keepsText && bytes.take(0, scan.bytes);
+  const text = withText && bytes.take(0, scan.bytes);
   try {
     const value = await buildJson(scan, text ? text.subarray.bind(text) : bytes.take.bind(bytes));
     // The name may have been written with escapes, and was none to the scanner.
@@ -197,7 +204,7 @@ async function build(
     if (nodes > limits.maxNodes) return refused(413, tooManyNodes(limits));
     return { ok: true, value, text: text?.toString('utf8') };
   } catch (error) {
-    if (error instanceof NotText) return refused(400, 'The body is not UTF-8 text.');
+    if (error instanceof NotUtf8) return refused(400, 'The body is not UTF-8 text.');
     return refusedScan({ kind: 'syntax', message: jsonFault(error) });
   }
 }
@@ -215,7 +222,7 @@ function tooLarge(maxBytes: number): BodyRefusal {
   return refused(413, tooLargeText(maxBytes));
 }
 
-function noRoom(): BodyRefusal {
+function memoryFull(): BodyRefusal {
   const message = 'The bodies of other calls take up the memory of the server: try again later.';
   return { ...refused(503, message), retryAfterSeconds: RETRY_AFTER_S };
 }

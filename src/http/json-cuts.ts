@@ -19,7 +19,7 @@ export type Cut = {
   /** The containers that are open here, outermost first. */
   readonly open: readonly OpenContainer[];
   /** So many of those that were open at the cut before are still open. */
-  readonly kept: number;
+  readonly stillOpen: number;
   /** A long string lies between `end` and `next`. */
   readonly isLong: boolean;
   /** A number of the part before it may need its digits kept. */

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { nextTurn } from '../lib/turns.ts';
+import { yieldToEventLoop } from '../lib/turns.ts';
 import { type Json, parseJson } from '../wire/json.ts';
 import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './json-cuts.ts';
 
 /** The body is not UTF-8. */
-export class NotText extends Error {
+export class NotUtf8 extends Error {
   override readonly name = 'NotText';
 }
 
@@ -23,24 +23,27 @@ const BYTE_ORDER_MARK = 0xfeff;
  * Builds a scanned text part by part and lets other work run between two parts; numbers keep their
  * digits. Throws SyntaxError, or NotText.
  */
-export async function buildJson({ cuts, bytes, isExact }: Scan, take: TakeBytes): Promise<Json> {
-  if (cuts.length === 0) return parsed(textOf(take(0, bytes)), isExact);
-  const stitcher = new Stitcher();
+export async function buildJson(
+  { cuts, bytes, isExact }: Scan,
+  takeBytes: TakeBytes,
+): Promise<Json> {
+  if (cuts.length === 0) return parsePart(textOf(takeBytes(0, bytes)), isExact);
+  const joiner = new PartJoiner();
   let start = 0;
   for (const cut of cuts) {
-    const part = take(start, cut.end);
+    const part = takeBytes(start, cut.end);
     const text = textOf(part) + (cut.isLong ? '""' : '');
-    stitcher.add(text, cut, part.subarray.bind(part), start);
-    await nextTurn();
-    if (cut.isLong) stitcher.replaceLast(await longText(take(cut.end, cut.next)));
+    joiner.add(text, cut, part.subarray.bind(part), start);
+    await yieldToEventLoop();
+    if (cut.isLong) joiner.replaceLast(await longText(takeBytes(cut.end, cut.next)));
     start = cut.next;
   }
-  stitcher.addLast(textOf(take(start, bytes)), isExact);
-  return stitcher.root;
+  joiner.addLast(textOf(takeBytes(start, bytes)), isExact);
+  return joiner.root;
 }
 
 /** Puts parts of a text together. The innermost open container takes what the next part has. */
-class Stitcher {
+class PartJoiner {
   root: Json = null;
   #spine: Container[] = [];
   #open: readonly OpenContainer[] = [];
@@ -50,14 +53,14 @@ class Stitcher {
 
   add(
     text: string,
-    { open, kept, isExact }: Cut,
+    { open, stillOpen, isExact }: Cut,
     bytes: (start: number, end: number) => Buffer,
     offset: number,
   ): void {
     const name = ({ nameAt, nameEnd }: OpenContainer): string =>
       JSON.parse(textOf(bytes(nameAt - offset, nameEnd - offset))) as string;
-    this.#merge(parsed(this.#opening() + text + closing(open), isExact));
-    this.#spine.length = kept;
+    this.#merge(parsePart(this.#opening() + text + closingBrackets(open), isExact));
+    this.#spine.length = stillOpen;
     this.#open = open;
     while (this.#spine.length < open.length) {
       const holder = this.#spine.at(-1);
@@ -71,7 +74,7 @@ class Stitcher {
   }
 
   addLast(text: string, isExact: boolean): void {
-    if (this.#spine.length > 0) this.#merge(parsed(this.#opening() + text, isExact));
+    if (this.#spine.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
   }
 
   /** The string that was left out at the end of the part before. */
@@ -104,7 +107,7 @@ class Stitcher {
   }
 }
 
-function closing(open: readonly OpenContainer[]): string {
+function closingBrackets(open: readonly OpenContainer[]): string {
   return open
     .map(({ type }) => (type === OPEN_OBJECT ? '}' : ']'))
     .toReversed()
@@ -138,14 +141,14 @@ function setMember(holder: { [name: string]: Json }, name: string, value: Json):
   }
 }
 
-function parsed(text: string, isExact: boolean): Json {
+function parsePart(text: string, isExact: boolean): Json {
   if (isExact) return parseJson(text);
   const isMarked = text.charCodeAt(0) === BYTE_ORDER_MARK;
   return JSON.parse(isMarked ? text.slice(1) : text) as Json;
 }
 
 function textOf(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new NotText();
+  if (!isUtf8(bytes)) throw new NotUtf8();
   return bytes.toString('utf8');
 }
 
@@ -154,16 +157,16 @@ async function longText(bytes: Buffer): Promise<string> {
   const pieces: string[] = [];
   const isPlain = bytes.indexOf(BACKSLASH) < 0;
   for (let start = 1; start < bytes.length - 1;) {
-    const end = Math.min(bytes.length - 1, endOfPiece(bytes, start, isPlain));
+    const end = Math.min(bytes.length - 1, pieceEnd(bytes, start, isPlain));
     pieces.push(JSON.parse(`"${textOf(bytes.subarray(start, end))}"`) as string);
     start = end;
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return pieces.join('');
 }
 
 /** Not within a character, nor within an escape. */
-function endOfPiece(bytes: Buffer, start: number, isPlain: boolean): number {
+function pieceEnd(bytes: Buffer, start: number, isPlain: boolean): number {
   let end = start + PIECE_BYTES;
   if (!isPlain) {
     end = start;

@@ -12,9 +12,9 @@ import {
 import { BACKSLASH, KINDS, Kind, QUOTE } from './json-kinds.ts';
 
 /** Bytes of a string looked at one by one before the native search takes over. */
-const NEAR_BYTES = 32;
+const SCAN_BYTES = 32;
 /** Shorter numbers without an exponent always fit a double. */
-const EXACT_BYTES = 16;
+const MAX_SAFE_NUMBER_CHARS = 16;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** The last thing read, as far as it says what may come next. */
@@ -185,15 +185,15 @@ export class JsonScanner {
     this.#isAfterLong = false;
   }
 
-  #cut(place: Pick<Cut, 'end' | 'next' | 'isLong'>): void {
+  #cut(position: Pick<Cut, 'end' | 'next' | 'isLong'>): void {
     const open = this.#types.map((type, i) => ({
       type,
       nameAt: this.#nameStarts[i] ?? -1,
       nameEnd: this.#nameEnds[i] ?? -1,
     }));
-    this.#cuts.push({ ...place, open, kept: this.#kept, isExact: this.#isExact });
+    this.#cuts.push({ ...position, open, stillOpen: this.#kept, isExact: this.#isExact });
     this.#kept = open.length;
-    this.#cutAt = { bytes: place.next, values: this.#values };
+    this.#cutAt = { bytes: position.next, values: this.#values };
     this.#isExact = false;
   }
 
@@ -225,7 +225,7 @@ export class JsonScanner {
     const isRootName = this.#last === Last.Name && this.#types.length === 1;
     let isEscaped = this.#isEscaped;
     this.#isEscaped = false;
-    for (let near = i + NEAR_BYTES; i < chunk.length; i++) {
+    for (let near = i + SCAN_BYTES; i < chunk.length; i++) {
       const byte = chunk[i];
       if (isEscaped) isEscaped = false;
       else if (byte === BACKSLASH) isEscaped = true;
@@ -234,7 +234,7 @@ export class JsonScanner {
         return i + 1;
       } else if (i >= near) {
         i = this.#leap(chunk, i) - 1;
-        near = i + NEAR_BYTES;
+        near = i + SCAN_BYTES;
         continue;
       }
       if (isRootName && this.#name.length <= 16) this.#name.push(byte ?? 0);
@@ -291,7 +291,7 @@ export class JsonScanner {
   }
 
   #endToken(end: number): void {
-    const isLong = end - this.#tokenAt >= EXACT_BYTES;
+    const isLong = end - this.#tokenAt >= MAX_SAFE_NUMBER_CHARS;
     if (this.#tokenIsNumber && (this.#tokenHasExponent || isLong)) this.#isExact = true;
     this.#tokenAt = -1;
     this.#isAfterLong = false;

@@ -3,16 +3,16 @@ import { bodyMemoryBytes, createBodyMemory } from './body-memory.ts';
 import { type BodyReader, createBodyReader } from './json-body.ts';
 
 /** Opens the reader of all JSON bodies; one memory holds them, and what is kept of them later. */
-export function openBodies(
+export function createBodies(
   config: {
     readonly maxUploadBytes: number;
     readonly maxJsonValues: number;
     readonly maxNodes: number;
   },
-  kept: { readonly bytes: () => number },
+  queued: { readonly bytes: () => number },
   log: Logger,
 ): BodyReader {
-  const memory = createBodyMemory({ limitBytes: bodyMemoryBytes(), keptBytes: kept.bytes });
+  const memory = createBodyMemory({ limitBytes: bodyMemoryBytes(), queuedBytes: queued.bytes });
   const { maxUploadBytes, maxJsonValues: maxValues, maxNodes } = config;
   if (memory.largestBody < maxUploadBytes) {
     const { largestBody } = memory;

@@ -30,8 +30,8 @@ export function createPrefixRemover({ addresses, isOwnPath }: Options): PrefixRe
   return {
     remove,
     before: (listener) => (request, response) => {
-      const reads = request.method === 'GET' || request.method === 'HEAD';
-      if (remove(request) !== 'slash_missing' || !reads) return listener(request, response);
+      const isRead = request.method === 'GET' || request.method === 'HEAD';
+      if (remove(request) !== 'slash_missing' || !isRead) return listener(request, response);
       // Without it a browser looks for the files of the page beside the prefix, not below it.
       const [prefix = '', query] = (request.url ?? '').split('?', 2);
       const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;

@@ -40,12 +40,14 @@ export function createPublicAddresses({
   return {
     of(call) {
       if (fixed) return fixed;
-      const said = forwardedOf(call);
-      const scheme = said?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
-      const origin = readHost(said?.host ?? call.headers.host ?? '', scheme)?.origin;
+      const forwarded = forwardedOf(call);
+      const scheme = forwarded?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
+      const origin = readHost(forwarded?.host ?? call.headers.host ?? '', scheme)?.origin;
       if (origin === undefined) return undefined;
-      const isStated = [said?.scheme, said?.host, said?.prefix].some((fact) => fact !== undefined);
-      return addressOf({ origin, prefix: said?.prefix ?? '' }, isStated);
+      const isStated = [forwarded?.scheme, forwarded?.host, forwarded?.prefix].some(
+        (fact) => fact !== undefined,
+      );
+      return addressOf({ origin, prefix: forwarded?.prefix ?? '' }, isStated);
     },
     prefixOf: (call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
     forwardedHostOf: (call) => forwardedOf(call)?.host,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { nextTurn } from '../lib/turns.ts';
+import { yieldToEventLoop } from '../lib/turns.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -46,7 +46,7 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
       await writer.writeOne(() => void sql.insert.run(owner, name, part, piece));
       start = end;
       part++;
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
 

@@ -1,17 +1,17 @@
 import { yieldEvery } from './yield-every.ts';
 
 /** So many characters are written before others have their turn; a piece counts as some itself. */
-const CHARS_A_TURN = 256 * 1024;
-const CHARS_A_PIECE = 200;
+const CHARS_PER_STEP = 256 * 1024;
+const CHARS_PER_PIECE = 200;
 
 /** One text of many pieces, with pauses in between. */
-export async function joinInTurns(pieces: Iterable<string>): Promise<string> {
-  const pause = yieldEvery(CHARS_A_TURN);
+export async function joinInSteps(pieces: Iterable<string>): Promise<string> {
+  const pause = yieldEvery(CHARS_PER_STEP);
   const parts: string[] = [];
   for (const piece of pieces) {
     parts.push(piece);
-    const turn = pause(CHARS_A_PIECE + piece.length);
-    if (turn) await turn;
+    const step = pause(CHARS_PER_PIECE + piece.length);
+    if (step) await step;
   }
   return parts.join('');
 }

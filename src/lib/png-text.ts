@@ -11,7 +11,7 @@ const MAX_LENGTH = 2 ** 31 - 1;
 export const FIRST_TEXT_BYTE = SIGNATURE.length + HEAD_BYTES + 13 + CRC_BYTES;
 
 /** Where the text of a `tEXt` chunk lies in its file: `start` inclusive, `end` exclusive. */
-export type TextPlace = {
+export type TextRange = {
   readonly chunkStart: number;
   readonly start: number;
   readonly end: number;
@@ -21,7 +21,7 @@ export type TextPlace = {
  * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number: so many of the first
  * bytes are needed to go on. `undefined`: no PNG, no such chunk in front of the pixels, or a damaged one.
  */
-export function findPngText(head: Buffer, keyword: string): TextPlace | number | undefined {
+export function findPngText(head: Buffer, keyword: string): TextRange | number | undefined {
   const seen = Math.min(head.length, SIGNATURE.length);
   if (!SIGNATURE.subarray(0, seen).equals(head.subarray(0, seen))) return undefined;
   const key = `${keyword}\0`;
@@ -31,7 +31,8 @@ export function findPngText(head: Buffer, keyword: string): TextPlace | number |
     const length = head.readUInt32BE(at);
     const type = head.toString('latin1', at + 4, dataStart);
     const isFirst = at === SIGNATURE.length;
-    if (isFirst !== (type === 'IHDR') || ENDS.has(type) || length > MAX_LENGTH) return undefined;
+    if (isFirst !== (type === 'IHDR') || LAST_CHUNKS.has(type) || length > MAX_LENGTH)
+      return undefined;
     const dataEnd = dataStart + length;
     const next = dataEnd + CRC_BYTES;
     if (type === 'tEXt' && length >= key.length) {
@@ -47,16 +48,16 @@ export function findPngText(head: Buffer, keyword: string): TextPlace | number |
   }
 }
 
-const ENDS: ReadonlySet<string> = new Set(['IDAT', 'IEND']);
+const LAST_CHUNKS: ReadonlySet<string> = new Set(['IDAT', 'IEND']);
 
 /** The text of a chunk. */
-export function pngTextAt(head: Buffer, { start, end }: TextPlace): string {
+export function pngTextAt(head: Buffer, { start, end }: TextRange): string {
   return head.toString('latin1', start, end);
 }
 
 /** The same bytes with another Latin-1 text of the same length, and the checksum of the chunk that fits it. */
-export function withPngText(head: Buffer, place: TextPlace, text: string): Buffer {
-  const { chunkStart, start, end } = place;
+export function withPngText(head: Buffer, range: TextRange, text: string): Buffer {
+  const { chunkStart, start, end } = range;
   if (text.length !== end - start) throw new RangeError('a text in a PNG must keep its length');
   const changed = Buffer.from(head);
   changed.write(text, start, 'latin1');

@@ -1,9 +1,9 @@
-const CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
+const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 /** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: no room for the index of its log. */
-const SQLITE_CODES: ReadonlySet<unknown> = new Set([13, 4874]);
+const SQLITE_FULL_CODES: ReadonlySet<unknown> = new Set([13, 4874]);
 /** Error texts of a Redis whose memory, or disk, is full. */
-const REDIS_WORDS = /^(OOM|MISCONF) /;
-const MOST_CAUSES = 8;
+const REDIS_FULL_MESSAGE = /^(OOM|MISCONF) /;
+const MAX_CAUSES = 8;
 
 /** Words for the caller. */
 export const STORAGE_FULL = 'There is no room left on the storage of this server.';
@@ -11,9 +11,10 @@ export const STORAGE_FULL = 'There is no room left on the storage of this server
 /** True when an error, or one of its causes, says that the disk, the quota or the ledger is full. */
 export function isStorageFull(error: unknown): boolean {
   let cause = error;
-  for (let depth = 0; depth < MOST_CAUSES && cause instanceof Error; depth += 1) {
+  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
     const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown } & Error;
-    if (CODES.has(code) || SQLITE_CODES.has(errcode) || REDIS_WORDS.test(message)) return true;
+    if (FULL_CODES.has(code) || SQLITE_FULL_CODES.has(errcode) || REDIS_FULL_MESSAGE.test(message))
+      return true;
     cause = cause.cause;
   }
   return false;

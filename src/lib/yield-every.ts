@@ -1,4 +1,4 @@
-import { nextTurn } from './turns.ts';
+import { yieldToEventLoop } from './turns.ts';
 
 /**
  * Cuts long work into pieces of `count` steps: call it after each step and await what it returns.
@@ -11,6 +11,6 @@ export function yieldEvery(count: number): (weight?: number) => Promise<void> | 
     left -= weight;
     if (left > 0) return undefined;
     left = count;
-    return nextTurn();
+    return yieldToEventLoop();
   };
 }

@@ -1,16 +1,16 @@
 import { type ReplyError, replyError } from './reply.ts';
 
 /** What one workspace may have running at a time. */
-type Ceilings = { readonly inFlight: number; readonly committedCents: number };
+type CallCeilings = { readonly inFlight: number; readonly committedCents: number };
 
 /** A place among the running calls of a workspace, or why there is none. */
 export type Admission =
-  | { readonly ok: true; leave(): void }
+  | { readonly ok: true; release(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 
 /** Where running calls are counted. */
-export type Gate = {
-  enter(workspace: string, cents: number, ceilings: Ceilings): Admission;
+export type RunningCalls = {
+  admit(workspace: string, cents: number, ceilings: CallCeilings): Admission;
   /** What the running calls of a workspace are committed to. */
   committedCents(workspace: string): number;
 };
@@ -18,11 +18,11 @@ export type Gate = {
 type Running = { calls: number; cents: number };
 
 /** Counts the running calls of each workspace and what they are committed to pay. */
-export function createGate(): Gate {
+export function createRunningCalls(): RunningCalls {
   const workspaces = new Map<string, Running>();
   return {
     committedCents: (workspace) => workspaces.get(workspace)?.cents ?? 0,
-    enter(workspace, cents, ceilings) {
+    admit(workspace, cents, ceilings) {
       const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
       const refusal = refuse(running, cents, ceilings);
       if (refusal) return { ok: false, refusal };
@@ -31,7 +31,7 @@ export function createGate(): Gate {
       workspaces.set(workspace, running);
       return {
         ok: true,
-        leave() {
+        release() {
           running.calls--;
           running.cents -= cents;
           if (running.calls === 0) workspaces.delete(workspace);
@@ -41,7 +41,7 @@ export function createGate(): Gate {
   };
 }
 
-function refuse(running: Running, cents: number, ceilings: Ceilings): ReplyError | undefined {
+function refuse(running: Running, cents: number, ceilings: CallCeilings): ReplyError | undefined {
   if (running.calls >= ceilings.inFlight) {
     const most = `at most ${ceilings.inFlight} calls of a workspace run at a time`;
     return replyError('concurrency_limit_exceeded', `In-flight limit: ${most}.`);

@@ -20,35 +20,35 @@ const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 const MAX_SUGGESTIONS = 3;
 /** Beyond this part of its length a wrong id is no misspelling. */
-const NEAR = 0.6;
+const MAX_DISTANCE_SHARE = 0.6;
 
 /** The models that can be run here, in the order of their ids. */
 export function createCatalog(models: readonly ModelDef[], cursors: Cursors): Catalog {
   const byId = new Map(models.map((model) => [modelId(model), model]));
   const ids = [...byId.keys()].toSorted();
-  for (const id of ids) refuseBadId(byId.get(id) as ModelDef);
+  for (const id of ids) assertModelId(byId.get(id) as ModelDef);
   return {
     find: (id) => byId.get(id),
     page(query, mayUse) {
-      const asked = readQuery(query, cursors);
-      if ('bucket' in asked) return asked;
-      const rest = ids.filter((id) => mayUse(id) && (!asked.after || id > asked.after));
-      const shown = rest.slice(0, asked.limit);
+      const parsedQuery = readQuery(query, cursors);
+      if ('bucket' in parsedQuery) return parsedQuery;
+      const rest = ids.filter((id) => mayUse(id) && (!parsedQuery.after || id > parsedQuery.after));
+      const shown = rest.slice(0, parsedQuery.limit);
       const last = shown.at(-1);
       const more = rest.length > shown.length && last !== undefined;
       return replyJson({
-        data: shown.map((id) => entryOf(byId.get(id) as ModelDef)),
+        data: shown.map((id) => modelEntry(byId.get(id) as ModelDef)),
         has_more: more,
         ...(more && { next_cursor: cursors.write(last) }),
-        limit: asked.limit,
+        limit: parsedQuery.limit,
       } satisfies ModelPage);
     },
-    notFound: (id, mayUse) => replyError('model_not_found', missing(id, ids.filter(mayUse))),
+    notFound: (id, mayUse) => replyError('model_not_found', notFoundDetail(id, ids.filter(mayUse))),
   };
 }
 
 /** A model as the catalogue lists it. */
-export function entryOf(def: ModelDef): ModelEntry {
+export function modelEntry(def: ModelDef): ModelEntry {
   const { provider, model, billing } = def;
   return { id: modelId(def), provider, model, billing };
 }
@@ -63,14 +63,14 @@ function isModelId(provider: string, model: string): boolean {
   );
 }
 
-function refuseBadId({ provider, model }: ModelDef): void {
+function assertModelId({ provider, model }: ModelDef): void {
   if (!isModelId(provider, model)) throw new Error(`${provider}/${model} cannot be a model id`);
 }
 
-type Asked = { readonly after: string | undefined; readonly limit: number };
+type PageQuery = { readonly after: string | undefined; readonly limit: number };
 
 /** A walk never restarts silently: what is not understood is refused. */
-function readQuery(query: URLSearchParams, cursors: Cursors): Asked | ReplyError {
+function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyError {
   const [given, ...others] = query.getAll('cursor');
   const after = given === undefined ? undefined : cursors.read(given);
   if (others.length > 0 || (given !== undefined && after === undefined)) {
@@ -80,17 +80,17 @@ function readQuery(query: URLSearchParams, cursors: Cursors): Asked | ReplyError
   if (more.length > 0 || !/^[+-]?\d+$/.test(limit)) {
     return replyError('invalid_input', 'limit must be a whole number.');
   }
-  const asked = Number(limit);
-  return { after, limit: asked <= 0 ? DEFAULT_LIMIT : Math.min(asked, MAX_LIMIT) };
+  const parsedQuery = Number(limit);
+  return { after, limit: parsedQuery <= 0 ? DEFAULT_LIMIT : Math.min(parsedQuery, MAX_LIMIT) };
 }
 
-function missing(id: string, known: readonly string[]): string {
+function notFoundDetail(id: string, known: readonly string[]): string {
   const [provider = '', model = '', ...rest] = id.split('/');
   // What cannot be an id is not repeated: people may look at it anywhere.
   if (rest.length > 0 || !isModelId(provider, model)) return 'This id names no model.';
   const near = known
     .map((other) => ({ other, steps: distance(id, other) }))
-    .filter(({ other, steps }) => steps <= Math.max(id.length, other.length) * NEAR)
+    .filter(({ other, steps }) => steps <= Math.max(id.length, other.length) * MAX_DISTANCE_SHARE)
     .toSorted((a, b) => a.steps - b.steps)
     .slice(0, MAX_SUGGESTIONS)
     .map(({ other }) => other);

@@ -1,21 +1,21 @@
 import type { JobApi } from '../wire/jobs.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from './limits.ts';
 import { localModels } from './local.ts';
-import { type ModelRouter, type ModelRouterDeps, createModelRouter } from './router.ts';
+import { type ModelRouter, type ModelRouterOptions, createModelRouter } from './router.ts';
 import { createThreads } from './threads.ts';
 
-type Deps = Omit<ModelRouterDeps, 'models' | 'limits'> & {
+type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
   readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
   readonly spoolDir: string;
   readonly limits: Partial<ModelLimits>;
 };
 
 /** The model router over the models of this machine. */
-export function openEmbeddedModels(deps: Deps): ModelRouter {
-  const limits = { ...DEFAULT_MODEL_LIMITS, ...deps.limits };
-  const threads = createThreads({ limits, log: deps.log });
-  const models = localModels({ ...deps, threads, maxFileBytes: limits.maxInputBytes });
-  const router = createModelRouter({ ...deps, models, limits });
+export function openEmbeddedModels(options: EmbeddedModelsOptions): ModelRouter {
+  const limits = { ...DEFAULT_MODEL_LIMITS, ...options.limits };
+  const threads = createThreads({ limits, log: options.log });
+  const models = localModels({ ...options, threads, maxFileBytes: limits.maxInputBytes });
+  const router = createModelRouter({ ...options, models, limits });
   return {
     middleware: router.middleware,
     async close() {

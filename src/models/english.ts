@@ -20,7 +20,7 @@ type EnglishText = {
 /** Reads a text. */
 export type English = (text: string) => Promise<EnglishText>;
 
-type Trait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
+type NlpTrait = 'sentiment' | 'type' | 'pos' | 'lemma' | 'detail';
 
 /** wink-nlp with its small English model, loaded with the first text and kept. */
 export function createEnglish(): English {
@@ -57,10 +57,10 @@ async function load() {
     import('wink-eng-lite-web-model'),
   ]);
   const nlp = winkNLP(model);
-  return { nlp, its: nlp.its as unknown as { readonly [trait in Trait]: ItsFunction<string> } };
+  return { nlp, its: nlp.its as unknown as { readonly [trait in NlpTrait]: ItsFunction<string> } };
 }
 
-function collect<T>(items: { each(see: (item: T) => void): void }): T[] {
+function collect<T>(items: { each(visit: (item: T) => void): void }): T[] {
   const all: T[] = [];
   items.each((item) => void all.push(item));
   return all;

@@ -1,14 +1,14 @@
-import type { BodyReader, Exchange } from '../http/json-body.ts';
+import type { BodyReader, HttpExchange } from '../http/json-body.ts';
 import type { Json } from '../wire/json.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 
 /** A request body, as sent and as JSON, or why it was not taken. */
 type Input =
-  | { readonly ok: true; readonly text: string; readonly body: Json; done(): void }
+  | { readonly ok: true; readonly text: string; readonly body: Json; release(): void }
   | { readonly ok: false; readonly refusal: ReplyError };
 
-export type ReadInput = (exchange: Exchange) => Promise<Input>;
+export type ReadInput = (exchange: HttpExchange) => Promise<Input>;
 
 /** Reads bodies, of all callers together no more than memory is set aside for. */
 export function createReadInput(
@@ -23,23 +23,23 @@ export function createReadInput(
       return refuse(replyError('service_unavailable', 'Too many inputs are being worked on.'));
     }
     heldBytes += bytes;
-    const done = (): void => void (heldBytes -= bytes);
+    const release = (): void => void (heldBytes -= bytes);
     const input = await read(bodies, exchange, limits.maxInputBytes);
-    done();
+    release();
     if (!input.ok) return input;
     // A length nobody declared was taken for the longest.
     bytes = Math.min(bytes, input.text.length);
     heldBytes += bytes;
-    return { ...input, done };
+    return { ...input, release };
   };
 }
 
 async function read(
   bodies: BodyReader,
-  exchange: Exchange,
+  exchange: HttpExchange,
   maxBytes: number,
-): Promise<Omit<Input & { ok: true }, 'done'> | (Input & { ok: false })> {
-  const read = await bodies.read(exchange, { maxBytes, keepsText: true });
+): Promise<Omit<Input & { ok: true }, 'release'> | (Input & { ok: false })> {
+  const read = await bodies.read(exchange, { maxBytes, withText: true });
   if (read.ok) return { ok: true, text: read.text ?? '', body: read.value };
   const { status, message, isSyntax, retryAfterSeconds } = read;
   if (status === 503) {

@@ -4,37 +4,37 @@ import type { BodyReader } from '../http/json-body.ts';
 import type { Logger } from '../telemetry.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type Json, isJsonObject } from '../wire/json.ts';
-import { isGone } from './connection.ts';
+import { isClientGone } from './connection.ts';
 import { createReadInput } from './input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model.ts';
-import { type Done, createPerformer } from './perform.ts';
+import { type CallResult, createModelRunner } from './perform.ts';
 import { type Replays, fingerprintOf } from './replay.ts';
 import { type Reply, type ReplyError, replyError, replyInvalid } from './reply.ts';
 import { settle } from './settle.ts';
 import { type Validate, createValidate } from './validate.ts';
-import type { Visitor } from './visitor.ts';
+import type { ModelCaller } from './visitor.ts';
 
 /** One request that may be served. */
-export type Visit = {
+export type ModelRequest = {
   readonly ctx: Koa.Context;
-  readonly visitor: Visitor;
+  readonly modelCaller: ModelCaller;
   readonly requestId: string;
 };
 
 /** One call of a model as it came in. */
-export type Invocation = Visit & { readonly def: ModelDef };
+export type Invocation = ModelRequest & { readonly def: ModelDef };
 
 /** What serves calls of models. */
-export type Invoke = {
+export type ModelInvoker = {
   call(invocation: Invocation): Promise<Reply>;
   /** Records a call that is refused before its model is known, and gives the refusal back. */
-  refuse(visit: Visit & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
+  refuse(request: ModelRequest & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
   /** Ends the running calls; their keys are free again. */
   close(): Promise<void>;
 };
 
-type Deps = {
+type InvokeOptions = {
   readonly models: readonly ModelDef[];
   readonly modelCalls: ModelCallStore;
   readonly replays: Replays;
@@ -45,7 +45,7 @@ type Deps = {
 };
 
 /** A call whose body has been read. */
-type Call = Invocation & {
+type ReadCall = Invocation & {
   readonly model: string;
   readonly key: string | undefined;
   readonly body: Json;
@@ -53,38 +53,41 @@ type Call = Invocation & {
   readonly startedAtMs: number;
 };
 
-type Refused = Visit & { readonly model: string; readonly startedAtMs?: number };
+type RefusedCall = ModelRequest & { readonly model: string; readonly startedAtMs?: number };
 
 const MAX_KEY_CHARS = 255;
 
 /** Runs models: once for each key, on checked input, the answer kept before it goes out. */
-export function createInvoke(deps: Deps): Invoke {
-  const readInput = createReadInput(deps.bodies, deps.limits);
-  const performer = createPerformer({ ...deps, ...deps.limits });
-  const checks = new Map<ModelDef, Validate>(deps.models.map((m) => [m, createValidate(m)]));
+export function createModelInvoker(options: InvokeOptions): ModelInvoker {
+  const readInput = createReadInput(options.bodies, options.limits);
+  const runner = createModelRunner({ ...options, ...options.limits });
+  const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
   const calls = new Set<Promise<unknown>>();
 
-  const perform = async (call: Call): Promise<Done> => {
-    const checked = (checks.get(call.def) as Validate)(call.body);
+  const checkAndRun = async (call: ReadCall): Promise<CallResult> => {
+    const checked = (validators.get(call.def) as Validate)(call.body);
     if (!checked.ok) return { reply: replyInvalid(checked.detail), cents: 0 };
     const isKeyed = call.key !== undefined;
-    return await performer.perform({ ...call, input: checked.input, isKeyed });
+    return await runner.run({ ...call, input: checked.input, isKeyed });
   };
-  const serveKeyed = async (call: Call & { key: string }): Promise<Reply> => {
-    const { ctx, key, model, requestId, text, visitor } = call;
+  const serveKeyed = async (call: ReadCall & { key: string }): Promise<Reply> => {
+    const { ctx, key, model, requestId, text, modelCaller } = call;
     const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
     // Spec 2: "Keys belong to a workspace"; without a keys file each key is a workspace of its own.
-    const scope = visitor.workspace;
-    const held = await deps.replays.hold({ scope, key, fingerprint, requestId });
-    if (held.kind === 'reply') {
-      await settle({ ...call, done: { reply: held.reply, cents: 0, replayed: true } }, deps);
-      return held.reply;
+    const scope = modelCaller.workspace;
+    const holdResult = await options.replays.hold({ scope, key, fingerprint, requestId });
+    if (holdResult.kind === 'reply') {
+      await settle(
+        { ...call, result: { reply: holdResult.reply, cents: 0, replayed: true } },
+        options,
+      );
+      return holdResult.reply;
     }
-    const { hold } = held;
+    const { hold } = holdResult;
     try {
-      const done = await perform(call);
-      await settle({ ...call, done, hold }, deps);
-      return done.reply;
+      const result = await checkAndRun(call);
+      await settle({ ...call, result, hold }, options);
+      return result.reply;
     } catch (error) {
       await hold.release().catch(() => {});
       throw error;
@@ -92,42 +95,42 @@ export function createInvoke(deps: Deps): Invoke {
       hold.end();
     }
   };
-  const refuse = async (visit: Refused, refusal: ReplyError): Promise<Reply> => {
-    const reply = isGone(visit.ctx)
+  const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<Reply> => {
+    const reply = isClientGone(request.ctx)
       ? replyError('client_disconnected', 'The caller closed the connection.')
       : refusal;
-    await settle({ startedAtMs: deps.now(), ...visit, done: { reply, cents: 0 } }, deps);
+    await settle({ startedAtMs: options.now(), ...request, result: { reply, cents: 0 } }, options);
     return reply;
   };
   const serve = async (invocation: Invocation): Promise<Reply> => {
     const { ctx, def } = invocation;
-    const begun = { ...invocation, model: modelId(def), startedAtMs: deps.now() };
+    const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
     const key = keyOf(ctx);
     if (key !== undefined && (key === '' || key.length > MAX_KEY_CHARS)) {
       const detail = `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
-      return await refuse(begun, replyError('invalid_input', detail));
+      return await refuse(startedCall, replyError('invalid_input', detail));
     }
     if (key !== undefined && hasControlCharacter(key)) {
       const detail = 'Idempotency-Key has a control character.';
-      return await refuse(begun, replyError('invalid_input', detail));
+      return await refuse(startedCall, replyError('invalid_input', detail));
     }
     const input = await readInput(ctx);
-    if (!input.ok) return await refuse(begun, input.refusal);
+    if (!input.ok) return await refuse(startedCall, input.refusal);
     try {
       if (def.input === undefined && !isJsonObject(input.body)) {
         const detail = 'The body must be a JSON object.';
-        return await refuse(begun, replyError('invalid_input', detail));
+        return await refuse(startedCall, replyError('invalid_input', detail));
       }
-      const call = { ...begun, ...input, key };
+      const call = { ...startedCall, ...input, key };
       if (key !== undefined) return await serveKeyed({ ...call, key });
-      const done = await perform(call);
-      await settle({ ...call, done }, deps);
-      return done.reply;
+      const result = await checkAndRun(call);
+      await settle({ ...call, result }, options);
+      return result.reply;
     } finally {
-      input.done();
+      input.release();
     }
   };
-  const tracked = async (call: Promise<Reply>): Promise<Reply> => {
+  const trackCall = async (call: Promise<Reply>): Promise<Reply> => {
     calls.add(call);
     try {
       return await call;
@@ -136,10 +139,10 @@ export function createInvoke(deps: Deps): Invoke {
     }
   };
   return {
-    call: (invocation) => tracked(serve(invocation)),
-    refuse: (visit, refusal) => tracked(refuse(visit, refusal)),
+    call: (invocation) => trackCall(serve(invocation)),
+    refuse: (request, refusal) => trackCall(refuse(request, refusal)),
     async close() {
-      performer.stop();
+      runner.stop();
       await Promise.allSettled(calls);
     },
   };

@@ -17,7 +17,7 @@ export type Grant = {
 };
 
 /** The configured keys; only their digests are held. */
-export type Keys = {
+export type ModelKeys = {
   /** What marks a value as a key; any other is an identity provider's token. */
   readonly prefix: string;
   readonly find: (key: string) => Grant | undefined;
@@ -25,7 +25,7 @@ export type Keys = {
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** Reads a keys file; throws with a sentence a person can act on, which never shows a key. */
-export function readKeys(path: string): Keys {
+export function readKeys(path: string): ModelKeys {
   const { prefix, keys } = parse(path);
   const grants = new Map<string, Grant>();
   for (const [at, { key, ...grant }] of keys.entries()) {
@@ -38,7 +38,7 @@ export function readKeys(path: string): Keys {
 }
 
 /** Whether a grant covers a model. */
-export function covers({ models }: Pick<Grant, 'models'>, id: string): boolean {
+export function grantCovers({ models }: Pick<Grant, 'models'>, id: string): boolean {
   if (models === undefined) return true;
   return models.some(
     (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),

@@ -2,17 +2,17 @@ import { MODEL_PATHS } from '../wire/router.ts';
 import type { ModelRouter } from './router.ts';
 
 /** A router that opens with the first call of one of its paths, or when it is told to. */
-export type LaterModels = ModelRouter & { open(): Promise<void> };
+export type LazyModelRouter = ModelRouter & { open(): Promise<void> };
 
 /** Stands in for a router whose modules are a fifth of all: nobody waits for them at the start. */
-export function createLaterModels(load: () => Promise<ModelRouter>): LaterModels {
+export function createLazyModelRouter(load: () => Promise<ModelRouter>): LazyModelRouter {
   let opened: Promise<ModelRouter> | undefined;
-  const forget = (): void => (opened = undefined);
+  const clearFailed = (): void => (opened = undefined);
   const router = (): Promise<ModelRouter> => {
     if (opened) return opened;
     opened = load();
     // Without file descriptors, for instance, nothing loads: the next call tries again.
-    opened.catch(forget);
+    opened.catch(clearFailed);
     return opened;
   };
   return {

@@ -4,7 +4,7 @@ import { hashOf } from '../hash.ts';
 import type { JsonObject } from '../wire/json.ts';
 import { answerSchema, choice, fileField, inputSchema, textOf } from './file-schema.ts';
 import { openPicture } from './picture.ts';
-import { type Files, InputFault, type ThreadModel } from './thread-model.ts';
+import { type Files, InputError, type ThreadModel } from './thread-model.ts';
 
 const ALGORITHMS = ['blake3', 'sha256', 'sha512'] as const;
 
@@ -90,7 +90,7 @@ async function greyLevels(image: Sharp, width: number, height: number): Promise<
     .raw()
     .toBuffer()
     .catch(() => {
-      throw new InputFault('image', {
+      throw new InputError('image', {
         type: 'image_load_error',
         msg: 'The picture cannot be read',
       });

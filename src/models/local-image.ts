@@ -1,5 +1,5 @@
 import type { FitEnum, KernelEnum, Sharp } from 'sharp';
-import { InputFault, type ThreadModel } from './thread-model.ts';
+import { InputError, type ThreadModel } from './thread-model.ts';
 import {
   choice,
   decimal,
@@ -16,26 +16,26 @@ import {
   IMAGE_FACTS,
   IMAGE_TYPES,
   MAX_SIDE,
-  encoded,
+  encodeImage,
   openPicture,
   writePicture,
 } from './picture.ts';
 
-const PICTURE_IN = { image: fileField('the picture') };
-const PICTURE_OUT = { ...ENCODING, output: outputField('base64', 'asset', 'binary') };
-const ANSWER = fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS);
+const IMAGE_INPUT = { image: fileField('the picture') };
+const IMAGE_OUTPUT_FIELDS = { ...ENCODING, output: outputField('base64', 'asset', 'binary') };
+const IMAGE_ANSWER = fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS);
 
 type Size = { readonly width: number; readonly height: number };
 
 /** The longer side of a picture that covers a size without being cropped is nobody's to choose. */
 async function refuseTooLarge(picture: Sharp, size: Size): Promise<void> {
-  const { autoOrient: given } = await picture.metadata();
-  const scale = Math.max(size.width / given.width, size.height / given.height);
+  const { autoOrient: oriented } = await picture.metadata();
+  const scale = Math.max(size.width / oriented.width, size.height / oriented.height);
   for (const side of ['width', 'height'] as const) {
-    const pixels = Math.round(given[side] * scale);
+    const pixels = Math.round(oriented[side] * scale);
     if (pixels <= MAX_SIDE) continue;
     const msg = `The ${side} would be ${pixels} pixels, more than ${MAX_SIDE}`;
-    throw new InputFault(side, {
+    throw new InputError(side, {
       type: 'image_too_large',
       msg,
       ctx: { [`max_${side}`]: MAX_SIDE },
@@ -49,7 +49,7 @@ export const imageResize: ThreadModel = {
   description: 'Resamples a picture to a size, cropping or padding as asked.',
   files: ['image'],
   input: inputSchema({
-    ...PICTURE_IN,
+    ...IMAGE_INPUT,
     width: integer({ min: 1, max: MAX_SIDE }, 'in pixels'),
     height: integer({ min: 1, max: MAX_SIDE }, 'in pixels'),
     fit: choice(['cover', 'contain', 'fill', 'inside', 'outside'], 'when the shapes differ'),
@@ -57,9 +57,9 @@ export const imageResize: ThreadModel = {
       ['lanczos3', 'lanczos2', 'mitchell', 'cubic', 'linear', 'nearest'],
       'resampling',
     ),
-    ...PICTURE_OUT,
+    ...IMAGE_OUTPUT_FIELDS,
   }),
-  output: ANSWER,
+  output: IMAGE_ANSWER,
   async compute(input, files) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
     const fit = textOf(input, 'fit') as keyof FitEnum;
@@ -81,11 +81,11 @@ export const imageBlur: ThreadModel = {
   description: 'Gaussian blur.',
   files: ['image'],
   input: inputSchema({
-    ...PICTURE_IN,
+    ...IMAGE_INPUT,
     sigma: decimal({ min: 0.3, max: 100 }, 'standard deviation in pixels'),
-    ...PICTURE_OUT,
+    ...IMAGE_OUTPUT_FIELDS,
   }),
-  output: ANSWER,
+  output: IMAGE_ANSWER,
   async compute(input, files) {
     const image = (await openPicture(files, 'image')).blur(numberOf(input, 'sigma'));
     return await writePicture(image, input, 'image');
@@ -98,7 +98,7 @@ export const imageQuantize: ThreadModel = {
   description: 'Chooses a palette and writes a PNG in its colours.',
   files: ['image'],
   input: inputSchema({
-    ...PICTURE_IN,
+    ...IMAGE_INPUT,
     colors: integer({ min: 2, max: 256 }, 'most colours of the palette'),
     dither: decimal({ min: 0, max: 1, default: 1 }, 'strength of the error diffusion'),
     output: outputField('base64', 'asset', 'binary'),
@@ -108,6 +108,6 @@ export const imageQuantize: ThreadModel = {
     const image = await openPicture(files, 'image');
     const colours = numberOf(input, 'colors');
     const dither = numberOf(input, 'dither');
-    return await encoded(image.png({ palette: true, colours, dither }), 'image');
+    return await encodeImage(image.png({ palette: true, colours, dither }), 'image');
   },
 };

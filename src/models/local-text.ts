@@ -1,6 +1,6 @@
 import { answerSchema, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 import { segmentsOf } from './segments.ts';
-import { InputFault, type ThreadModel } from './thread-model.ts';
+import { InputError, type ThreadModel } from './thread-model.ts';
 
 const MAX_TEXT_CHARS = 200_000;
 const READ_WORDS_PER_MINUTE = 230;
@@ -14,7 +14,7 @@ function segments(text: string, locale: string, granularity: Granularity) {
     return segmentsOf(new Intl.Segmenter(locale, { granularity }), text);
   } catch {
     const msg = 'Input should be a language tag';
-    throw new InputFault('language', { type: 'value_error', msg });
+    throw new InputError('language', { type: 'value_error', msg });
   }
 }
 

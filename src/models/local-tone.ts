@@ -9,11 +9,11 @@ import {
   outputField,
   textOf,
 } from './file-schema.ts';
-import { InputFault, type ThreadModel } from './thread-model.ts';
+import { InputError, type ThreadModel } from './thread-model.ts';
 
 const HEADER_BYTES = 44;
 const SAMPLE_BYTES = 2;
-const LOUDEST = 32_767;
+const MAX_LEVEL = 32_767;
 const SAMPLE_RATES = [44_100, 8000, 16_000, 22_050, 48_000];
 
 /** One period of each wave, from 0 to 1, as levels from -1 to 1. */
@@ -25,10 +25,10 @@ const WAVES: { readonly [wave: string]: (phase: number) => number } = {
 };
 
 /** Above half the sample rate there are other tones, or silence. */
-function refuseUnheard(frequency: number, le: number): void {
+function refuseAboveNyquist(frequency: number, le: number): void {
   if (frequency <= le) return;
   const msg = `Input should be less than or equal to ${le}, half the sample rate`;
-  throw new InputFault('frequency', { type: 'less_than_equal', msg, ctx: { le } });
+  throw new InputError('frequency', { type: 'less_than_equal', msg, ctx: { le } });
 }
 
 /** One channel of 16-bit PCM, with the header of a WAV file. */
@@ -38,7 +38,7 @@ function synthesise(input: JsonObject): Buffer {
   const wave = WAVES[textOf(input, 'wave')] ?? Math.sin;
   const step = numberOf(input, 'frequency') / rate;
   const fade = Math.min((numberOf(input, 'fade_ms') * rate) / 1000, count / 2);
-  const loudness = numberOf(input, 'volume') * LOUDEST;
+  const loudness = numberOf(input, 'volume') * MAX_LEVEL;
   const file = Buffer.alloc(HEADER_BYTES + count * SAMPLE_BYTES);
   writeHeader(file, rate);
   for (let i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ export const tone: ThreadModel = {
   }),
   output: fileAnswer('audio', ['audio/wav'], { seconds: { type: 'number' } }),
   async compute(input) {
-    refuseUnheard(numberOf(input, 'frequency'), numberOf(input, 'sample_rate') / 2);
+    refuseAboveNyquist(numberOf(input, 'frequency'), numberOf(input, 'sample_rate') / 2);
     const facts = { seconds: numberOf(input, 'seconds') };
     return { kind: 'file', bytes: synthesise(input), contentType: 'audio/wav', facts };
   },

@@ -6,11 +6,11 @@ import { stringifyJson } from '../wire/json.ts';
 import type { ValidationDetail } from '../wire/router.ts';
 import { delay } from './local-delay.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from './model.ts';
-import type { Files, Made, ThreadModel } from './thread-model.ts';
+import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 import type { Threads } from './threads.ts';
 
-export type LocalModelDeps = {
+export type LocalModelOptions = {
   /** Whose assets pictures come from and go to. */
   readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
   readonly threads: Threads;
@@ -21,11 +21,11 @@ export type LocalModelDeps = {
 const ASSET_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The models that really run on this machine, under the provider `local`. */
-export function localModels(deps: LocalModelDeps): readonly ModelDef[] {
-  return [...THREAD_MODELS.map((model) => onThread(model, deps)), delay];
+export function localModels(options: LocalModelOptions): readonly ModelDef[] {
+  return [...THREAD_MODELS.map((model) => toModelDef(model, options)), delay];
 }
 
-function onThread(def: ThreadModel, deps: LocalModelDeps): ModelDef {
+function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
   const { model, title, description, input, output } = def;
   return {
     provider: 'local',
@@ -36,14 +36,14 @@ function onThread(def: ThreadModel, deps: LocalModelDeps): ModelDef {
     output,
     billing: { charges_on_policy_rejection: 'no' },
     async run(call) {
-      const read = await readAssets(def.files ?? [], call, deps);
+      const read = await readAssets(def.files ?? [], call, options);
       if (!read.ok) return { kind: 'invalid', detail: [read.detail] };
-      const end = await deps.threads.run(
+      const end = await options.threads.run(
         { model, input: call.input, files: read.files },
         call.signal,
       );
       if (end === 'busy') return BUSY;
-      return end.kind === 'file' ? await storeFile(model, end, call, deps) : end;
+      return end.kind === 'file' ? await storeFile(model, end, call, options) : end;
     },
   };
 }
@@ -54,7 +54,7 @@ const BUSY: ModelOutcome = {
   detail: 'Too many calls are waiting for a processor.',
 };
 
-type Read =
+type ReadFiles =
   | { readonly ok: true; readonly files: Files }
   | { readonly ok: false; readonly detail: ValidationDetail };
 
@@ -62,8 +62,8 @@ type Read =
 async function readAssets(
   fields: readonly string[],
   { input, caller, signal }: ModelCall,
-  { jobs, maxFileBytes }: LocalModelDeps,
-): Promise<Read> {
+  { jobs, maxFileBytes }: LocalModelOptions,
+): Promise<ReadFiles> {
   const files: { [field: string]: Uint8Array } = {};
   for (const field of fields) {
     const id = input[field];
@@ -90,9 +90,9 @@ async function readAssets(
 /** Makes an asset of what was made, and says where it is. */
 async function storeFile(
   model: string,
-  { bytes, contentType, facts }: Made & { kind: 'file' },
+  { bytes, contentType, facts }: ModelProduct & { kind: 'file' },
   { caller }: ModelCall,
-  { jobs, spoolDir }: LocalModelDeps,
+  { jobs, spoolDir }: LocalModelOptions,
 ): Promise<ModelOutcome> {
   const file = await spoolBytes(bytes, { dir: spoolDir });
   const filePath = `models/${model}-${randomUUID()}.${extension(contentType) || 'bin'}`;
@@ -100,6 +100,6 @@ async function storeFile(
   if (!stored.ok) throw new Error(`the result could not be stored: ${stored.error.message}`);
   const { id, url, hash } = stored.value;
   const name = contentType.split('/', 1)[0] ?? 'file';
-  const shown = { content_type: contentType, size_bytes: bytes.length, ...facts };
-  return answerJson(stringifyJson({ [name]: { ...shown, asset_id: id, url, hash } }));
+  const described = { content_type: contentType, size_bytes: bytes.length, ...facts };
+  return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
 }

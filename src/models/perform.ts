@@ -2,67 +2,71 @@ import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
 import type { Bucket } from '../wire/router.ts';
-import { type Admission, type Gate, createGate } from './admission.ts';
-import { isGone, watchClose } from './connection.ts';
+import { type Admission, type RunningCalls, createRunningCalls } from './admission.ts';
+import { isClientGone, onceClosed } from './connection.ts';
 import type { Invocation } from './invoke.ts';
 import { type ModelDef, modelId } from './model.ts';
 import { type Reply, replyError, replyInvalid } from './reply.ts';
 import { type RunEnd, type StopReason, runModel } from './run.ts';
 
 /** What a call came to, and what it costs. */
-export type Done = { readonly reply: Reply; readonly cents: number; readonly replayed?: boolean };
+export type CallResult = {
+  readonly reply: Reply;
+  readonly cents: number;
+  readonly replayed?: boolean;
+};
 
-type Checked = Invocation & {
+type CheckedCall = Invocation & {
   readonly input: JsonObject;
   readonly body: Json;
   readonly isKeyed: boolean;
 };
 
 /** What runs checked calls. */
-export type Performer = {
+export type ModelRunner = {
   /** Takes room, runs the model on its checked input, gives the room back. */
-  perform(call: Checked): Promise<Done>;
+  run(call: CheckedCall): Promise<CallResult>;
   /** Ends what runs. */
   stop(): void;
 };
 
-type Deps = {
+type ModelRunnerOptions = {
   readonly modelCalls: Pick<ModelCallStore, 'chargedCents'>;
   readonly deadlineMs: number;
   readonly log: Logger;
 };
 
 /** One call under way. */
-type Work = Checked & { readonly cents: number };
+type PricedCall = CheckedCall & { readonly cents: number };
 
 /** Runs models within what their callers may spend, the time they have, and while somebody listens. */
-export function createPerformer(deps: Deps): Performer {
-  const gate = createGate();
+export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
+  const runningCalls = createRunningCalls();
   const stops = new Set<AbortController>();
-  const run = async (work: Work): Promise<RunEnd> => {
-    const { ctx, def, visitor, input, body } = work;
+  const runUntilEnd = async (pricedCall: PricedCall): Promise<RunEnd> => {
+    const { ctx, def, modelCaller, input, body } = pricedCall;
     const stop = new AbortController();
-    const leave = (): void => stop.abort('disconnected' satisfies StopReason);
+    const abortDisconnected = (): void => stop.abort('disconnected' satisfies StopReason);
     stops.add(stop);
-    const unwatch = watchClose(ctx, leave);
-    if (isGone(ctx)) leave();
+    const unwatch = onceClosed(ctx, abortDisconnected);
+    if (isClientGone(ctx)) abortDisconnected();
     try {
-      const call = { input, body, caller: visitor.caller };
-      return await runModel({ def, call, stop, deadlineMs: deps.deadlineMs });
+      const call = { input, body, caller: modelCaller.caller };
+      return await runModel({ def, call, stop, deadlineMs: options.deadlineMs });
     } finally {
       unwatch();
       stops.delete(stop);
     }
   };
   return {
-    async perform(call) {
-      const work = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
-      const admission = await admit(work, gate, deps);
+    async run(call) {
+      const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
+      const admission = await admit(pricedCall, runningCalls, options);
       if (!admission.ok) return { reply: admission.refusal, cents: 0 };
       try {
-        return answerEnd(work, await run(work), deps);
+        return resultOf(pricedCall, await runUntilEnd(pricedCall), options);
       } finally {
-        admission.leave();
+        admission.release();
       }
     },
     stop() {
@@ -73,23 +77,27 @@ export function createPerformer(deps: Deps): Performer {
 
 /** Credits first: waiting does not bring them back. */
 async function admit(
-  { visitor, cents }: Work,
-  gate: Gate,
-  { modelCalls }: Deps,
+  { modelCaller, cents }: PricedCall,
+  runningCalls: RunningCalls,
+  { modelCalls }: ModelRunnerOptions,
 ): Promise<Admission> {
-  const { workspace, creditsCents } = visitor;
+  const { workspace, creditsCents } = modelCaller;
   if (creditsCents !== undefined && cents > 0) {
     const charged = await modelCalls.chargedCents(workspace);
-    if (charged + gate.committedCents(workspace) + cents > creditsCents) {
+    if (charged + runningCalls.committedCents(workspace) + cents > creditsCents) {
       const detail = `This call costs ${cents} cents, more than the workspace has left.`;
       return { ok: false, refusal: replyError('insufficient_credits', detail) };
     }
   }
-  return gate.enter(workspace, cents, visitor);
+  return runningCalls.admit(workspace, cents, modelCaller);
 }
 
-function answerEnd(work: Work, end: RunEnd, { log, deadlineMs }: Deps): Done {
-  const { cents, def, requestId } = work;
+function resultOf(
+  pricedCall: PricedCall,
+  end: RunEnd,
+  { log, deadlineMs }: ModelRunnerOptions,
+): CallResult {
+  const { cents, def, requestId } = pricedCall;
   switch (end.kind) {
     case 'answer': {
       const { contentType, body } = end;
@@ -99,16 +107,19 @@ function answerEnd(work: Work, end: RunEnd, { log, deadlineMs }: Deps): Done {
     case 'invalid':
       return { reply: replyInvalid(end.detail), cents: 0 };
     case 'failed':
-      return { reply: replyError(end.bucket, end.detail), cents: costOfFailure(work, end.bucket) };
+      return {
+        reply: replyError(end.bucket, end.detail),
+        cents: costOfFailure(pricedCall, end.bucket),
+      };
     case 'crashed':
       log.error({ err: end.cause, requestId, model: modelId(def) }, 'a model failed');
       return { reply: replyError('provider_error', 'The model failed.'), cents: 0 };
     case 'stopped':
-      return { reply: answerStop(end.reason, deadlineMs), cents: 0 };
+      return { reply: stopReply(end.reason, deadlineMs), cents: 0 };
   }
 }
 
-function answerStop(reason: StopReason, deadlineMs: number): Reply {
+function stopReply(reason: StopReason, deadlineMs: number): Reply {
   switch (reason) {
     case 'deadline': {
       const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;

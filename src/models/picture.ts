@@ -1,10 +1,10 @@
 import sharp, { type Sharp } from 'sharp';
 import type { JsonObject } from '../wire/json.ts';
-import { type Files, InputFault, type Made } from './thread-model.ts';
+import { type Files, InputError, type ModelProduct } from './thread-model.ts';
 import { choice, integer } from './file-schema.ts';
 
 /** What decodes here; documents that could name other files do not. */
-const DECODED = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
+const DECODABLE_FORMATS = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
 const MAX_PIXELS = 40_000_000;
 /** Longest side of a picture that is made. */
 export const MAX_SIDE = 4096;
@@ -24,37 +24,41 @@ export const ENCODING = {
 export async function openPicture(files: Files, field: string): Promise<Sharp> {
   const bytes = files[field] ?? new Uint8Array();
   // `sharp` takes no bytes for a mistake of its caller.
-  if (bytes.length === 0) return unreadable(field);
+  if (bytes.length === 0) return throwUnreadable(field);
   const { format, width, height } = await sharp(bytes, { limitInputPixels: false })
     .metadata()
-    .catch(() => unreadable(field));
-  if (!DECODED.has(format)) {
+    .catch(() => throwUnreadable(field));
+  if (!DECODABLE_FORMATS.has(format)) {
     const msg = `${format} pictures are not taken`;
-    throw new InputFault(field, { type: 'unsupported_image_format', msg });
+    throw new InputError(field, { type: 'unsupported_image_format', msg });
   }
   if (width * height > MAX_PIXELS) {
     const msg = `The picture has more than ${MAX_PIXELS} pixels`;
-    throw new InputFault(field, { type: 'image_too_large', msg, ctx: { max_pixels: MAX_PIXELS } });
+    throw new InputError(field, { type: 'image_too_large', msg, ctx: { max_pixels: MAX_PIXELS } });
   }
   return sharp(bytes, { limitInputPixels: MAX_PIXELS }).autoOrient();
 }
 
 /** Writes a picture as the input asks; it is only now that a damaged file is noticed. */
-export async function writePicture(image: Sharp, input: JsonObject, field: string): Promise<Made> {
+export async function writePicture(
+  image: Sharp,
+  input: JsonObject,
+  field: string,
+): Promise<ModelProduct> {
   const format = input.format as 'png' | 'jpeg' | 'webp';
   const quality = input.quality as number;
-  return await encoded(image.toFormat(format, format === 'png' ? {} : { quality }), field);
+  return await encodeImage(image.toFormat(format, format === 'png' ? {} : { quality }), field);
 }
 
 /** Runs the pipeline of a picture that came from `field`. */
-export async function encoded(image: Sharp, field: string): Promise<Made> {
+export async function encodeImage(image: Sharp, field: string): Promise<ModelProduct> {
   const { data, info } = await image
     .toBuffer({ resolveWithObject: true })
-    .catch(() => unreadable(field));
+    .catch(() => throwUnreadable(field));
   const { width, height, format } = info;
   return { kind: 'file', bytes: data, contentType: `image/${format}`, facts: { width, height } };
 }
 
-function unreadable(field: string): never {
-  throw new InputFault(field, { type: 'image_load_error', msg: 'The picture cannot be read' });
+function throwUnreadable(field: string): never {
+  throw new InputError(field, { type: 'image_load_error', msg: 'The picture cannot be read' });
 }

@@ -4,7 +4,7 @@ import type { ModelLimits } from './limits.ts';
 import { type Reply, type ReplyError, Unavailable, replyError } from './reply.ts';
 
 /** A key held for a running call. */
-export type Hold = {
+export type KeyHold = {
   /** Keeps the answer for replay, or frees the key, before the answer goes out. */
   settle(reply: Reply): Promise<void>;
   /** The answer was sent, but not all of it arrived. */
@@ -20,13 +20,13 @@ export type Replays = {
   hold(
     request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
   ): Promise<
-    | { readonly kind: 'held'; readonly hold: Hold }
+    | { readonly kind: 'held'; readonly hold: KeyHold }
     | { readonly kind: 'reply'; readonly reply: Reply }
   >;
   sweep(): Promise<void>;
 };
 
-type Deps = {
+type ReplaysOptions = {
   readonly store: ReplayStore;
   readonly now: () => number;
   readonly limits: Pick<ModelLimits, 'replayMs' | 'replayBytes' | 'replayBudgetBytes'>;
@@ -37,37 +37,37 @@ type Reserved = Parameters<ReplayStore['reserve']>[0];
 /** How soon a retry may hope to find its original answered. */
 const IN_FLIGHT_RETRY_S = 2;
 /** Below 500, what charges nothing and may end otherwise: the caller tops up, waits, or was gone. */
-const RELEASING: readonly number[] = [402, 408, 425, 429, 499];
+const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
 
 /**
  * The life of an `Idempotency-Key`. Reserved rows belong to calls of this process: one that runs
  * no longer was cut off by a kill, has answered nobody, and holds nothing.
  */
-export function createReplays({ store, now, limits }: Deps): Replays {
+export function createReplays({ store, now, limits }: ReplaysOptions): Replays {
   /** When each call that runs here took its key. */
   const running = new Map<string, number>();
   // Where clocks are put forward or calls may take long, a call outlasts what answers are kept for.
   const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
-  const holdFor = (holder: ReplayHolder): Hold => ({
-    release: () => guarded(store.release(holder)),
-    consume: () => guarded(store.consume(holder, now())),
+  const keyHoldFor = (holder: ReplayHolder): KeyHold => ({
+    release: () => orUnavailable(store.release(holder)),
+    consume: () => orUnavailable(store.consume(holder, now())),
     end: () => void running.delete(holder.requestId),
     async settle(reply) {
-      if (isReleasing(reply.status)) return await guarded(store.release(holder));
+      if (isReleasing(reply.status)) return await orUnavailable(store.release(holder));
       const body = Buffer.from(reply.body ?? '');
       const { status, contentType = '' } = reply;
       const kept = body.length + (await store.recordedBytes());
       if (body.length > limits.replayBytes || kept > limits.replayBudgetBytes) {
-        return await guarded(store.consume(holder, now()));
+        return await orUnavailable(store.consume(holder, now()));
       }
-      await guarded(store.record(holder, { atMs: now(), status, contentType, body }));
+      await orUnavailable(store.record(holder, { atMs: now(), status, contentType, body }));
     },
   });
   const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {
-    const found = await guarded(store.reserve(row, freeBeforeMs()));
+    const found = await orUnavailable(store.reserve(row, freeBeforeMs()));
     if (found?.state !== 'reserved' || running.has(found.requestId)) return found;
-    await guarded(store.release(found));
-    return await guarded(store.reserve(row, freeBeforeMs()));
+    await orUnavailable(store.release(found));
+    return await orUnavailable(store.reserve(row, freeBeforeMs()));
   };
   return {
     async hold(request) {
@@ -77,9 +77,9 @@ export function createReplays({ store, now, limits }: Deps): Replays {
         running.delete(request.requestId);
         throw error;
       });
-      if (found === undefined) return { kind: 'held', hold: holdFor(request) };
+      if (found === undefined) return { kind: 'held', hold: keyHoldFor(request) };
       running.delete(request.requestId);
-      return { kind: 'reply', reply: answerRetry(found, request.fingerprint) };
+      return { kind: 'reply', reply: replyToRetry(found, request.fingerprint) };
     },
     sweep: () => store.expire(freeBeforeMs()),
   };
@@ -93,10 +93,10 @@ export function fingerprintOf(parts: readonly string[]): string {
 }
 
 function isReleasing(status: number): boolean {
-  return status >= 500 || RELEASING.includes(status);
+  return status >= 500 || RELEASING_STATUSES.includes(status);
 }
 
-function answerRetry(row: ReplayRow, fingerprint: string): Reply {
+function replyToRetry(row: ReplayRow, fingerprint: string): Reply {
   if (row.fingerprint !== fingerprint) {
     return conflict('This Idempotency-Key was sent with a different request: use a new one.');
   }
@@ -134,7 +134,7 @@ function conflict(detail: string): Reply {
   return replyError('invalid_input', detail, { status: 409 });
 }
 
-async function guarded<T>(work: Promise<T>): Promise<T> {
+async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (cause) {

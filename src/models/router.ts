@@ -5,10 +5,10 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../wire/router.ts';
-import { createCatalog, entryOf } from './catalog.ts';
+import { createCatalog, modelEntry } from './catalog.ts';
 import { createCursors } from './cursor.ts';
 import { replyDocument, writeDocument } from './document.ts';
-import { type Visit, createInvoke } from './invoke.ts';
+import { type ModelRequest, createModelInvoker } from './invoke.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
@@ -24,10 +24,10 @@ import {
   replyJson,
   writeReply,
 } from './reply.ts';
-import { type Visitor, createRecognise } from './visitor.ts';
+import { type ModelCaller, createModelAuthentication } from './visitor.ts';
 
 /** What the router needs of the house. */
-export type ModelRouterDeps = {
+export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
   readonly ledger: Pick<Ledger, 'replays' | 'modelCalls'>;
   readonly log: Logger;
@@ -54,58 +54,62 @@ export type ModelRouter = {
 const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
 /** The synchronous model router, over the models that run here. */
-export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
-  const { models, log, now, limits, ledger } = deps;
-  const catalog = createCatalog(models, createCursors(deps.secret));
+export function createModelRouter(options: ModelRouterOptions): ModelRouter {
+  const { models, log, now, limits, ledger } = options;
+  const catalog = createCatalog(models, createCursors(options.secret));
   const documents = new Map(models.map((def) => [modelId(def), writeDocument(def)]));
-  const keys = deps.keysFile === undefined ? undefined : readKeys(deps.keysFile);
-  const recognise = createRecognise({ callerOf: deps.callerOf, keys, limits });
+  const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
+  const authenticate = createModelAuthentication({ callerOf: options.callerOf, keys, limits });
   const rates = createRateLimiter(now);
   const replays = createReplays({ store: ledger.replays, now, limits });
-  const invoke = createInvoke({ ...deps, modelCalls: ledger.modelCalls, replays });
+  const invoke = createModelInvoker({ ...options, modelCalls: ledger.modelCalls, replays });
 
-  const findModel = (id: string, { mayUse }: Visitor): ModelDef | ReplyError => {
+  const findModel = (id: string, { mayUse }: ModelCaller): ModelDef | ReplyError => {
     const def = catalog.find(id);
     if (def === undefined) return catalog.notFound(id, mayUse);
     return mayUse(id) ? def : replyError('forbidden', 'Your key does not cover this model.');
   };
-  const serveModel = async (visit: Visit, id: string, leaf: string): Promise<Reply> => {
-    const { ctx, visitor } = visit;
-    const def = findModel(id, visitor);
+  const serveModel = async (
+    request: ModelRequest,
+    id: string,
+    subresource: string,
+  ): Promise<Reply> => {
+    const { ctx, modelCaller } = request;
+    const def = findModel(id, modelCaller);
     if ('bucket' in def) {
-      const isCall = ctx.method === 'POST' && leaf === '';
+      const isCall = ctx.method === 'POST' && subresource === '';
       return isCall
-        ? await invoke.refuse({ ...visit, model: id.slice(0, MAX_ID_CHARS) }, def)
+        ? await invoke.refuse({ ...request, model: id.slice(0, MAX_ID_CHARS) }, def)
         : def;
     }
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
-    if (leaf === 'openapi.json') {
+    if (subresource === 'openapi.json') {
       if (!isRead) return notAllowed('GET, HEAD');
       const document = documents.get(id);
       if (document === undefined) throw new Error(`${id} has no document`);
       return replyDocument(document, ctx.req.headers['if-none-match']);
     }
-    if (ctx.method === 'POST') return await invoke.call({ ...visit, def });
+    if (ctx.method === 'POST') return await invoke.call({ ...request, def });
     return isRead
-      ? showModel(def, ctx.path, deps.addresses.of(ctx.req))
+      ? showModel(def, ctx.path, options.addresses.of(ctx.req))
       : notAllowed('GET, HEAD, POST');
   };
   const serve = async (ctx: Koa.Context, requestId: string): Promise<Reply> => {
-    const known = recognise(ctx.req);
+    const known = authenticate(ctx.req);
     if (!known.ok) return known.refusal;
-    const { visitor } = known;
-    ctx.state.modelWorkspace = visitor.workspace;
-    const allowance = rates.take(visitor.caller.user, visitor.requestsPerMinute);
-    if (!allowance.ok) return tooMany(visitor, allowance.retryAfterSeconds);
+    const { modelCaller } = known;
+    ctx.state.modelWorkspace = modelCaller.workspace;
+    const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
+    if (!allowance.ok) return tooMany(modelCaller, allowance.retryAfterSeconds);
     // Not decoded: no id has anything to encode.
     const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
     if (path.length === 0) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
-      return catalog.page(new URLSearchParams(ctx.querystring), visitor.mayUse);
+      return catalog.page(new URLSearchParams(ctx.querystring), modelCaller.mayUse);
     }
-    const leaf = path.length === 3 && path[2] === 'openapi.json' ? path[2] : '';
-    const id = path.slice(0, leaf ? 2 : undefined).join('/');
-    return await serveModel({ ctx, visitor, requestId }, id, leaf);
+    const subresource = path.length === 3 && path[2] === 'openapi.json' ? path[2] : '';
+    const id = path.slice(0, subresource ? 2 : undefined).join('/');
+    return await serveModel({ ctx, modelCaller, requestId }, id, subresource);
   };
   const sweep = async (): Promise<void> => {
     await Promise.all([replays.sweep(), ledger.modelCalls.expire(now() - limits.auditMs)]);
@@ -121,7 +125,7 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
     const requestId = randomUUID();
     const startedAtMs = now();
     const reply = await serve(ctx, requestId).catch((error: unknown) =>
-      failure(log, requestId, error),
+      failureReply(log, requestId, error),
     );
     log.info(
       {
@@ -151,10 +155,10 @@ export function createModelRouter(deps: ModelRouterDeps): ModelRouter {
 function showModel(def: ModelDef, path: string, address: PublicAddress | undefined): Reply {
   const url = `${address?.base}${path}/openapi.json`;
   const isSecure = url.startsWith('https:');
-  return replyJson({ ...entryOf(def), ...(isSecure && { input_schema_url: url }) });
+  return replyJson({ ...modelEntry(def), ...(isSecure && { input_schema_url: url }) });
 }
 
-function tooMany({ requestsPerMinute }: Visitor, retryAfterSeconds: number): Reply {
+function tooMany({ requestsPerMinute }: ModelCaller, retryAfterSeconds: number): Reply {
   const detail = `The allowance of ${requestsPerMinute} requests in a rolling window of 60 seconds is spent.`;
   return replyError('rate_limited', detail, {
     headers: { 'Retry-After': String(retryAfterSeconds) },
@@ -166,7 +170,7 @@ function notAllowed(methods: string): Reply {
   return replyError('invalid_input', `Only ${methods} is possible here.`, more);
 }
 
-function failure(log: Logger, requestId: string, error: unknown): Reply {
+function failureReply(log: Logger, requestId: string, error: unknown): Reply {
   log.error({ err: error, requestId }, 'a model call could not be served');
   // The contract has no bucket for it: the nearest one, with the status every route has for it.
   if (isStorageFull(error)) return replyError('service_unavailable', STORAGE_FULL, { status: 507 });

@@ -23,8 +23,8 @@ export async function runModel({ def, call, stop, deadlineMs }: Run): Promise<Ru
   try {
     const run = async (): Promise<RunEnd> => await def.run({ ...call, signal });
     return await Promise.race([
-      run().catch((cause: unknown) => failed(signal, cause)),
-      stopped(signal),
+      run().catch((cause: unknown) => crashOrStop(signal, cause)),
+      whenStopped(signal),
     ]);
   } finally {
     clearTimeout(timer);
@@ -32,18 +32,18 @@ export async function runModel({ def, call, stop, deadlineMs }: Run): Promise<Ru
 }
 
 /** A turn of the event loop late, so that an answer committed at the same moment comes first. */
-function stopped(signal: AbortSignal): Promise<RunEnd> {
+function whenStopped(signal: AbortSignal): Promise<RunEnd> {
   return new Promise((resolve) => {
-    const give = (): void => void setImmediate(() => resolve(stopOf(signal)));
-    if (signal.aborted) give();
-    else signal.addEventListener('abort', give, { once: true });
+    const resolveLater = (): void => void setImmediate(() => resolve(stopEnd(signal)));
+    if (signal.aborted) resolveLater();
+    else signal.addEventListener('abort', resolveLater, { once: true });
   });
 }
 
-function failed(signal: AbortSignal, cause: unknown): RunEnd {
-  return signal.aborted ? stopOf(signal) : { kind: 'crashed', cause };
+function crashOrStop(signal: AbortSignal, cause: unknown): RunEnd {
+  return signal.aborted ? stopEnd(signal) : { kind: 'crashed', cause };
 }
 
-function stopOf(signal: AbortSignal): RunEnd {
+function stopEnd(signal: AbortSignal): RunEnd {
   return { kind: 'stopped', reason: signal.reason as StopReason };
 }

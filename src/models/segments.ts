@@ -1,7 +1,7 @@
 /** Code units looked at in one go: each segment costs the segmenter as much as the text it is in. */
 const WINDOW_CHARS = 512;
 /** How far the last boundary of a window is in doubt: what follows may still move or undo it. */
-const UNSURE = 2;
+const UNCERTAIN_SEGMENTS = 2;
 
 /**
  * The segments of a text of any length, in time in proportion to it. They come one by one: a thread
@@ -10,18 +10,18 @@ const UNSURE = 2;
 export function* segmentsOf(segmenter: Intl.Segmenter, text: string): Generator<Intl.SegmentData> {
   let chars = WINDOW_CHARS;
   for (let at = 0; at < text.length;) {
-    const found = look(segmenter, text.slice(at, at + chars));
+    const found = segmentsIn(segmenter, text.slice(at, at + chars));
     const isRest = at + chars >= text.length && found.length < WINDOW_CHARS;
-    const sure = isRest ? found : found.slice(0, -UNSURE);
-    for (const each of sure) {
+    const certain = isRest ? found : found.slice(0, -UNCERTAIN_SEGMENTS);
+    for (const each of certain) {
       yield each;
       at += each.segment.length;
     }
-    chars = sure.length > 0 ? WINDOW_CHARS : chars * 2;
+    chars = certain.length > 0 ? WINDOW_CHARS : chars * 2;
   }
 }
 
-function look(segmenter: Intl.Segmenter, window: string): Intl.SegmentData[] {
+function segmentsIn(segmenter: Intl.Segmenter, window: string): Intl.SegmentData[] {
   const found: Intl.SegmentData[] = [];
   for (const each of segmenter.segment(window)) {
     found.push(each);

@@ -1,49 +1,50 @@
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Bucket } from '../wire/router.ts';
-import { type Ends, isGone, watchClose } from './connection.ts';
-import type { Visit } from './invoke.ts';
-import type { Done } from './perform.ts';
-import type { Hold } from './replay.ts';
+import { type CallConnection, isClientGone, onceClosed } from './connection.ts';
+import type { ModelRequest } from './invoke.ts';
+import type { CallResult } from './perform.ts';
+import type { KeyHold } from './replay.ts';
 import { Unavailable } from './reply.ts';
 
-type Deps = {
+type SettleOptions = {
   readonly modelCalls: ModelCallStore;
   readonly now: () => number;
   readonly log: Logger;
 };
 
-type Settled = Visit & {
+type SettledCall = ModelRequest & {
   /** As it was asked for: there may be no such model. */
   readonly model: string;
   readonly startedAtMs: number;
-  readonly done: Done;
+  readonly result: CallResult;
   /** The key of the call, if it has one and this is not a replay. */
-  readonly hold?: Hold;
+  readonly hold?: KeyHold;
 };
 
 /** Puts the end of a call on disk before its answer goes out, and puts it right if that gets lost. */
-export async function settle(call: Settled, deps: Deps): Promise<void> {
-  const { ctx, model, requestId, visitor, startedAtMs, done, hold } = call;
-  const record = deps.modelCalls.insert({
+export async function settle(call: SettledCall, options: SettleOptions): Promise<void> {
+  const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
+  const record = options.modelCalls.insert({
     requestId,
-    workspace: visitor.workspace,
-    user: visitor.caller.user,
+    workspace: modelCaller.workspace,
+    user: modelCaller.caller.user,
     model,
     startedAtMs,
-    endedAtMs: deps.now(),
-    status: done.reply.status,
-    errorType: done.reply.bucket ?? null,
-    chargedCents: done.cents,
-    replayed: done.replayed ?? false,
+    endedAtMs: options.now(),
+    status: result.reply.status,
+    errorType: result.reply.bucket ?? null,
+    chargedCents: result.cents,
+    replayed: result.replayed ?? false,
   });
   // Begun in one turn, and so one transaction: charged and kept, or neither.
-  const written = await Promise.allSettled([record, hold?.settle(done.reply)]);
+  const written = await Promise.allSettled([record, hold?.settle(result.reply)]);
   const failure = written.find((each) => each.status === 'rejected');
   if (failure) throw new Unavailable('the call could not be recorded', { cause: failure.reason });
-  watchDelivery(ctx, (begun) => {
-    undelivered({ requestId, begun, cents: done.cents, hold }, deps).catch((error: unknown) =>
-      deps.log.error({ err: error, requestId }, 'an undelivered answer could not be recorded'),
+  watchDelivery(ctx, (isPartlySent) => {
+    recordUndelivered({ requestId, isPartlySent, cents: result.cents, hold }, options).catch(
+      (error: unknown) =>
+        options.log.error({ err: error, requestId }, 'an undelivered answer could not be recorded'),
     );
   });
 }
@@ -53,35 +54,38 @@ export async function settle(call: Settled, deps: Deps): Promise<void> {
  * response whose connection broke, too: it counts only while the connection is there. It calls the
  * headers of a response sent that still waits for its turn, without a connection.
  */
-function watchDelivery(ends: Ends, onShort: (begun: boolean) => void): void {
+function watchDelivery(ends: CallConnection, onUndelivered: (isPartlySent: boolean) => void): void {
   const { req, res } = ends;
-  let ended = false;
-  let arrived = false;
-  const short = (): void => {
-    const hadTurn = ended || res.socket !== null;
-    if (!arrived) onShort(hadTurn && res.headersSent);
+  let isFinished = false;
+  let isDelivered = false;
+  const reportUndelivered = (): void => {
+    const hadTurn = isFinished || res.socket !== null;
+    if (!isDelivered) onUndelivered(hadTurn && res.headersSent);
   };
-  if (isGone(ends)) return short();
+  if (isClientGone(ends)) return reportUndelivered();
   res.once('finish', () => {
-    ended = true;
-    arrived = !req.socket.destroyed;
+    isFinished = true;
+    isDelivered = !req.socket.destroyed;
   });
-  watchClose(ends, short);
+  onceClosed(ends, reportUndelivered);
 }
 
-type Lost = {
+type UndeliveredAnswer = {
   readonly requestId: string;
-  readonly begun: boolean;
+  readonly isPartlySent: boolean;
   readonly cents: number;
-  readonly hold: Hold | undefined;
+  readonly hold: KeyHold | undefined;
 };
 
 /** Nothing reached the caller: nothing is charged, the key is free. Part did: the key is spent. */
-async function undelivered({ requestId, begun, cents, hold }: Lost, deps: Deps): Promise<void> {
+async function recordUndelivered(
+  { requestId, isPartlySent, cents, hold }: UndeliveredAnswer,
+  options: SettleOptions,
+): Promise<void> {
   const errorType = 'client_disconnected' satisfies Bucket;
-  const amended = { errorType, chargedCents: begun ? cents : 0 };
+  const amended = { errorType, chargedCents: isPartlySent ? cents : 0 };
   await Promise.all([
-    deps.modelCalls.amend(requestId, amended),
-    begun ? hold?.consume() : hold?.release(),
+    options.modelCalls.amend(requestId, amended),
+    isPartlySent ? hold?.consume() : hold?.release(),
   ]);
 }

@@ -6,7 +6,7 @@ import type { English } from './english.ts';
 export type Files = { readonly [field: string]: Uint8Array };
 
 /** What a computation made: facts, or a file with what is known of it. */
-export type Made =
+export type ModelProduct =
   | { readonly kind: 'json'; readonly value: JsonObject }
   | {
       readonly kind: 'file';
@@ -28,7 +28,7 @@ export type ThreadModel = {
   readonly output: { readonly [contentType: string]: JsonObject };
   /** Input fields that carry a file: base64, a `data:` URL, or the id of an asset. */
   readonly files?: readonly string[];
-  compute(input: JsonObject, files: Files, context: ThreadContext): Promise<Made>;
+  compute(input: JsonObject, files: Files, context: ThreadContext): Promise<ModelProduct>;
 };
 
 /** An order to a worker thread; files that came as assets are beside the input. */
@@ -37,11 +37,11 @@ export type Task = { readonly model: string; readonly input: JsonObject; readonl
 /** What a thread answers; a file is left to the caller only when it is to become an asset. */
 export type TaskEnd =
   | { readonly kind: 'answer'; readonly contentType: string; readonly body: Uint8Array }
-  | (Made & { readonly kind: 'file' })
+  | (ModelProduct & { readonly kind: 'file' })
   | { readonly kind: 'invalid'; readonly detail: readonly ValidationDetail[] };
 
 /** The input fits its schema, but not what the model can work on. */
-export class InputFault extends Error {
+export class InputError extends Error {
   override readonly name = 'InputFault';
   readonly detail: ValidationDetail;
   constructor(

@@ -12,8 +12,8 @@ type Validated =
 export type Validate = (body: Json) => Validated;
 
 type Members = { readonly [step: string | number]: Json } | undefined;
-type Complaint = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
-type Wrong = ErrorObject<string, Record<string, Json>>;
+type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
+type SchemaViolation = ErrorObject<string, Record<string, Json>>;
 
 /** Nobody needs more; checking everything against a flood of fields would stop everyone else. */
 const MAX_FIELDS = 256;
@@ -63,14 +63,15 @@ function validate(check: ValidateFunction, body: Json): Validated {
   const fields = isJsonObject(input) ? Object.keys(input).length : 0;
   if (fields > MAX_FIELDS) return tooManyFields();
   if (check(input)) return { ok: true, input: input as JsonObject };
-  const byPlace = new Map<string, ValidationDetail>();
-  for (const wrong of (check.errors ?? []) as Wrong[]) {
-    const detail = toDetail(wrong, body);
-    const place = JSON.stringify(detail.loc);
+  const byLocation = new Map<string, ValidationDetail>();
+  for (const violation of (check.errors ?? []) as SchemaViolation[]) {
+    const detail = detailOf(violation, body);
+    const location = JSON.stringify(detail.loc);
     // One entry for each field: what is said first is what has to be put right first.
-    if (!byPlace.has(place) && byPlace.size < MAX_DETAILS) byPlace.set(place, detail);
+    if (!byLocation.has(location) && byLocation.size < MAX_DETAILS)
+      byLocation.set(location, detail);
   }
-  return { ok: false, detail: [...byPlace.values()] };
+  return { ok: false, detail: [...byLocation.values()] };
 }
 
 /** Without a schema there is nothing to object to; what is no object is refused before. */
@@ -94,15 +95,15 @@ function withPlainNumbers(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withPlainNumbers(v)]));
 }
 
-function toDetail(wrong: Wrong, body: Json): ValidationDetail {
-  const at = wrong.instancePath.split('/').slice(1).map(segment);
-  const { missingProperty, additionalProperty } = wrong.params;
-  const named = wrong.keyword === 'required' ? missingProperty : additionalProperty;
+function detailOf(violation: SchemaViolation, body: Json): ValidationDetail {
+  const at = violation.instancePath.split('/').slice(1).map(segment);
+  const { missingProperty, additionalProperty } = violation.params;
+  const named = violation.keyword === 'required' ? missingProperty : additionalProperty;
   const loc = ['body', ...at, ...(typeof named === 'string' ? [named] : [])];
   return {
     loc,
-    ...complaint(wrong),
-    ...(wrong.keyword !== 'required' && echo(body, loc.slice(1))),
+    ...violationText(violation),
+    ...(violation.keyword !== 'required' && echo(body, loc.slice(1))),
   };
 }
 
@@ -112,7 +113,7 @@ function segment(text: string): string | number {
   return text.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-function complaint({ keyword, params, schema, message }: Wrong): Complaint {
+function violationText({ keyword, params, schema, message }: SchemaViolation): ViolationText {
   const bound = BOUNDS[keyword];
   if (bound) {
     const [type, name, msg] = bound;

@@ -1,62 +1,67 @@
 import type { Logger } from '../telemetry.ts';
-import type { Outcome } from './outcome.ts';
+import type { FetchOutcome } from './outcome.ts';
 import type { Timing } from './timing.ts';
 
 /** What is missing where a source gave no definitions. */
-export type Missing = {
+export type MissingDefinitions = {
   readonly kind: 'none' | 'locked' | 'failed';
-  readonly isReached: boolean;
+  readonly isReachable: boolean;
 };
 
 /** The last word of a source, and how long it is not asked again. */
-export type Answer = { readonly atMs: number; readonly waitMs: number } & (
+export type SourceState = { readonly atMs: number; readonly waitMs: number } & (
   | { readonly kind: 'known' }
-  | (Missing & { readonly reason: string })
+  | (MissingDefinitions & { readonly reason: string })
 );
 
 /** After a failure, or after an answer somebody hopes will change. */
 export const RETRY_MS = 5_000;
 const MAX_RETRY_MS = 60_000;
-const LOCKED_MS = 10 * 60_000;
+const LOCKED_RETRY_MS = 10 * 60_000;
 
 /** What an outcome means for the next attempt. */
-export function answerTo(
-  outcome: Outcome,
+export function stateAfter(
+  outcome: FetchOutcome,
   {
     atMs,
     timing,
-    isHeld,
-  }: { atMs: number; timing: Pick<Timing, 'freshMs' | 'noneMs'>; isHeld: boolean },
-): Answer {
+    hasVersion,
+  }: { atMs: number; timing: Pick<Timing, 'freshMs' | 'absentMs'>; hasVersion: boolean },
+): SourceState {
   switch (outcome.kind) {
     case 'text':
       return { kind: 'known', atMs, waitMs: timing.freshMs };
     case 'same':
-      if (isHeld) return { kind: 'known', atMs, waitMs: timing.freshMs };
+      if (hasVersion) return { kind: 'known', atMs, waitMs: timing.freshMs };
       return {
         kind: 'failed',
         reason: 'it answers 304 unasked',
-        isReached: true,
+        isReachable: true,
         atMs,
         waitMs: RETRY_MS,
       };
     case 'none':
       // What it had a while ago may be back sooner.
-      return { ...outcome, isReached: true, atMs, waitMs: isHeld ? RETRY_MS : timing.noneMs };
+      return {
+        ...outcome,
+        isReachable: true,
+        atMs,
+        waitMs: hasVersion ? RETRY_MS : timing.absentMs,
+      };
     case 'locked':
-      return { ...outcome, isReached: true, atMs, waitMs: LOCKED_MS };
+      return { ...outcome, isReachable: true, atMs, waitMs: LOCKED_RETRY_MS };
     case 'failed': {
-      const { reason, retryAfterMs = 0, isReached = false } = outcome;
+      const { reason, retryAfterMs = 0, isReachable = false } = outcome;
       const waitMs = Math.min(MAX_RETRY_MS, Math.max(RETRY_MS, retryAfterMs));
-      return { kind: 'failed', reason, isReached, atMs, waitMs };
+      return { kind: 'failed', reason, isReachable, atMs, waitMs };
     }
   }
 }
 
 /** One line in the log for each change, not one for each attempt. */
-export function tell(
-  before: Answer | undefined,
-  after: Answer,
+export function logChange(
+  before: SourceState | undefined,
+  after: SourceState,
   { log, name }: { log: Logger; name: string },
 ): void {
   if (after.kind === 'known') {
@@ -66,10 +71,10 @@ export function tell(
   }
   if (before?.kind === after.kind) return;
   const { kind, reason } = after;
-  log[kind === 'failed' ? 'warn' : 'info']({ source: name, reason }, MISSING_WORDS[kind]);
+  log[kind === 'failed' ? 'warn' : 'info']({ source: name, reason }, MISSING_MESSAGES[kind]);
 }
 
-const MISSING_WORDS: { readonly [kind in Missing['kind']]: string } = {
+const MISSING_MESSAGES: { readonly [kind in MissingDefinitions['kind']]: string } = {
   none: 'no node definitions there',
   locked: 'node definitions need a key',
   failed: 'node definitions could not be fetched',

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import type { Outcome, Validators } from './outcome.ts';
+import type { FetchOutcome, Validators } from './outcome.ts';
 import { readRetryAfter } from '../wire/retry-after.ts';
 
 export type FetchLimits = {
@@ -25,7 +25,7 @@ export const FETCH_LIMITS: FetchLimits = {
   maxBytes: 64 * 1024 * 1024,
 };
 
-type FetchAsk = {
+type FetchRequest = {
   readonly url: string;
   readonly key?: string | undefined;
   readonly validators?: Validators | undefined;
@@ -34,13 +34,13 @@ type FetchAsk = {
 /** Asks one origin for texts. */
 export type Fetcher = {
   readonly origin: string;
-  fetch(ask: FetchAsk): Promise<Outcome>;
+  fetch(request: FetchRequest): Promise<FetchOutcome>;
   close(): Promise<void>;
 };
 
 /** Answers that mean there is nothing here; whatever else is wrong may pass. */
-const NOT_HERE = new Set([400, 404, 405, 406, 410, 501]);
-const OUT_OF_REACH = new Set([502, 503, 504]);
+const NO_DEFINITIONS_STATUSES = new Set([400, 404, 405, 406, 410, 501]);
+const UNREACHABLE_STATUSES = new Set([502, 503, 504]);
 const CONNECTIONS = 4;
 
 /** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
@@ -92,11 +92,11 @@ function conditions({ etag, lastModified }: Validators = {}): { [name: string]: 
 async function outcomeOf(
   { statusCode: status, headers, body }: Dispatcher.ResponseData,
   { maxBytes }: FetchLimits,
-): Promise<Outcome> {
+): Promise<FetchOutcome> {
   if (status === 200) {
-    const bytes = await readBounded(unpacked(body, headers['content-encoding']), maxBytes);
+    const bytes = await readBounded(decodedBody(body, headers['content-encoding']), maxBytes);
     if (!bytes)
-      return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes`, isReached: true };
+      return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes`, isReachable: true };
     const etag = headers['etag'];
     const lastModified = headers['last-modified'];
     const validators = {
@@ -110,16 +110,17 @@ async function outcomeOf(
   if (status === 304) return { kind: 'same' };
   if (status === 401 || status === 403) return { kind: 'locked', reason };
   // A redirect may lead anywhere, to a login page for instance: there is nothing here.
-  if (NOT_HERE.has(status) || (status >= 300 && status < 400)) return { kind: 'none', reason };
+  if (NO_DEFINITIONS_STATUSES.has(status) || (status >= 300 && status < 400))
+    return { kind: 'none', reason };
   return {
     kind: 'failed',
     reason,
     ...retryAfter(headers),
-    ...(!OUT_OF_REACH.has(status) && status !== 429 && { isReached: true }),
+    ...(!UNREACHABLE_STATUSES.has(status) && status !== 429 && { isReachable: true }),
   };
 }
 
-function unpacked(body: Readable, encoding: string | string[] | undefined): Readable {
+function decodedBody(body: Readable, encoding: string | string[] | undefined): Readable {
   if (encoding === undefined || encoding === 'identity') return body;
   if (encoding === 'gzip') return pipeline(body, createGunzip(), () => {});
   body.on('error', () => {}).destroy();

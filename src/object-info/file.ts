@@ -1,13 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { FETCH_LIMITS } from './fetch.ts';
-import type { Outcome, Validators } from './outcome.ts';
+import type { FetchOutcome, Validators } from './outcome.ts';
 
 /** Reads the operator's file, unless it is still the one that was read before. */
 export async function readSourceFile(
   path: string,
   known: Validators | undefined,
   maxBytes = FETCH_LIMITS.maxBytes,
-): Promise<Outcome> {
+): Promise<FetchOutcome> {
   try {
     const stats = await stat(path);
     if (!stats.isFile()) return { kind: 'failed', reason: 'it is no file' };

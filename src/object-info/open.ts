@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { ObjectInfoSource, Upstream } from '../config/upstream.ts';
 import type { Logger } from '../telemetry.ts';
-import type { DefinitionSource, Definitions, Known } from '../wire/definitions.ts';
+import type { DefinitionSource, Definitions, DefinitionsResult } from '../wire/definitions.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { ObjectInfo } from '../wire/v1.ts';
-import { createCopies } from './copies.ts';
+import { createDefinitionsCache } from './copies.ts';
 import { FETCH_LIMITS, type FetchLimits, createFetcher } from './fetch.ts';
 import { readSourceFile } from './file.ts';
-import { definitionsOf } from './read.ts';
-import { type Keys, type RemoteDefinitions, createRemoteDefinitions } from './remote.ts';
-import { type Versions, createSlot } from './slot.ts';
+import { toDefinitions } from './read.ts';
+import { type KeyPolicy, type RemoteDefinitions, createRemoteDefinitions } from './remote.ts';
+import { type Versions, createCachedSource } from './slot.ts';
 import { FILE_TIMING, type Need } from './timing.ts';
 
 /** The definitions of the house. */
@@ -20,17 +20,17 @@ export type OpenDefinitions = DefinitionSource & {
 };
 
 /** What of the upstream matters here: where it is, and whose key it takes. */
-type Behind =
+type DefinitionsUpstream =
   | { readonly kind: 'embedded' }
   | Pick<Upstream & { kind: 'remote' }, 'kind' | 'url' | 'key'>;
 
-type Deps = {
+type OpenDefinitionsOptions = {
   readonly source: ObjectInfoSource;
-  readonly upstream: Behind;
+  readonly upstream: DefinitionsUpstream;
   /** The library shipped with the house. */
   readonly embedded: ObjectInfo;
   /** Where copies of remote answers are kept. */
-  readonly copiesDir: string;
+  readonly cacheDir: string;
   readonly log: Logger;
   readonly now?: () => number;
   readonly limits?: Partial<FetchLimits>;
@@ -39,52 +39,52 @@ type Deps = {
 const VERSION_BYTES = 256 * 1024 * 1024;
 
 /** Opens the configured source of node definitions. */
-export function openDefinitions(deps: Deps): OpenDefinitions {
-  const { source, upstream } = deps;
-  const embedded = definitionsOf(deps.embedded);
+export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
+  const { source, upstream } = options;
+  const embedded = toDefinitions(options.embedded);
   const isRemote = upstream.kind === 'remote';
   if (source.kind === 'file') {
-    const file = fileDefinitions(deps, source.path);
+    const file = fileDefinitions(options, source.path);
     const start = () => void file.view(undefined, 'use');
-    return { ...serve(file, embedded, 'must exist'), start, close: async () => {} };
+    return { ...serveSource(file, embedded, 'must exist'), start, close: async () => {} };
   }
-  if (source.kind === 'url') return openRemote(deps, { addresses: [source.url], embedded });
+  if (source.kind === 'url') return openRemote(options, { urls: [source.url], embedded });
   if (source.kind === 'auto' && isRemote) {
-    return openRemote(deps, { addresses: addressesAt(upstream.url), embedded });
+    return openRemote(options, { urls: candidateUrls(upstream.url), embedded });
   }
-  const library = serveEmbedded(embedded, { isStandIn: isRemote });
+  const library = serveEmbedded(embedded, { isEmbeddedFallback: isRemote });
   return { ...library, start: () => {}, close: async () => {} };
 }
 
 function openRemote(
-  deps: Deps,
-  { addresses, embedded }: { addresses: readonly string[]; embedded: Definitions },
+  options: OpenDefinitionsOptions,
+  { urls, embedded }: { urls: readonly string[]; embedded: Definitions },
 ): OpenDefinitions {
-  const { source, upstream, copiesDir, log, now = Date.now, limits } = deps;
-  const { origin } = new URL(addresses[0] ?? '');
+  const { source, upstream, cacheDir, log, now = Date.now, limits } = options;
+  const { origin } = new URL(urls[0] ?? '');
   const fetcher = createFetcher(origin, { ...FETCH_LIMITS, ...limits });
-  const copies = createCopies({ root: copiesDir, log });
+  const cache = createDefinitionsCache({ root: cacheDir, log });
   const remote = createRemoteDefinitions({
     fetcher,
-    addresses,
-    keys: keysFor(origin, upstream),
+    urls,
+    keyPolicy: keyPolicyFor(origin, upstream),
     versions: createVersions(),
-    copies,
+    cache,
     now,
     log,
   });
   return {
-    ...serve(remote, embedded, source.kind === 'auto' ? 'may be missing' : 'must exist'),
+    ...serveSource(remote, embedded, source.kind === 'auto' ? 'may be missing' : 'must exist'),
     start: () => void remote.view(undefined, 'use'),
     async close() {
       await fetcher.close();
-      await copies.settled();
+      await cache.idle();
     },
   };
 }
 
 /** Keys are for the upstream's own origin and for no other. */
-function keysFor(origin: string, upstream: Behind): Keys {
+function keyPolicyFor(origin: string, upstream: DefinitionsUpstream): KeyPolicy {
   if (upstream.kind === 'embedded' || new URL(upstream.url).origin !== origin) {
     return { kind: 'nobodys' };
   }
@@ -92,7 +92,7 @@ function keysFor(origin: string, upstream: Behind): Keys {
 }
 
 /** Beside the service itself where it is mounted somewhere, then where v1 servers have them. */
-function addressesAt(upstreamUrl: string): readonly string[] {
+function candidateUrls(upstreamUrl: string): readonly string[] {
   const { origin, pathname } = new URL(upstreamUrl);
   const mount = pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');
   const prefixes = new Set([mount, '']);
@@ -101,17 +101,17 @@ function addressesAt(upstreamUrl: string): readonly string[] {
   );
 }
 
-function fileDefinitions(deps: Deps, path: string): RemoteDefinitions {
-  const { log, now = Date.now, limits } = deps;
-  const slot = createSlot({
-    ask: (known) => readSourceFile(path, known?.validators, limits?.maxBytes),
+function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteDefinitions {
+  const { log, now = Date.now, limits } = options;
+  const source = createCachedSource({
+    fetch: (current) => readSourceFile(path, current?.validators, limits?.maxBytes),
     versions: createVersions(),
     timing: FILE_TIMING,
     name: path,
     now,
     log,
   });
-  return { view: (_caller, need) => slot.view(need) };
+  return { view: (_caller, need) => source.view(need) };
 }
 
 function createVersions(): Versions {
@@ -122,27 +122,35 @@ function createVersions(): Versions {
   };
 }
 
-function serveEmbedded(definitions: Definitions, how: { isStandIn: boolean }): DefinitionSource {
-  const known = async (): Promise<Known> => ({ ok: true, definitions, isStale: false, ...how });
-  return { known, refreshed: known, info: async () => definitions.info };
+function serveEmbedded(
+  definitions: Definitions,
+  fallback: { isEmbeddedFallback: boolean },
+): DefinitionSource {
+  const current = async (): Promise<DefinitionsResult> => ({
+    ok: true,
+    definitions,
+    isStale: false,
+    ...fallback,
+  });
+  return { current, refreshed: current, info: async () => definitions.info };
 }
 
 /** Prompts are never held up by this; who asks for definitions hears when there are none. */
-function serve(
+function serveSource(
   source: RemoteDefinitions,
   embedded: Definitions,
   whenMissing: 'must exist' | 'may be missing',
 ): DefinitionSource {
-  const answer = async (caller: Caller, need: Need): Promise<Known> => {
+  const answer = async (caller: Caller, need: Need): Promise<DefinitionsResult> => {
     const view = await source.view(caller, need);
-    if (view.kind === 'definitions') return { ok: true, isStandIn: false, ...view };
-    if (whenMissing === 'may be missing' && view.isReached) {
-      return { ok: true, definitions: embedded, isStandIn: true, isStale: false };
+    if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
+    if (whenMissing === 'may be missing' && view.isReachable) {
+      return { ok: true, definitions: embedded, isEmbeddedFallback: true, isStale: false };
     }
     return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
   };
   return {
-    known: (caller) => answer(caller, 'show'),
+    current: (caller) => answer(caller, 'show'),
     refreshed: (caller) => answer(caller, 'refresh'),
     async info(caller) {
       const view = await source.view(caller, 'use');

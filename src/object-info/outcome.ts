@@ -2,7 +2,7 @@
 export type Validators = { readonly etag?: string; readonly lastModified?: string };
 
 /** A text of definitions and where it came from. */
-export type Text = {
+export type DefinitionsText = {
   readonly bytes: Buffer;
   /** Which of several addresses had it; addresses may carry secrets, this is kept on disk. */
   readonly from: number;
@@ -10,8 +10,8 @@ export type Text = {
 };
 
 /** How asking a source once went. */
-export type Outcome =
-  | ({ readonly kind: 'text' } & Text)
+export type FetchOutcome =
+  | ({ readonly kind: 'text' } & DefinitionsText)
   | { readonly kind: 'same' }
   /** It is there, and has no definitions. */
   | { readonly kind: 'none'; readonly reason: string }
@@ -22,5 +22,5 @@ export type Outcome =
       readonly reason: string;
       readonly retryAfterMs?: number;
       /** It did answer: it is not down, it only does badly at this. */
-      readonly isReached?: true;
+      readonly isReachable?: true;
     };

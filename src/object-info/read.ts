@@ -13,39 +13,39 @@ import type { ClassInfo, ObjectInfo } from '../wire/v1.ts';
 import { type Member, membersOf } from './split.ts';
 
 /** What a text turned out to hold, or why nobody can use it. */
-export type Reading =
-  | { readonly ok: true; readonly definitions: Definitions; readonly leftOut: number }
+export type ParsedDefinitions =
+  | { readonly ok: true; readonly definitions: Definitions; readonly ignoredClasses: number }
   | { readonly ok: false; readonly reason: string };
 
 /**
  * Reads definitions of whatever origin. A class that is no definition is left out, as v1 leaves
  * out a node that cannot describe itself; the others keep their text to the digit.
  */
-export async function readDefinitions(bytes: Buffer): Promise<Reading> {
+export async function readDefinitions(bytes: Buffer): Promise<ParsedDefinitions> {
   if (!isUtf8(bytes)) return { ok: false, reason: 'it is not UTF-8' };
   const members = new Map<string, Buffer>();
   const hash = createHash('sha256');
-  let leftOut = 0;
-  let described = 0;
+  let ignoredClasses = 0;
+  let describedClasses = 0;
   try {
     for await (const member of membersOf(bytes)) {
-      const { name, raw } = classAt(bytes, member);
-      if (name === undefined || raw === undefined) leftOut++;
+      const { name, raw } = readClass(bytes, member);
+      if (name === undefined || raw === undefined) ignoredClasses++;
       else {
-        const text = shownText(bytes.subarray(member.start, member.end), name, raw);
+        const text = clientText(bytes.subarray(member.start, member.end), name, raw);
         members.set(name, text);
         hash.update(text).update(',');
-        if (isJsonObject(raw['input']) || Array.isArray(raw['output'])) described++;
+        if (isJsonObject(raw['input']) || Array.isArray(raw['output'])) describedClasses++;
       }
     }
   } catch (error) {
     return { ok: false, reason: (error as Error).message };
   }
-  if (described === 0) return { ok: false, reason: 'it describes no node' };
+  if (describedClasses === 0) return { ok: false, reason: 'it describes no node' };
   return {
     ok: true,
-    leftOut,
-    definitions: { version: versionOf(hash), members, info: lazily(members) },
+    ignoredClasses,
+    definitions: { version: versionOf(hash), members, info: lazyObjectInfo(members) },
   };
 }
 
@@ -53,7 +53,7 @@ export async function readDefinitions(bytes: Buffer): Promise<Reading> {
  * A definition as clients are shown it: with a name to display, as a 1.4.13 front end's search throws
  * on `null` (row `display-name`), and without the folders in which other users' uploads lie.
  */
-function shownText(text: Buffer, name: string, raw: JsonObject): Buffer {
+function clientText(text: Buffer, name: string, raw: JsonObject): Buffer {
   const listsFolders = text.includes('holdover-');
   const isNameless = raw['display_name'] === null;
   if (!listsFolders && !isNameless) return text;
@@ -70,7 +70,7 @@ function memberText(name: string, info: Json): Buffer {
 }
 
 /** Definitions that are there already. */
-export function definitionsOf(info: ObjectInfo): Definitions {
+export function toDefinitions(info: ObjectInfo): Definitions {
   const entries = Object.entries(info).map(([name, one]) => {
     return [name, memberText(name, one)] as const;
   });
@@ -83,7 +83,7 @@ function versionOf(hash: Hash): string {
   return hash.digest('base64url').slice(0, 27);
 }
 
-function classAt(bytes: Buffer, member: Member): { name?: string; raw?: JsonObject } {
+function readClass(bytes: Buffer, member: Member): { name?: string; raw?: JsonObject } {
   try {
     const name: unknown = JSON.parse(bytes.toString('utf8', member.start, member.colon));
     const raw = parseJson(bytes.toString('utf8', member.colon + 1, member.end));
@@ -94,7 +94,7 @@ function classAt(bytes: Buffer, member: Member): { name?: string; raw?: JsonObje
 }
 
 /** Of thousands of classes a graph names a few; only those become objects that stay. */
-function lazily(members: ReadonlyMap<string, Buffer>): ObjectInfo {
+function lazyObjectInfo(members: ReadonlyMap<string, Buffer>): ObjectInfo {
   const info = Object.create(null) as { [name: string]: ClassInfo };
   for (const [name, member] of members) {
     let known: ClassInfo | undefined;

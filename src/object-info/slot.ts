@@ -2,16 +2,22 @@ import { createHash } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { Definitions } from '../wire/definitions.ts';
 import { completesWithin } from '../within.ts';
-import { type Answer, type Missing, RETRY_MS, answerTo, tell } from './answer.ts';
-import type { Copy } from './copies.ts';
-import type { Outcome, Text } from './outcome.ts';
+import {
+  type SourceState,
+  type MissingDefinitions,
+  RETRY_MS,
+  stateAfter,
+  logChange,
+} from './answer.ts';
+import type { CacheEntry } from './copies.ts';
+import type { FetchOutcome, DefinitionsText } from './outcome.ts';
 import { readDefinitions } from './read.ts';
 import {
-  EMPTY_PATIENCE_MS,
+  EMPTY_MAX_WAIT_MS,
   type Need,
-  STALE_MS,
+  MAX_AGE_MS,
   type Timing,
-  UNCONFIRMED_PATIENCE_MS,
+  UNCONFIRMED_MAX_WAIT_MS,
 } from './timing.ts';
 
 /** Versions in memory, by their name; old ones may be gone. */
@@ -23,26 +29,26 @@ export type Versions = {
 /** What one source says to one account. */
 export type View =
   | { readonly kind: 'definitions'; readonly definitions: Definitions; readonly isStale: boolean }
-  | (Missing & { readonly retryAfterMs: number });
+  | (MissingDefinitions & { readonly retryAfterMs: number });
 
-export type Slot = {
+export type CachedSource = {
   view(need: Need): Promise<View>;
   /** How the source answered last. */
-  last(): 'known' | Missing['kind'] | undefined;
+  last(): 'known' | MissingDefinitions['kind'] | undefined;
 };
 
-type Held = Omit<Text, 'bytes'> & {
+type HeldVersion = Omit<DefinitionsText, 'bytes'> & {
   readonly version: string;
   readonly digest: string;
   readonly confirmedAtMs: number;
   readonly isConfirmed: boolean;
 };
 
-type SlotDeps = {
-  readonly ask: (known: Omit<Text, 'bytes'> | undefined) => Promise<Outcome>;
+type CachedSourceOptions = {
+  readonly fetch: (known: Omit<DefinitionsText, 'bytes'> | undefined) => Promise<FetchOutcome>;
   readonly versions: Versions;
   readonly timing: Timing;
-  readonly copy?: Copy | undefined;
+  readonly cacheEntry?: CacheEntry | undefined;
   readonly now: () => number;
   readonly log: Logger;
   /** Of the source, as people may see it. */
@@ -50,103 +56,108 @@ type SlotDeps = {
 };
 
 /** Asks its source one question at a time, and serves the last good answer meanwhile and after. */
-export function createSlot(deps: SlotDeps): Slot {
-  const { versions, timing, copy, now, log, name } = deps;
-  let held: Held | undefined;
-  let answer: Answer | undefined;
-  let flight: Promise<void> | undefined;
+export function createCachedSource(options: CachedSourceOptions): CachedSource {
+  const { versions, timing, cacheEntry, now, log, name } = options;
+  let heldVersion: HeldVersion | undefined;
+  let state: SourceState | undefined;
+  let pendingFetch: Promise<void> | undefined;
   let restoring: Promise<void> | undefined;
 
-  const peek = (): Definitions | undefined => held && versions.find(held.version);
+  const currentDefinitions = (): Definitions | undefined =>
+    heldVersion && versions.find(heldVersion.version);
 
-  async function take(text: Text, confirmedAtMs: number): Promise<Outcome> {
+  async function storeText(text: DefinitionsText, confirmedAtMs: number): Promise<FetchOutcome> {
     const digest = createHash('sha256').update(text.bytes).digest('base64');
     const { from, validators } = text;
-    if (held?.digest === digest && peek()) {
-      held = { ...held, from, validators };
+    if (heldVersion?.digest === digest && currentDefinitions()) {
+      heldVersion = { ...heldVersion, from, validators };
       return { kind: 'same' };
     }
     const reading = await readDefinitions(text.bytes);
     if (!reading.ok) return { kind: 'none', reason: reading.reason };
-    const { definitions, leftOut } = reading;
+    const { definitions, ignoredClasses } = reading;
     versions.keep(definitions, text.bytes.length);
     const { version, members } = definitions;
-    held = { from, validators, version, digest, confirmedAtMs, isConfirmed: false };
-    log.info({ source: name, classes: members.size, leftOut }, 'node definitions read');
+    heldVersion = { from, validators, version, digest, confirmedAtMs, isConfirmed: false };
+    log.info(
+      { source: name, classes: members.size, leftOut: ignoredClasses },
+      'node definitions read',
+    );
     return { kind: 'text', ...text };
   }
 
   async function restore(): Promise<void> {
-    const text = await copy?.read();
-    if (text) await take(text, text.confirmedAtMs);
+    const text = await cacheEntry?.read();
+    if (text) await storeText(text, text.confirmedAtMs);
   }
 
   async function attempt(): Promise<void> {
-    const told = await deps.ask(peek() ? held : undefined);
-    const outcome = told.kind === 'text' ? await take(told, now()) : told;
-    if (outcome.kind === 'text') void copy?.write(outcome);
-    if (outcome.kind === 'same') void copy?.confirm(now());
-    hear(outcome);
+    const fetched = await options.fetch(currentDefinitions() ? heldVersion : undefined);
+    const outcome = fetched.kind === 'text' ? await storeText(fetched, now()) : fetched;
+    if (outcome.kind === 'text') void cacheEntry?.write(outcome);
+    if (outcome.kind === 'same') void cacheEntry?.confirm(now());
+    recordOutcome(outcome);
   }
 
-  function hear(outcome: Outcome): void {
-    const next = answerTo(outcome, { atMs: now(), timing, isHeld: !!peek() });
-    if (next.kind === 'known' && held) {
-      held = { ...held, confirmedAtMs: next.atMs, isConfirmed: true };
+  function recordOutcome(outcome: FetchOutcome): void {
+    const next = stateAfter(outcome, { atMs: now(), timing, hasVersion: !!currentDefinitions() });
+    if (next.kind === 'known' && heldVersion) {
+      heldVersion = { ...heldVersion, confirmedAtMs: next.atMs, isConfirmed: true };
     }
-    tell(answer, next, { log, name });
-    answer = next;
+    logChange(state, next, { log, name });
+    state = next;
   }
 
   function isDue(need: Need): boolean {
     if (need === 'stored') return false;
-    if (!answer) return true;
-    const ageMs = now() - answer.atMs;
-    const isPatient = need === 'refresh' && answer.kind !== 'failed';
-    const waitMs = isPatient ? timing.demandMs : answer.waitMs;
-    return ageMs < 0 || ageMs >= waitMs || (answer.kind === 'known' && !peek());
+    if (!state) return true;
+    const ageMs = now() - state.atMs;
+    const isConfirmedRefresh = need === 'refresh' && state.kind !== 'failed';
+    const waitMs = isConfirmedRefresh ? timing.refreshMs : state.waitMs;
+    return ageMs < 0 || ageMs >= waitMs || (state.kind === 'known' && !currentDefinitions());
   }
 
-  function patienceMs(need: Need): number {
-    if (!peek()) return EMPTY_PATIENCE_MS[need];
-    const least = need === 'show' && held?.isConfirmed === false ? UNCONFIRMED_PATIENCE_MS : 0;
-    return Math.max(least, timing.patienceMs[need]);
+  function maxWaitMs(need: Need): number {
+    if (!currentDefinitions()) return EMPTY_MAX_WAIT_MS[need];
+    const minWaitMs =
+      need === 'show' && heldVersion?.isConfirmed === false ? UNCONFIRMED_MAX_WAIT_MS : 0;
+    return Math.max(minWaitMs, timing.maxWaitMs[need]);
   }
 
   function current(need: Need): View {
-    const definitions = peek();
-    const isOld = held !== undefined && now() - held.confirmedAtMs > STALE_MS;
-    if (definitions && held && (need === 'use' || !isOld)) {
+    const definitions = currentDefinitions();
+    const isOld = heldVersion !== undefined && now() - heldVersion.confirmedAtMs > MAX_AGE_MS;
+    if (definitions && heldVersion && (need === 'use' || !isOld)) {
       return {
         kind: 'definitions',
         definitions,
-        isStale: answer?.kind !== 'known',
+        isStale: state?.kind !== 'known',
       };
     }
-    if (!answer || answer.kind === 'known') return NOT_YET;
-    return { kind: answer.kind, isReached: answer.isReached, retryAfterMs: answer.waitMs };
+    if (!state || state.kind === 'known') return NOT_YET;
+    return { kind: state.kind, isReachable: state.isReachable, retryAfterMs: state.waitMs };
   }
 
-  const broke = (error: unknown): void => {
+  const onFailure = (error: unknown): void => {
     log.error({ err: error, source: name }, 'node definitions could not be read');
-    hear({ kind: 'failed', reason: 'it cannot be read' });
+    recordOutcome({ kind: 'failed', reason: 'it cannot be read' });
   };
-  const landed = (): void => {
-    flight = undefined;
+  const clearPendingFetch = (): void => {
+    pendingFetch = undefined;
   };
 
   return {
-    last: () => answer?.kind,
+    last: () => state?.kind,
     async view(need) {
       await (restoring ??= restore());
       if (isDue(need)) {
-        flight ??= attempt().catch(broke).finally(landed);
+        pendingFetch ??= attempt().catch(onFailure).finally(clearPendingFetch);
       }
-      const waitMs = patienceMs(need);
-      if (flight && waitMs > 0) await completesWithin(waitMs, flight);
+      const waitMs = maxWaitMs(need);
+      if (pendingFetch && waitMs > 0) await completesWithin(waitMs, pendingFetch);
       return current(need);
     },
   };
 }
 
-const NOT_YET: View = { kind: 'failed', isReached: false, retryAfterMs: RETRY_MS };
+const NOT_YET: View = { kind: 'failed', isReachable: false, retryAfterMs: RETRY_MS };

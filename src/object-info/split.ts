@@ -12,7 +12,7 @@ const CLOSE = 0x7d;
 const OPENERS = new Set([OPEN, 0x5b]);
 const CLOSERS = new Set([CLOSE, 0x5d]);
 
-const SLICE_MS = 5;
+const MAX_BLOCKING_MS = 5;
 
 /**
  * Hands out the members of a JSON object one after the other, unparsed, and lets others have a
@@ -20,41 +20,42 @@ const SLICE_MS = 5;
  * is wrong inside a member is its reader's to find.
  */
 export async function* membersOf(bytes: Buffer): AsyncGenerator<Member> {
-  let at = blank(bytes, bytes.subarray(0, 3).equals(BOM) ? 3 : 0);
-  if (bytes[at] !== OPEN) throw new SyntaxError('no JSON object');
-  at = blank(bytes, at + 1);
+  let position = skipBlanks(bytes, bytes.subarray(0, 3).equals(BOM) ? 3 : 0);
+  if (bytes[position] !== OPEN) throw new SyntaxError('no JSON object');
+  position = skipBlanks(bytes, position + 1);
   let sinceMs = performance.now();
-  for (let first = true; bytes[at] !== CLOSE; first = false) {
-    if (!first) at = blank(bytes, expect(bytes, at, COMMA));
-    const member = memberAt(bytes, at);
+  for (let first = true; bytes[position] !== CLOSE; first = false) {
+    if (!first) position = skipBlanks(bytes, expectByte(bytes, position, COMMA));
+    const member = memberAt(bytes, position);
     yield member;
-    at = blank(bytes, member.end);
-    if (performance.now() - sinceMs < SLICE_MS) continue;
+    position = skipBlanks(bytes, member.end);
+    if (performance.now() - sinceMs < MAX_BLOCKING_MS) continue;
     await nextTurn();
     sinceMs = performance.now();
   }
-  if (blank(bytes, at + 1) !== bytes.length) throw new SyntaxError('text after the JSON object');
+  if (skipBlanks(bytes, position + 1) !== bytes.length)
+    throw new SyntaxError('text after the JSON object');
 }
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 function memberAt(bytes: Buffer, start: number): Member {
-  const colon = blank(bytes, endOfString(bytes, expect(bytes, start, QUOTE) - 1));
-  const end = endOfValue(bytes, blank(bytes, expect(bytes, colon, COLON)));
+  const colon = skipBlanks(bytes, endOfString(bytes, expectByte(bytes, start, QUOTE) - 1));
+  const end = endOfValue(bytes, skipBlanks(bytes, expectByte(bytes, colon, COLON)));
   return { start, colon, end };
 }
 
 /** Where a value ends: behind its last bracket, or before what follows it. */
 function endOfValue(bytes: Buffer, start: number): number {
   let depth = 0;
-  for (let at = start; at < bytes.length;) {
-    const byte = bytes[at] as number;
-    if (depth === 0 && (byte === COMMA || CLOSERS.has(byte))) return at;
-    if (byte === QUOTE) at = endOfString(bytes, at);
+  for (let position = start; position < bytes.length;) {
+    const byte = bytes[position] as number;
+    if (depth === 0 && (byte === COMMA || CLOSERS.has(byte))) return position;
+    if (byte === QUOTE) position = endOfString(bytes, position);
     else {
       if (OPENERS.has(byte)) depth++;
-      else if (CLOSERS.has(byte) && --depth === 0) return at + 1;
-      at++;
+      else if (CLOSERS.has(byte) && --depth === 0) return position + 1;
+      position++;
     }
   }
   throw new SyntaxError('cut short');
@@ -62,24 +63,24 @@ function endOfValue(bytes: Buffer, start: number): number {
 
 /** Behind the closing quote of the string begun at `start`. */
 function endOfString(bytes: Buffer, start: number): number {
-  for (let at = start + 1; at < bytes.length; at++) {
-    if (bytes[at] === BACKSLASH) at++;
-    else if (bytes[at] === QUOTE) return at + 1;
+  for (let position = start + 1; position < bytes.length; position++) {
+    if (bytes[position] === BACKSLASH) position++;
+    else if (bytes[position] === QUOTE) return position + 1;
   }
   throw new SyntaxError('cut short');
 }
 
-function blank(bytes: Buffer, start: number): number {
-  let at = start;
-  while (isBlank(bytes[at])) at++;
-  return at;
+function skipBlanks(bytes: Buffer, start: number): number {
+  let position = start;
+  while (isBlank(bytes[position])) position++;
+  return position;
 }
 
 function isBlank(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-function expect(bytes: Buffer, at: number, byte: number): number {
-  if (bytes[at] !== byte) throw new SyntaxError('no JSON object');
-  return at + 1;
+function expectByte(bytes: Buffer, position: number, byte: number): number {
+  if (bytes[position] !== byte) throw new SyntaxError('no JSON object');
+  return position + 1;
 }

@@ -1,25 +1,25 @@
-import { type RawHeaders, says } from './headers.ts';
+import { type RawHeaders, hasHeader } from './headers.ts';
 
 /** The contract says `X-Service-…`, the services and clients of today `X-Comfy-…`. */
-const TWINS = [
+const ALIASES = [
   ['x-comfy-', 'X-Service-'],
   ['x-service-', 'X-Comfy-'],
 ] as const;
 
 /** What the headers of an answer say under one of its two names only, under the other one. */
-export function aliases(lines: RawHeaders): RawHeaders {
+export function missingAliases(lines: RawHeaders): RawHeaders {
   const missing: string[] = [];
   for (let i = 0; i + 1 < lines.length; i += 2) {
-    const twin = twinOf(lines[i] ?? '');
-    if (twin !== undefined && !says(lines, twin)) missing.push(twin, lines[i + 1] ?? '');
+    const alias = aliasOf(lines[i] ?? '');
+    if (alias !== undefined && !hasHeader(lines, alias)) missing.push(alias, lines[i + 1] ?? '');
   }
   return missing;
 }
 
-function twinOf(name: string): string | undefined {
+function aliasOf(name: string): string | undefined {
   if (name[1] !== '-') return undefined;
   const start = name.slice(0, 10).toLowerCase();
-  for (const [prefix, other] of TWINS) {
+  for (const [prefix, other] of ALIASES) {
     if (start.startsWith(prefix)) return other + name.slice(prefix.length);
   }
   return undefined;

@@ -1,11 +1,11 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
-import { createInterimCount } from '../wire/interim-answers.ts';
-import { beginAnswer, sendHead } from './head.ts';
-import { type RawHeaders, byName } from './headers.ts';
-import { type Ear, pour } from './overhear.ts';
+import { createInterimAnswerCounter } from '../wire/interim-answers.ts';
+import { writeAnswerHead, flushHead } from './head.ts';
+import { type RawHeaders, toHeaderObject } from './headers.ts';
+import { type CallObserver, copyBody } from './overhear.ts';
 
 /** A call and where its answer goes, with or without a framework around it. */
-export type Exchange = {
+export type ProxyExchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   /** Set to false: a framework has nothing to add. */
@@ -13,27 +13,30 @@ export type Exchange = {
 };
 
 /** What goes upstream instead of what came. */
-export type Order = {
+export type ProxyRequest = {
   /** Path and query, byte for byte. */
   readonly path: string;
   readonly headers: string[];
   /** What an answer carries, unless it says so itself; `undefined`: it has been set already. */
-  readonly carries: RawHeaders | undefined;
+  readonly extraHeaders: RawHeaders | undefined;
   /** Headers an answer gets beside its own. */
-  readonly beside: ((headers: RawHeaders) => RawHeaders) | undefined;
+  readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
   /** Listens in, without a say. */
-  readonly ear: Ear | undefined;
+  readonly observer: CallObserver | undefined;
 };
 
 /** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
-export type Outcome = 'answered' | 'unreachable' | 'lost';
+export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';
 
 /** What the library is shown of a request. */
-type Shown = Pick<IncomingMessage, 'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'>;
+type VisibleRequest = Pick<
+  IncomingMessage,
+  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
+>;
 
 /** One call on its way. */
-export type Call = {
-  readonly shown: Shown;
+export type ProxyCall = {
+  readonly visibleRequest: VisibleRequest;
   /** A connection, new or used before, has been found for it. */
   onConnection(request: ClientRequest): void;
   onAnswer(answer: IncomingMessage): void;
@@ -41,36 +44,41 @@ export type Call = {
 };
 
 type Options = {
-  readonly exchange: Exchange;
-  readonly order: Order;
+  readonly proxyExchange: ProxyExchange;
+  readonly proxyRequest: ProxyRequest;
   readonly connectTimeoutMs: number;
-  readonly resolve: (outcome: Outcome) => void;
+  readonly resolve: (proxyOutcome: ProxyOutcome) => void;
 };
 
 /** How long the rest of an upload is read after its answer: closing at once would take that away. */
-const LINGER_MS = 10_000;
+const DRAIN_TIMEOUT_MS = 10_000;
 
-export function createCall({ exchange, order, connectTimeoutMs, resolve }: Options): Call {
-  const { req, res } = exchange;
+export function createProxyCall({
+  proxyExchange,
+  proxyRequest,
+  connectTimeoutMs,
+  resolve,
+}: Options): ProxyCall {
+  const { req, res } = proxyExchange;
   let request: ClientRequest | undefined;
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
 
-  function end(outcome: Outcome): void {
+  function end(proxyOutcome: ProxyOutcome): void {
     if (stage === 'over') return;
     stage = 'over';
-    if (outcome === 'answered') exchange.respond = false;
-    if (!req.complete || outcome !== 'answered' || !res.writableFinished) request?.destroy();
+    if (proxyOutcome === 'answered') proxyExchange.respond = false;
+    if (!req.complete || proxyOutcome !== 'answered' || !res.writableFinished) request?.destroy();
     req.unpipe();
-    resolve(outcome);
+    resolve(proxyOutcome);
   }
   function fail(cause?: Error): void {
     // One that lasts until its connection ends would be a whole one, however that ends.
-    if (stage === 'answering' && cause) return breakOff();
+    if (stage === 'answering' && cause) return abortAnswer();
     if (req.socket.destroyed) end('answered');
     else if (stage === 'unsent') end('unreachable');
     else if (stage === 'sent') end('lost');
   }
-  function breakOff(): void {
+  function abortAnswer(): void {
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
@@ -80,21 +88,21 @@ export function createCall({ exchange, order, connectTimeoutMs, resolve }: Optio
 
   return {
     // Of a `DELETE` the library takes the framing away; the real method is said elsewhere.
-    shown: {
+    visibleRequest: {
       method: 'POST',
-      url: order.path,
-      headers: byName(order.headers) as IncomingMessage['headers'],
+      url: proxyRequest.path,
+      headers: toHeaderObject(proxyRequest.headers) as IncomingMessage['headers'],
       httpVersion: req.httpVersion,
       socket: req.socket,
-      on: req.on.bind(req) as Shown['on'],
+      on: req.on.bind(req) as VisibleRequest['on'],
     },
     onConnection(opened) {
       request = opened;
       if (stage === 'over') return void opened.destroy();
       // The library has tidied it up: `//` is one slash to it.
-      opened.path = order.path;
+      opened.path = proxyRequest.path;
       opened.once('close', () => fail());
-      const countInterim = createInterimCount();
+      const countInterim = createInterimAnswerCounter();
       opened.on('information', () => {
         try {
           countInterim();
@@ -109,18 +117,18 @@ export function createCall({ exchange, order, connectTimeoutMs, resolve }: Optio
     onAnswer(answer) {
       if (stage === 'over') return void answer.destroy();
       const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
-      if (!beginAnswer(res, order, { status, reason, raw })) return end('lost');
+      if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
       // Whoever waits for events wants to know at once that they will come.
-      if (answer.headers['content-length'] === undefined) sendHead(res);
+      if (answer.headers['content-length'] === undefined) flushHead(res);
       stage = 'answering';
       const coding = answer.headers['content-encoding'];
-      pour(answer, order.ear?.onAnswer({ status, coding }));
+      copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
       // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
-      answer.on('error', breakOff);
+      answer.on('error', abortAnswer);
       res.on('error', () => res.destroy());
       res.once('finish', () => {
         end('answered');
-        if (!req.complete) linger(req);
+        if (!req.complete) drainRequest(req);
       });
       answer.pipe(res);
     },
@@ -129,20 +137,20 @@ export function createCall({ exchange, order, connectTimeoutMs, resolve }: Optio
 }
 
 /** Nothing is sent before there is a connection; one that was used before is there at once. */
-function whenConnected(request: ClientRequest, timeoutMs: number, then: () => void): void {
+function whenConnected(request: ClientRequest, timeoutMs: number, onConnected: () => void): void {
   const { socket } = request;
-  if (!socket?.connecting) return then();
+  if (!socket?.connecting) return onConnected();
   const timer = setTimeout(() => request.destroy(new Error('not connected in time')), timeoutMs);
   socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
     clearTimeout(timer);
-    then();
+    onConnected();
   });
   request.once('close', () => clearTimeout(timer));
 }
 
-function linger(request: IncomingMessage): void {
+function drainRequest(request: IncomingMessage): void {
   const { socket } = request;
-  const timer = setTimeout(() => socket.destroySoon(), LINGER_MS).unref();
+  const timer = setTimeout(() => socket.destroySoon(), DRAIN_TIMEOUT_MS).unref();
   request.once('close', () => clearTimeout(timer));
   request.resume();
 }

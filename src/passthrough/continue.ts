@@ -4,17 +4,17 @@ import type { buildConnector } from 'undici';
 const CONTINUE = 'HTTP/1.1 100';
 const END_OF_HEAD = '\r\n\r\n';
 /** Of a head that is waited for to its end. */
-const MOST_BYTES = 16 * 1024;
-const NONE = Buffer.alloc(0);
+const MAX_HEAD_BYTES = 16 * 1024;
+const EMPTY = Buffer.alloc(0);
 
 /**
  * Some services say `100 Continue` unasked, before an answer. The library breaks such a connection
  * off, and with it a call that may have taken effect; here it never hears of it.
  */
-export function withoutContinue(connect: buildConnector.connector): buildConnector.connector {
+export function skippingContinue(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>
     connect(options, (...result) => {
-      if (result[1]) dropContinue(result[1]);
+      if (result[1]) skipContinue(result[1]);
       callback(...result);
     });
 }
@@ -23,25 +23,25 @@ export function withoutContinue(connect: buildConnector.connector): buildConnect
  * For a connection of one call at a time: what is read after a call was written begins an answer.
  * @internal
  */
-export function dropContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
+export function skipContinue(socket: Pick<Socket, 'read' | 'bytesWritten'>): void {
   const read = socket.read.bind(socket) as (bytes?: number) => Buffer | null;
   let written = 0;
-  let begins = false;
-  let held: Buffer = NONE;
+  let isAnswerStart = false;
+  let held: Buffer = EMPTY;
   socket.read = (bytes?: number): Buffer | null => {
     // The stream asks itself for nothing, to have more fetched, and does not look at what it gets.
     if (bytes !== undefined) return read(bytes);
     for (let chunk = read(); chunk !== null; chunk = read()) {
       if (socket.bytesWritten !== written) {
         written = socket.bytesWritten;
-        begins = true;
+        isAnswerStart = true;
       }
-      if (!begins) return chunk;
+      if (!isAnswerStart) return chunk;
       held = afterContinue(held.length === 0 ? chunk : Buffer.concat([held, chunk]));
       if (mayBeContinue(held)) continue;
-      begins = false;
+      isAnswerStart = false;
       const answer = held;
-      held = NONE;
+      held = EMPTY;
       return answer;
     }
     return null;
@@ -60,5 +60,5 @@ function afterContinue(bytes: Buffer): Buffer {
 
 function mayBeContinue(bytes: Buffer): boolean {
   const start = bytes.toString('latin1', 0, CONTINUE.length);
-  return bytes.length < MOST_BYTES && CONTINUE.startsWith(start);
+  return bytes.length < MAX_HEAD_BYTES && CONTINUE.startsWith(start);
 }

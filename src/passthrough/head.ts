@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { Order } from './call.ts';
-import { type RawHeaders, answerHeaders, byName } from './headers.ts';
+import type { ProxyRequest } from './call.ts';
+import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
 
 /** How an answer begins. */
 export type AnswerHead = {
@@ -10,25 +10,25 @@ export type AnswerHead = {
 };
 
 /** Files of users are among what comes back; none is a page that may act as ours. */
-const NOT_A_PAGE_OF_OURS = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
+const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
 
 /** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
-export function beginAnswer(
+export function writeAnswerHead(
   res: ServerResponse,
-  { beside, carries }: Pick<Order, 'beside' | 'carries'>,
+  { headerAliases, extraHeaders }: Pick<ProxyRequest, 'headerAliases' | 'extraHeaders'>,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;
-  const lines = answerHeaders(raw, NOT_A_PAGE_OF_OURS, carries ?? []);
-  if (beside) lines.push(...beside(lines));
+  const lines = answerHeaders(raw, SANDBOX_HEADER, extraHeaders ?? []);
+  if (headerAliases) lines.push(...headerAliases(lines));
   putLengthLast(lines);
-  const before = carries ? {} : res.getHeaders();
+  const earlierHeaders = extraHeaders ? {} : res.getHeaders();
   try {
-    if (carries) res.writeHead(status, reason, lines);
-    else writeAmong(res, { status, reason, raw: lines });
+    if (extraHeaders) res.writeHead(status, reason, lines);
+    else mergeHead(res, { status, reason, raw: lines });
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);
-    for (const [name, value = ''] of Object.entries(before)) res.setHeader(name, value);
+    for (const [name, value = ''] of Object.entries(earlierHeaders)) res.setHeader(name, value);
     return false;
   }
   return true;
@@ -41,22 +41,22 @@ function putLengthLast(lines: string[]): void {
 }
 
 /** Some headers have been set before. */
-function writeAmong(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
-  const headers = byName(raw);
+function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
+  const headers = toHeaderObject(raw);
   for (const name in headers) res.setHeader(name, headers[name] ?? '');
-  expose(res, Object.keys(headers));
+  exposeHeaders(res, Object.keys(headers));
   res.writeHead(status, reason);
 }
 
 /** Sends a head whose body is still to come; by itself Node would write its bytes anew, as UTF-8. */
-export function sendHead(res: ServerResponse): void {
+export function flushHead(res: ServerResponse): void {
   res.write(Buffer.alloc(0));
 }
 
-const LISTED = 'Access-Control-Expose-Headers';
+const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
 
 /** In CORS mode a page may read only what is listed. */
-export function expose(res: ServerResponse, names: readonly string[]): void {
-  const listed = res.getHeader(LISTED);
-  if (typeof listed === 'string') res.setHeader(LISTED, [listed, ...names].join(', '));
+export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
+  const exposed = res.getHeader(EXPOSED_HEADERS);
+  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));
 }

@@ -21,10 +21,10 @@ const NOT_FORWARDED =
 const NOT_RETURNED =
   /^(set-cookie2?|access-control-.*|alt-svc|clear-site-data|strict-transport-security)$/;
 
-const NAMES_REMEMBERED = 500;
+const MAX_MEMOIZED_NAMES = 500;
 
-const isNotForwarded = remembered((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
-const isNotReturned = remembered((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
+const isNotForwarded = memoized((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
+const isNotReturned = memoized((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
 
 /** The headers of a call as they go upstream: end to end, with the only key that may go along. */
 export function requestHeaders(
@@ -42,20 +42,20 @@ export function requestHeaders(
 }
 
 /** The headers of an answer as they go to the client, and of `carries` what they do not say. */
-export function answerHeaders(raw: RawHeaders, ...carries: readonly RawHeaders[]): string[] {
+export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHeaders[]): string[] {
   const lines: string[] = [];
   addEndToEnd(lines, raw, isNotReturned);
-  for (const more of carries) {
+  for (const more of extraHeaders) {
     for (let i = 0; i + 1 < more.length; i += 2) {
       const [name = '', value = ''] = [more[i], more[i + 1]];
-      if (!says(lines, name)) lines.push(name, value);
+      if (!hasHeader(lines, name)) lines.push(name, value);
     }
   }
   return lines;
 }
 
 /** Whether a header is among these, however it is written. */
-export function says(lines: RawHeaders, name: string): boolean {
+export function hasHeader(lines: RawHeaders, name: string): boolean {
   const lower = name.toLowerCase();
   for (let i = 0; i < lines.length; i += 2) {
     const each = lines[i];
@@ -65,7 +65,7 @@ export function says(lines: RawHeaders, name: string): boolean {
 }
 
 /** The same headers by their names. */
-export function byName(lines: RawHeaders): Headers {
+export function toHeaderObject(lines: RawHeaders): Headers {
   const headers: Headers = Object.create(null);
   const written = new Map<string, string>();
   for (let i = 0; i + 1 < lines.length; i += 2) {
@@ -81,23 +81,23 @@ export function byName(lines: RawHeaders): Headers {
 }
 
 /** Whether the body comes as a kind of coding that would be lost on the way. */
-export function isOddlyCoded({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function hasUnsupportedCoding({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
 }
 
 /** Copies what is for the other end. */
 function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string) => boolean): void {
-  const ofThisHop = namedByConnection(raw);
+  const connectionNames = namesInConnection(raw);
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
-    if (isRefused(name) || ofThisHop?.has(name.toLowerCase())) continue;
+    if (isRefused(name) || connectionNames?.has(name.toLowerCase())) continue;
     lines.push(name, value);
   }
 }
 
 /** What a connection says is about itself; hardly any says so. */
-function namedByConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
+function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     if (raw[i]?.length !== 10 || raw[i]?.toLowerCase() !== 'connection') continue;
@@ -113,13 +113,13 @@ function namedByConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
 }
 
 /** Names are the same in call after call; whoever makes up new ones does not fill memory. */
-function remembered(judge: (lowerName: string) => boolean): (name: string) => boolean {
-  const verdicts = new Map<string, boolean>();
+function memoized(predicate: (lowerName: string) => boolean): (name: string) => boolean {
+  const results = new Map<string, boolean>();
   return (name) => {
-    const known = verdicts.get(name);
+    const known = results.get(name);
     if (known !== undefined) return known;
-    const verdict = judge(name.toLowerCase());
-    if (verdicts.size < NAMES_REMEMBERED) verdicts.set(name, verdict);
-    return verdict;
+    const result = predicate(name.toLowerCase());
+    if (results.size < MAX_MEMOIZED_NAMES) results.set(name, result);
+    return result;
   };
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
 import { BUCKET_STATUS, type Bucket, routerHeaders } from '../wire/router.ts';
-import { expose } from './head.ts';
+import { exposeHeaders } from './head.ts';
 
 /** Why a call is not passed on, or what became of it. */
-export type Failure =
+export type ProxyFailure =
   | 'unauthorized'
   | 'foreign_key'
   | 'bad_path'
@@ -14,10 +14,10 @@ export type Failure =
   | 'lost';
 
 /** Says a failure of our own in the words of the API that was called. */
-export type Say = (ctx: Koa.Context, failure: Failure) => void;
+export type WriteFailure = (ctx: Koa.Context, failure: ProxyFailure) => void;
 
 /** What is said in either language: not where the upstream is. */
-const WORDS: Readonly<Record<Failure, string>> = {
+const MESSAGES: Readonly<Record<ProxyFailure, string>> = {
   unauthorized: 'A valid key is needed: X-API-Key, or Authorization: Bearer.',
   foreign_key:
     'All callers of this server share one account of the service behind it, and nobody may see ' +
@@ -29,7 +29,9 @@ const WORDS: Readonly<Record<Failure, string>> = {
   lost: 'The connection to the service behind this server was lost. The call may have taken effect.',
 };
 
-const V2: Readonly<Record<Failure, { readonly status: number; readonly code: string }>> = {
+const V2_FAILURES: Readonly<
+  Record<ProxyFailure, { readonly status: number; readonly code: string }>
+> = {
   unauthorized: { status: 401, code: 'unauthorized' },
   foreign_key: { status: 403, code: 'forbidden' },
   bad_path: { status: 400, code: 'invalid_request' },
@@ -39,7 +41,9 @@ const V2: Readonly<Record<Failure, { readonly status: number; readonly code: str
   lost: { status: 502, code: 'upstream_error' },
 };
 
-const ROUTER: Readonly<Record<Failure, { readonly status?: number; readonly bucket: Bucket }>> = {
+const ROUTER_FAILURES: Readonly<
+  Record<ProxyFailure, { readonly status?: number; readonly bucket: Bucket }>
+> = {
   unauthorized: { bucket: 'unauthorized' },
   foreign_key: { bucket: 'forbidden' },
   bad_path: { bucket: 'invalid_input' },
@@ -49,35 +53,35 @@ const ROUTER: Readonly<Record<Failure, { readonly status?: number; readonly buck
   lost: { bucket: 'internal_error' },
 };
 
-const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE';
+const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 
 /** The envelope of the v2 contract. */
-export const sayInV2: Say = (ctx, failure) => {
-  const { status, code } = V2[failure];
+export const writeV2Failure: WriteFailure = (ctx, failure) => {
+  const { status, code } = V2_FAILURES[failure];
   answer(ctx, {
     status,
     failure,
-    json: { error: { code, message: WORDS[failure], details: null } },
+    json: { error: { code, message: MESSAGES[failure], details: null } },
   });
 };
 
 /** The router's two fields, and both names of its two headers. */
-export const sayInRouter: Say = (ctx, failure) => {
-  const { bucket, status = BUCKET_STATUS[bucket] } = ROUTER[failure];
+export const writeRouterFailure: WriteFailure = (ctx, failure) => {
+  const { bucket, status = BUCKET_STATUS[bucket] } = ROUTER_FAILURES[failure];
   const headers = routerHeaders(randomUUID(), bucket);
   ctx.set(headers);
-  expose(ctx.res, Object.keys(headers));
-  answer(ctx, { status, failure, json: { detail: WORDS[failure], error_type: bucket } });
+  exposeHeaders(ctx.res, Object.keys(headers));
+  answer(ctx, { status, failure, json: { detail: MESSAGES[failure], error_type: bucket } });
 };
 
 function answer(
   ctx: Koa.Context,
-  told: { readonly status: number; readonly failure: Failure; readonly json: object },
+  answered: { readonly status: number; readonly failure: ProxyFailure; readonly json: object },
 ): void {
-  ctx.status = told.status;
+  ctx.status = answered.status;
   ctx.set('Content-Type', 'application/json');
   ctx.set('Cache-Control', 'no-store');
-  if (told.failure === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer');
-  if (told.failure === 'bad_method') ctx.set('Allow', ALLOWED);
-  ctx.body = JSON.stringify(told.json);
+  if (answered.failure === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer');
+  if (answered.failure === 'bad_method') ctx.set('Allow', ALLOWED_METHODS);
+  ctx.body = JSON.stringify(answered.json);
 }

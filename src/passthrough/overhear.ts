@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import { jsonWithin } from '../http/json-body.ts';
+import { parseWithinLimits } from '../http/json-body.ts';
 import type { Caller } from '../wire/jobs.ts';
-import type { Exchange } from './call.ts';
+import type { ProxyExchange } from './call.ts';
 import { type JsonObject, isJsonObject } from '../wire/json.ts';
 import { IS_TERMINAL, type JobStatus } from '../wire/v2.ts';
 
 /** A call on a job that went through: one that made it, asks for its end, or had its result. */
-export type Overheard =
+export type JobCall =
   | {
       readonly kind: 'submitted';
       readonly caller: Caller;
@@ -26,95 +26,95 @@ export type Overheard =
     };
 
 /** Hears what is said in a call, and is heard by nobody. */
-export type Ear = {
+export type CallObserver = {
   /** The body is here as a whole, or begins to flow. */
   onRequest(body?: Buffer): void;
   /** Where a copy of the answer is to go, if it is of interest. */
   onAnswer(head: {
     readonly status: number;
     readonly coding: string | undefined;
-  }): Copy | undefined;
+  }): BodyCopy | undefined;
 };
 
 /** What is kept of a message while it passes. */
-export type Copy = {
+export type BodyCopy = {
   add(chunk: Buffer): void;
   end(how: 'whole' | 'cut off'): void;
 };
 
 /** A copy of what is said is kept up to here; bytes on their way are never held up. */
-const MOST_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
+const MAX_COPY_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
 /** Copies of bodies kept at a time, of all callers; who comes later goes without. */
-const MOST_COPIES = 16;
+const MAX_COPIES = 16;
 
-const JOBS = /\/api\/v2\/jobs\/?$/;
-const JOB = /\/api\/v2\/jobs\/([^/]+)$/;
-const CANCEL = /\/api\/v2\/jobs\/([^/]+)\/cancel$/;
+const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
+const JOB_PATH = /\/api\/v2\/jobs\/([^/]+)$/;
+const CANCEL_PATH = /\/api\/v2\/jobs\/([^/]+)\/cancel$/;
 
-const UNPACK = {
+const DECODERS = {
   identity: async (bytes: Buffer): Promise<Buffer> => bytes,
-  gzip: unpacking(promisify(gunzip)),
-  deflate: unpacking(promisify(inflate)),
-  br: unpacking(promisify(brotliDecompress)),
+  gzip: boundedDecoder(promisify(gunzip)),
+  deflate: boundedDecoder(promisify(inflate)),
+  br: boundedDecoder(promisify(brotliDecompress)),
 } as const;
 
 /** Listens to the calls that make jobs, end them and read them; of all others it hears nothing. */
-export function createEars(tell: (heard: Overheard) => void) {
-  let copies = 0;
+export function createJobCallObserver(onJobCall: (heard: JobCall) => void) {
+  let openCopies = 0;
 
-  function ofSubmission({ req, res }: Exchange, caller: Caller): Ear {
-    let kept: Promise<Buffer | undefined> = Promise.resolve(undefined);
+  function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
+    let requestCopy: Promise<Buffer | undefined> = Promise.resolve(undefined);
     return {
       onRequest(body) {
-        if (body) kept = Promise.resolve(body);
-        if (body || copies >= MOST_COPIES) return;
-        copies++;
-        const copy = createCopy(MOST_BYTES.body);
-        pour(req, copy);
-        kept = copy.bytes.finally(() => copies--);
+        if (body) requestCopy = Promise.resolve(body);
+        if (body || openCopies >= MAX_COPIES) return;
+        openCopies++;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.body);
+        copyBody(req, bodyCopy);
+        requestCopy = bodyCopy.bytes.finally(() => openCopies--);
       },
       onAnswer({ status, coding }) {
-        if (!isTaken(status)) return undefined;
-        const copy = createCopy(MOST_BYTES.answer);
-        const body = () => jsonOf(kept, req.headers['content-encoding']);
-        void jsonOf(copy.bytes, coding).then((job) => {
-          if (job) tell({ kind: 'submitted', caller, job, body, response: res });
+        if (!isSuccess(status)) return undefined;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        const body = () => jsonOf(requestCopy, req.headers['content-encoding']);
+        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+          if (job) onJobCall({ kind: 'submitted', caller, job, body, response: res });
         });
-        return copy;
+        return bodyCopy;
       },
     };
   }
 
-  function ofReading({ req }: Exchange, caller: Caller, jobId: string): Ear {
+  function observeRead({ req }: ProxyExchange, caller: Caller, jobId: string): CallObserver {
     return {
       onRequest() {},
       onAnswer({ status, coding }) {
-        if (!isTaken(status)) return undefined;
-        const copy = createCopy(MOST_BYTES.answer);
-        void jsonOf(copy.bytes, coding).then((job) => {
-          if (isOver(job)) tell({ kind: 'fetched', caller, jobId, request: req });
+        if (!isSuccess(status)) return undefined;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+          if (hasEnded(job)) onJobCall({ kind: 'fetched', caller, jobId, request: req });
         });
-        return copy;
+        return bodyCopy;
       },
     };
   }
 
   /** The ear for a call of this target (its path, and query), if anything is to be heard in it. */
-  return (exchange: Exchange, target: string, caller: Caller): Ear | undefined => {
+  return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
     const { method } = exchange.req;
     if (method !== 'POST' && method !== 'GET') return undefined;
     const path = target.split('?', 1)[0] ?? '';
     if (method === 'GET') {
-      const jobId = decoded(JOB.exec(path)?.[1]);
-      return jobId === undefined ? undefined : ofReading(exchange, caller, jobId);
+      const jobId = decoded(JOB_PATH.exec(path)?.[1]);
+      return jobId === undefined ? undefined : observeRead(exchange, caller, jobId);
     }
-    if (JOBS.test(path)) return ofSubmission(exchange, caller);
-    const jobId = decoded(CANCEL.exec(path)?.[1]);
+    if (JOBS_PATH.test(path)) return observeSubmission(exchange, caller);
+    const jobId = decoded(CANCEL_PATH.exec(path)?.[1]);
     if (jobId === undefined) return undefined;
     return {
       onRequest() {},
       onAnswer({ status }) {
-        if (isTaken(status)) tell({ kind: 'cancelled', caller, jobId });
+        if (isSuccess(status)) onJobCall({ kind: 'cancelled', caller, jobId });
         return undefined;
       },
     };
@@ -122,14 +122,16 @@ export function createEars(tell: (heard: Overheard) => void) {
 }
 
 /** Lets a copy have all that flows through a message. */
-export function pour(message: IncomingMessage, copy: Copy | undefined): void {
-  if (!copy) return;
-  message.on('data', (chunk: Buffer) => copy.add(chunk));
-  message.once('end', () => copy.end('whole'));
-  message.once('close', () => copy.end('cut off'));
+export function copyBody(message: IncomingMessage, bodyCopy: BodyCopy | undefined): void {
+  if (!bodyCopy) return;
+  message.on('data', (chunk: Buffer) => bodyCopy.add(chunk));
+  message.once('end', () => bodyCopy.end('whole'));
+  message.once('close', () => bodyCopy.end('cut off'));
 }
 
-function createCopy(maxBytes: number): Copy & { readonly bytes: Promise<Buffer | undefined> } {
+function createBodyCopy(
+  maxBytes: number,
+): BodyCopy & { readonly bytes: Promise<Buffer | undefined> } {
   let chunks: Buffer[] = [];
   let size = 0;
   let resolve: (bytes: Buffer | undefined) => void = () => {};
@@ -146,11 +148,11 @@ function createCopy(maxBytes: number): Copy & { readonly bytes: Promise<Buffer |
   };
 }
 
-function isTaken(status: number): boolean {
+function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function isOver(job: JsonObject | undefined): boolean {
+function hasEnded(job: JsonObject | undefined): boolean {
   const status = job?.['status'];
   return typeof status === 'string' && IS_TERMINAL[status as JobStatus] === true;
 }
@@ -161,10 +163,10 @@ async function jsonOf(
 ): Promise<JsonObject | undefined> {
   const coding = contentEncoding?.trim().toLowerCase() || 'identity';
   const bytes = await given;
-  if (bytes === undefined || !Object.hasOwn(UNPACK, coding)) return undefined;
+  if (bytes === undefined || !Object.hasOwn(DECODERS, coding)) return undefined;
   try {
-    const text = await UNPACK[coding as keyof typeof UNPACK](bytes);
-    const value = await jsonWithin(text);
+    const text = await DECODERS[coding as keyof typeof DECODERS](bytes);
+    const value = await parseWithinLimits(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     // Whoever it is for can make of it what he will.
@@ -172,10 +174,10 @@ async function jsonOf(
   }
 }
 
-function unpacking(
-  unpack: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
+function boundedDecoder(
+  decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
 ): (bytes: Buffer) => Promise<Buffer> {
-  return (bytes) => unpack(bytes, { maxOutputLength: 4 * MOST_BYTES.body });
+  return (bytes) => decode(bytes, { maxOutputLength: 4 * MAX_COPY_BYTES.body });
 }
 
 function decoded(part: string | undefined): string | undefined {

@@ -4,24 +4,29 @@ import type { Logger } from '../telemetry.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { readTarget } from '../wire/target.ts';
 import { withoutLogin } from '../wire/url-credentials.ts';
-import { aliases } from './aliases.ts';
-import type { Exchange, Order } from './call.ts';
-import { type RawHeaders, isOddlyCoded, requestHeaders } from './headers.ts';
-import { type Failure, type Say, sayInRouter, sayInV2 } from './language.ts';
-import { type Overheard, createEars } from './overhear.ts';
+import { missingAliases } from './aliases.ts';
+import type { ProxyExchange, ProxyRequest } from './call.ts';
+import { type RawHeaders, hasUnsupportedCoding, requestHeaders } from './headers.ts';
+import {
+  type ProxyFailure,
+  type WriteFailure,
+  writeRouterFailure,
+  writeV2Failure,
+} from './language.ts';
+import { type JobCall, createJobCallObserver } from './overhear.ts';
 import { type RelayLimits, createRelay } from './relay.ts';
 import {
   type TargetOf,
-  aboutJob,
-  climbs,
-  jobIdIn,
+  withJobId,
+  hasDotSegments,
+  jobIdOfTarget,
   mountOf,
   routerTargetOf,
   v2TargetOf,
 } from './target.ts';
 
 /** What passing through needs of the house. */
-export type PassThroughDeps = {
+export type PassThroughOptions = {
   /** Of the upstream, which may have a mount prefix. */
   readonly baseUrl: string;
   /** The one key for all callers; `undefined`: each caller's own goes along. */
@@ -36,7 +41,7 @@ export type PassThroughDeps = {
   readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
   readonly log: Pick<Logger, 'warn'>;
   /** Told of the jobs that are made and ended this way. */
-  readonly overhear?: (heard: Overheard) => void;
+  readonly onJobCall?: (heard: JobCall) => void;
   readonly limits?: Partial<RelayLimits>;
 };
 
@@ -47,13 +52,13 @@ export type PassThrough = {
   /** `/v1/models`, all below it, and `/proxy/*`; other paths go on to the next middleware. */
   readonly router: Koa.Middleware;
   /** The way of a small call that nothing else needs to look at; `undefined`: it is not one. */
-  readonly express: (exchange: Exchange) => Express | undefined;
+  readonly fastCall: (exchange: ProxyExchange) => FastProxyCall | undefined;
   /** Calls on their way are cut off. */
   close(): void;
 };
 
 /** A call that may go on at once. */
-export type Express = {
+export type FastProxyCall = {
   /** Which of the two APIs it is for. */
   readonly api: 'v2' | 'router';
   /**
@@ -61,87 +66,96 @@ export type Express = {
    * Rejects, or resolves with `undefined`, when the middleware is to say what became of it: what was
    * sent is not sent again.
    */
-  send(carries: RawHeaders): Promise<Caller | undefined>;
+  send(extraHeaders: RawHeaders): Promise<Caller | undefined>;
 };
 
 /** What differs between the APIs that are passed through. */
 type Dialect = {
-  readonly api: Express['api'];
+  readonly api: FastProxyCall['api'];
   readonly targetOf: TargetOf;
-  readonly say: Say;
-  readonly beside?: NonNullable<Order['beside']>;
+  readonly writeFailure: WriteFailure;
+  readonly headerAliases?: NonNullable<ProxyRequest['headerAliases']>;
 };
 
 /** Where a call goes. */
-type Way = { readonly target: string; readonly dialect: Dialect };
+type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
 
-type Passed = { readonly caller?: Caller; readonly failure?: Failure };
+type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
-export function createPassThrough(deps: PassThroughDeps): PassThrough {
-  const { authenticate, log } = deps;
-  const { origin, host } = new URL(deps.baseUrl);
-  const relay = createRelay(origin, deps.limits);
-  const mount = mountOf(deps.baseUrl);
-  const earFor = deps.overhear && createEars(deps.overhear);
+export function createPassThrough(options: PassThroughOptions): PassThrough {
+  const { authenticate, log } = options;
+  const { origin, host } = new URL(options.baseUrl);
+  const relay = createRelay(origin, options.limits);
+  const mount = mountOf(options.baseUrl);
+  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
 
   /** Of calls that were sent ahead, to be said when they come by once more. */
-  const failures = new WeakMap<IncomingMessage, Failure>();
+  const failures = new WeakMap<IncomingMessage, ProxyFailure>();
 
-  async function pass(exchange: Exchange, way: Way, carries?: RawHeaders): Promise<Passed> {
+  async function forward(
+    exchange: ProxyExchange,
+    route: ProxyRoute,
+    extraHeaders?: RawHeaders,
+  ): Promise<ProxyResult> {
     const { req } = exchange;
     const refused = refusalOf(req);
     if (refused) return { failure: refused };
     const caller = await authenticate(req);
     if (caller === undefined) return { failure: 'unauthorized' };
-    if (deps.key !== undefined && caller.credential !== undefined) {
+    if (options.key !== undefined && caller.credential !== undefined) {
       return { caller, failure: 'foreign_key' };
     }
-    const key = deps.key ?? caller.credential;
-    const { beside, api } = way.dialect;
+    const key = options.key ?? caller.credential;
+    const { headerAliases, api } = route.dialect;
     const path =
-      api === 'v2' ? await atService(way.target, caller) : withoutKeysOf(caller, way.target);
-    const ear = api === 'v2' ? earFor?.(exchange, path, caller) : undefined;
+      api === 'v2'
+        ? await withServiceJobId(route.target, caller)
+        : withoutCallerKeys(caller, route.target);
+    const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
     const outcome = await relay.send(exchange, {
       path,
       headers: requestHeaders(req, { host, key }),
-      carries,
-      beside,
-      ear,
+      extraHeaders,
+      headerAliases,
+      observer,
     });
     return outcome === 'answered' ? { caller } : { caller, failure: outcome };
   }
 
   /** The service knows a job by its own id only. */
-  async function atService(target: string, { user }: Caller): Promise<string> {
-    const id = jobIdIn(target);
-    if (id === undefined || deps.jobIdOf === undefined) return target;
+  async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
+    const id = jobIdOfTarget(target);
+    if (id === undefined || options.jobIdOf === undefined) return target;
     // Whoever asks by the service's id must not suffer from what only the others need.
-    const jobId = await deps.jobIdOf(user, id).catch(() => undefined);
-    return jobId === undefined || jobId === id ? target : aboutJob(target, jobId);
+    const jobId = await options.jobIdOf(user, id).catch(() => undefined);
+    return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
   }
 
   /** To a partner a `token` may be anything, a signature for instance. */
-  function withoutKeysOf({ credential }: Caller, target: string): string {
+  function withoutCallerKeys({ credential }: Caller, target: string): string {
     const { path, query } = readTarget(target);
-    return path + withoutLogin(query, [credential, deps.key, deps.localToken]);
+    return path + withoutLogin(query, [credential, options.key, options.localToken]);
   }
 
-  function targetIn({ targetOf, api }: Dialect, { url = '' }: IncomingMessage): string | undefined {
+  function upstreamTarget(
+    { targetOf, api }: Dialect,
+    { url = '' }: IncomingMessage,
+  ): string | undefined {
     const { path, query } = readTarget(url);
     const target = targetOf(path);
     return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
   }
 
-  const serve =
+  const middlewareFor =
     (dialect: Dialect): Koa.Middleware =>
     (ctx, next) => {
-      const target = targetIn(dialect, ctx.req);
-      return target === undefined ? next() : answer(ctx, { target, dialect });
+      const target = upstreamTarget(dialect, ctx.req);
+      return target === undefined ? next() : forwardOrRefuse(ctx, { target, dialect });
     };
 
-  async function answer(ctx: Koa.Context, way: Way): Promise<void> {
+  async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
     const known = failures.get(ctx.req);
-    const { caller, failure } = known ? { failure: known } : await pass(ctx, way);
+    const { caller, failure } = known ? { failure: known } : await forward(ctx, route);
     if (caller) ctx.state.caller = caller;
     if (failure === undefined) return;
     if (failure === 'unreachable' || failure === 'lost') {
@@ -149,33 +163,33 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
       const event = 'upstream.call_not_passed';
       log.warn({ event, id, failure }, 'a call could not be passed through');
     }
-    way.dialect.say(ctx, failure);
+    route.dialect.writeFailure(ctx, failure);
   }
 
-  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), say: sayInV2 };
+  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
   const router: Dialect = {
     api: 'router',
-    targetOf: routerTargetOf(mount, deps.routerPrefix),
-    say: sayInRouter,
-    beside: aliases,
+    targetOf: routerTargetOf(mount, options.routerPrefix),
+    writeFailure: writeRouterFailure,
+    headerAliases: missingAliases,
   };
   return {
-    v2: serve(v2),
-    router: serve(router),
-    express(exchange) {
+    v2: middlewareFor(v2),
+    router: middlewareFor(router),
+    fastCall(exchange) {
       const { req } = exchange;
       for (const dialect of [v2, router]) {
-        const target = targetIn(dialect, req);
+        const target = upstreamTarget(dialect, req);
         if (target !== undefined)
-          return relay.isSmall(req) ? ahead({ target, dialect }) : undefined;
+          return relay.isSmall(req) ? fastCallFor({ target, dialect }) : undefined;
       }
       return undefined;
 
-      function ahead(way: Way): Express {
+      function fastCallFor(route: ProxyRoute): FastProxyCall {
         return {
-          api: way.dialect.api,
-          async send(carries) {
-            const { caller, failure } = await pass(exchange, way, carries);
+          api: route.dialect.api,
+          async send(extraHeaders) {
+            const { caller, failure } = await forward(exchange, route, extraHeaders);
             if (failure === undefined) return caller;
             failures.set(req, failure);
             return undefined;
@@ -188,8 +202,8 @@ export function createPassThrough(deps: PassThroughDeps): PassThrough {
 }
 
 /** `TRACE` would show the key that goes along; `OPTIONS` asks about this server. */
-function refusalOf(req: IncomingMessage): Failure | undefined {
-  if (climbs(readTarget(req.url ?? '').path)) return 'bad_path';
+function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
+  if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
   if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';
-  return isOddlyCoded(req) ? 'bad_coding' : undefined;
+  return hasUnsupportedCoding(req) ? 'bad_coding' : undefined;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** Larger ones flow through. */
-const MOST_BYTES = 64 * 1024;
+const MAX_SMALL_BODY_BYTES = 64 * 1024;
 
 /** `undefined`: it is cut off, and so is the client. */
 export type SmallBody = Promise<Buffer | undefined>;
@@ -10,7 +10,7 @@ export type SmallBody = Promise<Buffer | undefined>;
 export function smallLength({ headers }: Pick<IncomingMessage, 'headers'>): number | undefined {
   if (headers['transfer-encoding'] !== undefined) return undefined;
   const length = Number(headers['content-length'] ?? 0);
-  return length <= MOST_BYTES ? length : undefined;
+  return length <= MAX_SMALL_BODY_BYTES ? length : undefined;
 }
 
 /** Reads a body of a known length; most have come along with their head. */

@@ -1,9 +1,9 @@
 import { MODEL_PATHS, isRouterPath } from '../wire/router.ts';
 
-const V2 = '/api/v2';
+const V2_PATH = '/api/v2';
 
 /** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
-const V1_TWINS = /^\/api\/v2\/userdata(\/|$)/;
+const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
 
 /** Where a call goes upstream; `undefined`: it is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
@@ -11,24 +11,24 @@ export type TargetOf = (path: string) => string | undefined;
 /** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */
 export function mountOf(baseUrl: string): string {
   const path = new URL(baseUrl).pathname.replace(/\/+$/, '');
-  return path.endsWith(V2) ? path.slice(0, -V2.length) : path;
+  return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
 }
 
 /** The v2 API; host-relative links of its answers carry the mount already. */
 export function v2TargetOf(mount: string): TargetOf {
-  const mounted = mount + V2;
+  const mounted = mount + V2_PATH;
   return (path) => {
-    if (isAt(mounted, path) && (mount !== '' || !V1_TWINS.test(path))) return path;
-    return isAt(V2, path) && !V1_TWINS.test(path) ? mount + path : undefined;
+    if (isBelow(mounted, path) && (mount !== '' || !V1_ALIASES.test(path))) return path;
+    return isBelow(V2_PATH, path) && !V1_ALIASES.test(path) ? mount + path : undefined;
   };
 }
 
-const JOB = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
+const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
 
 /** The id of the job that a call of the v2 API is about; `undefined`: it is about none. */
-export function jobIdIn(target: string): string | undefined {
+export function jobIdOfTarget(target: string): string | undefined {
   try {
-    const id = JOB.exec(target)?.[2];
+    const id = JOB_TARGET.exec(target)?.[2];
     return id === undefined ? undefined : decodeURIComponent(id);
   } catch {
     return undefined;
@@ -36,9 +36,9 @@ export function jobIdIn(target: string): string | undefined {
 }
 
 /** The same call about another job. */
-export function aboutJob(target: string, jobId: string): string {
+export function withJobId(target: string, jobId: string): string {
   return target.replace(
-    JOB,
+    JOB_TARGET,
     (_all, before, _id, after) => before + encodeURIComponent(jobId) + after,
   );
 }
@@ -51,13 +51,13 @@ export function routerTargetOf(mount: string, prefix: string): TargetOf {
   };
 }
 
-function isAt(prefix: string, path: string): boolean {
+function isBelow(prefix: string, path: string): boolean {
   return path === prefix || path.startsWith(`${prefix}/`);
 }
 
-const UP = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
+const DOT_SEGMENTS = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
 
 /** Whether a path climbs: somebody on the way may resolve it, and it would leave where it was let in. */
-export function climbs(path: string): boolean {
-  return UP.test(path) || path.includes('#');
+export function hasDotSegments(path: string): boolean {
+  return DOT_SEGMENTS.test(path) || path.includes('#');
 }

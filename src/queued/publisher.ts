@@ -1,7 +1,7 @@
 import { createFeed, type Feed } from '../engine/events.ts';
 import type { LiveJob } from '../engine/live.ts';
 import type { JobEvent } from '../wire/jobs.ts';
-import { makeRoomForPreview } from '../wire/previews.ts';
+import { dropOldestPreview } from '../wire/previews.ts';
 import { encodeEvent, encodePreview } from './codec.ts';
 import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts';
 
@@ -92,7 +92,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     feed.emit(event);
     if (isOver) return;
     if (event.event === 'preview') {
-      makeRoomForPreview(waiting, ({ kind }) => kind === 'p');
+      dropOldestPreview(waiting, ({ kind }) => kind === 'p');
       const isKept = Math.abs(deps.clock() - keptAtMs) >= KEEP_EVERY_MS;
       if (isKept) keptAtMs = deps.clock();
       waiting.push({ kind: 'p', bytes: encodePreview(event), isKept });

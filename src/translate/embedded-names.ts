@@ -2,7 +2,7 @@
  * A text of JSON that is a path in an upload folder. In JSON a quotation mark behind a backslash
  * begins no text.
  */
-const PLACED = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
+const UPLOAD_PATH_TEXT = /(?<!\\)"holdover-[0-9a-f]{16}\/(?:[^"\\]|\\.)+"/g;
 const FOLDER = /^holdover-[0-9a-f]{16}\//;
 
 /** How a prompt names the upload of a path below `input/`, if it names it. */
@@ -10,7 +10,7 @@ export type SubmittedName = (path: string) => string | undefined;
 
 /** Whether the JSON text of a prompt has paths in upload folders. */
 export function namesUploads(promptJson: string): boolean {
-  return promptJson.search(PLACED) >= 0;
+  return promptJson.search(UPLOAD_PATH_TEXT) >= 0;
 }
 
 /**
@@ -18,19 +18,19 @@ export function namesUploads(promptJson: string): boolean {
  * them. It keeps its length: spaces fill it. It stays as it is when the names are too long for it.
  */
 export function withSubmittedNames(promptJson: string, submittedName: SubmittedName): string {
-  const named = promptJson.replaceAll(PLACED, (text) => {
-    const placed = parsed(text);
-    return placed === undefined ? text : asciiJson(nameOf(placed, submittedName));
+  const named = promptJson.replaceAll(UPLOAD_PATH_TEXT, (text) => {
+    const uploadPath = parsed(text);
+    return uploadPath === undefined ? text : asciiJson(clientNameOf(uploadPath, submittedName));
   });
   return named.length > promptJson.length ? promptJson : named.padEnd(promptJson.length);
 }
 
 /** Where the prompt is not known any more, the name the file was uploaded under. */
-function nameOf(placed: string, submittedName: SubmittedName): string {
-  const path = placed.replace(FOLDER, '');
+function clientNameOf(uploadPath: string, submittedName: SubmittedName): string {
+  const path = uploadPath.replace(FOLDER, '');
   const nameStart = path.lastIndexOf('/') + 1;
   const decoded = path.slice(0, nameStart) + decodedName(path.slice(nameStart));
-  const submitted = [placed, decoded, path].map(submittedName);
+  const submitted = [uploadPath, decoded, path].map(submittedName);
   return submitted.find((name) => name !== undefined) ?? decoded;
 }
 

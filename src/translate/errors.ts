@@ -12,13 +12,13 @@ export type V1Refusal = {
   readonly retryAfterSeconds?: number;
 };
 
-type Row = { readonly status: number; readonly type: string };
+type ErrorRow = { readonly status: number; readonly type: string };
 
 /**
  * v2 error code to v1 status and `error.type`: the contract's codes in its order, then others seen.
  * v1 clients read 429 as "subscription not active", so waiting is told as 503.
  */
-const ROWS = {
+const ERROR_TABLE = {
   invalid_workflow: { status: 400, type: 'prompt_outputs_failed_validation' },
   workflow_format_ui: { status: 400, type: 'invalid_prompt' },
   missing_asset: { status: 400, type: 'prompt_outputs_failed_validation' },
@@ -45,10 +45,10 @@ const ROWS = {
   metadata_not_supported: { status: 500, type: 'metadata_not_supported' },
   output_unavailable: { status: 404, type: 'not_found' },
   too_many_streams: { status: 503, type: 'too_many_streams' },
-} as const satisfies Readonly<Record<string, Row>>;
+} as const satisfies Readonly<Record<string, ErrorRow>>;
 
 /** Codes the table has a row for. */
-type KnownCode = keyof typeof ROWS;
+type KnownCode = keyof typeof ERROR_TABLE;
 
 /** v2's generic answer says nothing of its inside, neither do we. */
 const UPSTREAM_FAILED = 'The job service failed. Please try again.';
@@ -59,7 +59,7 @@ export function toPromptRefusal(
   graph: Graph,
   context: MissingContext = {},
 ): V1Refusal {
-  const { status, type } = rowOf(error);
+  const { status, type } = errorRowOf(error);
   const details = isJsonObject(error.details) ? error.details : {};
   const known =
     type === 'prompt_outputs_failed_validation' ? knownMessage(error, graph) : undefined;
@@ -68,15 +68,15 @@ export function toPromptRefusal(
       ? missingFiles(details, graph, context)
       : toNodeErrors(details, graph, context.outputs ?? []);
   const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph) ?? known;
-  const isToldByNode =
+  const hasNodeErrors =
     type === 'prompt_outputs_failed_validation' && Object.keys(node_errors).length > 0;
-  const own = {
+  const ownError = {
     type,
-    message: isToldByNode ? VALIDATION_FAILED : messageOf(error),
-    details: ownErrors(node_errors, context.outputs ?? []),
+    message: hasNodeErrors ? VALIDATION_FAILED : messageOf(error),
+    details: outputNodeErrors(node_errors, context.outputs ?? []),
     extra_info: {},
   };
-  return withRetry({ status, body: { error: stated ?? own, node_errors } }, error);
+  return withRetryAfter({ status, body: { error: stated ?? ownError, node_errors } }, error);
 }
 
 /** Messages of the engine about a whole prompt: one server passes on its message, and not its type. */
@@ -104,7 +104,7 @@ export function unreachableUpstream(): V1Refusal {
 }
 
 /** This process came too late to take it. */
-export function standstill(): V1Refusal {
+export function serverStalled(): V1Refusal {
   const message = 'This server stood still for too long. Nothing was submitted, please try again.';
   return { ...refusal('server_stalled', message), status: 503 };
 }
@@ -158,9 +158,9 @@ function refusal(type: string, message: string, details = ''): V1Refusal {
   };
 }
 
-function rowOf(error: V2Error): Row {
+function errorRowOf(error: V2Error): ErrorRow {
   if (isAboutSubscription(error)) return { status: 429, type: 'subscription_inactive' };
-  if (isKnown(error.code)) return ROWS[error.code];
+  if (isKnown(error.code)) return ERROR_TABLE[error.code];
   return { status: statusOf(error.status), type: error.code };
 }
 
@@ -174,7 +174,7 @@ function isAboutSubscription({ status, code, message }: V2Error): boolean {
 }
 
 function isKnown(code: string): code is KnownCode {
-  return Object.hasOwn(ROWS, code);
+  return Object.hasOwn(ERROR_TABLE, code);
 }
 
 /** Status of a refusal with a code nobody has seen. */
@@ -200,14 +200,14 @@ function nativeError(value: Json | undefined): PromptRefusal['error'] | undefine
 }
 
 /** v1 joins the errors of the output nodes themselves; a fault further up leaves the text empty. */
-function ownErrors(nodeErrors: NodeErrors, outputs: readonly string[]): string {
-  const own = outputs.flatMap((id) =>
+function outputNodeErrors(nodeErrors: NodeErrors, outputs: readonly string[]): string {
+  const ownError = outputs.flatMap((id) =>
     Object.hasOwn(nodeErrors, id) ? (nodeErrors[id]?.errors ?? []) : [],
   );
-  return own.map(({ message, details }) => `${message}: ${details}`).join('\n');
+  return ownError.map(({ message, details }) => `${message}: ${details}`).join('\n');
 }
 
-function withRetry<T extends object>(
+function withRetryAfter<T extends object>(
   answer: T,
   { retryAfterSeconds }: V2Error,
 ): T & { retryAfterSeconds?: number } {

@@ -21,7 +21,7 @@ type Signs = {
 const AFFIRM_DOWNLOAD = 'download|fetch|HTTP [45]\\d\\d|cannot identify image|UnidentifiedImage';
 
 /** How a failed job's v2 error is told in v1; the first row that matches wins. */
-const SIGNS = {
+const EXCEPTION_SIGNS = {
   InsufficientFundsError: {
     code: /insufficient_(credits|funds)|payment_required/i,
     text: /payment required|add credits|insufficient (credits|funds|balance)/i,
@@ -54,7 +54,7 @@ const SIGNS = {
   },
 } as const satisfies Record<DocumentedException, Signs>;
 
-const ROWS = Object.entries(SIGNS) as [DocumentedException, Signs][];
+const ROWS = Object.entries(EXCEPTION_SIGNS) as [DocumentedException, Signs][];
 
 /** PyTorch's class, which the local server shows when a node runs out of memory. */
 const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
@@ -79,17 +79,17 @@ export type ExceptionTypes = {
 
 /** Both words for a v2 job error. */
 export function exceptionTypes(error: JobError): ExceptionTypes {
-  const sign = byCode(error.code) ?? byText(error);
-  const told = error.x_exception_type || fromTraceback(error.traceback);
-  const own = told || nativeOf(error, sign) || 'RuntimeError';
+  const documented = byCode(error.code) ?? byText(error);
+  const statedClass = error.x_exception_type || fromTraceback(error.traceback);
+  const own = statedClass || nativeOf(error, documented) || 'RuntimeError';
   // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a download.
-  return { own, documented: sign ?? documentedIn(own) ?? 'ValidationError' };
+  return { own, documented: documented ?? documentedIn(own) ?? 'ValidationError' };
 }
 
 /** Whether the code alone says that trying again is useless. */
 export function isFinal(code: string): boolean {
   const name = byCode(code);
-  return name === undefined ? POLICY.test(code) : SIGNS[name].isFinal;
+  return name === undefined ? POLICY.test(code) : EXCEPTION_SIGNS[name].isFinal;
 }
 
 /** v1's traceback: a list of texts that end with a newline. */
@@ -104,10 +104,10 @@ export function tracebackLines(traceback: string | null | undefined): readonly s
 /** The class where the service names none, as far as the text tells. */
 function nativeOf(
   { message }: JobError,
-  sign: DocumentedException | undefined,
+  documented: DocumentedException | undefined,
 ): string | undefined {
   if (NO_PICTURE.text.test(message)) return NO_PICTURE.own;
-  return sign === 'OOMError' ? OUT_OF_MEMORY : sign;
+  return documented === 'OOMError' ? OUT_OF_MEMORY : documented;
 }
 
 function byCode(code: string): DocumentedException | undefined {

@@ -17,18 +17,18 @@ export function withinLimit(
   { sizeBytes, limitBytes }: { readonly sizeBytes: number; readonly limitBytes: number },
 ): Submitted {
   if (sizeBytes <= limitBytes) return submitted;
-  const graph = shortened(submitted.graph as Json) as Graph;
-  const extraData = shortened(submitted.extraData) as JsonObject;
-  const left = Buffer.byteLength(stringifyJson([graph as Json, extraData]));
-  if (left <= limitBytes) return { ...submitted, graph, extraData };
+  const graph = shortenTexts(submitted.graph as Json) as Graph;
+  const extraData = shortenTexts(submitted.extraData) as JsonObject;
+  const remainingBytes = Buffer.byteLength(stringifyJson([graph as Json, extraData]));
+  if (remainingBytes <= limitBytes) return { ...submitted, graph, extraData };
   return { ...submitted, graph: {}, extraData: { holdover_left_out: LEFT_OUT } };
 }
 
-function shortened(value: Json): Json {
+function shortenTexts(value: Json): Json {
   if (typeof value === 'string') return shortText(value);
-  if (Array.isArray(value)) return value.map(shortened);
+  if (Array.isArray(value)) return value.map(shortenTexts);
   if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]) => [name, shortened(member)]);
+  const members = Object.entries(value).map(([name, member]) => [name, shortenTexts(member)]);
   return Object.fromEntries(members) as JsonObject;
 }
 

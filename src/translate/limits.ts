@@ -6,25 +6,25 @@ const LIST_CHARS = 128 * 1024;
 const STATE_CHARS = 512 * 1024;
 const VALUE_CHARS = 16 * 1024;
 const OUTPUT_CHARS = 768 * 1024;
-const CUT = '… (shortened)';
+const SHORTENED_MARK = '… (shortened)';
 
 type Values = { readonly [name: string]: readonly Json[] };
 
 /** Text short enough for a frame even if every character must be escaped. */
 export function shortText(text: string): string {
-  return cut(text, PART_CHARS);
+  return shorten(text, PART_CHARS);
 }
 
 /** The first lines that fit, and a word about the rest. */
 export function shortLines(lines: readonly string[]): readonly string[] {
-  const kept = whileFits(lines, PART_CHARS, costOf);
+  const kept = takeWhileFits(lines, PART_CHARS, costOf);
   if (kept.length === lines.length) return lines;
-  return [...(kept.length === 0 ? [shortText(lines[0] ?? '')] : kept), `${CUT}\n`];
+  return [...(kept.length === 0 ? [shortText(lines[0] ?? '')] : kept), `${SHORTENED_MARK}\n`];
 }
 
 /** As many ids as fit into a frame. */
 export function shortIds(ids: readonly string[]): readonly string[] {
-  return whileFits(ids, LIST_CHARS, costOf);
+  return takeWhileFits(ids, LIST_CHARS, costOf);
 }
 
 /** Inputs of a node with long values shortened and, past the limit, left out. */
@@ -32,36 +32,36 @@ export function shortInputs(inputs: Values): Values {
   const entries = Object.entries(inputs).map(
     ([name, values]) => [name, values.map(shortValue)] as const,
   );
-  return Object.fromEntries(whileFits(entries, PART_CHARS, costOf));
+  return Object.fromEntries(takeWhileFits(entries, PART_CHARS, costOf));
 }
 
 /** What a node shows, with its texts cut only when the whole would break a client's frame limit. */
 export function frameOutput(output: Values): Values {
   if (costOf(output, OUTPUT_CHARS) <= OUTPUT_CHARS) return output;
   const entries = Object.entries(output).map(
-    ([key, items]) => [key, whileFits(items.map(shortValue), LIST_CHARS, costOf)] as const,
+    ([key, items]) => [key, takeWhileFits(items.map(shortValue), LIST_CHARS, costOf)] as const,
   );
-  return Object.fromEntries(whileFits(entries, OUTPUT_CHARS, costOf));
+  return Object.fromEntries(takeWhileFits(entries, OUTPUT_CHARS, costOf));
 }
 
 /** The newest entries that fit, in their order. */
 export function newestThatFit<T>(items: readonly T[], size: (item: T) => number): readonly T[] {
-  return whileFits(items.toReversed(), STATE_CHARS, size).toReversed();
+  return takeWhileFits(items.toReversed(), STATE_CHARS, size).toReversed();
 }
 
 function shortValue(value: Json): Json {
   if (costOf(value, VALUE_CHARS) <= VALUE_CHARS) return value;
-  return typeof value === 'string' ? cut(value, VALUE_CHARS) : CUT;
+  return typeof value === 'string' ? shorten(value, VALUE_CHARS) : SHORTENED_MARK;
 }
 
 /** One character costs at most six when it is escaped. */
-function cut(text: string, maxChars: number): string {
+function shorten(text: string, maxChars: number): string {
   return costOf(text, maxChars) <= maxChars
     ? text
-    : `${text.slice(0, Math.floor(maxChars / 6))}${CUT}`;
+    : `${text.slice(0, Math.floor(maxChars / 6))}${SHORTENED_MARK}`;
 }
 
-function whileFits<T>(
+function takeWhileFits<T>(
   items: readonly T[],
   budget: number,
   size: (item: T, budget: number) => number,

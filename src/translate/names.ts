@@ -8,14 +8,18 @@ const COUNTED = /^(?<stem>.*_)(?<count>\d{5,})(?<tail>_(?:\.[^.]*)?)$/;
 export function* freeNames(filename: string): Generator<string, never> {
   yield filename;
   const counted = COUNTED.exec(filename)?.groups;
-  if (counted) yield* continued(counted as { stem: string; count: string; tail: string });
+  if (counted) yield* continuedCounter(counted as { stem: string; count: string; tail: string });
   const dot = filename.lastIndexOf('.');
   const [stem, extension] =
     dot > 0 ? [filename.slice(0, dot), filename.slice(dot)] : [filename, ''];
   for (let i = 1; ; i++) yield `${stem} (${i})${extension}`;
 }
 
-function* continued(name: { stem: string; count: string; tail: string }): Generator<string, never> {
+function* continuedCounter(name: {
+  stem: string;
+  count: string;
+  tail: string;
+}): Generator<string, never> {
   for (let i = BigInt(name.count) + 1n; ; i++) {
     yield `${name.stem}${i.toString().padStart(name.count.length, '0')}${name.tail}`;
   }

@@ -3,7 +3,7 @@ import {
   type ContractNodeError,
   UNKNOWN_CLASS,
   isNativeNodeError,
-  nativeOf,
+  v1ErrorOf,
 } from '../wire/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
@@ -14,7 +14,7 @@ export type MissingContext = {
   /** Output nodes that were to be executed. */
   readonly outputs?: readonly string[];
   /** Inputs whose file names were replaced, and by which asset. */
-  readonly placed?: readonly {
+  readonly resolvedFiles?: readonly {
     readonly nodeId: string;
     readonly input: string;
     readonly value: string;
@@ -27,15 +27,15 @@ export type MissingContext = {
  * through in `node_errors` by some services, or told by the contract's lists of `{field, reason}`.
  */
 export function toNodeErrors(
-  { node_errors: told, x_native: native }: JsonObject,
+  { node_errors: contractErrors, x_native: native }: JsonObject,
   graph: Graph,
   outputs: readonly string[],
 ): NodeErrors {
   if (isJsonObject(native) && Object.values(native).every(isNativeNodeError)) {
     return native as unknown as NodeErrors;
   }
-  if (!isJsonObject(told) || unknownClass(told, graph)) return {};
-  const entries = Object.entries(told).flatMap(([id, node]) => {
+  if (!isJsonObject(contractErrors) || unknownClass(contractErrors, graph)) return {};
+  const entries = Object.entries(contractErrors).flatMap(([id, node]) => {
     if (isNativeNodeError(node)) return [[id, node] as const];
     const errors = entriesOf(node).map((error) => toEntry(error, inputsOf(graph, id)));
     return errors.length === 0 ? [] : [[id, nodeError(id, errors, { graph, outputs })] as const];
@@ -68,10 +68,12 @@ export function missingFiles(
   context: MissingContext,
 ): NodeErrors {
   const missing = Array.isArray(details.missing_ids) ? new Set(details.missing_ids) : undefined;
-  const placed = (context.placed ?? []).filter(({ assetId }) => !missing || missing.has(assetId));
+  const resolvedFiles = (context.resolvedFiles ?? []).filter(
+    ({ assetId }) => !missing || missing.has(assetId),
+  );
   const about = { graph, outputs: context.outputs ?? [] };
   const byNode = new Map<string, NodeErrorEntry[]>();
-  for (const file of placed) {
+  for (const file of resolvedFiles) {
     byNode.set(file.nodeId, [...(byNode.get(file.nodeId) ?? []), missingFile(file)]);
   }
   const entries = [...byNode].map(([id, errors]) => [id, nodeError(id, errors, about)] as const);
@@ -112,16 +114,16 @@ function nodeError(
 
 function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): NodeErrorEntry {
   const value = Object.hasOwn(inputs, field) ? inputs[field] : undefined;
-  const known = nativeOf(reason);
+  const known = v1ErrorOf(reason);
   if (!known) {
     const details = field === '' ? reason : `${field} - ${reason}`;
     const extra_info = field === '' ? {} : { input_name: field };
     return { ...OWN_REFUSAL, details, extra_info };
   }
-  const isTold = value !== undefined && linkSource(value) === undefined;
+  const isReported = value !== undefined && linkSource(value) === undefined;
   const extra_info = {
     ...(field !== '' && { input_name: field }),
-    ...(isTold && { received_value: value }),
+    ...(isReported && { received_value: value }),
   };
   return { ...known, details: field, extra_info };
 }

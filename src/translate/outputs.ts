@@ -19,10 +19,10 @@ const LIST_OF_FAMILY: Readonly<Record<string, string>> = {
 };
 
 /** What a node shows in v1's words; `undefined` while a file in it has no v1 name yet. */
-export function showUi(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
+export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefined {
   const entries: [string, readonly Json[]][] = [];
   for (const [key, items] of Object.entries(ui)) {
-    const shown = items.map((item) => showItem(item, files));
+    const shown = items.map((item) => v1ItemOf(item, files));
     if (shown.includes(undefined)) return undefined;
     entries.push([key, shown as readonly Json[]]);
   }
@@ -36,7 +36,7 @@ const SAVES_ANIMATED = new Set(['SaveAnimatedWEBP', 'SaveAnimatedPNG']);
  * The files of a node of this class, grouped as v1 groups them, when v2 does not say what the node
  * shows.
  */
-export function showFiles(
+export function v1FilesOf(
   outputs: readonly Output[],
   files: KnownFiles,
   className: string,
@@ -45,27 +45,27 @@ export function showFiles(
   for (const output of outputs) {
     const file = files.get(output.id);
     if (!file) continue;
-    const [key, item] = listed(output, file);
+    const [key, item] = listItemOf(output, file);
     addTo(lists, key, item);
   }
-  const moves = SAVES_ANIMATED.has(className) || outputs.some(isVideo);
-  if (moves && lists.has('images')) lists.set('animated', [true]);
+  const isAnimated = SAVES_ANIMATED.has(className) || outputs.some(isVideo);
+  if (isAnimated && lists.has('images')) lists.set('animated', [true]);
   return Object.fromEntries(lists);
 }
 
 /** Everything a job has to show so far, by node: what its nodes say, else their files. */
-export function showJob(
+export function v1OutputsOf(
   job: Pick<Job, 'outputs' | 'x_ui'>,
   files: KnownFiles,
   graph: Graph,
 ): ReadonlyMap<string, NodeOutput> {
   const shown = new Map<string, NodeOutput>();
   for (const [nodeId, outputs] of byOwner(job.outputs, graph)) {
-    const output = showFiles(outputs, files, classOf(graph, nodeId));
+    const output = v1FilesOf(outputs, files, classOf(graph, nodeId));
     if (Object.keys(output).length > 0) shown.set(nodeId, output);
   }
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
-    const output = showUi(ui, files);
+    const output = v1OutputOf(ui, files);
     if (output) shown.set(nodeId, output);
   }
   return shown;
@@ -103,7 +103,7 @@ export function ownerOf(output: Output, graph: Graph): string {
   return soleSink(graph) ?? output.node_id;
 }
 
-function showItem(item: Json, files: KnownFiles): Json | undefined {
+function v1ItemOf(item: Json, files: KnownFiles): Json | undefined {
   if (!isJsonObject(item) || typeof item.x_asset !== 'string') return item;
   const file = files.get(item.x_asset);
   if (!file) return undefined;
@@ -111,7 +111,7 @@ function showItem(item: Json, files: KnownFiles): Json | undefined {
   return { ...refOf(file), ...more };
 }
 
-function listed(output: Output, file: KnownFile): readonly [string, Json] {
+function listItemOf(output: Output, file: KnownFile): readonly [string, Json] {
   const family = output.content_type.split('/')[0] ?? '';
   if (family === 'text' && file.text !== undefined) return ['text', file.text];
   if (output.type === 'latent') return ['latents', refOf(file)];

@@ -4,7 +4,7 @@ import type { JobError } from '../wire/v2.ts';
 import { exceptionTypes, tracebackLines } from './exception.ts';
 import { classOf, linkSource, nodeOf } from './graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from './limits.ts';
-import { showJob } from './outputs.ts';
+import { v1OutputsOf } from './outputs.ts';
 import type { ProgressInput, PictureEffect } from './progress-state.ts';
 import {
   type ProgressUpdate,
@@ -36,7 +36,7 @@ export function finishWithJob(
     update,
     job.outputs.filter((output) => output.x_websocket === true),
   );
-  for (const [nodeId, output] of showJob(job, state.files, state.graph))
+  for (const [nodeId, output] of v1OutputsOf(job, state.files, state.graph))
     emitIfChanged(update, nodeId, output);
   if (job.status === 'succeeded') return endSucceeded(update);
   if (job.status === 'failed') return endFailed(update, job.error ?? UNEXPLAINED_ERROR);

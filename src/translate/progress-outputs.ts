@@ -1,6 +1,6 @@
 import type { NodeUi, Output } from '../wire/v2.ts';
 import { classOf } from './graph.ts';
-import { addTo, isListed, ownerOf, showFiles, showUi } from './outputs.ts';
+import { addTo, isListed, ownerOf, v1FilesOf, v1OutputOf } from './outputs.ts';
 import {
   type ProgressUpdate,
   emitExecuted,
@@ -49,7 +49,7 @@ export function emitFiles(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (!state.unsentFiles.has(nodeId)) return;
   const own = state.outputsOf.get(nodeId) ?? [];
-  emitExecuted(update, nodeId, showFiles(own, state.files, classOf(state.graph, nodeId)));
+  emitExecuted(update, nodeId, v1FilesOf(own, state.files, classOf(state.graph, nodeId)));
 }
 
 /** Derived: another node is at work, so the one before is done. */
@@ -62,7 +62,7 @@ export function finishCurrent(update: ProgressUpdate): void {
 }
 
 function emitUi(update: ProgressUpdate, nodeId: string, ui: NodeUi): void {
-  const output = showUi(ui, update.state.files);
+  const output = v1OutputOf(ui, update.state.files);
   if (output) return emitExecuted(update, nodeId, output);
   update.state.unnamedUi.set(nodeId, ui);
 }

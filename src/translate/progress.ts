@@ -28,7 +28,7 @@ import {
   emitPicture,
   startPrompt,
 } from './progress-turn.ts';
-import { showUi } from './outputs.ts';
+import { v1OutputOf } from './outputs.ts';
 
 /** How long a picture waits for its step, and files of a node for more of them. */
 const MAX_WAIT_MS = { heldPicture: 250, leftNode: 250, currentNode: 750 } as const;
@@ -217,7 +217,7 @@ function applySnapshot(
   if (job.outputs.length > 0) startPrompt(update);
   emitNamedUi(update);
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
-    if (showUi(ui, update.state.files)) finishNode(update, nodeId, ui);
+    if (v1OutputOf(ui, update.state.files)) finishNode(update, nodeId, ui);
   }
   if (job.progress) applyProgress(update, job.progress);
 }

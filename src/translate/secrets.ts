@@ -2,13 +2,13 @@ import type { JsonObject } from '../wire/json.ts';
 import { isCredentialMember } from '../wire/url-credentials.ts';
 
 /** What v2's closed `extra_data` may carry. */
-export type Secrets = {
+export type PartnerCredentials = {
   readonly api_key_comfy_org?: string;
   readonly auth_token_comfy_org?: string;
 };
 
 /** The caller's credentials for partner nodes: forwarded once, never kept. */
-export function secretsOf(extraData: JsonObject): Secrets {
+export function partnerCredentialsOf(extraData: JsonObject): PartnerCredentials {
   const key = extraData.api_key_comfy_org ?? extraData.api_key_service_org;
   const token = extraData.auth_token_comfy_org;
   return {

@@ -15,22 +15,22 @@ export type ExceptionWord = keyof ReturnType<typeof exceptionTypes>;
  * Entries are stored with the own word where v1 has it, and with the documented one as their last
  * member, which no client is shown.
  */
-const MEMBER = 'documented_exception_type';
-const KEPT = new RegExp(`,"${MEMBER}":"(\\w+)"\\}$`);
-const KEPT_CHARS = 100;
+const MEMBER_NAME = 'documented_exception_type';
+const DOCUMENTED_MEMBER = new RegExp(`,"${MEMBER_NAME}":"(\\w+)"\\}$`);
+const DOCUMENTED_MEMBER_CHARS = 100;
 
 /** The last member of the stored entry of a prompt that failed, and the brace that closes the entry. */
 export function endOfStoredEntry(error: JobError | null): string {
-  return error === null ? '}' : `,"${MEMBER}":"${exceptionTypes(error).documented}"}`;
+  return error === null ? '}' : `,"${MEMBER_NAME}":"${exceptionTypes(error).documented}"}`;
 }
 
 /** The text of a stored history entry as a client is shown it. */
 export function shownEntry(stored: string, word: ExceptionWord): string {
-  const kept = KEPT.exec(stored.slice(-KEPT_CHARS));
-  const own = kept ? `${stored.slice(0, -kept[0].length)}}` : stored;
-  const isFailure = kept !== null || own.includes('"execution_error"');
+  const documentedMember = DOCUMENTED_MEMBER.exec(stored.slice(-DOCUMENTED_MEMBER_CHARS));
+  const own = documentedMember ? `${stored.slice(0, -documentedMember[0].length)}}` : stored;
+  const isFailure = documentedMember !== null || own.includes('"execution_error"');
   if (word === 'own' || !isFailure) return own;
-  return withDocumented(own, kept?.[1] as DocumentedException | undefined);
+  return withDocumented(own, documentedMember?.[1] as DocumentedException | undefined);
 }
 
 function withDocumented(text: string, documented: DocumentedException | undefined): string {

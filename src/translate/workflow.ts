@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { ANNOTATED_NAME, type FileRef, MAX_NAME_CHARS, type ObjectInfo } from '../wire/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../wire/v2.ts';
-import { type Steps, inOneGo } from '../wire/steps.ts';
+import { type Steps, runSteps } from '../wire/steps.ts';
 import { nodeOf } from './graph.ts';
 
 /** An input of a submitted graph that names a file of v1's. */
@@ -72,7 +72,7 @@ export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly Fil
 }
 
 /** The mentions whose file was found; the others stay names for v2 to judge. */
-export function foundMentions(
+export function resolvedMentions(
   mentions: readonly FileMention[],
   found: FoundAssets,
 ): readonly FileMention[] {
@@ -95,21 +95,21 @@ export function withAssets(
  * The graph v1 stores and shows: its literals as validation coerced them, but file names as the
  * client wrote them. Nodes and members validation did not see stay as they were sent.
  */
-export function adoptCoerced(
+export function applyCoercions(
   original: Graph,
   coerced: Graph,
   rewritten: readonly FileMention[],
 ): Graph {
-  return inOneGo(adoptCoercedSteps(original, coerced, rewritten));
+  return runSteps(applyCoercionsSteps(original, coerced, rewritten));
 }
 
 /** The same, in steps. */
-export function* adoptCoercedSteps(
+export function* applyCoercionsSteps(
   original: Graph,
   coerced: Graph,
   rewritten: readonly FileMention[],
 ): Steps<Graph> {
-  if (rewritten.length === 0 && hasNothingFor(coerced, original)) return original;
+  if (rewritten.length === 0 && hasNoCoercions(coerced, original)) return original;
   const entries: [string, GraphNode][] = [];
   for (const [id, node] of Object.entries(original)) {
     const known = nodeOf(coerced, id)?.inputs ?? {};
@@ -124,7 +124,7 @@ export function* adoptCoercedSteps(
 }
 
 /** Nothing was coerced, and every node has inputs, as v1 shows it. */
-function hasNothingFor(coerced: Graph, original: Graph): boolean {
+function hasNoCoercions(coerced: Graph, original: Graph): boolean {
   if (Object.keys(coerced).length > 0) return false;
   return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
 }
@@ -158,19 +158,19 @@ function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] 
     return Object.hasOwn(KNOWN_INPUTS, node.class_type)
       ? (KNOWN_INPUTS[node.class_type] ?? [])
       : [];
-  return choosersOf(info);
+  return fileChoosersOf(info);
 }
 
 /** Known for each class once somebody asked: a class never changes, and every node comes by. */
-const choosers = new WeakMap<ObjectInfo[string], readonly string[]>();
+const fileChoosers = new WeakMap<ObjectInfo[string], readonly string[]>();
 
-function choosersOf(info: ObjectInfo[string]): readonly string[] {
-  const known = choosers.get(info);
+function fileChoosersOf(info: ObjectInfo[string]): readonly string[] {
+  const known = fileChoosers.get(info);
   if (known) return known;
   const found = Object.values(info.input)
     .flatMap((group) => Object.entries(group))
     .flatMap(([name, spec]) => (isFileChooser(spec) ? [name] : []));
-  choosers.set(info, found);
+  fileChoosers.set(info, found);
   return found;
 }
 

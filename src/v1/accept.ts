@@ -1,10 +1,10 @@
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { inTurns } from '../lib/turns.ts';
+import { runInSteps } from '../lib/turns.ts';
 import {
   type V1Refusal,
   refuseShape,
-  standstill,
+  serverStalled,
   submitUnknown,
   unreachableUpstream,
 } from '../translate/errors.ts';
@@ -93,8 +93,8 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     });
     const createdAtMs = now();
     const plan = createPlan(newKey(createdAtMs), submission, { outputs, placed, owner: caller });
-    const graphJson = await inTurns(stringifySteps(plan.graph as Json));
-    const extraDataJson = await inTurns(stringifySteps(plan.extraData));
+    const graphJson = await runInSteps(stringifySteps(plan.graph as Json));
+    const extraDataJson = await runInSteps(stringifySteps(plan.extraData));
     const draft = { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
     if (outbox.hasWaiting(caller.user)) return await queueBehindOthers(draft);
     await record(draft, 'submitting');
@@ -109,7 +109,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     try {
       await recordPrompt(toPromptRow(draft, state), deps);
     } catch (error) {
-      throw error instanceof LeadershipLost ? toV1Error(standstill()) : error;
+      throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
     }
   }
 

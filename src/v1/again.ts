@@ -51,7 +51,7 @@ export function createSubmissionRetry({
         metadata: { [KEY_LABEL]: plan.label },
         extraData: plan.secrets,
         sentAtMs: prompt.createdAtMs,
-        isTaken: (jobId) => ledger.prompts.hasJob(jobId),
+        isClaimed: (jobId) => ledger.prompts.hasJob(jobId),
       });
       if (!found.ok && found.error.engineDown) return 'engine down';
       if (!found.ok) return NO_JOB_LIST_STATUSES.has(found.error.status) ? 'not seen' : 'blind';

@@ -3,7 +3,7 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Caller } from '../wire/jobs.ts';
-import { isOfRouter, routerRefusal } from '../wire/router-refusal.ts';
+import { isRouterTarget, routerRefusal } from '../wire/router-refusal.ts';
 import { type Logger, logRequest, requestId } from '../telemetry.ts';
 import type { Dialects } from './dialect.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
@@ -198,7 +198,7 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
  */
 function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
-    const isForRouter = corsOrigin === undefined && isOfRouter(ctx.url);
+    const isForRouter = corsOrigin === undefined && isRouterTarget(ctx.url);
     if (ctx.method !== 'OPTIONS' || isForRouter) return next();
     sendEmpty(ctx);
   };

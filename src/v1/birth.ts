@@ -1,6 +1,6 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import { inTurns } from '../lib/turns.ts';
-import { adoptCoercedSteps } from '../translate/workflow.ts';
+import { runInSteps } from '../lib/turns.ts';
+import { applyCoercionsSteps } from '../translate/workflow.ts';
 import type { Json } from '../wire/json.ts';
 import { stringifySteps } from '../wire/json-steps.ts';
 import type { Job } from '../wire/v2.ts';
@@ -22,10 +22,10 @@ export function createLinkJob(deps: {
   return async (prompt, plan, job) => {
     // v1 shows literals as v2 coerced them, files as the client named them.
     const coerced = job.x_workflow ?? {};
-    const graph = await inTurns(adoptCoercedSteps(plan.graph, coerced, plan.placed));
+    const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
     follower.attachJob(prompt, { jobId: job.id, graph, targets: plan.outputs });
     const isChanged = graph !== plan.graph;
-    const graphJson = isChanged ? await inTurns(stringifySteps(graph as Json)) : undefined;
+    const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
     if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);
     await ledger.prompts.attach(prompt.key, {
       promptId: prompt.promptId,

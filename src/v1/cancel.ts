@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -64,17 +64,17 @@ export function createCancel(deps: CancelOptions): Cancel {
   /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     promptEventLog.requestCancel(prompt.key);
-    const deadlineMs = steadyNow() + REMOTE_WAIT_MS.max;
-    while (prompt.isInOutbox && livePrompts.has(prompt) && steadyNow() < deadlineMs)
+    const deadlineMs = monotonicNow() + REMOTE_WAIT_MS.max;
+    while (prompt.isInOutbox && livePrompts.has(prompt) && monotonicNow() < deadlineMs)
       await delay(REMOTE_WAIT_MS.interval);
     await jobCanceller.cancelJob(prompt, caller);
   }
 
   /** What runs on for a while does so in v1, too. */
   async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
-    const deadlineMs = steadyNow() + RECORD_WAIT_MS.max;
+    const deadlineMs = monotonicNow() + RECORD_WAIT_MS.max;
     const ended = prompts.filter(hasEnded);
-    while (ended.some((prompt) => livePrompts.has(prompt)) && steadyNow() < deadlineMs)
+    while (ended.some((prompt) => livePrompts.has(prompt)) && monotonicNow() < deadlineMs)
       await delay(RECORD_WAIT_MS.interval);
   }
 

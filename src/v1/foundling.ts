@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { refuseShape } from '../translate/errors.ts';
-import { adoptCoerced } from '../translate/workflow.ts';
+import { applyCoercions } from '../translate/workflow.ts';
 import type { Caller, SubmitRequest } from '../wire/jobs.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
 import type { Graph, Job } from '../wire/v2.ts';
@@ -35,7 +35,7 @@ export function externalJobOfEngine({
   return {
     caller,
     jobId: job.id,
-    graph: adoptCoerced(request.workflow, job.x_workflow ?? {}, []),
+    graph: applyCoercions(request.workflow, job.x_workflow ?? {}, []),
     order: request.order,
     extraData: extraDataOf(request.provenance?.extraPngInfo),
     answered: whenAnswered(response),
@@ -64,7 +64,7 @@ export async function externalJobOfService({
   return {
     caller,
     jobId: id,
-    graph: graph && adoptCoerced(graph, graphOf(coerced) ?? {}, []),
+    graph: graph && applyCoercions(graph, graphOf(coerced) ?? {}, []),
     order: orderOf(body?.x_order),
     extraData: extraDataOf(body?.x_extra_pnginfo),
     answered,

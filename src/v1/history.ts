@@ -3,7 +3,7 @@ import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../translate/shown-entry.ts';
 import { parseJson, stringifyJson } from '../wire/json.ts';
-import { pythonTruth } from '../wire/python-text.ts';
+import { isTruthyInPython } from '../wire/python-text.ts';
 import type { HistoryEntry } from '../wire/v1.ts';
 import { readJson } from './body.ts';
 import { rulesFor } from './dialect.ts';
@@ -99,7 +99,7 @@ async function editHistory(
   { ctx, caller }: V1Request,
 ): Promise<void> {
   const body = requireObject(await readJson(ctx, bodies));
-  if (pythonTruth(body.clear)) await ledger.prompts.clearHistory(caller.user);
+  if (isTruthyInPython(body.clear)) await ledger.prompts.clearHistory(caller.user);
   const ids = readIdList(body.delete, 'delete');
   if (ids.length > 0) {
     const rows = await Promise.all(ids.map((id) => findEndedPrompt(ledger, caller.user, id)));

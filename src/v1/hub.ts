@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import { randomBytes } from 'node:crypto';
 import type { Logger } from '../telemetry.ts';
 import type { JsonObject } from '../wire/json.ts';
@@ -90,7 +90,7 @@ export function createHub(deps: {
   readonly log?: Pick<Logger, 'warn'>;
   readonly maxReplayBytes?: number;
 }): Hub {
-  const { remaining, now = steadyNow } = deps;
+  const { remaining, now = monotonicNow } = deps;
   const connections = new Map<string, Set<SocketConnection>>();
   const channels = new Map<string, Set<Channel>>();
   const closing = new Map<Channel, NodeJS.Timeout>();

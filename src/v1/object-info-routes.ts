@@ -1,5 +1,5 @@
 import type { FileStore } from '../ledger/ledger.ts';
-import type { DefinitionSource, Known } from '../wire/definitions.ts';
+import type { DefinitionSource, DefinitionsResult } from '../wire/definitions.ts';
 import type { Caller } from '../wire/jobs.ts';
 import { type Encoding, encodingsFor, cachedEncodingsFor } from './encodings.ts';
 import { V1Error, plainError, sendEmpty } from './errors.ts';
@@ -40,7 +40,7 @@ export function objectInfoRoutes({
       async fastAnswer({ headers }, caller) {
         const encodings = cachedEncodingsFor(String(headers['accept-encoding'] ?? ''));
         if (encodings === undefined || demandsFresh(headers['cache-control'])) return undefined;
-        const known = await source.known(caller);
+        const known = await source.current(caller);
         if (!known.ok) return undefined;
         const { 'if-none-match': ifNoneMatch = '' } = headers;
         return answerWhole(userObjectInfo, { known, caller, encoding: encodings[0], ifNoneMatch });
@@ -66,7 +66,7 @@ export function objectInfoRoutes({
   ];
 }
 
-type Available = Known & { readonly ok: true };
+type Available = DefinitionsResult & { readonly ok: true };
 
 type ObjectInfoCall = {
   readonly known: Available;
@@ -105,7 +105,7 @@ async function fetchDefinitions(
   { ctx, caller, query }: V1Request,
 ): Promise<Available> {
   const isFreshDemanded = demandsFresh(ctx.get('Cache-Control')) || query.get('refresh') === '1';
-  const known = await (isFreshDemanded ? source.refreshed(caller) : source.known(caller));
+  const known = await (isFreshDemanded ? source.refreshed(caller) : source.current(caller));
   if (!known.ok) throw unavailableError(known.retryAfterSeconds);
   return known;
 }
@@ -114,9 +114,9 @@ function demandsFresh(cacheControl = ''): boolean {
   return /\bno-(cache|store)\b/i.test(cacheControl);
 }
 
-function headersOf({ isStale, isStandIn }: Available): { [name: string]: string } {
+function headersOf({ isStale, isEmbeddedFallback }: Available): { [name: string]: string } {
   return {
-    ...(isStandIn && { 'X-Holdover-Object-Info': 'embedded' }),
+    ...(isEmbeddedFallback && { 'X-Holdover-Object-Info': 'embedded' }),
     ...(isStale && {
       'X-Holdover-Stale': '1',
       Warning: '110 holdover "Response is Stale"',

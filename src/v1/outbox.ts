@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
-import { rejectionOf } from '../translate/rejection.ts';
+import { jobErrorOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
 import type { LinkJob } from './birth.ts';
 import type { LivePrompts, LivePrompt } from './board.ts';
@@ -189,7 +189,7 @@ export function createOutbox(deps: OutboxOptions): Outbox {
   ): Promise<number> {
     if (clientKnows === 'unheard') await deps.removePrompt(prompt);
     else {
-      const failure = rejectionOf(error, refusal, plan.graph);
+      const failure = jobErrorOf(error, refusal, plan.graph);
       void follower.finishWithoutJob(prompt, { kind: 'failed', error: failure });
     }
     return 0;

@@ -1,6 +1,10 @@
 import type { PromptIntent, PromptRow } from '../ledger/ledger.ts';
 import { pruneTo } from '../translate/graph.ts';
-import { type Secrets, secretsOf, withoutSecrets } from '../translate/secrets.ts';
+import {
+  type PartnerCredentials,
+  partnerCredentialsOf,
+  withoutSecrets,
+} from '../translate/secrets.ts';
 import { type JsonObject, parseJson } from '../wire/json.ts';
 import type { Caller } from '../wire/jobs.ts';
 import type { Graph } from '../wire/v2.ts';
@@ -24,7 +28,7 @@ export type SubmissionPlan = {
   readonly isWhole: boolean;
   readonly number: number;
   readonly extraData: JsonObject;
-  readonly secrets: Secrets;
+  readonly secrets: PartnerCredentials;
   /** Names of the secrets, if all of them are the key their owner calls with. */
   readonly ownKeys: readonly string[];
   /** It came with secrets that are gone with its process: it can be looked for, not sent. */
@@ -59,13 +63,13 @@ export function createPlan(
     number,
     isWhole: partialTargets === undefined,
     extraData: withoutSecrets(extraData),
-    secrets: secretsOf(extraData),
-    ownKeys: findOwnKeys(secretsOf(extraData), owner),
+    secrets: partnerCredentialsOf(extraData),
+    ownKeys: findOwnKeys(partnerCredentialsOf(extraData), owner),
     lacksSecrets: false,
   };
 }
 
-function findOwnKeys(secrets: Secrets, { credential }: Caller): readonly string[] {
+function findOwnKeys(secrets: PartnerCredentials, { credential }: Caller): readonly string[] {
   const isOwn = Object.values(secrets).every((secret) => secret === credential);
   return isOwn ? Object.keys(secrets) : [];
 }
@@ -148,7 +152,7 @@ export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionP
     isWhole: intent.isWhole ?? true,
     number: row.number,
     extraData: parseJson(row.extraDataJson) as JsonObject,
-    secrets: Object.fromEntries(restoredSecrets) as Secrets,
+    secrets: Object.fromEntries(restoredSecrets) as PartnerCredentials,
     ownKeys,
     lacksSecrets: intent.hasSecrets === true && restoredSecrets.length === 0,
   };

@@ -1,4 +1,4 @@
-import { joinInTurns } from '../lib/join-in-turns.ts';
+import { joinInSteps } from '../lib/join-in-turns.ts';
 import type { PromptOutcome } from '../ledger/ledger.ts';
 import { type Submitted, historyPieces } from '../translate/history.ts';
 import { withinLimit } from '../translate/history-limit.ts';
@@ -21,7 +21,7 @@ export async function toOutcome(
   const shortened = shown === prompt ? undefined : toTexts(shown);
   return {
     ...(shortened && { shortened }),
-    entryJson: await joinInTurns(historyPieces(state, shown, (shortened ?? texts).graphJson)),
+    entryJson: await joinInSteps(historyPieces(state, shown, (shortened ?? texts).graphJson)),
     statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
     startedAtMs: state.startedAtMs,
     endedAtMs: state.endedAtMs ?? prompt.createdAtMs,

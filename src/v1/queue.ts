@@ -1,6 +1,6 @@
 import type { BodyReader } from '../http/json-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
-import { pythonTruth } from '../wire/python-text.ts';
+import { isTruthyInPython } from '../wire/python-text.ts';
 import { type LivePrompts, type LivePrompt, hasEnded, isNotStarted } from './board.ts';
 import { readJson, readJsonOrUndefined } from './body.ts';
 import type { Cancel } from './cancel.ts';
@@ -164,12 +164,12 @@ async function editQueue(services: QueueServices, { ctx, caller }: V1Request): P
     .filter((prompt) =>
       isNamed(namedIds, prompt)
         ? cancelsAll || isPending(prompt)
-        : pythonTruth(body.clear) && isPending(prompt),
+        : isTruthyInPython(body.clear) && isPending(prompt),
     );
   await services.cancel(selected, caller);
   if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
   const deleted = selected.map(({ promptId }) => promptId);
-  sendJson(ctx, { deleted, cleared: pythonTruth(body.clear) });
+  sendJson(ctx, { deleted, cleared: isTruthyInPython(body.clear) });
 }
 
 function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): boolean {
@@ -192,7 +192,7 @@ async function interruptPrompts(
     .filter((prompt) => prompt.jobId === null || running.includes(prompt));
   if (typeof body.prompt_id === 'string') requirePrintable(body.prompt_id, 'prompt_id');
   const namedIds = new Set([body.prompt_id]);
-  const selected = pythonTruth(body.prompt_id)
+  const selected = isTruthyInPython(body.prompt_id)
     ? interruptible.filter((prompt) => isNamed(namedIds, prompt))
     : running;
   await services.cancel(selected, caller);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger } from '../ledger/ledger.ts';
-import { rejectionOf } from '../translate/rejection.ts';
+import { jobErrorOf } from '../translate/rejection.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Job } from '../wire/v2.ts';
 import type { LinkJob } from './birth.ts';
@@ -107,7 +107,7 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     const sent = await submissionRetry.send(prompt, recovery.plan, lastResult);
     if (sent.kind === 'accepted') await linkFoundJob(recovery, sent.plan, sent.job);
     if (sent.kind === 'refused' && recovery.state === 'searching') {
-      const error = rejectionOf(sent.error, sent.refusal, recovery.plan.graph);
+      const error = jobErrorOf(sent.error, sent.refusal, recovery.plan.graph);
       await follower.finishWithoutJob(prompt, { kind: 'failed', error });
     }
     recovery.isEngineDown = sent.kind === 'unknown' && sent.error.engineDown === true;

@@ -5,7 +5,7 @@ import {
   type FoundAsset,
   fileKey,
   fileMentions,
-  foundMentions,
+  resolvedMentions,
   withAssets,
 } from '../translate/workflow.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
@@ -51,7 +51,7 @@ export function createFileResolver(options: {
           found.set(fileKey(mention), { id: MISSING_ASSET_ID });
         }
       }
-      return foundMentions(mentions, found).map((mention) => {
+      return resolvedMentions(mentions, found).map((mention) => {
         const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
         return { ...mention, assetId: id, hash };
       });

@@ -7,7 +7,7 @@ import {
   type JobApi,
   type SubmitRequest,
   type V2Error,
-  isForNow,
+  isCapacityRefusal,
 } from '../wire/jobs.ts';
 import type { NodeErrors } from '../wire/v1.ts';
 import type { Job } from '../wire/v2.ts';
@@ -110,7 +110,7 @@ function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedRes
 
 /** What `POST /prompt` answers to a refusal of this plan. */
 export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
-  return toPromptRefusal(error, graph, { outputs, placed });
+  return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
 }
 
 const KEY_REUSED = 'idempotency_key_reuse';
@@ -124,7 +124,7 @@ function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> 
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
   // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
-  return isForNow(error) ? 'crowded' : 'refused';
+  return isCapacityRefusal(error) ? 'crowded' : 'refused';
 }
 
 function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitRequest {

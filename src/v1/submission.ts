@@ -3,7 +3,7 @@ import { hasControlCharacter } from '../wire/control-characters.ts';
 import type { Graph } from '../wire/v2.ts';
 import type { DialectRules } from './dialect.ts';
 import { V1Error, promptFault, promptRefusal, plainError } from './errors.ts';
-import { pythonTruth } from '../wire/python-text.ts';
+import { isTruthyInPython } from '../wire/python-text.ts';
 
 /** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
 export type Submission = {
@@ -63,7 +63,7 @@ export function readSubmission(body: Json, counter: Counter): Submission {
 function readNumber(body: JsonObject, counter: Counter): number {
   if ('number' in body) return parseNumber(body.number);
   const count = counter.next();
-  return pythonTruth(body.front) && count !== 0 ? -count : count;
+  return isTruthyInPython(body.front) && count !== 0 ? -count : count;
 }
 
 function parseNumber(value: Json | undefined): number {

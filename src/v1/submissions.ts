@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import { type ExternalJobImporter, createExternalJobImporter } from './adopt.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
 import { createLinkJob } from './birth.ts';
@@ -56,7 +56,7 @@ type PromptsOptions = Omit<FollowerOptions, 'resend'> &
 export function createPrompts(options: PromptsOptions): Prompts {
   const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
   const follower = createFollower({ ...options, resend: (...missing) => resend(...missing) });
-  const jobCanceller = createJobCanceller({ ...options, now: steadyNow });
+  const jobCanceller = createJobCanceller({ ...options, now: monotonicNow });
   const { files, prompts } = options.ledger;
   const sender = createSubmissionSender({ ...options, files, prompts });
   const removePrompt = createRemovePrompt({ ...options, follower });
@@ -71,12 +71,12 @@ export function createPrompts(options: PromptsOptions): Prompts {
     submissionRetry,
   };
   const linkJob = createLinkJob(shared);
-  const lateJobs = createLateJobs({ ...shared, now: steadyNow });
+  const lateJobs = createLateJobs({ ...shared, now: monotonicNow });
   const submissionRecovery = createSubmissionRecovery({
     ...shared,
     linkJob,
     lateJobs,
-    now: steadyNow,
+    now: monotonicNow,
   });
   const outbox = createOutbox({
     ...shared,

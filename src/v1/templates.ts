@@ -19,7 +19,7 @@ export type Templates = {
 };
 
 type TemplateOptions = {
-  readonly definitions: Pick<DefinitionSource, 'known'>;
+  readonly definitions: Pick<DefinitionSource, 'current'>;
   /** Whether inputs hold the `example.png` that some of the workflows load. */
   readonly hasExample: boolean;
 };
@@ -42,9 +42,9 @@ export function openTemplates({ definitions, hasExample }: TemplateOptions): Tem
   const requirements = new Map(workflowNames().map((name) => [name, requirementsOf(name)]));
 
   async function runnableBy(caller: Caller): Promise<(name: string) => boolean> {
-    const known = await definitions.known(caller);
+    const known = await definitions.current(caller);
     // A stand-in tells what this server could run, not what the service can.
-    if (!known.ok || known.isStandIn) return () => false;
+    if (!known.ok || known.isEmbeddedFallback) return () => false;
     const { members } = known.definitions;
     return (name) => {
       const { classes = [], needsExample = false } = requirements.get(name) ?? {};

@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger, PromptRow } from '../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
@@ -40,8 +40,8 @@ export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
 
   /** Its process is about to answer, or gone before it did. */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
-    const deadlineMs = steadyNow() + TAKEOVER_WAIT_MS.max;
-    while (!prompt.isResumed && steadyNow() < deadlineMs) {
+    const deadlineMs = monotonicNow() + TAKEOVER_WAIT_MS.max;
+    while (!prompt.isResumed && monotonicNow() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
       await delay(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { hasControlCharacter } from '../wire/control-characters.ts';
-import { isOwnAgent } from '../wire/own-agent.ts';
+import { isOwnUserAgent } from '../wire/own-agent.ts';
 import { withoutCredentialsIn } from '../wire/url-credentials.ts';
 
 /** Longer ones say nothing more. */
@@ -37,7 +37,7 @@ export function isOwnCall({
   headers,
   url = '',
 }: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
-  if (headers['holdover-page'] !== undefined || isOwnAgent(headers['user-agent'] ?? ''))
+  if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
     return true;
   return headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
 }

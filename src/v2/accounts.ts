@@ -1,7 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type Caller, type Result, type V2Error, refuse } from '../wire/jobs.ts';
-import { type Gate, type Turnstile, createGate, createTurnstile } from './gate.ts';
+import {
+  type RateGate,
+  type AdaptiveSemaphore,
+  createRateGate,
+  createAdaptiveSemaphore,
+} from './gate.ts';
 
 /** Whose key calls carry: each caller's own, or one for all. */
 export type Credential =
@@ -14,18 +19,18 @@ export type Account = {
   readonly id: string;
   /** Sent as it is to the upstream's own origin, written nowhere. */
   readonly key: string | undefined;
-  readonly gate: Gate;
+  readonly gate: RateGate;
   /** Where submissions wait when there is no room. */
-  readonly submits: { readonly gate: Gate; readonly turnstile: Turnstile };
+  readonly submissions: { readonly gate: RateGate; readonly semaphore: AdaptiveSemaphore };
   /** Why the upstream will not have this account, until when that is believed. */
-  refused: Refused | undefined;
+  credentialRefusal: CredentialRefusal | undefined;
 };
 
-export type Refused = {
+export type CredentialRefusal = {
   readonly error: V2Error;
   readonly untilMs: number;
   /** Somebody asks, for all, whether it is over. */
-  isAskedAbout: boolean;
+  isBeingChecked: boolean;
 };
 
 export type Accounts = { of(caller: Caller): Result<Account> };
@@ -33,34 +38,34 @@ export type Accounts = { of(caller: Caller): Result<Account> };
 const MAX_ACCOUNTS = 10_000;
 
 /** What a header may carry. */
-const SENDABLE = /^[\x21-\x7e]+$/;
+const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 export function createAccounts(
   credential: Credential,
-  options: { readonly clock: () => number; readonly submitsAtOnce: number },
+  options: { readonly clock: () => number; readonly maxConcurrentSubmissions: number },
 ): Accounts {
   const secret = randomBytes(32);
-  const known = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
-  const open = (id: string, key: string | undefined): Account => ({
+  const accounts = new LRUCache<string, Account>({ max: MAX_ACCOUNTS });
+  const createAccount = (id: string, key: string | undefined): Account => ({
     id,
     key,
-    gate: createGate(options.clock),
-    submits: {
-      gate: createGate(options.clock),
-      turnstile: createTurnstile(options.submitsAtOnce),
+    gate: createRateGate(options.clock),
+    submissions: {
+      gate: createRateGate(options.clock),
+      semaphore: createAdaptiveSemaphore(options.maxConcurrentSubmissions),
     },
-    refused: undefined,
+    credentialRefusal: undefined,
   });
   return {
     of(caller) {
       const key = credential.mode === 'fixed' ? credential.key : caller.credential;
-      if (key !== undefined && !SENDABLE.test(key)) {
+      if (key !== undefined && !HEADER_VALUE.test(key)) {
         return refuse(401, 'unauthorized', 'This key cannot be one.', { outcome: 'refused' });
       }
       const id =
         key === undefined ? 'nobody' : createHmac('sha256', secret).update(key).digest('hex');
-      const account = known.get(id) ?? open(id, key);
-      known.set(id, account);
+      const account = accounts.get(id) ?? createAccount(id, key);
+      accounts.set(id, account);
       return { ok: true, value: account };
     },
   };

@@ -5,10 +5,10 @@ import { BlockList, type LookupFunction, isIP } from 'node:net';
  * The reach of an address: the whole internet, or only machines of some network (this machine
  * included). `forbidden`: no link may lead there, even when the operator names it.
  */
-export type Reach = 'public' | 'private' | 'forbidden';
+export type AddressScope = 'public' | 'private' | 'forbidden';
 
 /** Single addresses are hosts that tell cloud machines their secrets. */
-const SUBNETS: readonly (readonly [Reach, string, number])[] = [
+const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
   ['forbidden', '169.254.0.0', 16],
   ['forbidden', 'fe80::', 10],
   ['forbidden', 'fd00:ec2::254', 128],
@@ -44,20 +44,20 @@ const SUBNETS: readonly (readonly [Reach, string, number])[] = [
   ['forbidden', '100::', 64],
 ];
 
-const LISTS = SUBNETS.map(([reach, address, bits]) => {
+const BLOCK_LISTS = SUBNETS.map(([scope, address, bits]) => {
   const list = new BlockList();
   list.addSubnet(address, bits, familyOf(address));
-  return { reach, list };
+  return { reach: scope, list };
 });
 
 /** IPv4 addresses written as IPv6 (`::ffff:10.0.0.1`) count as what they are. */
-export function reachOf(address: string): Reach {
+export function addressScope(address: string): AddressScope {
   const family = familyOf(address);
-  return LISTS.find(({ list }) => list.check(address, family))?.reach ?? 'public';
+  return BLOCK_LISTS.find(({ list }) => list.check(address, family))?.reach ?? 'public';
 }
 
 /** A name or an address that is refused for where it leads. */
-export class PlaceRefused extends Error {
+export class AddressRefused extends Error {
   override readonly name = 'PlaceRefused';
 }
 
@@ -66,16 +66,16 @@ export class PlaceRefused extends Error {
  * that a name cannot lead elsewhere between a check and the connection (DNS rebinding).
  */
 export function guardedLookup(
-  allowed: ReadonlySet<Reach>,
+  allowed: ReadonlySet<AddressScope>,
   resolve: typeof lookup = lookup,
 ): LookupFunction {
   return (hostname, options, done) => {
-    resolve(hostname, { ...options, all: true }, (error, found: LookupAddress[]) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
       if (error) return done(error, '', 0);
-      const usable = found.filter(({ address }) => allowed.has(reachOf(address)));
+      const usable = addresses.filter(({ address }) => allowed.has(addressScope(address)));
       const [first] = usable;
       if (!first) {
-        return done(new PlaceRefused(`${hostname} is in a private network`), '', 0);
+        return done(new AddressRefused(`${hostname} is in a private network`), '', 0);
       }
       if (options.all === true) return done(null, usable);
       done(null, first.address, first.family);

@@ -14,14 +14,14 @@ import {
 import { type Json, stringifyJson } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
-import { type Calls, isAccountWide, paused } from './call.ts';
+import { type Calls, isAccountWide, pausedError } from './call.ts';
 import { tooLargePart } from './bounds.ts';
-import { type Reply, badAnswer, tooLargeAnswer, unreachable } from './errors.ts';
-import type { Facts } from './facts.ts';
+import { type Reply, invalidAnswer, tooLargeAnswer, unreachable } from './errors.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import { uploadBody } from './multipart-body.ts';
-import type { Renewals } from './renewals.ts';
+import type { OutputIds } from './renewals.ts';
 import { readAsset } from './schemas.ts';
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -37,11 +37,11 @@ export type RemoteAssets = {
   remove(account: Account, assetId: string): Promise<Result<null>>;
 };
 
-type Deps = {
+type RemoteAssetsOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
-  readonly facts: Facts;
-  readonly renewals: Renewals;
+  readonly capabilities: UpstreamCapabilities;
+  readonly outputIds: OutputIds;
   readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
   readonly clock: () => number;
 };
@@ -49,31 +49,31 @@ type Deps = {
 const ATTEMPTS = 2;
 
 /** Who asks whether bytes are known uploads them right away if they are not. */
-const ABSENT = { max: 1_000, ttl: 5_000 };
+const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
 /** Some servers do nothing with a file before all of it is there; then they take their time. */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
-export function createAssets(deps: Deps): RemoteAssets {
-  const { calls, links, facts, limits, clock } = deps;
+export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
+  const { calls, links, capabilities, limits, clock } = options;
   /** Each is believed once, by the next upload. */
-  const absent = new LRUCache<string, true>(ABSENT);
+  const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
 
-  async function look(account: Account, hash: string): Promise<Result<boolean>> {
+  async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
     // Lookups are by exact text, and hashes are written small.
     const path = links.target('assets', 'by-hash', hash.toLowerCase());
-    const answer = await calls.read(account, { method: 'HEAD', path });
+    const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
     if (answer.ok) return ok(true);
     const { status } = answer.error;
-    if (status === 405 || status === 501) facts.byHash = 'no';
+    if (status === 405 || status === 501) capabilities.hashLookup = 'no';
     return status === 404 ? ok(false) : answer;
   }
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
     const path = links.target('assets', assetId);
-    return assetOf(await calls.read(account, { method: 'GET', path }));
+    return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
   }
 
-  async function mint(account: Account, request: FromHash): Promise<Result<Asset>> {
+  async function createFromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
     const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
     const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
     if (filePath !== undefined) body['file_path'] = filePath;
@@ -81,26 +81,26 @@ export function createAssets(deps: Deps): RemoteAssets {
     if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
     const path = links.target('assets', 'from-hash');
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
-    const ask = { method: 'POST', path, body: stringifyJson(body), headers } as const;
-    return assetOf(await calls.read(account, ask));
+    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
+    return assetOf(await calls.callIdempotent(account, call));
   }
 
   /** Bytes the upstream has need not travel; every doubt means that they do. */
-  async function reuse(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+  async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
     // A key is for the very request it comes with.
-    if (facts.byHash === 'no' || upload.idempotencyKey !== undefined) return undefined;
-    if (absent.delete(keyOf(account, upload.file.hash))) return undefined;
+    if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;
+    if (recentlyAbsent.delete(keyOf(account, upload.file.hash))) return undefined;
     const { file, filePath, tags, expiresInSeconds } = upload;
-    const known = await look(account, file.hash);
+    const known = await lookUpHash(account, file.hash);
     if (!known.ok || !known.value) return undefined;
-    const minted = await mint(account, {
+    const created = await createFromHash(account, {
       hash: file.hash,
       filePath,
       ...(tags && { tags }),
       ...(expiresInSeconds !== undefined && { expiresInSeconds }),
     });
     // The record is new, the bytes are not.
-    return minted.ok ? { ...minted.value, created_new: false } : undefined;
+    return created.ok ? { ...created.value, created_new: false } : undefined;
   }
 
   async function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
@@ -117,18 +117,18 @@ export function createAssets(deps: Deps): RemoteAssets {
       return { ok: false, error: unreachable() };
     }
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
-    return { ok: false, error: calls.refusal(account, exchange.reply) };
+    return { ok: false, error: calls.recordRefusal(account, exchange.reply) };
   }
 
   async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
     let upload = given;
     const deadlineMs = clock() + limits.uploadBudgetMs;
-    const mayCall = () => account.gate.pass({ budgetMs: deadlineMs - clock() });
+    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock() });
     let error: V2Error | undefined;
     for (let failures = 0; ;) {
       if (!(await mayCall())) break;
-      const reused = await reuse(account, upload);
-      if (reused) return ok(reused);
+      const existing = await reuseBytes(account, upload);
+      if (existing) return ok(existing);
       // Asking may have been answered with a pause.
       if (!(await mayCall())) break;
       const sent = await send(account, upload);
@@ -143,32 +143,33 @@ export function createAssets(deps: Deps): RemoteAssets {
       if (code === 'hash_mismatch') upload = await rehashed(upload);
       if (!hasExpectedHash(upload)) return mismatch();
     }
-    return { ok: false, error: error ?? paused(account) };
+    return { ok: false, error: error ?? pausedError(account) };
   }
 
   return {
     async hasBlob(account, hash) {
-      const known = await look(account, hash);
-      if (known.ok && !known.value) absent.set(keyOf(account, hash), true);
+      const known = await lookUpHash(account, hash);
+      if (known.ok && !known.value) recentlyAbsent.set(keyOf(account, hash), true);
       return known;
     },
     async fromHash(account, request) {
-      const minted = await mint(account, request);
-      if (!minted.ok && minted.error.status === 404) absent.set(keyOf(account, request.hash), true);
-      return minted;
+      const created = await createFromHash(account, request);
+      if (!created.ok && created.error.status === 404)
+        recentlyAbsent.set(keyOf(account, request.hash), true);
+      return created;
     },
     create: async (account, upload) =>
       hasExpectedHash(upload) ? create(account, upload) : mismatch(),
     async get(account, assetId) {
-      const known = deps.renewals.current(account, assetId);
+      const known = options.outputIds.current(account, assetId);
       const asset = await read(account, known);
       if (asset.ok || !isGone(asset.error)) return asset;
-      const renewed = await deps.renewals.renew(account, known);
+      const renewed = await options.outputIds.renew(account, known);
       return renewed === undefined ? asset : read(account, renewed);
     },
     async remove(account, assetId) {
       const path = links.target('assets', assetId);
-      const answer = await calls.read(account, { method: 'DELETE', path });
+      const answer = await calls.callIdempotent(account, { method: 'DELETE', path });
       return answer.ok ? ok(null) : answer;
     },
   };
@@ -181,7 +182,7 @@ function keyOf({ id }: Account, hash: string): string {
 function assetOf(answer: Result<Reply>): Result<Asset> {
   if (!answer.ok) return answer;
   const asset = readAsset(answer.value.json);
-  return asset ? ok(asset) : badAnswer();
+  return asset ? ok(asset) : invalidAnswer();
 }
 
 function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {

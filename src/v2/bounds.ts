@@ -22,7 +22,7 @@ const EVENTS = {
 } as const;
 
 /** Logs an answer that was cut off for its size; tells whether it was one. */
-export function noteTooLarge(
+export function logTooLarge(
   log: Pick<Logger, 'warn'>,
   call: { readonly method: string; readonly path: string },
   cause: Error,
@@ -30,26 +30,26 @@ export function noteTooLarge(
   const part = tooLargePart(cause);
   if (part === undefined) return false;
   const [path = ''] = call.path.split('?', 1);
-  const facts = { event: EVENTS[part], method: call.method, path, reason: cause.message };
-  log.warn(facts, 'an answer of the job service was cut off: it is too large');
+  const fields = { event: EVENTS[part], method: call.method, path, reason: cause.message };
+  log.warn(fields, 'an answer of the job service was cut off: it is too large');
   return true;
 }
 
 /** Bytes that all answers being read hold together. */
-export type HeldBytes = {
+export type ByteBudget = {
   /** Adds to it; false: there is no room for so much. */
-  take(bytes: number): boolean;
+  reserve(bytes: number): boolean;
   release(bytes: number): void;
 };
 
-export function createHeldBytes(maxBytes: number): HeldBytes {
-  let held = 0;
+export function createByteBudget(maxBytes: number): ByteBudget {
+  let reservedBytes = 0;
   return {
-    take(bytes) {
-      if (held + bytes > maxBytes) return false;
-      held += bytes;
+    reserve(bytes) {
+      if (reservedBytes + bytes > maxBytes) return false;
+      reservedBytes += bytes;
       return true;
     },
-    release: (bytes) => void (held -= bytes),
+    release: (bytes) => void (reservedBytes -= bytes),
   };
 }

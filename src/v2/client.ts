@@ -1,4 +1,4 @@
-import { steadyNow } from '../lib/steady-clock.ts';
+import { monotonicNow } from '../lib/steady-clock.ts';
 import { rm } from 'node:fs/promises';
 import type { Logger } from '../telemetry.ts';
 import {
@@ -12,36 +12,36 @@ import {
 import { isJsonObject } from '../wire/json.ts';
 import type { Graph, Job } from '../wire/v2.ts';
 import { type Account, type Accounts, type Credential, createAccounts } from './accounts.ts';
-import { type Admission, createAdmission } from './admission.ts';
+import { type CredentialCheck, createCredentialCheck } from './admission.ts';
 import { type RemoteAssets, createAssets } from './assets.ts';
 import { type Calls, createCalls } from './call.ts';
 import { openContent } from './content.ts';
-import { type Elsewhere, type RedirectHost, createElsewhere } from './elsewhere.ts';
-import { badAnswer, toError, unreachable } from './errors.ts';
-import { type Facts, noFacts } from './facts.ts';
+import { type ForeignLinks, type RedirectHost, createForeignLinks } from './elsewhere.ts';
+import { invalidAnswer, toError, unreachable } from './errors.ts';
+import { type UpstreamCapabilities, unknownCapabilities } from './facts.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { type UpstreamLinks, createLinks } from './links.ts';
-import { type Places, createPlaces } from './places.ts';
+import { type UploadPaths, createUploadPaths } from './places.ts';
 import { type Connections, createConnections } from './pool.ts';
 import { type Recovery, createRecovery } from './recover.ts';
 import { redactError } from './redact.ts';
-import { type Renewals, createRenewals } from './renewals.ts';
+import { type OutputIds, createOutputIds } from './renewals.ts';
 import { readJob, readWorkflow } from './schemas.ts';
-import { createSeats } from './seats.ts';
-import { noteIgnoredCancel } from './ignored-cancel.ts';
-import { createAskRate } from './silence.ts';
+import { createStreamSlots } from './seats.ts';
+import { warnIgnoredCancel } from './ignored-cancel.ts';
+import { createCheckRate } from './silence.ts';
 import { type Snapshots, createSnapshots } from './snapshots.ts';
-import type { Spelling } from './submit-body.ts';
+import type { SubmitFormat } from './submit-body.ts';
 import { submitJob } from './submit.ts';
-import { type Watches, createWatches } from './watch.ts';
+import { type SharedStreams, createSharedStreams } from './watch.ts';
 import { namesNoFile } from './workflow.ts';
 
-export type RemoteDeps = {
+export type RemoteOptions = {
   /** Of the service; `/api/v2` is appended unless it ends so. */
   readonly baseUrl: string;
   readonly credential: Credential;
   /** Hides uploads of one user from the others, where the upstream does not. */
-  readonly placeSecret?: Buffer;
+  readonly uploadPathSecret?: Buffer;
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
   readonly assetMode?: 'auto' | 'object' | 'string';
@@ -57,166 +57,181 @@ export type RemoteDeps = {
 /** A remote v2 service behind the port. */
 export interface RemoteJobs extends JobApi {
   /** Whether the upstream takes the key of this caller, or the absence of one; if nobody can tell, yes. */
-  admits(caller: Caller): Promise<boolean>;
+  acceptsCaller(caller: Caller): Promise<boolean>;
   /** The folder an upload of a user lies in, of its own. */
-  uploadFolderOf: Places['folderOf'];
+  uploadFolderOf: UploadPaths['folderOf'];
   /** What the upstream turned out to be. */
-  facts(): Readonly<Facts> & { readonly openStreams: number };
+  capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
   close(): Promise<void>;
 }
 
 /** The contract allows more somewhere; six is what no known server refuses. */
-const MOST_STREAMS = 6;
+const MAX_STREAMS = 6;
 
-export function createRemoteJobs(deps: RemoteDeps): RemoteJobs {
-  const parts = assemble(deps);
-  const { seats, facts, watches, connections } = parts;
+export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
+  const services = assemble(options);
+  const { streamSlots, capabilities, sharedStreams, connections } = services;
   return {
-    ...createJobHalf(parts),
-    ...createAssetHalf(parts),
-    health: () => askHealth(parts),
-    uploadFolderOf: (upload) => parts.places.folderOf(upload),
-    async admits(caller) {
+    ...createJobCalls(services),
+    ...createAssetCalls(services),
+    health: () => checkHealth(services),
+    uploadFolderOf: (upload) => services.uploadPaths.folderOf(upload),
+    async acceptsCaller(caller) {
       // With a key of our own it is ours that counts, and callers are not to blame for it.
-      if (deps.credential.mode === 'fixed') return true;
-      const account = parts.accounts.of(caller);
-      return account.ok && parts.admission.admits(account.value);
+      if (options.credential.mode === 'fixed') return true;
+      const account = services.accounts.of(caller);
+      return account.ok && services.credentialCheck.isAccepted(account.value);
     },
-    facts: () => ({ ...facts, openStreams: seats.open() }),
+    capabilities: () => ({ ...capabilities, openStreams: streamSlots.openCount() }),
     async close() {
-      await watches.close();
-      await Promise.all([connections.close(), parts.elsewhere.close()]);
+      await sharedStreams.close();
+      await Promise.all([connections.close(), services.foreignLinks.close()]);
     },
   };
 }
 
-type Parts = {
-  readonly deps: RemoteDeps;
+type RemoteServices = {
+  readonly options: RemoteOptions;
   readonly limits: RemoteLimits;
   readonly clock: () => number;
   readonly log: Logger;
   readonly links: UpstreamLinks;
   readonly connections: Connections;
-  readonly elsewhere: Elsewhere;
+  readonly foreignLinks: ForeignLinks;
   readonly accounts: Accounts;
   readonly calls: Calls;
-  readonly admission: Admission;
-  readonly facts: Facts;
+  readonly credentialCheck: CredentialCheck;
+  readonly capabilities: UpstreamCapabilities;
   readonly snapshots: Snapshots;
-  readonly renewals: Renewals;
+  readonly outputIds: OutputIds;
   readonly recovery: Recovery;
   readonly assets: RemoteAssets;
-  readonly places: Places;
-  readonly seats: ReturnType<typeof createSeats>;
-  readonly watches: Watches;
+  readonly uploadPaths: UploadPaths;
+  readonly streamSlots: ReturnType<typeof createStreamSlots>;
+  readonly sharedStreams: SharedStreams;
 };
 
-function assemble(deps: RemoteDeps): Parts {
-  const { clock = steadyNow, log, isWatched = () => true } = deps;
-  const limits = { ...DEFAULT_REMOTE_LIMITS, ...deps.limits };
-  const links = createLinks(deps.baseUrl);
+function assemble(options: RemoteOptions): RemoteServices {
+  const { clock = monotonicNow, log, isWatched = () => true } = options;
+  const limits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
+  const links = createLinks(options.baseUrl);
   const connections = createConnections(links.origin, limits);
-  const facts = noFacts();
-  if (deps.assetMode === 'object' || deps.assetMode === 'string') facts.assetMode = deps.assetMode;
-  if (deps.labels && deps.labels !== 'auto') facts.labels = deps.labels;
-  const calls = createCalls({ connections, limits, clock, log, facts });
+  const capabilities = unknownCapabilities();
+  if (options.assetMode === 'object' || options.assetMode === 'string')
+    capabilities.assetMode = options.assetMode;
+  if (options.labels && options.labels !== 'auto') capabilities.labels = options.labels;
+  const calls = createCalls({ connections, limits, clock, log, capabilities });
   const snapshots = createSnapshots({ calls, links, limits, clock });
-  const seats = createSeats({ max: Math.min(limits.maxStreams, MOST_STREAMS), clock });
-  const askRate = createAskRate({ ...limits.streamChecks, clock: () => performance.now() });
-  const renewals = createRenewals({ snapshots });
-  const common = { calls, links, snapshots, facts, limits, clock, log, seats, askRate, renewals };
+  const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
+  const checkRate = createCheckRate({ ...limits.streamChecks, clock: () => performance.now() });
+  const outputIds = createOutputIds({ snapshots });
+  const common = {
+    calls,
+    links,
+    snapshots,
+    capabilities,
+    limits,
+    clock,
+    log,
+    streamSlots,
+    checkRate,
+    outputIds,
+  };
   return {
     ...common,
-    deps,
+    options,
     connections,
-    elsewhere: createElsewhere(links.origin, limits, { hosts: deps.redirectHosts ?? [] }),
-    accounts: createAccounts(deps.credential, { clock, submitsAtOnce: limits.submitsAtOnce }),
-    admission: createAdmission({ ...common, timeoutMs: limits.discoverTimeoutMs }),
+    foreignLinks: createForeignLinks(links.origin, limits, { hosts: options.redirectHosts ?? [] }),
+    accounts: createAccounts(options.credential, {
+      clock,
+      maxConcurrentSubmissions: limits.submitsAtOnce,
+    }),
+    credentialCheck: createCredentialCheck({ ...common, timeoutMs: limits.discoverTimeoutMs }),
     recovery: createRecovery(common),
     assets: createAssets(common),
-    places: createPlaces(deps.placeSecret),
-    watches: createWatches({ ...common, isWatched }),
+    uploadPaths: createUploadPaths(options.uploadPathSecret),
+    sharedStreams: createSharedStreams({ ...common, isWatched }),
   };
 }
 
-type JobHalf = Pick<
+type JobCalls = Pick<
   RemoteJobs,
   'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
-function createJobHalf(parts: Parts): JobHalf {
-  const { accounts, calls, snapshots, recovery, watches, places } = parts;
-  const as = withAccount(accounts);
+function createJobCalls(services: RemoteServices): JobCalls {
+  const { accounts, calls, snapshots, recovery, sharedStreams, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
   return {
-    submit: (caller, asked) =>
-      as(caller, async (account) => {
-        if (namesNoFile(asked)) return submit(parts, account, asked);
-        const workflow = places.inWorkflow(asked.workflow, caller.user);
-        return submit(parts, account, rewritten(asked, workflow));
+    submit: (caller, request) =>
+      forAccount(caller, async (account) => {
+        if (namesNoFile(request)) return submit(services, account, request);
+        const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
+        return submit(services, account, withWorkflow(request, workflow));
       }),
     recover: (caller, lost) =>
-      as(caller, async (account) => {
-        const found = await recovery.find(account, {
+      forAccount(caller, async (account) => {
+        const recovered = await recovery.find(account, {
           ...lost,
-          workflow: places.inWorkflow(lost.workflow, caller.user),
+          workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
         });
-        if (!found.ok) return found;
-        const own = Object.values(lost.extraData ?? {});
-        const { job, isListed } = found.value;
-        const guarded = job && snapshots.guard(account, job, own);
+        if (!recovered.ok) return recovered;
+        const secrets = Object.values(lost.extraData ?? {});
+        const { job, isListed } = recovered.value;
+        const guarded = job && snapshots.storeSecrets(account, job, secrets);
         return ok({ job: guarded, isCertain: false, isListed });
       }),
-    get: (caller, jobId) => as(caller, (account) => snapshots.get(account, jobId)),
-    list: (caller, query) => as(caller, (account) => recovery.list(account, query)),
+    get: (caller, jobId) => forAccount(caller, (account) => snapshots.get(account, jobId)),
+    list: (caller, query) => forAccount(caller, (account) => recovery.list(account, query)),
     events: (caller, jobId, signal) =>
-      as(caller, (account) => watches.events(account, { caller, jobId, signal })),
+      forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
     workflow: (caller, jobId) =>
-      as(caller, async (account) => {
+      forAccount(caller, async (account) => {
         const path = `${snapshots.target(account, jobId, 'self')}/workflow`;
-        const answer = await calls.read(account, { method: 'GET', path });
+        const answer = await calls.callIdempotent(account, { method: 'GET', path });
         if (!answer.ok) return answer;
         const read = readWorkflow(answer.value.json);
-        return read ? ok(read) : badAnswer();
+        return read ? ok(read) : invalidAnswer();
       }),
     cancel: (caller, jobId) =>
-      as(caller, async (account) => {
+      forAccount(caller, async (account) => {
         // Its links come with it.
-        if (!snapshots.known(account, jobId)) {
+        if (!snapshots.latest(account, jobId)) {
           const read = await snapshots.get(account, jobId);
           if (!read.ok) return read;
         }
         const path = snapshots.target(account, jobId, 'cancel');
-        const answer = await calls.read(account, { method: 'POST', path });
+        const answer = await calls.callIdempotent(account, { method: 'POST', path });
         if (!answer.ok) {
           if (isGone(answer.error)) await snapshots.confirm(account, jobId);
           return answer;
         }
         const job = readJob(answer.value.json);
-        if (!job) return snapshots.look(account, jobId);
+        if (!job) return snapshots.refresh(account, jobId);
         // Taken out of the queue, or just moving between two lists: the next answer tells.
         if (job.status === 'expired') return snapshots.confirm(account, jobId);
-        if (job.status === 'queued') noteIgnoredCancel(parts);
-        return ok(snapshots.learn(account, job));
+        if (job.status === 'queued') warnIgnoredCancel(services);
+        return ok(snapshots.store(account, job));
       }),
   };
 }
 
 /** The keys a prompt was sent with are told to nobody, whatever becomes of it. */
 async function submit(
-  parts: Parts,
+  services: RemoteServices,
   account: Account,
   request: SubmitRequest,
 ): Promise<Result<Job>> {
-  const spelling = await spellingFor(parts, request);
-  const submitted = await submitJob(parts, { account, request, spelling });
-  const own = Object.values(request.extraData);
-  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, own) };
-  return ok(parts.snapshots.guard(account, submitted.value, own));
+  const format = await submitFormatFor(services, request);
+  const submitted = await submitJob(services, { account, request, format });
+  const secrets = Object.values(request.extraData);
+  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, secrets) };
+  return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
 }
 
 /** What was written of the workflow before is not its text any more. */
-function rewritten(asked: SubmitRequest, workflow: Graph): SubmitRequest {
-  const { extraData, idempotencyKey, metadata, order, provenance } = asked;
+function withWorkflow(request: SubmitRequest, workflow: Graph): SubmitRequest {
+  const { extraData, idempotencyKey, metadata, order, provenance } = request;
   return {
     workflow,
     extraData,
@@ -227,21 +242,21 @@ function rewritten(asked: SubmitRequest, workflow: Graph): SubmitRequest {
   };
 }
 
-type AssetHalf = Pick<
+type AssetCalls = Pick<
   RemoteJobs,
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
 >;
 
-function createAssetHalf(parts: Parts): AssetHalf {
-  const { accounts, assets, places } = parts;
-  const as = withAccount(accounts);
+function createAssetCalls(services: RemoteServices): AssetCalls {
+  const { accounts, assets, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
   return {
     async createAsset(caller, upload) {
       try {
         const { filePath, file } = upload;
-        const placed = places.pathOf({ user: caller.user, filePath, hash: file.hash });
-        return await as(caller, (account) =>
-          assets.create(account, { ...upload, filePath: placed }),
+        const uploadPath = uploadPaths.pathOf({ user: caller.user, filePath, hash: file.hash });
+        return await forAccount(caller, (account) =>
+          assets.create(account, { ...upload, filePath: uploadPath }),
         );
       } finally {
         // Sent or refused, nobody needs it any more.
@@ -250,14 +265,21 @@ function createAssetHalf(parts: Parts): AssetHalf {
     },
     assetFromHash(caller, request) {
       const { filePath, hash } = request;
-      const placed = filePath && { filePath: places.pathOf({ user: caller.user, filePath, hash }) };
-      return as(caller, (account) => assets.fromHash(account, { ...request, ...placed }));
+      const uploadPath = filePath && {
+        filePath: uploadPaths.pathOf({ user: caller.user, filePath, hash }),
+      };
+      return forAccount(caller, (account) =>
+        assets.fromHash(account, { ...request, ...uploadPath }),
+      );
     },
-    hasBlob: (caller, hash) => as(caller, (account) => assets.hasBlob(account, hash)),
-    asset: (caller, assetId) => as(caller, (account) => assets.get(account, assetId)),
-    deleteAsset: (caller, assetId) => as(caller, (account) => assets.remove(account, assetId)),
+    hasBlob: (caller, hash) => forAccount(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => forAccount(caller, (account) => assets.get(account, assetId)),
+    deleteAsset: (caller, assetId) =>
+      forAccount(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
-      as(caller, (account) => openContent(parts, { account, assetId, ...(range && { range }) })),
+      forAccount(caller, (account) =>
+        openContent(services, { account, assetId, ...(range && { range }) }),
+      ),
   };
 }
 
@@ -271,29 +293,44 @@ function withAccount(accounts: Accounts) {
   };
 }
 
-async function spellingFor(parts: Parts, request: SubmitRequest): Promise<Spelling> {
-  const { assetMode, labels, authToken } = parts.facts;
+async function submitFormatFor(
+  services: RemoteServices,
+  request: SubmitRequest,
+): Promise<SubmitFormat> {
+  const { assetMode, labels, authToken } = services.capabilities;
   const wantsVendor = request.order !== undefined || request.provenance !== undefined;
-  return { assetMode, labels, authToken, vendorFields: wantsVendor && (await isHoldover(parts)) };
+  return {
+    assetMode,
+    labels,
+    authToken,
+    vendorFields: wantsVendor && (await isHoldover(services)),
+  };
 }
 
 /** Only a Holdover that runs jobs itself says `embedded` of its upstream. */
-async function isHoldover({ calls, links, facts, limits, clock }: Parts): Promise<boolean> {
-  if (facts.holdover && clock() < facts.holdover.untilMs) return facts.holdover.isOne;
+async function isHoldover({
+  calls,
+  links,
+  capabilities,
+  limits,
+  clock,
+}: RemoteServices): Promise<boolean> {
+  if (capabilities.holdover && clock() < capabilities.holdover.untilMs)
+    return capabilities.holdover.isOne;
   const path = links.target('health');
   const timeoutMs = limits.discoverTimeoutMs;
-  const exchange = await calls.once(undefined, { method: 'GET', path, timeoutMs });
-  const json = exchange.kind === 'reply' ? exchange.reply.json : undefined;
+  const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
+  const json = outcome.kind === 'reply' ? outcome.reply.json : undefined;
   const isOne = isJsonObject(json) && json['upstream'] === 'embedded';
-  facts.holdover = { isOne, untilMs: clock() + limits.discoverAgainMs };
+  capabilities.holdover = { isOne, untilMs: clock() + limits.discoverAgainMs };
   return isOne;
 }
 
 /** Nobody's key goes along; a service without this route that answers at all is well. */
-async function askHealth({ calls, links }: Parts): ReturnType<JobApi['health']> {
-  const exchange = await calls.once(undefined, { method: 'GET', path: links.target('health') });
-  if (exchange.kind === 'lost') return { ok: false, error: unreachable() };
-  const { reply } = exchange;
+async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi['health']> {
+  const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
+  if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
+  const { reply } = outcome;
   if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };
   return ok({ status: 'healthy', upstream: 'remote' });
 }

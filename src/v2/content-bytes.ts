@@ -1,96 +1,97 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../wire/jobs.ts';
-import { badAnswer } from './errors.ts';
+import { invalidAnswer } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
-import type { WireAnswer } from './pool.ts';
+import type { HttpAnswer } from './pool.ts';
 import { resumable } from './resume.ts';
 
 /** An answer whose body is still to be read. */
-export type Head = Extract<WireAnswer, { ok: true }>;
+export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
 
-export type BytesDeps = { readonly limits: Pick<RemoteLimits, 'readRetryMs'> };
+export type ContentReadOptions = { readonly limits: Pick<RemoteLimits, 'readRetryMs'> };
 
-type Asked = {
+type BytesRequest = {
   readonly range?: ByteRange | undefined;
   /** Asks again for a part of the very same bytes. */
-  readonly again: (headers: Readonly<Record<string, string>>) => Promise<Head | undefined>;
+  readonly refetch: (headers: Readonly<Record<string, string>>) => Promise<OpenAnswer | undefined>;
 };
 
-type Part = ByteRange & { readonly totalBytes: number };
+type BytePart = ByteRange & { readonly totalBytes: number };
 
 /** How often broken-off bytes are taken up again. */
-const RESUMES = 3;
+const MAX_RESUMES = 3;
 
 export function rangeHeader({ start, end }: ByteRange): { readonly range: string } {
   return { range: `bytes=${start}-${Number.isFinite(end) ? end : ''}` };
 }
 
 /** What a 200 or a 206 brings; nothing when it is not the part that was asked for. */
-export function bytesOf(
-  deps: BytesDeps,
-  head: Head,
-  asked: Asked,
+export function contentBytes(
+  options: ContentReadOptions,
+  answer: OpenAnswer,
+  request: BytesRequest,
 ): Result<ContentBytes> | undefined {
-  const { status, headers, body } = head;
+  const { status, headers, body } = answer;
   const { 'content-type': contentType = 'application/octet-stream', etag } = headers;
-  const part = status === 206 ? partOf(headers) : wholeOf(headers);
-  if (status === 206 && !(part && asked.range && isWithin(part, asked.range))) {
+  const part = status === 206 ? contentRange(headers) : wholeRange(headers);
+  if (status === 206 && !(part && request.range && isWithin(part, request.range))) {
     body.destroy();
     return undefined;
   }
   // Asked for as they are; whoever packs them all the same says nothing of their length.
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
     body.destroy();
-    return badAnswer();
+    return invalidAnswer();
   }
-  const facts = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
-  if (part === undefined) return ok({ ...facts, stream: body, totalBytes: Infinity });
+  const meta = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
+  if (part === undefined) return ok({ ...meta, stream: body, totalBytes: Infinity });
   const { totalBytes, start, end } = part;
-  const stream = unbroken(deps, head, { part, again: asked.again });
-  return ok({ ...facts, stream, totalBytes, ...(status === 206 && { range: { start, end } }) });
+  const stream = resumingStream(options, answer, { part, refetch: request.refetch });
+  return ok({ ...meta, stream, totalBytes, ...(status === 206 && { range: { start, end } }) });
 }
 
-type Breakable = { readonly part: Part; readonly again: Asked['again'] };
+type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
 
 /** Only a strong validator tells that the rest is of the same bytes. */
-function unbroken(
-  { limits }: BytesDeps,
-  { headers, body }: Head,
-  { part, again }: Breakable,
+function resumingStream(
+  { limits }: ContentReadOptions,
+  { headers, body }: OpenAnswer,
+  { part, refetch }: ResumablePart,
 ): Readable {
   const { etag } = headers;
   if (etag === undefined || !etag.startsWith('"')) return body;
   return resumable(body, {
     startByte: part.start,
     endByte: part.end,
-    tries: RESUMES,
+    tries: MAX_RESUMES,
     waitMs: limits.readRetryMs,
     async reopen(start) {
       const rest = { start, end: part.end };
-      const head = await again({ ...rangeHeader(rest), 'if-range': etag });
-      if (!head) return 'failed';
-      const got = head.status === 206 ? partOf(head.headers) : undefined;
-      if (got?.start === start && got.totalBytes === part.totalBytes) return head.body;
-      head.body.destroy();
-      return head.status >= 500 ? 'failed' : 'changed';
+      const answer = await refetch({ ...rangeHeader(rest), 'if-range': etag });
+      if (!answer) return 'failed';
+      const receivedRange = answer.status === 206 ? contentRange(answer.headers) : undefined;
+      if (receivedRange?.start === start && receivedRange.totalBytes === part.totalBytes)
+        return answer.body;
+      answer.body.destroy();
+      return answer.status >= 500 ? 'failed' : 'changed';
     },
   });
 }
 
 /** `bytes 2-4/10`; a total of `*` is no total. */
-function partOf(headers: IncomingHttpHeaders): Part | undefined {
+function contentRange(headers: IncomingHttpHeaders): BytePart | undefined {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/i.exec(headers['content-range'] ?? '');
   if (!match) return undefined;
   const [start = 0, end = 0, totalBytes = 0] = match.slice(1).map(Number);
   return start <= end && end < totalBytes ? { start, end, totalBytes } : undefined;
 }
 
-function wholeOf({ 'content-length': length }: IncomingHttpHeaders): Part | undefined {
+function wholeRange({ 'content-length': length }: IncomingHttpHeaders): BytePart | undefined {
   if (length === undefined) return undefined;
   return { start: 0, end: Number(length) - 1, totalBytes: Number(length) };
 }
 
-function isWithin(part: ByteRange, asked: ByteRange): boolean {
-  return part.start === asked.start && part.end <= asked.end;
+function isWithin(part: ByteRange, request: ByteRange): boolean {
+  return part.start === request.start && part.end <= request.end;
 }

@@ -1,23 +1,23 @@
 import type { lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import { Agent } from 'undici';
-import { PlaceRefused, type Reach, guardedLookup, reachOf } from './addresses.ts';
+import { AddressRefused, type AddressScope, guardedLookup, addressScope } from './addresses.ts';
 import type { RemoteLimits } from './limits.ts';
 import { redirectTarget } from './links.ts';
-import type { WireAnswer } from './pool.ts';
+import type { HttpAnswer } from './pool.ts';
 
 /** A host the operator lets an upstream redirect to; without a port: all of its ports. */
 export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };
 
 /** Reads what the links of an upstream lead to, as a stranger: no credential, no header of a caller's. */
-export type Elsewhere = {
+export type ForeignLinks = {
   /** Why a link may not be followed, as far as its text tells; `undefined`: it may. */
-  objection(link: string): string | undefined;
+  refusalReason(link: string): string | undefined;
   /**
    * The head of the answer at the end of the link. A link that leads where it must not is a lost call
    * with the cause `PlaceRefused`.
    */
-  open(link: string, headers: Readonly<Record<string, string>>): Promise<WireAnswer>;
+  open(link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer>;
   close(): Promise<void>;
 };
 
@@ -27,53 +27,53 @@ type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdl
  * Where a link leads: `own` is the upstream's origin, `named` a host of the operator's list, `other`
  * anything else, which has to be public.
  */
-type Kind = 'own' | 'named' | 'other';
+type LinkKind = 'own' | 'named' | 'other';
 
-const REACH: { readonly [kind in Kind]: ReadonlySet<Reach> } = {
+const ALLOWED_SCOPES: { readonly [kind in LinkKind]: ReadonlySet<AddressScope> } = {
   // The operator has given its address: it may be anywhere.
-  own: new Set<Reach>(['public', 'private', 'forbidden']),
-  named: new Set<Reach>(['public', 'private']),
-  other: new Set<Reach>(['public']),
+  own: new Set<AddressScope>(['public', 'private', 'forbidden']),
+  named: new Set<AddressScope>(['public', 'private']),
+  other: new Set<AddressScope>(['public']),
 };
 
 const MAX_HOPS = 3;
 
 /** `origin` is the upstream's; `hosts` are those it may redirect to beside itself and the internet. */
-export function createElsewhere(
+export function createForeignLinks(
   origin: string,
   limits: Limits,
   {
     hosts = [],
     resolve,
   }: { readonly hosts?: readonly RedirectHost[]; readonly resolve?: typeof lookup } = {},
-): Elsewhere {
+): ForeignLinks {
   const upstream = new URL(origin);
-  const agentFor = (kind: Kind): Agent => {
-    const guarded = { lookup: guardedLookup(REACH[kind], resolve) };
+  const agentFor = (kind: LinkKind): Agent => {
+    const guarded = { lookup: guardedLookup(ALLOWED_SCOPES[kind], resolve) };
     const connect = { timeout: limits.connectTimeoutMs, ...(kind !== 'own' && guarded) };
     return new Agent({ connect, pipelining: 1 });
   };
   const agents = { own: agentFor('own'), named: agentFor('named'), other: agentFor('other') };
 
-  function kindOf(url: URL): Kind {
+  function kindOf(url: URL): LinkKind {
     if (url.origin === upstream.origin) return 'own';
-    return hosts.some((host) => isAt(host, url)) ? 'named' : 'other';
+    return hosts.some((host) => matchesHost(host, url)) ? 'named' : 'other';
   }
 
   /** Names are judged when they are resolved. */
-  function objectionTo(url: URL): string | undefined {
+  function refusalReasonOf(url: URL): string | undefined {
     const kind = kindOf(url);
     const isDowngrade = upstream.protocol === 'https:' && url.protocol !== 'https:';
     if (kind === 'other' && isDowngrade) return `${url.host} is not encrypted`;
     const host = url.hostname.replaceAll(/[[\]]/g, '');
-    if (isIP(host) === 0 || REACH[kind].has(reachOf(host))) return undefined;
+    if (isIP(host) === 0 || ALLOWED_SCOPES[kind].has(addressScope(host))) return undefined;
     return `${url.host} is in a private network`;
   }
 
   async function send(
     url: URL,
     headers: Readonly<Record<string, string>>,
-  ): Promise<WireAnswer & { ok: true }> {
+  ): Promise<HttpAnswer & { ok: true }> {
     const answer = await agents[kindOf(url)].request({
       origin: url.origin,
       path: url.pathname + url.search,
@@ -90,31 +90,31 @@ export function createElsewhere(
   async function follow(
     link: string,
     headers: Readonly<Record<string, string>>,
-  ): Promise<WireAnswer> {
+  ): Promise<HttpAnswer> {
     let url = new URL(link);
     for (let hop = 1; hop <= MAX_HOPS; hop++) {
-      const reason = objectionTo(url);
-      if (reason !== undefined) return lost(new PlaceRefused(reason));
+      const reason = refusalReasonOf(url);
+      if (reason !== undefined) return failedAnswer(new AddressRefused(reason));
       const answer = await send(url, headers);
       if (answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
       const next = redirectTarget(answer.headers.location, url.href);
-      if (next === undefined) return lost(new Error('a link leads to no address'));
+      if (next === undefined) return failedAnswer(new Error('a link leads to no address'));
       url = new URL(next);
     }
-    return lost(new Error('a link leads on and on'));
+    return failedAnswer(new Error('a link leads on and on'));
   }
 
   return {
-    objection: (link) => objectionTo(new URL(link)),
-    open: (link, headers) => follow(link, headers).catch((cause: Error) => lost(cause)),
+    refusalReason: (link) => refusalReasonOf(new URL(link)),
+    open: (link, headers) => follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
     async close() {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },
   };
 }
 
-function isAt({ hostname, port }: RedirectHost, url: URL): boolean {
+function matchesHost({ hostname, port }: RedirectHost, url: URL): boolean {
   return url.hostname === hostname && (port === undefined || port === portOf(url));
 }
 
@@ -122,6 +122,6 @@ function portOf({ port, protocol }: URL): string {
   return port || (protocol === 'https:' ? '443' : '80');
 }
 
-function lost(cause: Error): WireAnswer {
+function failedAnswer(cause: Error): HttpAnswer {
   return { ok: false, wasSent: true, cause };
 }

@@ -16,7 +16,7 @@ export type Reply = {
 };
 
 /** Of a page these are no word about what was asked for: the service itself may not even be there. */
-const NOBODYS_WORD = new Set([403, 404, 405, 410]);
+const PROXY_PAGE_STATUSES = new Set([403, 404, 405, 410]);
 
 /** What a status means when the body does not say it in the contract's words. */
 const CODE_OF_STATUS: { readonly [status: number]: string } = {
@@ -41,10 +41,10 @@ const CODE_ALIASES: { readonly [code: string]: string } = {
 export function toError(reply: Reply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
-  const said = textOf(envelope, 'code');
-  const isAnswer = status >= 400 && !isNobodysWord(reply);
+  const statedCode = textOf(envelope, 'code');
+  const isAnswer = status >= 400 && !isProxyPage(reply);
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
-  const code = said === undefined ? fallback : (CODE_ALIASES[said] ?? said);
+  const code = statedCode === undefined ? fallback : (CODE_ALIASES[statedCode] ?? statedCode);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
   const retryAfterSeconds = readRetryAfter(headers, Date.now());
   const error: V2Error = {
@@ -53,7 +53,7 @@ export function toError(reply: Reply, secret?: string): V2Error {
     message: withoutFolders(message),
     details: withoutFoldersIn(detailsOf(envelope)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    ...(said === 'upstream_unreachable' && { engineDown: true }),
+    ...(statedCode === 'upstream_unreachable' && { engineDown: true }),
   };
   return redactError(error, secret === undefined ? [] : [secret]);
 }
@@ -71,7 +71,7 @@ export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error 
 }
 
 /** An answer that is not in the contract: a login page, a proxy's page, half a body. */
-export function badAnswer<T>(): Result<T> {
+export function invalidAnswer<T>(): Result<T> {
   const message = 'The job service gave an answer that is none.';
   return refuse(502, 'bad_upstream_response', message);
 }
@@ -91,8 +91,8 @@ export function retryAfterMs(
   return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
 }
 
-function isNobodysWord({ status, isPage }: Reply): boolean {
-  return isPage === true && NOBODYS_WORD.has(status);
+function isProxyPage({ status, isPage }: Reply): boolean {
+  return isPage === true && PROXY_PAGE_STATUSES.has(status);
 }
 
 function fallbackCode(status: number): string {
@@ -101,9 +101,10 @@ function fallbackCode(status: number): string {
 
 /** Some refusals say more beside the contract's three fields. */
 function detailsOf(envelope: JsonObject): Json {
-  const { code: _code, message: _message, details = null, ...beside } = envelope;
-  const more = Object.keys(beside).length > 0 && 'code' in envelope ? beside : undefined;
-  return details ?? more ?? null;
+  const { code: _code, message: _message, details = null, ...extraMembers } = envelope;
+  const extra =
+    Object.keys(extraMembers).length > 0 && 'code' in envelope ? extraMembers : undefined;
+  return details ?? extra ?? null;
 }
 
 function textOf(value: JsonObject, key: string): string | undefined {

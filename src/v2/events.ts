@@ -33,7 +33,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
     body.destroy();
   };
   const idle = setTimeout(() => stop('idle'), options.idleTimeoutMs);
-  let late: NodeJS.Timeout | undefined;
+  let endTimer: NodeJS.Timeout | undefined;
   let lines = 0;
   const parser = createParser({
     maxBufferSize: options.maxEventChars,
@@ -50,7 +50,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
       options.onEvent(redactEvent(read, options.secrets));
       if (read.event !== 'status' || !IS_TERMINAL[read.data.status]) return;
       // One server writes the outputs after the terminal status.
-      late ??= setTimeout(() => stop('ended'), options.afterTerminalMs);
+      endTimer ??= setTimeout(() => stop('ended'), options.afterTerminalMs);
     },
   });
   // A streaming TextDecoder takes four times as long, and most of what comes is pictures.
@@ -74,7 +74,7 @@ export async function readStream(body: Readable, options: StreamOptions): Promis
     return end ?? 'broken';
   } finally {
     clearTimeout(idle);
-    clearTimeout(late);
+    clearTimeout(endTimer);
   }
 }
 
@@ -86,7 +86,7 @@ function linesIn(text: string): number {
 
 type Reader = (data: string) => JobEvent | undefined;
 
-const READERS: { readonly [name in JobEvent['event']]: Reader } = {
+const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
   status(data) {
     const json = parseJson(data);
     const read = readStatus(json);
@@ -112,16 +112,16 @@ const READERS: { readonly [name in JobEvent['event']]: Reader } = {
     return read && { event: 'output', data: read };
   },
   // Not `parseJson`: among base64 it always finds something that looks like a long number.
-  preview: (data) => previewOf(JSON.parse(data) as Json),
-  x_node: (data) => nodeOf(parseJson(data)),
-  x_text: (data) => textOf(JSON.parse(data) as Json),
+  preview: (data) => previewEvent(JSON.parse(data) as Json),
+  x_node: (data) => nodeEvent(parseJson(data)),
+  x_text: (data) => textEvent(JSON.parse(data) as Json),
 };
 
 /** One frame; nothing when its name is unknown or its data are not what the contract says. */
 function readEvent(name: string, data: string): JobEvent | undefined {
-  if (!Object.hasOwn(READERS, name)) return undefined;
+  if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
   try {
-    return READERS[name as JobEvent['event']](data);
+    return EVENT_READERS[name as JobEvent['event']](data);
   } catch {
     return undefined;
   }
@@ -133,7 +133,7 @@ function endedJob(json: Json): Job | undefined {
   return readJob(json);
 }
 
-function previewOf(json: Json): JobEvent | undefined {
+function previewEvent(json: Json): JobEvent | undefined {
   if (!isJsonObject(json)) return undefined;
   const { node_id, content_type, data_base64, x_with_step, x_own } = json;
   if (typeof data_base64 !== 'string') return undefined;
@@ -151,21 +151,21 @@ function previewOf(json: Json): JobEvent | undefined {
   };
 }
 
-function nodeOf(json: Json): JobEvent | undefined {
+function nodeEvent(json: Json): JobEvent | undefined {
   if (!isJsonObject(json)) return undefined;
   const { node_id, phase, ui } = json;
   if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
     return undefined;
   }
-  const shown = ui === null || (isJsonObject(ui) && isNodeUi(ui)) ? { ui } : {};
-  return { event: 'x_node', data: { node_id, phase, ...shown } };
+  const uiMember = ui === null || (isJsonObject(ui) && isNodeUi(ui)) ? { ui } : {};
+  return { event: 'x_node', data: { node_id, phase, ...uiMember } };
 }
 
 function isNodeUi(ui: JsonObject): ui is NodeUi {
   return Object.values(ui).every((value) => Array.isArray(value));
 }
 
-function textOf(json: Json): JobEvent | undefined {
+function textEvent(json: Json): JobEvent | undefined {
   if (!isJsonObject(json)) return undefined;
   const { node_id, text } = json;
   if (typeof node_id !== 'string' || typeof text !== 'string') return undefined;

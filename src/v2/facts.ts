@@ -1,5 +1,5 @@
 /** What an upstream turned out to be; discovered on the way, never asked for in advance. */
-export type Facts = {
+export type UpstreamCapabilities = {
   /** How workflows name files: as `core/ASSET` objects, or as the paths they were uploaded under. */
   assetMode: 'unknown' | 'object' | 'string';
   /** How labels are taken: as a map, as one text, or not at all. */
@@ -9,7 +9,7 @@ export type Facts = {
   /** Whether `GET /jobs` is there. */
   listing: 'unknown' | 'yes' | 'no';
   /** Whether bytes can be found by their hash. */
-  byHash: 'unknown' | 'yes' | 'no';
+  hashLookup: 'unknown' | 'yes' | 'no';
   /** It has answered a cancel with success, and the job waited on. */
   ignoresCancel: boolean;
   /** Until when no event streams are tried. */
@@ -20,13 +20,13 @@ export type Facts = {
   clockAheadMs: number;
 };
 
-export function noFacts(): Facts {
+export function unknownCapabilities(): UpstreamCapabilities {
   return {
     assetMode: 'unknown',
     labels: 'unknown',
     authToken: 'unknown',
     listing: 'unknown',
-    byHash: 'unknown',
+    hashLookup: 'unknown',
     ignoresCancel: false,
     pollOnlyUntilMs: 0,
     holdover: undefined,

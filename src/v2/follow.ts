@@ -2,40 +2,40 @@ import type { Logger } from '../telemetry.ts';
 import { type JobEvent, type Result, isGone } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
-import type { Audience } from './audience.ts';
+import type { Subscribers } from './audience.ts';
 import type { Calls } from './call.ts';
-import type { Facts } from './facts.ts';
-import { type RemoteLimits, jittered, pollPaceMs } from './limits.ts';
-import { type Candidate, RANK, type Seats } from './seats.ts';
-import { type AskRate, watchSilence } from './silence.ts';
+import type { UpstreamCapabilities } from './facts.ts';
+import { type RemoteLimits, jittered, pollDelayMs } from './limits.ts';
+import { type StreamCandidate, RANK, type StreamSlots } from './seats.ts';
+import { type CheckRate, watchSilence } from './silence.ts';
 import type { Snapshots } from './snapshots.ts';
-import { streamOnce } from './stream.ts';
+import { readStreamOnce } from './stream.ts';
 
-export type FollowDeps = {
+export type FollowOptions = {
   readonly calls: Calls;
   readonly snapshots: Snapshots;
-  readonly seats: Seats;
-  readonly facts: Facts;
+  readonly streamSlots: StreamSlots;
+  readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
   readonly clock: () => number;
   readonly log: Logger;
   /** Of the questions that silent streams give rise to. */
-  readonly askRate: AskRate;
+  readonly checkRate: CheckRate;
 };
 
-export type Followed = {
+export type FollowedJob = {
   readonly account: Account;
   readonly jobId: string;
-  readonly audience: Audience;
+  readonly subscribers: Subscribers;
   readonly isWatched: () => boolean;
   readonly signal: AbortSignal;
 };
 
-export type Following = {
+export type FollowedStream = {
   /** Resolves when the job is over, or `signal` aborts. */
   readonly done: Promise<void>;
   /** Some other call was told that the job is over: it is looked at now. */
-  readonly endTold: () => void;
+  readonly reportEnd: () => void;
 };
 
 /**
@@ -43,38 +43,38 @@ export type Following = {
  * had, from polls while not. A stream that says of the end no more than its status is not believed
  * until the job says it.
  */
-export function follow(deps: FollowDeps, followed: Followed): Following {
-  const run = createRun(deps, followed);
-  async function toTheEnd(): Promise<void> {
+export function follow(options: FollowOptions, followedJob: FollowedJob): FollowedStream {
+  const follower = createFollower(options, followedJob);
+  async function followToEnd(): Promise<void> {
     try {
-      while (!followed.signal.aborted && !(await run.turn()));
+      while (!followedJob.signal.aborted && !(await follower.cycle()));
     } catch (error) {
-      if (!followed.signal.aborted) throw error;
+      if (!followedJob.signal.aborted) throw error;
     } finally {
-      run.close();
-      followed.audience.end();
+      follower.close();
+      followedJob.subscribers.end();
     }
   }
-  return { done: toTheEnd(), endTold: () => run.endTold() };
+  return { done: followToEnd(), reportEnd: () => follower.reportEnd() };
 }
 
-function createRun(deps: FollowDeps, followed: Followed) {
-  const { snapshots, seats, facts, limits, clock } = deps;
-  const { account, jobId, audience, isWatched, signal } = followed;
+function createFollower(options: FollowOptions, followedJob: FollowedJob) {
+  const { snapshots, streamSlots, capabilities, limits, clock } = options;
+  const { account, jobId, subscribers, isWatched, signal } = followedJob;
   let isAwake = false;
   let wakeUp = (): void => {};
   let stream: AbortController | undefined;
   let reconnectMs = limits.reconnectMs.first;
   let noStreamUntilMs = 0;
   let tooLargeCount = 0;
-  let turns = 0;
+  let cycles = 0;
   let polls = 0;
-  let isEndTold = false;
-  const candidate: Candidate = {
+  let isEndReported = false;
+  const candidate: StreamCandidate = {
     rank: () =>
-      (isWatched() ? 0 : RANK.unwatched) + (audience.status() === 'running' ? 0 : RANK.queued),
+      (isWatched() ? 0 : RANK.unwatched) + (subscribers.status() === 'running' ? 0 : RANK.queued),
     wake,
-    yieldSeat: () => stream?.abort(),
+    preempt: () => stream?.abort(),
   };
 
   function wake(): void {
@@ -86,7 +86,7 @@ function createRun(deps: FollowDeps, followed: Followed) {
    * Rests, but not past the moment when a stream is to be had; that may have come before. One plain
    * timer: thousands of jobs rest at a time.
    */
-  async function rest(ms: number): Promise<void> {
+  async function sleepUntilWoken(ms: number): Promise<void> {
     if (!isAwake && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms);
@@ -101,130 +101,131 @@ function createRun(deps: FollowDeps, followed: Followed) {
   }
 
   /** What was told of the job just now needs no question; whoever has rested asks. */
-  async function lookUnlessTold(): Promise<boolean> {
-    const isFresh = turns++ === 0 || isEndTold;
-    isEndTold = false;
-    const told = isFresh ? snapshots.fresh(account, jobId) : undefined;
-    if (told === undefined) return look();
-    audience.show(told);
-    return IS_TERMINAL[told.status];
+  async function readUnlessFresh(): Promise<boolean> {
+    const isFresh = cycles++ === 0 || isEndReported;
+    isEndReported = false;
+    const freshJob = isFresh ? snapshots.fresh(account, jobId) : undefined;
+    if (freshJob === undefined) return readAndPublish();
+    subscribers.publishSnapshot(freshJob);
+    return IS_TERMINAL[freshJob.status];
   }
 
   /** One question now and then, by whoever comes first, tells whether the key is good again. */
-  async function ask(): Promise<Result<Job> | undefined> {
-    const { refused } = account;
-    if (refused === undefined) return snapshots.look(account, jobId);
-    if (refused.isAskedAbout || clock() < refused.untilMs) return undefined;
-    refused.isAskedAbout = true;
+  async function readUnlessRefused(): Promise<Result<Job> | undefined> {
+    const { credentialRefusal } = account;
+    if (credentialRefusal === undefined) return snapshots.refresh(account, jobId);
+    if (credentialRefusal.isBeingChecked || clock() < credentialRefusal.untilMs) return undefined;
+    credentialRefusal.isBeingChecked = true;
     try {
-      return await snapshots.look(account, jobId);
+      return await snapshots.refresh(account, jobId);
     } finally {
-      refused.isAskedAbout = false;
+      credentialRefusal.isBeingChecked = false;
     }
   }
 
   /** Reads the job and shows it; true when that was the end. */
-  async function look(): Promise<boolean> {
-    const read = await ask();
+  async function readAndPublish(): Promise<boolean> {
+    const read = await readUnlessRefused();
     if (read === undefined) return false;
     if (!read.ok) return isGone(read.error);
-    const before = audience.status();
-    audience.show(read.value);
-    if (audience.status() !== before) polls = 0;
+    const before = subscribers.status();
+    subscribers.publishSnapshot(read.value);
+    if (subscribers.status() !== before) polls = 0;
     return IS_TERMINAL[read.value.status];
   }
 
   /** The end is the job's to tell, once all its outputs are told: it may come along with the status. */
-  function hear(event: JobEvent): void {
-    if (event.event !== 'status') return audience.tell(event);
-    snapshots.outdate(account, jobId);
+  function handleEvent(event: JobEvent): void {
+    if (event.event !== 'status') return subscribers.publish(event);
+    snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
-    if (!IS_TERMINAL[status]) return audience.tell(event);
+    if (!IS_TERMINAL[status]) return subscribers.publish(event);
     // `expired` is asked about: one server says it of a job it is moving between two lists.
-    if (job?.id === jobId && status !== 'expired') snapshots.learn(account, job);
-    else audience.announceEnd();
+    if (job?.id === jobId && status !== 'expired') snapshots.store(account, job);
+    else subscribers.publishEnding();
   }
 
   /** Even a stream that seems well may have missed the end. */
-  function lookBeside(current: AbortController): void {
-    look().then(
+  function readBesideStream(current: AbortController): void {
+    readAndPublish().then(
       (isOver) => isOver && current.abort(),
-      (error: unknown) => deps.log.debug({ err: error }, 'a look beside the stream failed'),
+      (error: unknown) => options.log.debug({ err: error }, 'a look beside the stream failed'),
     );
   }
 
-  async function listen(): Promise<number> {
+  async function readStreamUntilEnd(): Promise<number> {
     const current = new AbortController();
     stream = current;
     const startedAtMs = clock();
     const silence = watchSilence(
-      { ...limits.streamCheckMs, rate: deps.askRate, jitter: jittered },
-      () => lookBeside(current),
+      { ...limits.streamCheckMs, rate: options.checkRate, jitter: jittered },
+      () => readBesideStream(current),
     );
     try {
-      const streamed = await streamOnce(deps, {
+      const streamed = await readStreamOnce(options, {
         account,
         path: snapshots.target(account, jobId, 'events'),
         signal: AbortSignal.any([signal, current.signal]),
         onEvent(event) {
-          silence.heard();
-          hear(event);
+          silence.noteActivity();
+          handleEvent(event);
         },
         secrets: snapshots.secretsOf(account, jobId),
       });
-      seats.leave(candidate);
-      if (streamed.kind === 'crowded') seats.crowded(streamed.forMs);
+      streamSlots.release(candidate);
+      if (streamed.kind === 'crowded') streamSlots.noteLimit(streamed.forMs);
       // At the second time it would say the same again; the job is polled meanwhile.
       if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
         noStreamUntilMs = clock() + limits.oddStreamMs;
       }
       if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
-      return streamed.kind === 'crowded' ? pace() : nextReconnect();
+      return streamed.kind === 'crowded' ? nextPollMs() : nextReconnectMs();
     } finally {
       silence.close();
-      seats.leave(candidate);
+      streamSlots.release(candidate);
       stream = undefined;
     }
   }
 
   /** How long the account, or this job alone, is not asked about. */
-  function refusedMs(): number {
+  function refusedForMs(): number {
     const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
-    return Math.max(account.refused?.untilMs ?? 0, ofJob) - clock();
+    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock();
   }
 
   function mayStream(): boolean {
-    const isRefused = account.refused ?? snapshots.refusedUntilMs(account, jobId);
-    const mayCall = isRefused === undefined && account.gate.waitMs() === 0;
-    return mayCall && clock() >= Math.max(facts.pollOnlyUntilMs, noStreamUntilMs);
+    const refusedUntil = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
+    const mayCall = refusedUntil === undefined && account.gate.waitMs() === 0;
+    return mayCall && clock() >= Math.max(capabilities.pollOnlyUntilMs, noStreamUntilMs);
   }
 
-  function nextReconnect(): number {
+  function nextReconnectMs(): number {
     const ms = reconnectMs;
     reconnectMs = Math.min(reconnectMs * 2, limits.reconnectMs.last);
     return ms;
   }
 
-  function pace(): number {
-    const status = audience.status() ?? 'queued';
-    return pollPaceMs(limits, { status, isWatched: isWatched(), polls: polls++ });
+  function nextPollMs(): number {
+    const status = subscribers.status() ?? 'queued';
+    return pollDelayMs(limits, { status, isWatched: isWatched(), polls: polls++ });
   }
 
   signal.addEventListener('abort', wake, { once: true });
   return {
     /** One stream or one poll, and the rest after it; true when the job is over. */
-    async turn(): Promise<boolean> {
-      const waitMs = mayStream() && seats.take(candidate) ? await listen() : undefined;
-      if (signal.aborted || (await lookUnlessTold())) return true;
-      await rest(Math.max(jittered(waitMs ?? pace()), refusedMs()));
+    async cycle(): Promise<boolean> {
+      const waitMs =
+        mayStream() && streamSlots.acquire(candidate) ? await readStreamUntilEnd() : undefined;
+      if (signal.aborted || (await readUnlessFresh())) return true;
+      await sleepUntilWoken(Math.max(jittered(waitMs ?? nextPollMs()), refusedForMs()));
       return false;
     },
     close() {
       signal.removeEventListener('abort', wake);
-      seats.forget(candidate);
+      streamSlots.remove(candidate);
     },
-    endTold() {
-      isEndTold = true;
+    reportEnd() {
+      isEndReported = true;
       wake();
       stream?.abort();
     },

@@ -1,27 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Keeps an account from calling before the upstream wants to hear from it again. */
-export type Gate = {
+export type RateGate = {
   waitMs(): number;
-  shut(forMs: number): void;
+  closeFor(forMs: number): void;
   /** Waits until it is open, a little longer for most; false when that would take too long. */
-  pass(options: { readonly budgetMs: number; readonly signal?: AbortSignal }): Promise<boolean>;
+  waitUntilOpen(options: {
+    readonly budgetMs: number;
+    readonly signal?: AbortSignal;
+  }): Promise<boolean>;
 };
 
 /** Waiters come back spread over a fifth of the wait, not all at once. */
-const SPREAD = 0.2;
+const JITTER = 0.2;
 
-export function createGate(clock: () => number): Gate {
+export function createRateGate(clock: () => number): RateGate {
   let opensAtMs = Number.NEGATIVE_INFINITY;
   const waitMs = (): number => Math.max(0, opensAtMs - clock());
   return {
     waitMs,
-    shut: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock() + forMs)),
-    async pass({ budgetMs, signal }) {
+    closeFor: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock() + forMs)),
+    async waitUntilOpen({ budgetMs, signal }) {
       const deadlineMs = clock() + budgetMs;
       for (let ms = waitMs(); ms > 0; ms = waitMs()) {
         if (clock() + ms > deadlineMs) return false;
-        await delay(ms * (1 + Math.random() * SPREAD), undefined, signal && { signal });
+        await delay(ms * (1 + Math.random() * JITTER), undefined, signal && { signal });
       }
       return true;
     },
@@ -32,32 +35,32 @@ export function createGate(clock: () => number): Gate {
  * Lets so many through at a time. A refusal for lack of room leaves one, who tries for all the
  * others; every success doubles the number again.
  */
-export type Turnstile = {
-  enter(): Promise<void>;
-  leave(how: 'passed' | 'crowded' | 'otherwise'): void;
+export type AdaptiveSemaphore = {
+  acquire(): Promise<void>;
+  release(outcome: 'passed' | 'crowded' | 'otherwise'): void;
 };
 
-export function createTurnstile(atOnce: number): Turnstile {
+export function createAdaptiveSemaphore(maxConcurrent: number): AdaptiveSemaphore {
   const waiting: (() => void)[] = [];
-  let allowed = atOnce;
-  let inside = 0;
-  const admit = (): void => {
-    while (inside < allowed && waiting.length > 0) {
-      inside += 1;
+  let limit = maxConcurrent;
+  let active = 0;
+  const admitWaiting = (): void => {
+    while (active < limit && waiting.length > 0) {
+      active += 1;
       waiting.shift()?.();
     }
   };
   return {
-    enter: () =>
+    acquire: () =>
       new Promise<void>((resolve) => {
         waiting.push(resolve);
-        admit();
+        admitWaiting();
       }),
-    leave(how) {
-      inside -= 1;
-      if (how === 'crowded') allowed = 1;
-      if (how === 'passed') allowed = Math.min(atOnce, allowed * 2);
-      admit();
+    release(outcome) {
+      active -= 1;
+      if (outcome === 'crowded') limit = 1;
+      if (outcome === 'passed') limit = Math.min(maxConcurrent, limit * 2);
+      admitWaiting();
     },
   };
 }

@@ -1,20 +1,20 @@
 import type { Logger } from '../telemetry.ts';
-import type { Facts } from './facts.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 
 /**
  * Says once that a cancel was answered with success and the job waits on. The self-hosted server
  * asks its engine and does not look at the answer: an engine without that route cancels nothing.
  * Taking a job out of a queue is done when it is answered; one that runs may go on for a while.
  */
-export function noteIgnoredCancel({
-  facts,
+export function warnIgnoredCancel({
+  capabilities,
   log,
 }: {
-  readonly facts: Pick<Facts, 'ignoresCancel'>;
+  readonly capabilities: Pick<UpstreamCapabilities, 'ignoresCancel'>;
   readonly log: Logger;
 }): void {
-  if (facts.ignoresCancel) return;
-  facts.ignoresCancel = true;
+  if (capabilities.ignoresCancel) return;
+  capabilities.ignoresCancel = true;
   log.warn({ event: 'upstream.cancel_ignored' }, CANCEL_IGNORED);
 }
 

@@ -121,7 +121,7 @@ export const DEFAULT_REMOTE_LIMITS: RemoteLimits = {
 const POLL_GROWTH = 1.5;
 
 /** How long to wait before a job in this state is read again, before jitter. */
-export function pollPaceMs(
+export function pollDelayMs(
   limits: Pick<RemoteLimits, 'pollMs'>,
   job: { readonly status: JobStatus; readonly isWatched: boolean; readonly polls: number },
 ): number {

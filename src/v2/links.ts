@@ -4,7 +4,7 @@ export type UpstreamLinks = {
   /** The request target of an operation no link leads to; segments are encoded. */
   target(...segments: readonly string[]): string;
   /** The request target a link of an answer stands for; nothing when it leads elsewhere. */
-  follow(link: string | undefined): string | undefined;
+  targetOf(link: string | undefined): string | undefined;
 };
 
 const API_PATH = '/api/v2';
@@ -12,17 +12,18 @@ const API_PATH = '/api/v2';
 /** Throws on an address that is no plain http(s) URL. */
 export function createLinks(baseUrl: string): UpstreamLinks {
   const base = new URL(baseUrl);
-  if (!isPlain(base)) throw new Error('an upstream must be an http or https URL without a login');
+  if (!isPlainHttp(base))
+    throw new Error('an upstream must be an http or https URL without a login');
   const mount = base.pathname.replace(/\/+$/, '');
   const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
   return {
     origin: base.origin,
     target: (...segments) => [prefix, ...segments.map(encodeURIComponent)].join('/'),
-    follow(link) {
+    targetOf(link) {
       // `//host/…` is another host, and what starts otherwise is in no contract.
       if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
-      const url = resolve(link, base.origin);
-      if (!url || !isPlain(url) || url.origin !== base.origin) return undefined;
+      const url = resolveUrl(link, base.origin);
+      if (!url || !isPlainHttp(url) || url.origin !== base.origin) return undefined;
       return url.pathname + url.search;
     },
   };
@@ -31,14 +32,14 @@ export function createLinks(baseUrl: string): UpstreamLinks {
 /** The absolute form of a `Location`, which may lead anywhere on the web but nowhere else. */
 export function redirectTarget(location: string | undefined, origin: string): string | undefined {
   if (location === undefined) return undefined;
-  const url = resolve(location, origin);
-  return url && isPlain(url) ? url.href : undefined;
+  const url = resolveUrl(location, origin);
+  return url && isPlainHttp(url) ? url.href : undefined;
 }
 
-function resolve(link: string, origin: string): URL | undefined {
+function resolveUrl(link: string, origin: string): URL | undefined {
   return URL.canParse(link, origin) ? new URL(link, origin) : undefined;
 }
 
-function isPlain({ protocol, username, password }: URL): boolean {
+function isPlainHttp({ protocol, username, password }: URL): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username === '' && password === '';
 }

@@ -32,13 +32,13 @@ export function uploadBody(upload: AssetUpload, hash: string): MultipartBody {
       'content-type': `multipart/form-data; boundary=${boundary}`,
       'content-length': String(head.length + file.sizeBytes + tail.length),
     },
-    body: parts(head, file, tail),
+    body: bodyParts(head, file, tail),
   };
 }
 
-async function* parts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncGenerator<Buffer> {
+async function* bodyParts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncGenerator<Buffer> {
   yield head;
-  yield* bytesOf(file);
+  yield* readFileChunks(file);
   yield tail;
 }
 
@@ -46,14 +46,14 @@ async function* parts(head: Buffer, file: SpooledFile, tail: Buffer): AsyncGener
  * Two buffers take turns: one is read while the other is sent. Whoever asks for the next part has
  * sent the one before, since no socket calls so much at a time taken until it is.
  */
-async function* bytesOf({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer> {
+async function* readFileChunks({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer> {
   const bufferBytes = Math.min(CHUNK_BYTES, sizeBytes + 1);
   const handle = await open(path);
   try {
     let [next, other] = [Buffer.allocUnsafeSlow(bufferBytes), Buffer.allocUnsafeSlow(bufferBytes)];
-    let reading = fill(handle, next);
+    let reading = fillBuffer(handle, next);
     for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
-      reading = fill(handle, other);
+      reading = fillBuffer(handle, other);
       // Awaited in the next turn, if there is one.
       reading.catch(() => {});
       [next, other] = [other, next];
@@ -65,7 +65,7 @@ async function* bytesOf({ path, sizeBytes }: SpooledFile): AsyncGenerator<Buffer
 }
 
 /** Only the end of the file leaves a buffer short. */
-async function fill(handle: FileHandle, buffer: Buffer): Promise<Buffer> {
+async function fillBuffer(handle: FileHandle, buffer: Buffer): Promise<Buffer> {
   let length = 0;
   for (;;) {
     const { bytesRead } = await handle.read(buffer, length, buffer.length - length);

@@ -5,44 +5,44 @@ import type { Graph } from '../wire/v2.ts';
 import { mapFileRefs } from './workflow.ts';
 
 /** An upload by the path it asks for. */
-type PlacedUpload = {
+type RequestedUpload = {
   readonly user: string;
   readonly filePath: string;
   readonly hash: string;
 };
 
 /** Where uploads lie upstream. */
-export type Places = {
-  pathOf(upload: PlacedUpload): string;
+export type UploadPaths = {
+  pathOf(upload: RequestedUpload): string;
   /** The folder of its own that it lies in, if it does. */
-  folderOf(upload: PlacedUpload): string | undefined;
+  folderOf(upload: RequestedUpload): string | undefined;
   /** The workflow with the paths its files really have, for upstreams that go by them. */
-  inWorkflow(workflow: Graph, user: string): Graph;
+  rewriteWorkflow(workflow: Graph, user: string): Graph;
 };
 
 const FOLDER_CHARS = 16;
-const INPUT = /^input\/(.+)$/s;
+const INPUT_PATH = /^input\/(.+)$/s;
 
 /**
  * Upstream our users may share an account, or there may be no accounts: a name there would be
  * anybody's. Each file gets a folder that nobody can guess, and other bytes get another.
  */
-export function createPlaces(secret: Buffer | undefined): Places {
-  function folderOf({ user, filePath, hash }: PlacedUpload): string | undefined {
-    if (secret === undefined || !INPUT.test(filePath)) return undefined;
+export function createUploadPaths(secret: Buffer | undefined): UploadPaths {
+  function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
+    if (secret === undefined || !INPUT_PATH.test(filePath)) return undefined;
     const upload = ['place', user, hash.toLowerCase(), filePath].join('\0');
     const digits = createHmac('sha256', secret).update(upload).digest('hex');
     return uploadFolder(digits.slice(0, FOLDER_CHARS));
   }
-  function pathOf(upload: PlacedUpload): string {
+  function pathOf(upload: RequestedUpload): string {
     const folder = folderOf(upload);
-    const [, name = ''] = INPUT.exec(upload.filePath) ?? [];
+    const [, name = ''] = INPUT_PATH.exec(upload.filePath) ?? [];
     return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
   }
   return {
     folderOf,
     pathOf,
-    inWorkflow: (workflow, user) =>
+    rewriteWorkflow: (workflow, user) =>
       mapFileRefs(workflow, (info) => {
         const { hash, file_path: filePath } = info;
         if (hash === undefined || filePath === undefined) return info;
@@ -52,8 +52,9 @@ export function createPlaces(secret: Buffer | undefined): Places {
 }
 
 /** Before a name; by itself, as folders are listed; and in a list of choices, with what is in it. */
-const BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
-const CHOICE = /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
+const FOLDER_BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
+const QUOTED_CHOICE =
+  /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
@@ -62,7 +63,10 @@ const FOLDER = /holdover-[0-9a-f]{16}/g;
  */
 export function withoutFolders(text: string): string {
   if (!text.includes('holdover-')) return text;
-  return text.replaceAll(CHOICE, '').replaceAll(BEFORE_NAME, '').replaceAll(FOLDER, '');
+  return text
+    .replaceAll(QUOTED_CHOICE, '')
+    .replaceAll(FOLDER_BEFORE_NAME, '')
+    .replaceAll(FOLDER, '');
 }
 
 /** The same for JSON. */

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { DecoratorHandler, type Dispatcher, Pool } from 'undici';
-import { createInterimCount } from '../wire/interim-answers.ts';
-import { createHeldBytes } from './bounds.ts';
+import { createInterimAnswerCounter } from '../wire/interim-answers.ts';
+import { createByteBudget } from './bounds.ts';
 import type { RemoteLimits } from './limits.ts';
 import { type WholeAnswer, collectAnswer } from './whole-answer.ts';
 
 type Body = string | AsyncIterable<Buffer>;
 
-export type WireRequest = {
+export type HttpRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,12 +17,12 @@ export type WireRequest = {
   /** Silence allowed inside the body; 0: whoever reads it watches over it. */
   readonly bodyTimeoutMs: number;
   /** `bodies` last: they must not take the connections of calls. */
-  readonly lane: 'calls' | 'bodies';
+  readonly pool: 'calls' | 'bodies';
   readonly signal?: AbortSignal;
 };
 
 /** An answer whose body is still to be read, or why there is none and whether the upstream may know of the request. */
-export type WireAnswer =
+export type HttpAnswer =
   | {
       readonly ok: true;
       readonly status: number;
@@ -33,9 +33,9 @@ export type WireAnswer =
 
 /** The connections to one origin. */
 export type Connections = {
-  send(request: WireRequest): Promise<WireAnswer>;
+  send(request: HttpRequest): Promise<HttpAnswer>;
   /** The same with the body read to its end. */
-  exchange(request: WireRequest): Promise<WholeAnswer>;
+  sendAndCollect(request: HttpRequest): Promise<WholeAnswer>;
   close(): Promise<void>;
 };
 
@@ -52,31 +52,34 @@ export function createConnections(
     calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
     bodies: new Pool(origin, { connect, pipelining: 1 }),
   };
-  const lanes = {
-    calls: pools.calls.compose(noticeSending),
-    bodies: pools.bodies.compose(noticeSending),
+  const trackedPools = {
+    calls: pools.calls.compose(trackSending),
+    bodies: pools.bodies.compose(trackSending),
   };
   const bounds = {
     maxBytes: limits.maxAnswerBytes,
-    held: createHeldBytes(limits.maxAnswersBytes),
+    budget: createByteBudget(limits.maxAnswersBytes),
     maxBodyMs: limits.readTimeoutMs * 2,
   };
   return {
-    exchange: (request) =>
+    sendAndCollect: (request) =>
       new Promise((resolve) => {
-        pools[request.lane].dispatch(optionsOf(request), collectAnswer(bounds, resolve));
+        pools[request.pool].dispatch(optionsOf(request), collectAnswer(bounds, resolve));
       }),
     async send(request) {
-      const fate: Fate = { wasSent: false };
+      const sendState: SendState = { wasSent: false };
       try {
-        const answer = await lanes[request.lane].request({ ...optionsOf(request), opaque: fate });
+        const answer = await trackedPools[request.pool].request({
+          ...optionsOf(request),
+          opaque: sendState,
+        });
         const { statusCode: status, headers, body } = answer;
         // Whoever reads the body hears of its end; one nobody reads must not end the process.
         body.on('error', () => {});
         return { ok: true, status, headers, body };
       } catch (error) {
         const cause = error instanceof Error ? error : new Error(String(error));
-        return { ok: false, wasSent: fate.wasSent, cause };
+        return { ok: false, wasSent: sendState.wasSent, cause };
       }
     },
     async close() {
@@ -85,9 +88,9 @@ export function createConnections(
   };
 }
 
-type Fate = { wasSent: boolean };
+type SendState = { wasSent: boolean };
 
-function optionsOf(request: WireRequest): Dispatcher.RequestOptions<null> {
+function optionsOf(request: HttpRequest): Dispatcher.RequestOptions<null> {
   const { method, path, headers, body, headersTimeoutMs, bodyTimeoutMs, signal } = request;
   const options: Dispatcher.RequestOptions<null> = {
     method,
@@ -102,10 +105,10 @@ function optionsOf(request: WireRequest): Dispatcher.RequestOptions<null> {
 }
 
 /** A request that never got a connection was not sent, whatever the error says of it. */
-function noticeSending(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] {
+function trackSending(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] {
   return (options, handler) => {
-    const { opaque } = options as { readonly opaque?: Fate };
-    return dispatch(options, opaque ? new SendingNotice(handler, opaque) : handler);
+    const { opaque } = options as { readonly opaque?: SendState };
+    return dispatch(options, opaque ? new SendTracker(handler, opaque) : handler);
   };
 }
 
@@ -121,13 +124,13 @@ const Decorator = DecoratorHandler as unknown as new (handler: Handler) => {
   ): void;
 };
 
-class SendingNotice extends Decorator {
-  readonly #fate: Fate;
-  readonly #countInterim = createInterimCount();
+class SendTracker extends Decorator {
+  readonly #fate: SendState;
+  readonly #countInterim = createInterimAnswerCounter();
 
-  constructor(handler: Handler, fate: Fate) {
+  constructor(handler: Handler, sendState: SendState) {
     super(handler);
-    this.#fate = fate;
+    this.#fate = sendState;
   }
 
   override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {

@@ -5,8 +5,8 @@ import { isJsonObject } from '../wire/json.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
 import type { Calls } from './call.ts';
-import { badAnswer } from './errors.ts';
-import type { Facts } from './facts.ts';
+import { invalidAnswer } from './errors.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import { redactJob } from './redact.ts';
@@ -16,13 +16,13 @@ import { inAssetMode, isSameWorkflow } from './workflow.ts';
 
 type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
-type Found = { readonly job: Job | null; readonly isListed: boolean };
+type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
 
 /** Finds jobs again by what was submitted. */
 export type Recovery = {
   list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
   /** The job of a lost submission; `null` when there is none to be seen. */
-  find(account: Account, lost: LostSubmission): Promise<Result<Found>>;
+  find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>>;
   /**
    * Looks for a while: the first request may still be on its way. `absent`: every request was
    * answered, and the service's whole list lacks the job again and again.
@@ -32,44 +32,44 @@ export type Recovery = {
     lost: LostSubmission & { readonly isAnswered: boolean },
   ): Promise<Job | 'absent' | 'engine down' | 'not seen'>;
   /** A job somebody has is not another submission's. */
-  take(jobId: string): void;
+  claim(jobId: string): void;
 };
 
-type Deps = {
+type RecoveryOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly snapshots: Snapshots;
-  readonly facts: Facts;
+  readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
   readonly clock: () => number;
 };
 
-const MAX_TAKEN = 50_000;
-const PAGE = 100;
+const MAX_CLAIMED = 50_000;
+const PAGE_SIZE = 100;
 /** One list may have been read while the job was written. */
-const LOOKS_THAT_LACK_IT = 2;
+const READS_TO_CONFIRM_ABSENCE = 2;
 /** Clocks of two machines, and the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
-export function createRecovery(deps: Deps): Recovery {
-  const { calls, links, snapshots, facts, limits, clock } = deps;
-  const taken = new LRUCache<string, true>({ max: MAX_TAKEN });
+export function createRecovery(options: RecoveryOptions): Recovery {
+  const { calls, links, snapshots, capabilities, limits, clock } = options;
+  const claimed = new LRUCache<string, true>({ max: MAX_CLAIMED });
 
   async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
     const path = `${links.target('jobs')}${queryText(query)}`;
-    const answer = await calls.read(account, { method: 'GET', path });
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
     if (!answer.ok) {
       const { status } = answer.error;
-      if (status === 501 || status === 404 || status === 405) facts.listing = 'no';
+      if (status === 501 || status === 404 || status === 405) capabilities.listing = 'no';
       return answer;
     }
     const { json } = answer.value;
-    if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return badAnswer();
-    facts.listing = 'yes';
+    if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return invalidAnswer();
+    capabilities.listing = 'yes';
     const next = json['next_cursor'];
     const listed = json['jobs'].flatMap((item) => readJob(item) ?? []);
     for (const { id, status } of listed) {
-      if (IS_TERMINAL[status]) snapshots.endListed(account, id);
+      if (IS_TERMINAL[status]) snapshots.noteListedEnd(account, id);
     }
     const jobs = listed.map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
     const nextCursor = typeof next === 'string' && next !== '' ? next : undefined;
@@ -86,61 +86,62 @@ export function createRecovery(deps: Deps): Recovery {
   }
 
   /** Lists are newest first: what is on later pages is older. */
-  function covers({ jobs, hasMore }: Page, { sentAtMs }: LostSubmission): boolean {
+  function coversTime({ jobs, hasMore }: Page, { sentAtMs }: LostSubmission): boolean {
     if (!hasMore) return true;
-    const oldestMs = Date.parse(jobs.at(-1)?.created_at ?? '') - facts.clockAheadMs;
+    const oldestMs = Date.parse(jobs.at(-1)?.created_at ?? '') - capabilities.clockAheadMs;
     return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
   /** A label says it for certain, whatever became of the clocks; a workflow may be sent again. */
-  function mayBe(job: Job, lost: LostSubmission): boolean {
-    if (taken.has(job.id)) return false;
+  function isCandidate(job: Job, lost: LostSubmission): boolean {
+    if (claimed.has(job.id)) return false;
     if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;
-    const bornMs = Date.parse(job.created_at) - facts.clockAheadMs;
-    return bornMs >= lost.sentAtMs - CLOCK_SLACK_MS;
+    const createdAtMs = Date.parse(job.created_at) - capabilities.clockAheadMs;
+    return createdAtMs >= lost.sentAtMs - CLOCK_SLACK_MS;
   }
 
   async function hasWorkflow(account: Account, job: Job, lost: LostSubmission): Promise<boolean> {
     const path = `${snapshots.target(account, job.id, 'self')}/workflow`;
-    const answer = await calls.read(account, { method: 'GET', path });
-    const kept = answer.ok ? readWorkflow(answer.value.json) : undefined;
-    const sent = inAssetMode(lost.workflow, facts.assetMode);
-    return kept !== undefined && isSameWorkflow(sent, kept.workflow);
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
+    const stored = answer.ok ? readWorkflow(answer.value.json) : undefined;
+    const sent = inAssetMode(lost.workflow, capabilities.assetMode);
+    return stored !== undefined && isSameWorkflow(sent, stored.workflow);
   }
 
-  async function find(account: Account, lost: LostSubmission): Promise<Result<Found>> {
+  async function find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>> {
     const { metadata } = lost;
     // Servers that do not filter ignore the filter: every job is looked at all the same.
-    const byLabel = facts.labels === 'map' && metadata ? { metadata: firstOf(metadata) } : {};
-    const read = await page(account, { limit: PAGE, ...byLabel });
+    const byLabel =
+      capabilities.labels === 'map' && metadata ? { metadata: firstLabels(metadata) } : {};
+    const read = await page(account, { limit: PAGE_SIZE, ...byLabel });
     if (!read.ok) return read;
-    const candidates = read.value.jobs.filter((job) => mayBe(job, lost)).toReversed();
+    const candidates = read.value.jobs.filter((job) => isCandidate(job, lost)).toReversed();
     for (const job of candidates) {
       const isLabelled = metadata !== undefined && hasLabels(job, metadata);
       const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
       if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
-      if (taken.has(job.id) || (await lost.isTaken?.(job.id)) === true) continue;
-      taken.set(job.id, true);
-      const whole = await snapshots.look(account, job.id);
-      return ok({ job: whole.ok ? whole.value : job, isListed: true });
+      if (claimed.has(job.id) || (await lost.isClaimed?.(job.id)) === true) continue;
+      claimed.set(job.id, true);
+      const snapshot = await snapshots.refresh(account, job.id);
+      return ok({ job: snapshot.ok ? snapshot.value : job, isListed: true });
     }
-    return ok({ job: null, isListed: covers(read.value, lost) });
+    return ok({ job: null, isListed: coversTime(read.value, lost) });
   }
 
   return {
     list,
     find,
-    take: (jobId) => void taken.set(jobId, true),
+    claim: (jobId) => void claimed.set(jobId, true),
     async search(account, lost) {
       const deadlineMs = clock() + limits.recoverBudgetMs;
-      for (let lacking = 0; ;) {
-        if (facts.listing === 'no') return 'not seen';
+      for (let absentReads = 0; ;) {
+        if (capabilities.listing === 'no') return 'not seen';
         const found = await find(account, lost);
         if (found.ok && found.value.job) return found.value.job;
         // It lists nothing before its engine is back; no caller waits for that.
         if (!found.ok && found.error.engineDown) return 'engine down';
-        lacking = found.ok && found.value.isListed ? lacking + 1 : 0;
-        if (lost.isAnswered && lacking >= LOOKS_THAT_LACK_IT) return 'absent';
+        absentReads = found.ok && found.value.isListed ? absentReads + 1 : 0;
+        if (lost.isAnswered && absentReads >= READS_TO_CONFIRM_ABSENCE) return 'absent';
         if (clock() + limits.recoverEveryMs > deadlineMs) return 'not seen';
         await delay(limits.recoverEveryMs);
       }
@@ -166,7 +167,7 @@ function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): stri
 }
 
 /** Three labels may be asked for at a time. */
-function firstOf(
+function firstLabels(
   metadata: NonNullable<LostSubmission['metadata']>,
 ): NonNullable<LostSubmission['metadata']> {
   return Object.fromEntries(Object.entries(metadata).slice(0, 3));

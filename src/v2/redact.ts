@@ -6,11 +6,12 @@ import type { Job } from '../wire/v2.ts';
 export type Secrets = readonly string[];
 
 /** Shorter ones are words, or nothing at all. */
-const SHORTEST = 4;
+const MIN_SECRET_CHARS = 4;
 
 function redactText(text: string, secrets: Secrets): string {
   return secrets.reduce(
-    (clear, secret) => (secret.length < SHORTEST ? clear : clear.replaceAll(secret, '[removed]')),
+    (clear, secret) =>
+      secret.length < MIN_SECRET_CHARS ? clear : clear.replaceAll(secret, '[removed]'),
     text,
   );
 }
@@ -39,23 +40,23 @@ export function redactError(error: V2Error, secrets: Secrets): V2Error {
 
 /** Outputs stay as they are: what their texts name and link to must be found. */
 export function redactJob(job: Job, secrets: Secrets): Job {
-  const { error, progress, x_ui: shown } = job;
-  if (secrets.length === 0 || (!error && !progress && !shown)) return job;
+  const { error, progress, x_ui: ui } = job;
+  if (secrets.length === 0 || (!error && !progress && !ui)) return job;
   return {
     ...job,
     error: error && redactMembers(error, secrets),
     progress: progress && redactMembers(progress, secrets),
-    ...(shown && { x_ui: redactMembers(shown, secrets) }),
+    ...(ui && { x_ui: redactMembers(ui, secrets) }),
   };
 }
 
 export function redactEvent(event: JobEvent, secrets: Secrets): JobEvent {
-  if (secrets.length === 0 || !TELLS.has(event.event)) return event;
+  if (secrets.length === 0 || !EVENTS_WITH_TEXT.has(event.event)) return event;
   return { ...event, data: redactMembers(event.data, secrets) } as JobEvent;
 }
 
 /** Events with texts of the service's own. */
-const TELLS: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x_node', 'x_text']);
+const EVENTS_WITH_TEXT: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x_node', 'x_text']);
 
 /** The contract's names stay, whatever a key looks like. */
 function redactMembers<T extends object>(value: T, secrets: Secrets): T {

@@ -4,7 +4,7 @@ import { parseJson } from '../wire/json.ts';
 import type { Reply } from './errors.ts';
 
 const MAX_BYTES = 64 * 1024;
-const WITHIN_MS = 5_000;
+const READ_TIMEOUT_MS = 5_000;
 
 /** A refusal whose body is yet to be read: no more of it, and for no longer, than one takes. */
 export async function readRefusal(answer: {
@@ -13,17 +13,17 @@ export async function readRefusal(answer: {
   readonly body: Readable;
 }): Promise<Reply> {
   const { status, headers, body } = answer;
-  const late = setTimeout(() => body.destroy(), WITHIN_MS);
+  const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
-    return { status, headers, json: parseJson(await textOf(body)) };
+    return { status, headers, json: parseJson(await readText(body)) };
   } catch {
     return { status, headers };
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }
 
-async function textOf(body: Readable): Promise<string> {
+async function readText(body: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {

@@ -8,28 +8,28 @@ import type { Snapshots } from './snapshots.ts';
  * forgets at a restart, unless it has a state directory; the job then tells of the same files
  * under other ids.
  */
-export type Renewals = {
+export type OutputIds = {
   /** The id the file has now, as far as is known. */
   current(account: Account, assetId: string): string;
   /** Reads the job that made the file; `undefined`: it has no other id. */
   renew(account: Account, assetId: string): Promise<string | undefined>;
 };
 
-const MAX_RENEWED = 10_000;
+const MAX_RENEWED_IDS = 10_000;
 
-export function createRenewals({ snapshots }: { readonly snapshots: Snapshots }): Renewals {
-  const renewed = new LRUCache<string, string>({ max: MAX_RENEWED });
+export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }): OutputIds {
+  const currentIds = new LRUCache<string, string>({ max: MAX_RENEWED_IDS });
   return {
-    current: ({ id }, assetId) => renewed.get(`${id} ${assetId}`) ?? assetId,
+    current: ({ id }, assetId) => currentIds.get(`${id} ${assetId}`) ?? assetId,
     async renew(account, assetId) {
       const file = engineFileOf(assetId);
       if (file?.jobId === undefined) return undefined;
-      const read = await snapshots.look(account, file.jobId);
+      const read = await snapshots.refresh(account, file.jobId);
       const outputs = read.ok ? read.value.outputs : [];
-      const same = outputs.find(({ id }) => isSame(engineFileOf(id), file));
-      if (!same || same.id === assetId) return undefined;
-      renewed.set(`${account.id} ${assetId}`, same.id);
-      return same.id;
+      const sameFile = outputs.find(({ id }) => isSame(engineFileOf(id), file));
+      if (!sameFile || sameFile.id === assetId) return undefined;
+      currentIds.set(`${account.id} ${assetId}`, sameFile.id);
+      return sameFile.id;
     },
   };
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** How to go on with bytes that broke off. */
-export type Continuation = {
+export type ResumePlan = {
   readonly startByte: number;
   /** The last one, inclusive. */
   readonly endByte: number;
@@ -13,11 +13,11 @@ export type Continuation = {
 };
 
 /** One stream out of a body and its continuations; what cannot be completed ends in an error. */
-export function resumable(first: Readable, plan: Continuation): Readable {
+export function resumable(first: Readable, plan: ResumePlan): Readable {
   let current = first;
-  let at = plan.startByte;
+  let nextByte = plan.startByte;
   let triesLeft = plan.tries;
-  const whole = new Readable({
+  const output = new Readable({
     read: () => void current.resume(),
     destroy(error, done) {
       current.destroy();
@@ -30,32 +30,32 @@ export function resumable(first: Readable, plan: Continuation): Readable {
     const end = (cause: Error): void => {
       if (isOver) return;
       isOver = true;
-      proceed(cause).catch((error: Error) => whole.destroy(error));
+      reopenBody(cause).catch((error: Error) => output.destroy(error));
     };
     current = body;
     body.on('data', (chunk: Buffer) => {
-      at += chunk.length;
-      if (!whole.push(chunk)) body.pause();
+      nextByte += chunk.length;
+      if (!output.push(chunk)) body.pause();
     });
     body.once('error', end);
     body.once('end', () => {
-      if (at > plan.endByte) whole.push(null);
+      if (nextByte > plan.endByte) output.push(null);
       else end(new Error('the bytes ended early'));
     });
   }
 
-  async function proceed(cause: Error): Promise<void> {
-    while (!whole.destroyed && triesLeft-- > 0) {
+  async function reopenBody(cause: Error): Promise<void> {
+    while (!output.destroyed && triesLeft-- > 0) {
       await delay(plan.waitMs);
-      const next = whole.destroyed ? 'changed' : await plan.reopen(at);
+      const next = output.destroyed ? 'changed' : await plan.reopen(nextByte);
       if (next === 'changed') break;
       if (next === 'failed') continue;
-      if (whole.destroyed) return void next.destroy();
+      if (output.destroyed) return void next.destroy();
       return attach(next);
     }
-    whole.destroy(cause);
+    output.destroy(cause);
   }
 
   attach(first);
-  return whole;
+  return output;
 }

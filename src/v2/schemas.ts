@@ -17,7 +17,7 @@ import { withoutFoldersIn } from './places.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Stands for an expiry nobody told: such a link is never kept. */
-const LONG_AGO = new Date(0).toISOString();
+const EPOCH = new Date(0).toISOString();
 
 const number = z.preprocess(
   (value) => (value instanceof LosslessNumber ? Number(value.toString()) : value),
@@ -65,7 +65,7 @@ const output = z.looseObject({
   id,
   hash: maybeHash,
   url: z.string().catch(''),
-  url_expires_at: time.catch(LONG_AGO),
+  url_expires_at: time.catch(EPOCH),
   job_id: maybeText.optional(),
 });
 
@@ -107,7 +107,7 @@ const asset = z.looseObject({
   content_type: mediaType,
   created_at: time.catch(() => new Date().toISOString()),
   url: z.string().catch(''),
-  url_expires_at: time.catch(LONG_AGO),
+  url_expires_at: time.catch(EPOCH),
   file_path: z.string().optional().catch(undefined),
   created_new: z.boolean().optional().catch(undefined),
   expires_at: maybeTime.optional(),
@@ -127,52 +127,52 @@ const labels = z.record(z.string(), z.string());
 export function readJob(json: unknown): Job | undefined {
   const parsed = job.safeParse(json);
   if (!parsed.success) return undefined;
-  const said = parsed.data;
-  const createdAt = said.created_at ?? said.create_time ?? new Date().toISOString();
-  const known = readLabels(said.metadata as Json | undefined);
+  const fields = parsed.data;
+  const createdAt = fields.created_at ?? fields.create_time ?? new Date().toISOString();
+  const labelMap = readLabels(fields.metadata as Json | undefined);
   // Put together member by member: every prompt and every poll comes by, and spreading is slow.
-  const read: { [member: string]: unknown } = {
-    id: said.id,
-    status: said.status,
+  const result: { [member: string]: unknown } = {
+    id: fields.id,
+    status: fields.status,
     created_at: createdAt,
-    started_at: said.started_at,
-    completed_at: said.completed_at,
-    expires_at: said.expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
-    queue_position: said.queue_position,
-    progress: readProgress(said.progress) ?? null,
-    outputs: said.outputs.flatMap((item) => readOutput(item) ?? []),
-    error: said.error === null ? null : readError(said.error),
-    urls: said.urls,
+    started_at: fields.started_at,
+    completed_at: fields.completed_at,
+    expires_at: fields.expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
+    queue_position: fields.queue_position,
+    progress: readProgress(fields.progress) ?? null,
+    outputs: fields.outputs.flatMap((item) => readOutput(item) ?? []),
+    error: fields.error === null ? null : readError(fields.error),
+    urls: fields.urls,
   };
-  if (said.metrics !== undefined) read['metrics'] = said.metrics;
-  if (known) read['metadata'] = known;
-  for (const [name, item] of Object.entries(said)) {
-    if (name.startsWith('x_') && item !== undefined) read[name] = item;
+  if (fields.metrics !== undefined) result['metrics'] = fields.metrics;
+  if (labelMap) result['metadata'] = labelMap;
+  for (const [name, item] of Object.entries(fields)) {
+    if (name.startsWith('x_') && item !== undefined) result[name] = item;
   }
-  return read as unknown as Job;
+  return result as unknown as Job;
 }
 
-function readError(said: z.infer<typeof jobError>): JobError {
-  return withoutFoldersIn(keep(jobError, said) as Json) as unknown as JobError;
+function readError(fields: z.infer<typeof jobError>): JobError {
+  return withoutFoldersIn(contractFields(jobError, fields) as Json) as unknown as JobError;
 }
 
 /** A progress snapshot; `null` and half ones are none. */
 export function readProgress(json: unknown): Progress | undefined {
   if (json === null || json === undefined) return undefined;
   const parsed = progress.safeParse(json);
-  return parsed.success ? (keep(progress, parsed.data) as Progress) : undefined;
+  return parsed.success ? (contractFields(progress, parsed.data) as Progress) : undefined;
 }
 
 export function readOutput(json: unknown): Output | undefined {
   const parsed = output.safeParse(json);
   if (!parsed.success) return undefined;
-  const { type, ...rest } = keep(output, parsed.data);
-  const place = placeOf(rest.id);
-  return { ...place, ...rest, type: type ?? typeFor(rest.content_type) } as unknown as Output;
+  const { type, ...rest } = contractFields(output, parsed.data);
+  const folder = folderFields(rest.id);
+  return { ...folder, ...rest, type: type ?? outputTypeOf(rest.content_type) } as unknown as Output;
 }
 
 /** v1 tells folders apart, v2 does not; one server's ids say more than its fields. */
-function placeOf(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
+function folderFields(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
   const file = engineFileOf(id);
   if (!file) return {};
   const { subfolder, type } = file;
@@ -184,14 +184,14 @@ function placeOf(id: string): Pick<Output, 'x_subfolder' | 'x_temp'> {
 
 export function readAsset(json: unknown): Asset | undefined {
   const parsed = asset.safeParse(json);
-  return parsed.success ? (keep(asset, parsed.data) as Asset) : undefined;
+  return parsed.success ? (contractFields(asset, parsed.data) as Asset) : undefined;
 }
 
 export type StatusData = z.infer<typeof statusEvent>;
 
 export function readStatus(json: unknown): StatusData | undefined {
   const parsed = statusEvent.safeParse(json);
-  return parsed.success ? (keep(statusEvent, parsed.data) as StatusData) : undefined;
+  return parsed.success ? (contractFields(statusEvent, parsed.data) as StatusData) : undefined;
 }
 
 /** The answer of `GET /jobs/{id}/workflow`. */
@@ -206,11 +206,11 @@ export function readWorkflow(
 /** Labels are a map, or with one server a text, which we fill with the map. */
 function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
   if (metadata === null || metadata === undefined) return undefined;
-  const map = labels.safeParse(typeof metadata === 'string' ? mapIn(metadata) : metadata);
+  const map = labels.safeParse(typeof metadata === 'string' ? parseLabelText(metadata) : metadata);
   return map.success ? map.data : undefined;
 }
 
-function mapIn(text: string): unknown {
+function parseLabelText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -219,7 +219,7 @@ function mapIn(text: string): unknown {
 }
 
 /** Fields of the contract, and vendor fields; others are dropped, and so is what is not there. */
-function keep<T extends JsonObject | { readonly [key: string]: unknown }>(
+function contractFields<T extends JsonObject | { readonly [key: string]: unknown }>(
   schema: { readonly shape: { readonly [key: string]: unknown } },
   value: T,
 ): T {
@@ -229,8 +229,8 @@ function keep<T extends JsonObject | { readonly [key: string]: unknown }>(
   return Object.fromEntries(entries) as T;
 }
 
-function typeFor(contentType: string): OutputType {
+function outputTypeOf(contentType: string): OutputType {
   const family = contentType.split('/', 1)[0] ?? '';
-  const known = OUTPUT_TYPES.find((type) => type === family);
-  return known ?? 'file';
+  const labelMap = OUTPUT_TYPES.find((type) => type === family);
+  return labelMap ?? 'file';
 }

@@ -1,110 +1,110 @@
 /** One who would like an event stream. */
-export type Candidate = {
+export type StreamCandidate = {
   /** Lower goes first: watched before unwatched, running before queued. */
   readonly rank: () => number;
   /** Told when a stream may be had. */
   readonly wake: () => void;
   /** Told to give its stream up to someone of a lower rank. */
-  readonly yieldSeat: () => void;
+  readonly preempt: () => void;
 };
 
 /** The event streams of one upstream: so many at a time, given to the jobs somebody watches, and to running ones. */
-export type Seats = {
+export type StreamSlots = {
   /** True: open a stream, and call `leave` when it is over. */
-  take(candidate: Candidate): boolean;
-  leave(candidate: Candidate): void;
+  acquire(candidate: StreamCandidate): boolean;
+  release(candidate: StreamCandidate): void;
   /** No longer interested. */
-  forget(candidate: Candidate): void;
+  remove(candidate: StreamCandidate): void;
   /** The upstream has no more streams for us for so long; the candidate has left its seat. */
-  crowded(forMs: number): void;
-  readonly open: () => number;
+  noteLimit(forMs: number): void;
+  readonly openCount: () => number;
 };
 
 /** Whether somebody watches is in the rank's tens. */
 export const RANK = { unwatched: 10, queued: 1 } as const;
 
-export function createSeats(options: {
+export function createStreamSlots(options: {
   readonly max: number;
   readonly clock: () => number;
-}): Seats {
-  const seated = new Set<Candidate>();
-  const waiting = new Set<Candidate>();
-  let learned = options.max;
+}): StreamSlots {
+  const holders = new Set<StreamCandidate>();
+  const waiting = new Set<StreamCandidate>();
+  let knownLimit = options.max;
   let growsAtMs = 0;
   let pauseMs = 0;
 
   /** After a refusal one more is tried now and then. */
-  function allowed(): number {
-    if (learned < options.max && options.clock() >= growsAtMs) return learned + 1;
-    return learned;
+  function currentLimit(): number {
+    if (knownLimit < options.max && options.clock() >= growsAtMs) return knownLimit + 1;
+    return knownLimit;
   }
 
   /** Whether fewer than so many of those who wait go before this one; equals as they came. */
-  function isAmong(candidate: Candidate, places: number): boolean {
+  function isAmongFirst(candidate: StreamCandidate, count: number): boolean {
     const rank = candidate.rank();
-    let before = 0;
+    let preceding = 0;
     let isLater = false;
     for (const other of waiting) {
-      if (before >= places) return false;
+      if (preceding >= count) return false;
       if (other === candidate) isLater = true;
-      else if (isLater ? other.rank() < rank : other.rank() <= rank) before++;
+      else if (isLater ? other.rank() < rank : other.rank() <= rank) preceding++;
     }
-    return before < places;
+    return preceding < count;
   }
 
-  function makeRoom(candidate: Candidate): void {
-    const worst = lastOf(seated);
-    if (worst && worst.rank() > candidate.rank()) worst.yieldSeat();
+  function preemptLowest(candidate: StreamCandidate): void {
+    const worst = lastOf(holders);
+    if (worst && worst.rank() > candidate.rank()) worst.preempt();
   }
 
-  function leave(candidate: Candidate): void {
-    if (seated.delete(candidate)) firstOf(waiting)?.wake();
+  function release(candidate: StreamCandidate): void {
+    if (holders.delete(candidate)) firstOf(waiting)?.wake();
   }
 
   return {
-    take(candidate) {
+    acquire(candidate) {
       waiting.add(candidate);
-      const free = allowed() - seated.size;
-      if (free <= 0) makeRoom(candidate);
-      if (!isAmong(candidate, Math.max(0, free))) return false;
+      const free = currentLimit() - holders.size;
+      if (free <= 0) preemptLowest(candidate);
+      if (!isAmongFirst(candidate, Math.max(0, free))) return false;
       waiting.delete(candidate);
-      seated.add(candidate);
+      holders.add(candidate);
       // A probe: refused, it lowers the number again.
-      if (seated.size > learned) {
-        learned = seated.size;
+      if (holders.size > knownLimit) {
+        knownLimit = holders.size;
         growsAtMs = options.clock() + pauseMs;
       }
       return true;
     },
-    leave,
-    forget(candidate) {
+    release,
+    remove(candidate) {
       waiting.delete(candidate);
-      leave(candidate);
+      release(candidate);
     },
-    crowded(forMs) {
-      learned = Math.min(learned, seated.size);
+    noteLimit(forMs) {
+      knownLimit = Math.min(knownLimit, holders.size);
       pauseMs = forMs;
       growsAtMs = options.clock() + forMs;
     },
-    open: () => seated.size,
+    openCount: () => holders.size,
   };
 }
 
 /** The first of the lowest rank. */
-function firstOf(candidates: Iterable<Candidate>): Candidate | undefined {
+function firstOf(candidates: Iterable<StreamCandidate>): StreamCandidate | undefined {
   return pick(candidates, (rank, best) => rank < best);
 }
 
 /** The first of the highest rank. */
-function lastOf(candidates: Iterable<Candidate>): Candidate | undefined {
+function lastOf(candidates: Iterable<StreamCandidate>): StreamCandidate | undefined {
   return pick(candidates, (rank, best) => rank > best);
 }
 
 function pick(
-  candidates: Iterable<Candidate>,
+  candidates: Iterable<StreamCandidate>,
   isBetter: (rank: number, best: number) => boolean,
-): Candidate | undefined {
-  let chosen: { readonly candidate: Candidate; readonly rank: number } | undefined;
+): StreamCandidate | undefined {
+  let chosen: { readonly candidate: StreamCandidate; readonly rank: number } | undefined;
   for (const candidate of candidates) {
     const rank = candidate.rank();
     if (!chosen || isBetter(rank, chosen.rank)) chosen = { candidate, rank };

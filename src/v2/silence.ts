@@ -1,24 +1,24 @@
 /** How many questions one upstream is asked because its streams are silent. */
-export type AskRate = {
+export type CheckRate = {
   /** Counts one question in; how many ms to wait before it is asked. */
   reserve(): number;
 };
 
 /** `clock` must not be one that people set: a slot far in the future would never come. */
-export function createAskRate(options: {
+export function createCheckRate(options: {
   readonly perSecond: number;
   /** Questions that may be asked at once after a quiet time. */
   readonly burst: number;
   readonly clock: () => number;
-}): AskRate {
+}): CheckRate {
   const slotMs = 1000 / options.perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return {
     reserve() {
       const nowMs = options.clock();
-      const atMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
-      nextMs = atMs + slotMs;
-      return Math.max(0, atMs - nowMs);
+      const slotAtMs = Math.max(nextMs, nowMs - (options.burst - 1) * slotMs);
+      nextMs = slotAtMs + slotMs;
+      return Math.max(0, slotAtMs - nowMs);
     },
   };
 }
@@ -26,7 +26,7 @@ export function createAskRate(options: {
 /** Watches one open stream. */
 export type SilenceWatch = {
   /** The stream said something: the next silence begins. */
-  heard(): void;
+  noteActivity(): void;
   close(): void;
 };
 
@@ -39,33 +39,33 @@ export function watchSilence(
   options: {
     readonly first: number;
     readonly last: number;
-    readonly rate: AskRate;
+    readonly rate: CheckRate;
     /** Spreads a wait: streams that were opened together must not ask together. */
     readonly jitter: (ms: number) => number;
   },
-  ask: () => void,
+  onSilence: () => void,
 ): SilenceWatch {
   const { first, last, rate, jitter } = options;
   let waitMs = first;
-  let timer = setTimeout(due, jitter(waitMs));
+  let timer = setTimeout(scheduleCheck, jitter(waitMs));
 
-  function due(): void {
-    const lateMs = rate.reserve();
-    if (lateMs > 0) timer = setTimeout(now, lateMs);
-    else now();
+  function scheduleCheck(): void {
+    const delayMs = rate.reserve();
+    if (delayMs > 0) timer = setTimeout(checkNow, delayMs);
+    else checkNow();
   }
 
-  function now(): void {
+  function checkNow(): void {
     waitMs = Math.min(last, waitMs * 2);
-    timer = setTimeout(due, jitter(waitMs));
-    ask();
+    timer = setTimeout(scheduleCheck, jitter(waitMs));
+    onSilence();
   }
 
   return {
-    heard() {
+    noteActivity() {
       clearTimeout(timer);
       waitMs = first;
-      timer = setTimeout(due, jitter(waitMs));
+      timer = setTimeout(scheduleCheck, jitter(waitMs));
     },
     close: () => clearTimeout(timer),
   };

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { type Result, type V2Error, isGone, ok } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
-import type { Account, Refused } from './accounts.ts';
+import type { Account, CredentialRefusal } from './accounts.ts';
 import type { Calls } from './call.ts';
-import { badAnswer } from './errors.ts';
+import { invalidAnswer } from './errors.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import { type Secrets, redactJob } from './redact.ts';
@@ -15,21 +15,21 @@ export type Snapshots = {
   /** A snapshot no older than a moment. */
   get(account: Account, jobId: string): Promise<Result<Job>>;
   /** A new request, whatever is known. */
-  look(account: Account, jobId: string): Promise<Result<Job>>;
+  refresh(account: Account, jobId: string): Promise<Result<Job>>;
   /** The same after an answer that said the job is over or gone: it is not doubted a second time. */
   confirm(account: Account, jobId: string): Promise<Result<Job>>;
   /** Called whenever an answer, of whatever call, says that a job is over or gone. */
   onEnd(listener: (account: Account, jobId: string) => void): void;
   /** Takes in a job another call answered with; the job as it may be shown. */
-  learn(account: Account, job: Job): Job;
+  store(account: Account, job: Job): Job;
   /** The same, of a prompt that was sent with keys of its own. */
-  guard(account: Account, job: Job, own: Secrets): Job;
+  storeSecrets(account: Account, job: Job, secrets: Secrets): Job;
   /** What is to be read nowhere in what the service says of a job. */
   secretsOf(account: Account, jobId: string): Secrets;
   /** A list says that the job is over; how it ended is to be read. */
-  endListed(account: Account, jobId: string): void;
+  noteListedEnd(account: Account, jobId: string): void;
   /** Something has happened since: the next who asks gets a new snapshot. */
-  outdate(account: Account, jobId: string): void;
+  invalidate(account: Account, jobId: string): void;
   /** Where an operation of a job is: its own link where one is known. */
   target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
   /** Until when a job the account may not read is not asked about; it may not until it is read again. */
@@ -37,41 +37,41 @@ export type Snapshots = {
   /** A snapshot no older than a moment, if there is one. */
   fresh(account: Account, jobId: string): Job | undefined;
   /** The last snapshot, however old. */
-  known(account: Account, jobId: string): Job | undefined;
+  latest(account: Account, jobId: string): Job | undefined;
 };
 
-type Deps = {
+type SnapshotsOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly limits: RemoteLimits;
   readonly clock: () => number;
 };
 
-type Entry = {
+type CachedJob = {
   job?: { readonly value: Job; readAtMs: number };
-  reading?: Promise<Result<Job>>;
+  pendingRead?: Promise<Result<Job>>;
   /** The upstream does not have it, and has said so twice. */
   gone?: { readonly error: V2Error; readonly readAtMs: number };
   /** The keys its prompt was sent with. */
-  own?: Secrets;
-  refused?: Pick<Refused, 'error' | 'untilMs'>;
+  secrets?: Secrets;
+  refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
 };
 
 /** An answer may arrive after the event that ended the job. Servers say `expired` too early, so that one may change. */
-function isOutdated(known: Job | undefined, answer: Job): boolean {
-  const isOver = known !== undefined && known.status !== 'expired' && IS_TERMINAL[known.status];
+function isOutdated(latest: Job | undefined, answer: Job): boolean {
+  const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
   return isOver && !IS_TERMINAL[answer.status];
 }
 
 const MAX_JOBS = 5_000;
 const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
 
-export function createSnapshots(deps: Deps): Snapshots {
-  const { calls, links, limits, clock } = deps;
-  const entries = new LRUCache<string, Entry>({ max: MAX_JOBS });
-  let tellEnd = (_account: Account, _jobId: string): void => {};
+export function createSnapshots(options: SnapshotsOptions): Snapshots {
+  const { calls, links, limits, clock } = options;
+  const entries = new LRUCache<string, CachedJob>({ max: MAX_JOBS });
+  let notifyEnd = (_account: Account, _jobId: string): void => {};
 
-  function entryOf(account: Account, jobId: string): Entry {
+  function entryOf(account: Account, jobId: string): CachedJob {
     const key = `${account.id} ${jobId}`;
     const entry = entries.get(key) ?? {};
     entries.set(key, entry);
@@ -79,24 +79,24 @@ export function createSnapshots(deps: Deps): Snapshots {
   }
 
   function secretsOf({ id, key }: Account, jobId: string): Secrets {
-    const { own = [] } = entries.get(`${id} ${jobId}`) ?? {};
-    return key === undefined ? own : [key, ...own];
+    const { secrets = [] } = entries.get(`${id} ${jobId}`) ?? {};
+    return key === undefined ? secrets : [key, ...secrets];
   }
 
-  function learn(account: Account, job: Job): Job {
+  function store(account: Account, job: Job): Job {
     const entry = entryOf(account, job.id);
     const value = isOutdated(entry.job?.value, job)
       ? entry.job!.value
       : redactJob(job, secretsOf(account, job.id));
     entry.job = { value, readAtMs: clock() };
     delete entry.gone;
-    if (IS_TERMINAL[value.status]) tellEnd(account, job.id);
+    if (IS_TERMINAL[value.status]) notifyEnd(account, job.id);
     return value;
   }
 
-  function guard(account: Account, job: Job, own: Secrets): Job {
+  function storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
     const entry = entryOf(account, job.id);
-    if (own.length > 0) entry.own = own;
+    if (secrets.length > 0) entry.secrets = secrets;
     const value = redactJob(job, secretsOf(account, job.id));
     if (entry.job) entry.job = { ...entry.job, value };
     return value;
@@ -104,7 +104,7 @@ export function createSnapshots(deps: Deps): Snapshots {
 
   function target(account: Account, jobId: string, link: keyof Job['urls']): string {
     const urls = entries.get(`${account.id} ${jobId}`)?.job?.value.urls;
-    return links.follow(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
+    return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
   }
 
   function fresh(account: Account, jobId: string): Job | undefined {
@@ -113,90 +113,90 @@ export function createSnapshots(deps: Deps): Snapshots {
   }
 
   /** A key that is good may still not be good for this job. */
-  function noted(entry: Entry, error: V2Error): Result<never> {
-    const isOfJob = error.status === 403 && error.code !== 'sso_required';
-    if (isOfJob) entry.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+  function recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
+    const isAboutJob = error.status === 403 && error.code !== 'sso_required';
+    if (isAboutJob) entry.refused = { error, untilMs: clock() + limits.refusedPauseMs };
     return { ok: false, error };
   }
 
-  async function ask(account: Account, jobId: string): Promise<Result<Job>> {
+  async function readJobOnce(account: Account, jobId: string): Promise<Result<Job>> {
     const entry = entryOf(account, jobId);
     if (entry.refused && clock() < entry.refused.untilMs) {
       return { ok: false, error: entry.refused.error };
     }
-    const answer = await calls.read(account, {
+    const answer = await calls.callIdempotent(account, {
       method: 'GET',
       path: target(account, jobId, 'self'),
     });
-    if (!answer.ok) return noted(entry, answer.error);
+    if (!answer.ok) return recordJobRefusal(entry, answer.error);
     delete entry.refused;
     const job = readJob(answer.value.json);
-    return job === undefined ? badAnswer() : ok(job);
+    return job === undefined ? invalidAnswer() : ok(job);
   }
 
-  function believe(account: Account, jobId: string, read: Result<Job>): Result<Job> {
-    if (read.ok) return ok(learn(account, read.value));
+  function accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
+    if (read.ok) return ok(store(account, read.value));
     if (isGone(read.error)) {
       entryOf(account, jobId).gone = { error: read.error, readAtMs: clock() };
-      tellEnd(account, jobId);
+      notifyEnd(account, jobId);
     }
     return read;
   }
 
   const confirm = async (account: Account, jobId: string): Promise<Result<Job>> =>
-    believe(account, jobId, await ask(account, jobId));
+    accept(account, jobId, await readJobOnce(account, jobId));
 
   /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
-  async function askTwice(account: Account, jobId: string): Promise<Result<Job>> {
-    const first = await ask(account, jobId);
-    const isDoubtful = first.ok ? first.value.status === 'expired' : isGone(first.error);
-    if (!isDoubtful) return believe(account, jobId, first);
+  async function readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
+    const first = await readJobOnce(account, jobId);
+    const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
+    if (!needsConfirmation) return accept(account, jobId, first);
     await delay(limits.secondLookMs);
     return confirm(account, jobId);
   }
 
-  function look(account: Account, jobId: string): Promise<Result<Job>> {
+  function refresh(account: Account, jobId: string): Promise<Result<Job>> {
     const entry = entryOf(account, jobId);
-    const reading = askTwice(account, jobId).finally(() => {
-      if (entry.reading === reading) delete entry.reading;
+    const pendingRead = readConfirmed(account, jobId).finally(() => {
+      if (entry.pendingRead === pendingRead) delete entry.pendingRead;
     });
-    entry.reading = reading;
-    return reading;
+    entry.pendingRead = pendingRead;
+    return pendingRead;
   }
 
   return {
-    look,
+    refresh,
     confirm,
-    onEnd: (listener) => void (tellEnd = listener),
-    learn,
-    guard,
+    onEnd: (listener) => void (notifyEnd = listener),
+    store,
+    storeSecrets,
     secretsOf,
-    outdate(account, jobId) {
+    invalidate(account, jobId) {
       const { job } = entryOf(account, jobId);
       if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
     },
-    endListed(account, jobId) {
+    noteListedEnd(account, jobId) {
       const { job } = entries.get(`${account.id} ${jobId}`) ?? {};
       if (!job || IS_TERMINAL[job.value.status]) return;
       job.readAtMs = Number.NEGATIVE_INFINITY;
-      tellEnd(account, jobId);
+      notifyEnd(account, jobId);
     },
     target,
     refusedUntilMs: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.refused?.untilMs,
     fresh,
-    known: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
+    latest: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
     async get(account, jobId) {
-      const known = fresh(account, jobId);
-      if (known) return ok(known);
-      const { job, gone, reading } = entryOf(account, jobId);
+      const latest = fresh(account, jobId);
+      if (latest) return ok(latest);
+      const { job, gone, pendingRead } = entryOf(account, jobId);
       if (gone && clock() - gone.readAtMs < limits.snapshotMs) {
         return { ok: false, error: gone.error };
       }
-      const { refused } = account;
+      const { credentialRefusal: refused } = account;
       if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
       // Older news is better than none while the account has to pause.
       if (job && account.gate.waitMs() > 0) return ok(job.value);
-      return reading ?? look(account, jobId);
+      return pendingRead ?? refresh(account, jobId);
     },
   };
 }

@@ -1,10 +1,10 @@
 import type { SubmitRequest, V2Error } from '../wire/jobs.ts';
 import { isJsonObject } from '../wire/json.ts';
-import type { Facts } from './facts.ts';
-import { AUTH_TOKEN, type Spelling } from './submit-body.ts';
+import type { UpstreamCapabilities } from './facts.ts';
+import { AUTH_TOKEN, type SubmitFormat } from './submit-body.ts';
 import { hasFileRefs } from './workflow.ts';
 
-type Refused = { readonly request: SubmitRequest; readonly error: V2Error };
+type RefusedSubmission = { readonly request: SubmitRequest; readonly error: V2Error };
 
 /** Refusals that another way of naming files would not change. */
 const NOT_ABOUT_FILES = new Set([
@@ -17,44 +17,49 @@ const NOT_ABOUT_FILES = new Set([
  * How to write a refused submission instead, while it is not known what this upstream takes;
  * nothing when the refusal is about the submission itself.
  */
-export function respell(
-  facts: Facts,
-  spelling: Spelling,
-  { request, error }: Refused,
-): Spelling | undefined {
-  if (request.metadata && spelling.labels !== 'none' && isAboutLabels(error)) {
-    const isTextWorthTrying = facts.labels === 'unknown' && error.code !== 'metadata_not_supported';
-    const next = isTextWorthTrying && spelling.labels !== 'string' ? 'string' : 'none';
-    if (next === 'none') facts.labels = 'none';
-    return { ...spelling, labels: next };
+export function nextFormat(
+  capabilities: UpstreamCapabilities,
+  format: SubmitFormat,
+  { request, error }: RefusedSubmission,
+): SubmitFormat | undefined {
+  if (request.metadata && format.labels !== 'none' && isAboutLabels(error)) {
+    const isTextWorthTrying =
+      capabilities.labels === 'unknown' && error.code !== 'metadata_not_supported';
+    const next = isTextWorthTrying && format.labels !== 'string' ? 'string' : 'none';
+    if (next === 'none') capabilities.labels = 'none';
+    return { ...format, labels: next };
   }
-  if (request.extraData[AUTH_TOKEN] && spelling.authToken !== 'no' && isAboutSecrets(error)) {
-    facts.authToken = 'no';
-    return { ...spelling, authToken: 'no' };
+  if (request.extraData[AUTH_TOKEN] && format.authToken !== 'no' && isAboutSecrets(error)) {
+    capabilities.authToken = 'no';
+    return { ...format, authToken: 'no' };
   }
-  if (looksUpIds(error) && hasFileRefs(request) && spelling.assetMode !== 'string') {
-    if (facts.assetMode === 'unknown') facts.assetMode = 'object';
+  if (namesMissingIds(error) && hasFileRefs(request) && format.assetMode !== 'string') {
+    if (capabilities.assetMode === 'unknown') capabilities.assetMode = 'object';
     return undefined;
   }
-  const mayRename =
+  const mayUsePaths =
     error.status === 422 &&
-    facts.assetMode === 'unknown' &&
-    spelling.assetMode !== 'string' &&
+    capabilities.assetMode === 'unknown' &&
+    format.assetMode !== 'string' &&
     !NOT_ABOUT_FILES.has(error.code) &&
     hasFileRefs(request);
-  return mayRename ? { ...spelling, assetMode: 'string' } : undefined;
+  return mayUsePaths ? { ...format, assetMode: 'string' } : undefined;
 }
 
 /** Remembers a spelling the upstream has taken. */
-export function settleSpelling(facts: Facts, spelling: Spelling, request: SubmitRequest): void {
-  if (request.metadata) facts.labels = spelling.labels === 'unknown' ? 'map' : spelling.labels;
-  if (facts.assetMode === 'unknown' && hasFileRefs(request)) {
-    facts.assetMode = spelling.assetMode === 'string' ? 'string' : 'object';
+export function rememberFormat(
+  capabilities: UpstreamCapabilities,
+  format: SubmitFormat,
+  request: SubmitRequest,
+): void {
+  if (request.metadata) capabilities.labels = format.labels === 'unknown' ? 'map' : format.labels;
+  if (capabilities.assetMode === 'unknown' && hasFileRefs(request)) {
+    capabilities.assetMode = format.assetMode === 'string' ? 'string' : 'object';
   }
 }
 
 /** A service that says which ids are missing knows what they are. */
-function looksUpIds({ code, details }: V2Error): boolean {
+function namesMissingIds({ code, details }: V2Error): boolean {
   const ids = isJsonObject(details) ? details['missing_ids'] : undefined;
   return code === 'missing_asset' && Array.isArray(ids) && ids.length > 0;
 }

@@ -4,29 +4,29 @@ import type { Account } from './accounts.ts';
 import { type Calls, isAccountWide } from './call.ts';
 import { retryAfterMs } from './errors.ts';
 import { type StreamEnd, readStream } from './events.ts';
-import type { Facts } from './facts.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
-import type { WireAnswer } from './pool.ts';
+import type { HttpAnswer } from './pool.ts';
 import type { Secrets } from './redact.ts';
 import { readRefusal } from './refusal.ts';
 
 /** How an attempt at a stream went. */
-export type Streamed =
+export type StreamAttempt =
   | { readonly kind: 'read'; readonly end: StreamEnd }
   /** No room: `forMs` is when to ask again. */
   | { readonly kind: 'crowded'; readonly forMs: number }
   /** No stream this time; the next poll says why. */
   | { readonly kind: 'none' };
 
-type Deps = {
+type StreamReadOptions = {
   readonly calls: Calls;
   readonly limits: RemoteLimits;
-  readonly facts: Facts;
+  readonly capabilities: UpstreamCapabilities;
   readonly clock: () => number;
   readonly log: Pick<Logger, 'warn'>;
 };
 
-type Request = {
+type StreamRequest = {
   readonly account: Account;
   readonly path: string;
   readonly signal: AbortSignal;
@@ -35,8 +35,11 @@ type Request = {
 };
 
 /** Opens one event stream and reads it; learns from the refusal when there are none here. */
-export async function streamOnce(deps: Deps, request: Request): Promise<Streamed> {
-  const { calls, limits, log } = deps;
+export async function readStreamOnce(
+  options: StreamReadOptions,
+  request: StreamRequest,
+): Promise<StreamAttempt> {
+  const { calls, limits, log } = options;
   const { account, path, signal } = request;
   const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
   const answer = await calls.open(account, { method: 'GET', path, headers, signal });
@@ -52,34 +55,34 @@ export async function streamOnce(deps: Deps, request: Request): Promise<Streamed
     });
     if (end === 'too large') {
       const limit = limits.maxEventChars;
-      const facts = { event: 'upstream.event_too_large', path, limit };
-      log.warn(facts, 'an event stream was cut off: an event of it is too large');
+      const capabilities = { event: 'upstream.event_too_large', path, limit };
+      log.warn(capabilities, 'an event stream was cut off: an event of it is too large');
     }
     return { kind: 'read', end };
   }
-  return refused(deps, account, answer);
+  return readStreamRefusal(options, account, answer);
 }
 
 /** What the refusal says of the upstream. */
-async function refused(
-  { calls, facts, limits, clock }: Deps,
+async function readStreamRefusal(
+  { calls, capabilities, limits, clock }: StreamReadOptions,
   account: Account,
-  answer: Extract<WireAnswer, { ok: true }>,
-): Promise<Streamed> {
+  answer: Extract<HttpAnswer, { ok: true }>,
+): Promise<StreamAttempt> {
   const { status, headers, body } = answer;
   if (status === 429) {
-    const error = calls.refusal(account, await readRefusal(answer));
+    const error = calls.recordRefusal(account, await readRefusal(answer));
     if (isAccountWide(error)) return { kind: 'none' };
-    const forMs = retryAfterMs(error.retryAfterSeconds ?? CROWDED_S, limits);
+    const forMs = retryAfterMs(error.retryAfterSeconds ?? DEFAULT_RETRY_SECONDS, limits);
     return { kind: 'crowded', forMs };
   }
   body.destroy();
   const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
   // A 404 in the contract's words is about the job; any other is a server that has no such route.
-  const hasNone = status === 501 || status === 405 || (status === 404 && !isJson);
-  if (hasNone) facts.pollOnlyUntilMs = clock() + limits.pollOnlyMs;
-  else if (status < 400) facts.pollOnlyUntilMs = clock() + limits.oddStreamMs;
+  const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
+  if (hasNoStreams) capabilities.pollOnlyUntilMs = clock() + limits.pollOnlyMs;
+  else if (status < 400) capabilities.pollOnlyUntilMs = clock() + limits.oddStreamMs;
   return { kind: 'none' };
 }
 
-const CROWDED_S = 5;
+const DEFAULT_RETRY_SECONDS = 5;

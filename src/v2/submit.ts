@@ -6,24 +6,24 @@ import {
   type SubmitRequest,
   type V2Error,
   isAboutContent,
-  isForNow,
+  isCapacityRefusal,
   ok,
 } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
-import type { Calls, Exchange } from './call.ts';
+import type { Calls, CallOutcome } from './call.ts';
 import { retryAfterMs, toError, unreachable } from './errors.ts';
-import type { Facts } from './facts.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 import type { RemoteLimits } from './limits.ts';
 import type { UpstreamLinks } from './links.ts';
 import type { Recovery } from './recover.ts';
 import { readJob } from './schemas.ts';
 import type { Snapshots } from './snapshots.ts';
-import { respell, settleSpelling } from './spelling.ts';
-import { type Spelling, submitBody } from './submit-body.ts';
+import { nextFormat, rememberFormat } from './spelling.ts';
+import { type SubmitFormat, submitBody } from './submit-body.ts';
 
 /** What one attempt to submit came to. */
-type Verdict =
+type AttemptResult =
   | { readonly kind: 'accepted'; readonly job: Job }
   | { readonly kind: 'refused'; readonly error: V2Error }
   /** A definitive no that may become a yes. */
@@ -32,22 +32,26 @@ type Verdict =
   /** `isAnswered`: the service is done with the request, and says that it does not know either. */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
-export type SubmitDeps = {
+export type SubmitOptions = {
   readonly calls: Calls;
   readonly links: UpstreamLinks;
   readonly snapshots: Snapshots;
   readonly recovery: Recovery;
-  readonly facts: Facts;
+  readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
   readonly clock: () => number;
   readonly log: Logger;
 };
 
-type Sending = { readonly account: Account; readonly request: SubmitRequest; readonly key: string };
+type KeyedSubmission = {
+  readonly account: Account;
+  readonly request: SubmitRequest;
+  readonly key: string;
+};
 
 /** What earlier attempts of a submission have come to. */
-type Tries = {
-  spelling: Spelling;
+type SubmitState = {
+  format: SubmitFormat;
   readonly deadlineMs: number;
   unsent: number;
   unknown: number;
@@ -57,7 +61,7 @@ type Tries = {
   firstRefusal: V2Error | undefined;
 };
 
-type Next =
+type NextStep =
   | { readonly kind: 'again'; readonly afterMs: number }
   | { readonly kind: 'give up'; readonly outcome: Outcome; readonly error: V2Error }
   /** What to say when there is no job to be found. */
@@ -71,85 +75,85 @@ type Outcome = NonNullable<V2Error['outcome']>;
  * twice, but cannot tell its id either. No other key is ever used.
  */
 export async function submitJob(
-  deps: SubmitDeps,
-  asked: Pick<Sending, 'account' | 'request'> & { readonly spelling: Spelling },
+  options: SubmitOptions,
+  asked: Pick<KeyedSubmission, 'account' | 'request'> & { readonly format: SubmitFormat },
 ): Promise<Result<Job>> {
-  const { account, request, spelling } = asked;
-  const sending = { account, request, key: request.idempotencyKey ?? randomUUID() };
+  const { account, request, format } = asked;
+  const submission = { account, request, key: request.idempotencyKey ?? randomUUID() };
   // Compared with what the service tells of a job, which is by its own clock.
   const sentAtMs = Date.now();
-  const deadlineMs = deps.clock() + deps.limits.submitBudgetMs;
-  const tries: Tries = {
-    spelling,
+  const deadlineMs = options.clock() + options.limits.submitBudgetMs;
+  const state: SubmitState = {
+    format,
     deadlineMs,
     unsent: 0,
     unknown: 0,
     isAnswerMissing: false,
     firstRefusal: undefined,
   };
-  let next: Next;
+  let next: NextStep;
   for (;;) {
-    const verdict = await attempt(deps, sending, tries);
-    if (verdict.kind === 'accepted') {
-      settleSpelling(deps.facts, tries.spelling, request);
-      return accept(deps, account, verdict.job);
+    const result = await attempt(options, submission, state);
+    if (result.kind === 'accepted') {
+      rememberFormat(options.capabilities, state.format, request);
+      return accept(options, account, result.job);
     }
-    next = decide(deps, { tries, request, verdict });
-    if (next.kind === 'give up') return refusedAs(next.outcome, next.error);
+    next = decide(options, { state, request, result });
+    if (next.kind === 'give up') return refuseWithOutcome(next.outcome, next.error);
     if (next.kind === 'search') break;
     await delay(next.afterMs);
   }
   const { workflow, metadata } = request;
-  const isAnswered = tries.unknown > 0 && !tries.isAnswerMissing;
+  const isAnswered = state.unknown > 0 && !state.isAnswerMissing;
   const lost = { workflow, sentAtMs, isAnswered, ...(metadata && { metadata }) };
-  const found = await deps.recovery.search(account, lost);
-  if (typeof found === 'object') return accept(deps, account, found);
-  if (!isAnswered || next.outcome !== 'unknown') return refusedAs(next.outcome, next.error);
-  return found === 'absent'
-    ? refusedAs('not_taken', NOT_TAKEN)
-    : refusedAs('unknown', found === 'engine down' ? ENGINE_DOWN : next.error);
+  const recovered = await options.recovery.search(account, lost);
+  if (typeof recovered === 'object') return accept(options, account, recovered);
+  if (!isAnswered || next.outcome !== 'unknown') return refuseWithOutcome(next.outcome, next.error);
+  return recovered === 'absent'
+    ? refuseWithOutcome('not_taken', NOT_TAKEN)
+    : refuseWithOutcome('unknown', recovered === 'engine down' ? ENGINE_DOWN : next.error);
 }
 
-type Failed = {
-  readonly tries: Tries;
+type FailedAttempt = {
+  readonly state: SubmitState;
   readonly request: SubmitRequest;
-  readonly verdict: Exclude<Verdict, { kind: 'accepted' }>;
+  readonly result: Exclude<AttemptResult, { kind: 'accepted' }>;
 };
 
 /** The table: what to do after an attempt that made no job we know of. */
-function decide(deps: SubmitDeps, { tries, request, verdict }: Failed): Next {
-  const { limits, clock, log } = deps;
-  if (verdict.kind === 'refused') return afterRefusal(deps, tries, { request, ...verdict });
-  if (verdict.kind === 'wait') {
-    if (clock() + verdict.forMs <= tries.deadlineMs) return { kind: 'again', afterMs: 0 };
+function decide(options: SubmitOptions, { state, request, result }: FailedAttempt): NextStep {
+  const { limits, clock, log } = options;
+  if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
+  if (result.kind === 'wait') {
+    if (clock() + result.forMs <= state.deadlineMs) return { kind: 'again', afterMs: 0 };
     // A key is in the way only where it came before.
-    if (verdict.error.status === 409) return SEARCH;
-    return giveUp(tries, 'refused', verdict.error);
+    if (result.error.status === 409) return SEARCH;
+    return giveUp(state, 'refused', result.error);
   }
-  if (verdict.kind === 'not_sent') {
-    const afterMs = limits.unsentRetryMs[tries.unsent++];
+  if (result.kind === 'not_sent') {
+    const afterMs = limits.unsentRetryMs[state.unsent++];
     if (afterMs !== undefined) return { kind: 'again', afterMs };
-    return giveUp(tries, 'not_sent', unreachable());
+    return giveUp(state, 'not_sent', unreachable());
   }
-  log.warn({ status: verdict.error.status }, 'the outcome of a submission is unknown');
-  tries.isAnswerMissing ||= !verdict.isAnswered;
-  const afterMs = limits.unknownRetryMs[tries.unknown++];
+  log.warn({ status: result.error.status }, 'the outcome of a submission is unknown');
+  state.isAnswerMissing ||= !result.isAnswered;
+  const afterMs = limits.unknownRetryMs[state.unknown++];
   return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
 }
 
 function afterRefusal(
-  deps: SubmitDeps,
-  tries: Tries,
+  options: SubmitOptions,
+  state: SubmitState,
   refused: { readonly request: SubmitRequest; readonly error: V2Error },
-): Next {
+): NextStep {
   const { error } = refused;
-  const next = respell(deps.facts, tries.spelling, refused);
+  const next = nextFormat(options.capabilities, state.format, refused);
   if (!next) {
-    const said = isAboutContent(error) ? tries.firstRefusal : undefined;
-    return giveUp(tries, 'refused', said ?? error);
+    const shownError = isAboutContent(error) ? state.firstRefusal : undefined;
+    return giveUp(state, 'refused', shownError ?? error);
   }
-  if (next.assetMode !== tries.spelling.assetMode) tries.firstRefusal = error;
-  tries.spelling = next;
+  if (next.assetMode !== state.format.assetMode) state.firstRefusal = error;
+  state.format = next;
   return { kind: 'again', afterMs: 0 };
 }
 
@@ -158,8 +162,8 @@ function afterRefusal(
  * or a refused credential says nothing of it. What is wrong with the submission itself was wrong
  * then, too, as far as anybody can see.
  */
-function giveUp(tries: Tries, outcome: Outcome, error: V2Error): Next {
-  if (tries.unknown === 0) return { kind: 'give up', outcome, error };
+function giveUp(state: SubmitState, outcome: Outcome, error: V2Error): NextStep {
+  if (state.unknown === 0) return { kind: 'give up', outcome, error };
   return isAboutContent(error) ? { kind: 'search', outcome: 'refused_late', error } : SEARCH;
 }
 
@@ -184,34 +188,35 @@ const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
 
 /** One attempt, when the account may and there is room for it. */
 async function attempt(
-  deps: SubmitDeps,
-  sending: Sending,
-  { spelling, deadlineMs }: Pick<Tries, 'spelling' | 'deadlineMs'>,
-): Promise<Verdict> {
-  const { account, request, key } = sending;
-  const { gate, turnstile } = account.submits;
-  await turnstile.enter();
-  let how: 'passed' | 'crowded' | 'otherwise' = 'otherwise';
+  options: SubmitOptions,
+  submission: KeyedSubmission,
+  { format, deadlineMs }: Pick<SubmitState, 'format' | 'deadlineMs'>,
+): Promise<AttemptResult> {
+  const { account, request, key } = submission;
+  const { gate, semaphore } = account.submissions;
+  await semaphore.acquire();
+  let semaphoreOutcome: 'passed' | 'crowded' | 'otherwise' = 'otherwise';
   try {
-    const budgetMs = deadlineMs - deps.clock();
-    const mayCall = (await gate.pass({ budgetMs })) && (await account.gate.pass({ budgetMs }));
+    const budgetMs = deadlineMs - options.clock();
+    const mayCall =
+      (await gate.waitUntilOpen({ budgetMs })) && (await account.gate.waitUntilOpen({ budgetMs }));
     if (!mayCall) return { kind: 'refused', error: tooBusy(account) };
-    const exchange = await deps.calls.once(account, {
+    const answer = await options.calls.once(account, {
       method: 'POST',
-      path: deps.links.target('jobs'),
+      path: options.links.target('jobs'),
       headers: { 'idempotency-key': key },
-      body: submitBody(request, spelling),
-      timeoutMs: deps.limits.submitTimeoutMs,
+      body: submitBody(request, format),
+      timeoutMs: options.limits.submitTimeoutMs,
     });
-    const verdict = judge(deps, account, exchange);
-    if (verdict.kind === 'accepted') how = 'passed';
-    if (verdict.kind === 'wait') {
-      how = 'crowded';
-      gate.shut(verdict.forMs);
+    const result = interpretAnswer(options, account, answer);
+    if (result.kind === 'accepted') semaphoreOutcome = 'passed';
+    if (result.kind === 'wait') {
+      semaphoreOutcome = 'crowded';
+      gate.closeFor(result.forMs);
     }
-    return verdict;
+    return result;
   } finally {
-    turnstile.leave(how);
+    semaphore.release(semaphoreOutcome);
   }
 }
 
@@ -222,12 +227,16 @@ function isAmbiguous(status: number): boolean {
 
 const AMBIGUOUS = new Set([408, 425, 499]);
 
-function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict {
-  if (exchange.kind === 'lost') {
-    if (!exchange.wasSent) return { kind: 'not_sent' };
+function interpretAnswer(
+  options: SubmitOptions,
+  account: Account,
+  answer: CallOutcome,
+): AttemptResult {
+  if (answer.kind === 'lost') {
+    if (!answer.wasSent) return { kind: 'not_sent' };
     return { kind: 'unknown', error: unreachable(), isAnswered: false };
   }
-  const { reply } = exchange;
+  const { reply } = answer;
   const { status, headers } = reply;
   if (status < 300) {
     const job = readJob(reply.json);
@@ -243,25 +252,25 @@ function judge(deps: SubmitDeps, account: Account, exchange: Exchange): Verdict 
     const error = toError(reply, account.key);
     return { kind: 'unknown', error, isAnswered: error.engineDown === true };
   }
-  const error = deps.calls.refusal(account, reply);
+  const error = options.calls.recordRefusal(account, reply);
   const isInFlight = status === 409 && error.retryAfterSeconds !== undefined;
-  if (!isForNow(error) && !isInFlight) return { kind: 'refused', error };
-  return { kind: 'wait', error, forMs: retryAfterMs(error.retryAfterSeconds, deps.limits) };
+  if (!isCapacityRefusal(error) && !isInFlight) return { kind: 'refused', error };
+  return { kind: 'wait', error, forMs: retryAfterMs(error.retryAfterSeconds, options.limits) };
 }
 
-function accept({ recovery, snapshots }: SubmitDeps, account: Account, job: Job): Result<Job> {
-  recovery.take(job.id);
-  snapshots.learn(account, job);
+function accept({ recovery, snapshots }: SubmitOptions, account: Account, job: Job): Result<Job> {
+  recovery.claim(job.id);
+  snapshots.store(account, job);
   // How a job ended is asked once more: not every server's answer to a submission is whole.
-  if (IS_TERMINAL[job.status]) snapshots.outdate(account, job.id);
+  if (IS_TERMINAL[job.status]) snapshots.invalidate(account, job.id);
   return ok(job);
 }
 
-function refusedAs(outcome: Outcome, error: V2Error): Result<never> {
+function refuseWithOutcome(outcome: Outcome, error: V2Error): Result<never> {
   return { ok: false, error: { ...error, outcome } };
 }
 
-function tooBusy({ gate, submits }: Account): V2Error {
+function tooBusy({ gate, submissions: submits }: Account): V2Error {
   const waitMs = Math.max(gate.waitMs(), submits.gate.waitMs());
   return {
     status: 429,

@@ -1,73 +1,73 @@
 import { type Caller, type JobApi, type JobEvent, ok } from '../wire/jobs.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import type { Account } from './accounts.ts';
-import { type Audience, createAudience, statusOf } from './audience.ts';
-import { type FollowDeps, follow } from './follow.ts';
+import { type Subscribers, createSubscribers, statusEventOf } from './audience.ts';
+import { type FollowOptions, follow } from './follow.ts';
 
 /** Everybody who listens to a job of one account shares one stream, or one poller, of it. */
-export type Watches = {
+export type SharedStreams = {
   events(
     account: Account,
-    asked: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
+    request: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
   ): ReturnType<JobApi['events']>;
   close(): Promise<void>;
 };
 
-type Deps = FollowDeps & {
+type SharedStreamsOptions = FollowOptions & {
   /** Whether somebody looks at this job right now. */
   readonly isWatched: (user: string, jobId: string) => boolean;
 };
 
-type Watch = {
-  readonly audience: Audience;
+type SharedStream = {
+  readonly subscribers: Subscribers;
   readonly stop: AbortController;
   readonly done: Promise<void>;
-  readonly endTold: () => void;
+  readonly reportEnd: () => void;
 };
 
-export function createWatches(deps: Deps): Watches {
-  const watches = new Map<string, Watch>();
+export function createSharedStreams(options: SharedStreamsOptions): SharedStreams {
+  const streams = new Map<string, SharedStream>();
 
-  function start(account: Account, caller: Caller, jobId: string): Watch {
+  function startStream(account: Account, caller: Caller, jobId: string): SharedStream {
     const key = `${account.id} ${jobId}`;
     const stop = new AbortController();
-    const forget = (): void => {
-      if (watches.get(key) === watch) watches.delete(key);
+    const removeStream = (): void => {
+      if (streams.get(key) === stream) streams.delete(key);
     };
     const onEmpty = (): void => {
       stop.abort();
-      forget();
+      removeStream();
     };
-    const audience = createAudience({ onEmpty });
-    const following = follow(deps, {
+    const subscribers = createSubscribers({ onEmpty });
+    const following = follow(options, {
       account,
       jobId,
-      audience,
-      isWatched: () => deps.isWatched(caller.user, jobId),
+      subscribers,
+      isWatched: () => options.isWatched(caller.user, jobId),
       signal: stop.signal,
     });
     const done = following.done
-      .catch((error: unknown) => deps.log.error({ err: error, jobId }, 'following a job failed'))
-      .finally(forget);
-    const watch: Watch = { audience, stop, done, endTold: following.endTold };
-    watches.set(key, watch);
-    return watch;
+      .catch((error: unknown) => options.log.error({ err: error, jobId }, 'following a job failed'))
+      .finally(removeStream);
+    const stream: SharedStream = { subscribers, stop, done, reportEnd: following.reportEnd };
+    streams.set(key, stream);
+    return stream;
   }
 
-  deps.snapshots.onEnd((account, jobId) => watches.get(`${account.id} ${jobId}`)?.endTold());
+  options.snapshots.onEnd((account, jobId) => streams.get(`${account.id} ${jobId}`)?.reportEnd());
 
   return {
     async events(account, { caller, jobId, signal }) {
       // A job we know of needs no question first: its stream begins with its status.
-      const known = deps.snapshots.known(account, jobId);
-      const read = known ? ok(known) : await deps.snapshots.get(account, jobId);
+      const latest = options.snapshots.latest(account, jobId);
+      const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
       if (!read.ok) return read;
-      if (IS_TERMINAL[read.value.status]) return ok(lastWord(read.value, signal));
-      const watch = watches.get(`${account.id} ${jobId}`) ?? start(account, caller, jobId);
-      return ok(watch.audience.join(signal));
+      if (IS_TERMINAL[read.value.status]) return ok(endedJobEvents(read.value, signal));
+      const stream = streams.get(`${account.id} ${jobId}`) ?? startStream(account, caller, jobId);
+      return ok(stream.subscribers.subscribe(signal));
     },
     async close() {
-      const all = [...watches.values()];
+      const all = [...streams.values()];
       for (const { stop } of all) stop.abort();
       await Promise.all(all.map(({ done }) => done));
     },
@@ -75,10 +75,10 @@ export function createWatches(deps: Deps): Watches {
 }
 
 /** All there is to hear of a job that is over. */
-function lastWord(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
-  const audience = createAudience({ onEmpty: () => {} });
-  const heard = audience.join(signal);
-  audience.tell(statusOf(job));
-  audience.end();
-  return heard;
+function endedJobEvents(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
+  const subscribers = createSubscribers({ onEmpty: () => {} });
+  const events = subscribers.subscribe(signal);
+  subscribers.publish(statusEventOf(job));
+  subscribers.end();
+  return events;
 }

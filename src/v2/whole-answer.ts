@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { createInterimCount } from '../wire/interim-answers.ts';
-import { AnswerTooLarge, type HeldBytes } from './bounds.ts';
+import { createInterimAnswerCounter } from '../wire/interim-answers.ts';
+import { AnswerTooLarge, type ByteBudget } from './bounds.ts';
 
 /** An answer read to its end, or why there is none and whether the upstream may know of the request. */
 export type WholeAnswer =
@@ -16,7 +16,7 @@ export type WholeAnswer =
 export type AnswerBounds = {
   readonly maxBytes: number;
   /** Most bytes that the answers of all calls may hold together. */
-  readonly held: HeldBytes;
+  readonly budget: ByteBudget;
   /** For all of the body, however it trickles in. */
   readonly maxBodyMs: number;
 };
@@ -29,18 +29,18 @@ export function collectAnswer(
   bounds: AnswerBounds,
   done: (answer: WholeAnswer) => void,
 ): Dispatcher.DispatchHandler {
-  const { maxBytes, held, maxBodyMs } = bounds;
-  const countInterim = createInterimCount();
+  const { maxBytes, budget, maxBodyMs } = bounds;
+  const countInterim = createInterimAnswerCounter();
   let chunks: Buffer[] = [];
   let status = 0;
   let headers: IncomingHttpHeaders = {};
   let size = 0;
   let wasSent = false;
-  let late: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
-  function letGo(): void {
-    clearTimeout(late);
-    held.release(size);
+  function release(): void {
+    clearTimeout(timer);
+    budget.release(size);
     chunks = [];
     size = 0;
   }
@@ -48,7 +48,7 @@ export function collectAnswer(
     if (size + bytes > maxBytes) {
       throw new AnswerTooLarge(`it has more than ${maxBytes} bytes`);
     }
-    if (!held.take(bytes)) {
+    if (!budget.reserve(bytes)) {
       throw new AnswerTooLarge('the answers that are being read have too many bytes');
     }
     size += bytes;
@@ -56,14 +56,14 @@ export function collectAnswer(
   return {
     // A request that never got a connection was not sent, whatever the error says of it.
     onRequestStart: () => void (wasSent = true),
-    onResponseStart(controller, said, saidHeaders) {
-      if (said < 200) return countInterim();
-      [status, headers] = [said, saidHeaders];
+    onResponseStart(controller, statusCode, answeredHeaders) {
+      if (statusCode < 200) return countInterim();
+      [status, headers] = [statusCode, answeredHeaders];
       if (Number(headers['content-length']) > maxBytes) {
         throw new AnswerTooLarge(`it has ${headers['content-length']} bytes`);
       }
       const abort = (): void => controller.abort(new Error('the answer took too long'));
-      late = setTimeout(abort, maxBodyMs);
+      timer = setTimeout(abort, maxBodyMs);
     },
     onResponseData(_controller, chunk) {
       reserve(chunk.length);
@@ -72,11 +72,11 @@ export function collectAnswer(
     onResponseEnd() {
       const [only] = chunks;
       const bytes = chunks.length === 1 && only ? only : Buffer.concat(chunks, size);
-      letGo();
+      release();
       done({ ok: true, status, headers, text: bytes.toString('utf8') });
     },
     onResponseError(_, cause) {
-      letGo();
+      release();
       done({ ok: false, wasSent, cause });
     },
   };

@@ -3,7 +3,7 @@ import type { SubmitRequest } from '../wire/jobs.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
 import type { AssetRef, Graph } from '../wire/v2.ts';
 import { type EngineFile, engineFileOf } from '../wire/engine-file.ts';
-import type { Facts } from './facts.ts';
+import type { UpstreamCapabilities } from './facts.ts';
 
 const REFERENCE = 'core/ASSET';
 
@@ -19,10 +19,10 @@ export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJ
 }
 
 /** The workflow as an upstream of this kind wants its files named. */
-export function inAssetMode(workflow: Graph, mode: Facts['assetMode']): Graph {
-  const nameOf = (ref: Json) =>
+export function inAssetMode(workflow: Graph, mode: UpstreamCapabilities['assetMode']): Graph {
+  const engineReferenceOf = (ref: Json) =>
     engineNameOf(ref) ?? (mode === 'string' ? filePathOf(ref) : undefined);
-  return mapRefs(workflow, (ref) => nameOf(ref) ?? ref) as Graph;
+  return mapRefs(workflow, (ref) => engineReferenceOf(ref) ?? ref) as Graph;
 }
 
 /** The workflow with what its file references say of their files changed. */
@@ -47,52 +47,53 @@ export function mapFileRefs(
  * Whether two workflows are the same submission. One server keeps the names it put in place of
  * file references, so a reference and a text count as equal.
  */
-export function isSameWorkflow(sent: Json, kept: Json): boolean {
-  if (isFileRef(sent)) return typeof kept === 'string' || isFileRef(kept);
+export function isSameWorkflow(sent: Json, stored: Json): boolean {
+  if (isFileRef(sent)) return typeof stored === 'string' || isFileRef(stored);
   if (Array.isArray(sent)) {
     const items = sent as readonly Json[];
     return (
-      Array.isArray(kept) &&
-      kept.length === items.length &&
-      items.every((item, i) => isSameWorkflow(item, (kept as readonly Json[])[i] ?? null))
+      Array.isArray(stored) &&
+      stored.length === items.length &&
+      items.every((item, i) => isSameWorkflow(item, (stored as readonly Json[])[i] ?? null))
     );
   }
-  if (!isJsonObject(sent)) return stringifyJson(sent) === stringifyJson(kept);
-  if (!isJsonObject(kept)) return false;
+  if (!isJsonObject(sent)) return stringifyJson(sent) === stringifyJson(stored);
+  if (!isJsonObject(stored)) return false;
   const keys = Object.keys(sent);
   return (
-    keys.length === Object.keys(kept).length &&
-    keys.every((key) => key in kept && isSameWorkflow(sent[key] ?? null, kept[key] ?? null))
+    keys.length === Object.keys(stored).length &&
+    keys.every((key) => key in stored && isSameWorkflow(sent[key] ?? null, stored[key] ?? null))
   );
 }
 
 /** Most workflows name no file; they stay the very objects they are. */
 function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
-  return someRef(workflow, isFileRef) ? mapped(workflow, change) : workflow;
+  return someRef(workflow, isFileRef) ? mapValue(workflow, change) : workflow;
 }
 
 /** Without lists of members on the way: graphs are large. */
-function someRef(value: Json, isIt: (value: Json) => boolean): boolean {
+function someRef(value: Json, matches: (value: Json) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (Array.isArray(value)) return (value as readonly Json[]).some((item) => someRef(item, isIt));
-  if (isIt(value)) return true;
+  if (Array.isArray(value))
+    return (value as readonly Json[]).some((item) => someRef(item, matches));
+  if (matches(value)) return true;
   const members = value as JsonObject;
-  for (const name in members) if (someRef(members[name] ?? null, isIt)) return true;
+  for (const name in members) if (someRef(members[name] ?? null, matches)) return true;
   return false;
 }
 
-function mapped(value: Json, change: (ref: Json) => Json): Json {
-  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapped(item, change));
+function mapValue(value: Json, change: (ref: Json) => Json): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapValue(item, change));
   if (!isJsonObject(value)) return value;
   if (isFileRef(value)) return change(value);
-  const entries = Object.entries(value).map(([key, item]) => [key, mapped(item, change)]);
+  const entries = Object.entries(value).map(([key, item]) => [key, mapValue(item, change)]);
   return Object.fromEntries(entries) as Json;
 }
 
 /** The self-hosted server itself would put the bare name in place of an output's id. */
 function engineNameOf(ref: Json): string | undefined {
   const file = engineFileOf(infoText(ref, 'id') ?? '');
-  return file && annotated(file);
+  return file && annotatedName(file);
 }
 
 function isFileRef(value: Json): boolean {
@@ -111,6 +112,6 @@ function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | unde
 }
 
 /** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
-function annotated({ name, subfolder, type }: EngineFile): string {
+function annotatedName({ name, subfolder, type }: EngineFile): string {
   return `${posix.join(subfolder, name)} [${type}]`;
 }

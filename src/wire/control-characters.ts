@@ -20,7 +20,7 @@ export function hasControlCharacter(
 }
 
 /** Bodies of partners' calls are not ours to judge, and neither are the parameters beside them. */
-const PARTNERS = /^\/proxy\//;
+const PARTNER_PATHS = /^\/proxy\//;
 /** A file may be called `frame_%05d.png`: what is left after decoding once is its name. */
 const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);
 
@@ -32,7 +32,7 @@ const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);
 export function targetHasControlCharacter(url: string): boolean {
   const { path, query } = readTarget(url);
   if (hasControlCharacter(path, 'encoded again')) return true;
-  if (query === '' || PARTNERS.test(path) || !hasControlCharacter(query, 'encoded again')) {
+  if (query === '' || PARTNER_PATHS.test(path) || !hasControlCharacter(query, 'encoded again')) {
     return false;
   }
   return query

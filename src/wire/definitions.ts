@@ -12,12 +12,12 @@ export type Definitions = {
 };
 
 /** What is known at the moment, or why there is nothing. */
-export type Known =
+export type DefinitionsResult =
   | {
       readonly ok: true;
       readonly definitions: Definitions;
       /** The embedded library in place of what a remote upstream does not tell. */
-      readonly isStandIn: boolean;
+      readonly isEmbeddedFallback: boolean;
       /** Its source could not be asked lately. */
       readonly isStale: boolean;
     }
@@ -28,7 +28,7 @@ export interface DefinitionSource {
   /** For prompts: always an answer, if need be the last one known or the embedded library's. */
   readonly info: (caller?: Caller) => Promise<ObjectInfo>;
   /** For those who ask for definitions. */
-  known(caller: Caller): Promise<Known>;
+  current(caller: Caller): Promise<DefinitionsResult>;
   /** The same, after the source was asked once more, unless it just was. */
-  refreshed(caller: Caller): Promise<Known>;
+  refreshed(caller: Caller): Promise<DefinitionsResult>;
 }

@@ -15,9 +15,9 @@ export type EngineFile = {
  */
 export function engineFileOf(assetId: string): EngineFile | undefined {
   const [payload = '', signature] = assetId.split('.');
-  const said = signature ? readPayload(payload) : undefined;
-  if (!isJsonObject(said)) return undefined;
-  const { f: name, s: subfolder, t: type, j: jobId } = said;
+  const fields = signature ? readPayload(payload) : undefined;
+  if (!isJsonObject(fields)) return undefined;
+  const { f: name, s: subfolder, t: type, j: jobId } = fields;
   if (typeof name !== 'string' || typeof subfolder !== 'string') return undefined;
   if (type !== 'output' && type !== 'temp') return undefined;
   return { name, subfolder, type, ...(typeof jobId === 'string' && { jobId }) };

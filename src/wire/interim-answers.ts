@@ -1,15 +1,15 @@
 /** More heads of interim answers (`103 Early Hints`) to one request than this come from no honest server. */
-const MOST_INTERIM_ANSWERS = 16;
+const MAX_INTERIM_ANSWERS = 16;
 
 export class TooManyInterimAnswers extends Error {
   override readonly name = 'TooManyInterimAnswers';
 }
 
 /** Counts the interim answers to one request; throws at the first one too many. */
-export function createInterimCount(): () => void {
+export function createInterimAnswerCounter(): () => void {
   let count = 0;
   return () => {
-    if (++count > MOST_INTERIM_ANSWERS) {
+    if (++count > MAX_INTERIM_ANSWERS) {
       throw new TooManyInterimAnswers('the service sends interim answers without an end');
     }
   };

@@ -156,7 +156,7 @@ export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
   /** When its key was first sent, or earlier, by our clock. */
   readonly sentAtMs: number;
   /** Whether a job is known to be another submission's. */
-  readonly isTaken?: (jobId: string) => Promise<boolean>;
+  readonly isClaimed?: (jobId: string) => Promise<boolean>;
 };
 
 /**
@@ -213,15 +213,15 @@ export function ok<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
-const FOR_NOW: ReadonlySet<string> = new Set([
+const CAPACITY_CODES: ReadonlySet<string> = new Set([
   'queue_full',
   'deployment_not_ready',
   'rate_limited',
 ]);
 
 /** Whether a submission is refused for lack of room, which may be there later. */
-export function isForNow({ status, code }: V2Error): boolean {
-  return status === 429 && FOR_NOW.has(code);
+export function isCapacityRefusal({ status, code }: V2Error): boolean {
+  return status === 429 && CAPACITY_CODES.has(code);
 }
 
 /** Whether an error means that what was asked for is not there, now or any more. */

@@ -20,31 +20,31 @@ const MAX_DEPTH = 200;
 /** Parses JSON text; throws SyntaxError. Tolerates a byte order mark, as the v1 server does. */
 export function parseJson(text: string): Json {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  const { replaced, standIns } = withStandIns(body);
+  const { replaced, placeholders } = withPlaceholders(body);
   const value: unknown = JSON.parse(replaced);
-  return (standIns.size === 0 ? value : restored(value, standIns)) as Json;
+  return (placeholders.size === 0 ? value : restored(value, placeholders)) as Json;
 }
 
-type StandIns = ReadonlyMap<number, LosslessNumber | number>;
+type Placeholders = ReadonlyMap<number, LosslessNumber | number>;
 
 /** Puts what was meant in the place of each stand-in, in a value nobody else has seen. */
-function restored(value: unknown, standIns: StandIns): unknown {
+function restored(value: unknown, placeholders: Placeholders): unknown {
   // Not by a reviver: that takes five times as long as the parsing.
   if (typeof value === 'number') {
     const size = Math.abs(value);
-    return size < FIRST_STAND_IN ? value : (standIns.get(size) ?? value);
+    return size < FIRST_PLACEHOLDER ? value : (placeholders.get(size) ?? value);
   }
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const items: unknown[] = value;
-    for (let i = 0; i < items.length; i++) items[i] = restored(items[i], standIns);
+    for (let i = 0; i < items.length; i++) items[i] = restored(items[i], placeholders);
     return items;
   }
   const holder = value as { [key: string]: unknown };
   for (const key of Object.keys(holder)) {
     const member = holder[key];
     const isPlain = typeof member === 'string' || typeof member === 'boolean';
-    if (!isPlain) holder[key] = restored(member, standIns);
+    if (!isPlain) holder[key] = restored(member, placeholders);
   }
   return value;
 }
@@ -57,23 +57,23 @@ export function jsonFault(error: unknown): string {
 
 /** Compact JSON text, every number as it was read. */
 export function stringifyJson(value: Json): string {
-  const kept = countKept(value);
+  const losslessCount = countLossless(value);
   // The native writer takes half the time; to it a kept number is an object of this one shape, which
   // cannot be part of a text: there its quotes would be escaped.
   const native = JSON.stringify(value) ?? 'null';
-  if (kept === 0) return native;
+  if (losslessCount === 0) return native;
   let found = 0;
-  const text = native.replace(KEPT_AS_OBJECT, (_, digits: string) => {
+  const text = native.replace(LOSSLESS_AS_OBJECT, (_, digits: string) => {
     found++;
     return digits;
   });
   // More, when somebody's own object has that shape.
-  return found === kept ? text : (stringify(value) ?? 'null');
+  return found === losslessCount ? text : (stringify(value) ?? 'null');
 }
 
-const KEPT_AS_OBJECT = /\{"value":"([^"]*)","isLosslessNumber":true\}/g;
+const LOSSLESS_AS_OBJECT = /\{"value":"([^"]*)","isLosslessNumber":true\}/g;
 
-function countKept(value: Json | undefined): number {
+function countLossless(value: Json | undefined): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (value instanceof LosslessNumber) return 1;
   const members = value as JsonObject;
@@ -81,7 +81,7 @@ function countKept(value: Json | undefined): number {
   // Not over a list of its members: every prompt comes by.
   for (const name in members) {
     const item = members[name];
-    if (typeof item === 'object') count += countKept(item);
+    if (typeof item === 'object') count += countLossless(item);
   }
   return count;
 }
@@ -121,7 +121,7 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 }
 
 /** Numbers that stand for others while a text is parsed: whole and exact. */
-const FIRST_STAND_IN = 2 ** 52;
+const FIRST_PLACEHOLDER = 2 ** 52;
 /** Shorter numbers without an exponent are safe, and below all that stand for others. */
 const LONG_NUMBER = 16;
 
@@ -133,9 +133,12 @@ const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
  * for one of these. Workflows carry pictures as texts, and a parser that is not native takes seconds
  * for them. Refuses deep nesting; what else is wrong is the parser's to find.
  */
-function withStandIns(text: string): { readonly standIns: StandIns; readonly replaced: string } {
-  const standIns = new Map<number, LosslessNumber | number>();
-  const standInOf = standInsFor(standIns);
+function withPlaceholders(text: string): {
+  readonly placeholders: Placeholders;
+  readonly replaced: string;
+} {
+  const placeholders = new Map<number, LosslessNumber | number>();
+  const placeholderFor = placeholderAllocator(placeholders);
   let replaced = '';
   let from = 0;
   let depth = 0;
@@ -147,45 +150,47 @@ function withStandIns(text: string): { readonly standIns: StandIns; readonly rep
     } else if (code === 0x5d || code === 0x7d) depth--;
     else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) {
       const end = endOfNumber(text, i);
-      const standIn =
-        end - i >= LONG_NUMBER || hasExponent(text, i, end) ? standInOf(text, i, end) : undefined;
-      if (standIn !== undefined) {
+      const placeholder =
+        end - i >= LONG_NUMBER || hasExponent(text, i, end)
+          ? placeholderFor(text, i, end)
+          : undefined;
+      if (placeholder !== undefined) {
         // The sign stays where it is.
-        replaced += text.slice(from, code === 0x2d ? i + 1 : i) + standIn;
+        replaced += text.slice(from, code === 0x2d ? i + 1 : i) + placeholder;
         from = end;
       }
       i = end - 1;
     }
   }
-  return { standIns, replaced: from === 0 ? text : replaced + text.slice(from) };
+  return { placeholders, replaced: from === 0 ? text : replaced + text.slice(from) };
 }
 
 /** Gives the number that stands for another, if there must be one; a text may repeat one very often. */
-function standInsFor(standIns: Map<number, LosslessNumber | number>) {
+function placeholderAllocator(placeholders: Map<number, LosslessNumber | number>) {
   const known = new Map<string, string | undefined>();
   let last = '';
-  let lastStandIn: string | undefined;
+  let lastPlaceholder: string | undefined;
   return (text: string, start: number, end: number): string | undefined => {
-    if (end - start === last.length && text.startsWith(last, start)) return lastStandIn;
-    last = ownText(text.slice(start, end));
+    if (end - start === last.length && text.startsWith(last, start)) return lastPlaceholder;
+    last = detachedText(text.slice(start, end));
     if (!known.has(last)) {
-      const meant = meantBy(last);
-      const standIn = FIRST_STAND_IN + standIns.size;
-      if (meant !== undefined) standIns.set(standIn, meant);
-      known.set(last, meant === undefined ? undefined : String(standIn));
+      const exactNumber = exactNumberOf(last);
+      const placeholder = FIRST_PLACEHOLDER + placeholders.size;
+      if (exactNumber !== undefined) placeholders.set(placeholder, exactNumber);
+      known.set(last, exactNumber === undefined ? undefined : String(placeholder));
     }
-    lastStandIn = known.get(last);
-    return lastStandIn;
+    lastPlaceholder = known.get(last);
+    return lastPlaceholder;
   };
 }
 
 /** The number a text says, where it must be put back after the parsing. */
-function meantBy(token: string): LosslessNumber | number | undefined {
+function exactNumberOf(token: string): LosslessNumber | number | undefined {
   if (!NUMBER.test(token)) throw new SyntaxError('Unexpected character in a number');
   const value = Number(token);
   const size = Math.abs(value);
   if (!isPlainlySafe(token, size) && !isSafeNumber(token)) return new LosslessNumber(token);
-  return size < FIRST_STAND_IN ? undefined : value;
+  return size < FIRST_PLACEHOLDER ? undefined : value;
 }
 
 /** Up to 15 digits come out of a double as they went in, if it is none of the smallest. */
@@ -225,6 +230,6 @@ function endOfString(text: string, start: number): number {
 }
 
 /** A part of a text is a view that keeps all of it in memory; this is a text of its own. */
-function ownText(digits: string): string {
+function detachedText(digits: string): string {
   return Buffer.from(digits, 'latin1').toString('latin1');
 }

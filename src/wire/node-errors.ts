@@ -44,7 +44,7 @@ const TYPES = {
 type Type = keyof typeof TYPES;
 
 /** Other spellings of these reasons that services use. */
-const ALSO = {
+const TYPE_ALIASES = {
   required_input_missing: 'required_input_missing',
   invalid_type: 'invalid_input_type',
   invalid_input_type: 'invalid_input_type',
@@ -52,7 +52,7 @@ const ALSO = {
 } as const satisfies Readonly<Record<string, Type>>;
 
 const BY_REASON: ReadonlyMap<string, Type> = new Map<string, Type>([
-  ...Object.entries(ALSO),
+  ...Object.entries(TYPE_ALIASES),
   ...(Object.keys(TYPES) as Type[]).map((type): [string, Type] => [TYPES[type].reason, type]),
 ]);
 
@@ -73,7 +73,7 @@ export function nodeErrorDetails(native: NodeErrors): {
 }
 
 /** v1's type and message for a v2 reason; none for a reason in free words. */
-export function nativeOf(reason: string): Pick<NodeErrorEntry, 'type' | 'message'> | undefined {
+export function v1ErrorOf(reason: string): Pick<NodeErrorEntry, 'type' | 'message'> | undefined {
   const type = BY_REASON.get(reason);
   return type && { type, message: TYPES[type].message };
 }

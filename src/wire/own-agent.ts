@@ -1,11 +1,11 @@
-const OWN = /^holdover(-[a-z]+)?$/;
+const OWN_USER_AGENT = /^holdover(-[a-z]+)?$/;
 
 /** `User-Agent` of calls that one of Holdover's own commands makes. */
-export function ownAgent(command: 'demo' | 'health'): string {
+export function ownUserAgent(command: 'demo' | 'health'): string {
   return `holdover-${command}`;
 }
 
 /** True for Holdover's own programs: a server in front of another one says just `holdover`. */
-export function isOwnAgent(userAgent: string): boolean {
-  return OWN.test(userAgent);
+export function isOwnUserAgent(userAgent: string): boolean {
+  return OWN_USER_AGENT.test(userAgent);
 }

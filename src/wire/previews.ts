@@ -4,10 +4,7 @@ import type { JobEvent } from './jobs.ts';
 export const MAX_WAITING_PREVIEWS = 8;
 
 /** Of the previews that wait, the oldest goes when there are too many; nothing else ever does. */
-export function makeRoomForPreview<Item>(
-  waiting: Item[],
-  isPreview: (item: Item) => boolean,
-): void {
+export function dropOldestPreview<Item>(waiting: Item[], isPreview: (item: Item) => boolean): void {
   let seen = 0;
   for (let at = waiting.length - 1; at >= 0; at--) {
     if (isPreview(waiting[at]!) && ++seen >= MAX_WAITING_PREVIEWS) waiting.splice(at, 1);

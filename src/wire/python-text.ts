@@ -31,7 +31,7 @@ export function pythonType(value: Json): string {
 }
 
 /** Python's truth: empty texts, lists and objects are false, the text "false" is true. */
-export function pythonTruth(value: Json | undefined): boolean {
+export function isTruthyInPython(value: Json | undefined): boolean {
   if (value === null || value === undefined || value === false) return false;
   if (typeof value === 'string') return value !== '';
   if (Array.isArray(value)) return value.length > 0;

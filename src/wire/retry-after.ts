@@ -1,5 +1,5 @@
 /** A day: a longer wait is not worth it, and a client that is told so may believe it. */
-const MOST_SECONDS = 86_400;
+const MAX_SECONDS = 86_400;
 
 /**
  * Seconds a `Retry-After` asks to wait, from 0 to a day: a number, or a date, which counts from the
@@ -14,13 +14,12 @@ export function readRetryAfter(
   nowMs: number,
 ): number | undefined {
   const { 'retry-after': given = '', date = '' } = headers;
-  const said = String(given).trim();
+  const statedValue = String(given).trim();
   // Of any length: four hundred digits are a long time, not none.
-  if (/^\d+$/.test(said)) return Math.min(Number(said), MOST_SECONDS);
-  if (!/^[a-z]{3,9}, /i.test(said)) return undefined;
-  const saidAtMs = Date.parse(String(date));
-  const seconds = (Date.parse(said) - (Number.isNaN(saidAtMs) ? nowMs : saidAtMs)) / 1000;
-  return Number.isNaN(seconds)
-    ? undefined
-    : Math.min(MOST_SECONDS, Math.max(0, Math.ceil(seconds)));
+  if (/^\d+$/.test(statedValue)) return Math.min(Number(statedValue), MAX_SECONDS);
+  if (!/^[a-z]{3,9}, /i.test(statedValue)) return undefined;
+  const answeredAtMs = Date.parse(String(date));
+  const seconds =
+    (Date.parse(statedValue) - (Number.isNaN(answeredAtMs) ? nowMs : answeredAtMs)) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.min(MAX_SECONDS, Math.max(0, Math.ceil(seconds)));
 }

@@ -23,11 +23,11 @@ export function routerRefusal(
   url: string | undefined,
   status: number,
   newId: () => string,
-  said?: string,
+  statedDetail?: string,
 ): RouterRefusal | undefined {
-  const [bucket, usual] = REFUSALS[status] ?? [];
-  const detail = said ?? usual;
-  if (bucket === undefined || !isOfRouter(url)) return undefined;
+  const [bucket, defaultDetail] = REFUSALS[status] ?? [];
+  const detail = statedDetail ?? defaultDetail;
+  if (bucket === undefined || !isRouterTarget(url)) return undefined;
   const headers = {
     'Content-Type': 'application/json',
     'Cache-Control': 'no-store',
@@ -37,6 +37,6 @@ export function routerRefusal(
 }
 
 /** Whether a request target, which may be a whole address, is one of the router's. */
-export function isOfRouter(url = ''): boolean {
+export function isRouterTarget(url = ''): boolean {
   return isRouterPath(readTarget(url).path);
 }

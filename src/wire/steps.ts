@@ -2,7 +2,7 @@
 export type Steps<T> = Generator<number, T>;
 
 /** Runs the work to its end in this turn of the event loop. */
-export function inOneGo<T>(steps: Steps<T>): T {
+export function runSteps<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;

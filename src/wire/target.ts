@@ -1,8 +1,8 @@
 /** What a call asks for, byte for byte: `query` with its question mark, or empty. */
-export type Asked = { readonly path: string; readonly query: string };
+export type RequestTarget = { readonly path: string; readonly query: string };
 
 /** Splits a request target, which may be a whole address, without decoding anything. */
-export function readTarget(url: string): Asked {
+export function readTarget(url: string): RequestTarget {
   const target = url.replace(/^https?:\/\/[^/?#]*/i, '');
   const at = target.indexOf('?');
   return at < 0

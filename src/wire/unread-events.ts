@@ -3,13 +3,13 @@ import type { Json } from './json.ts';
 import { MAX_WAITING_PREVIEWS, isPreview } from './previews.ts';
 
 /** A reader that is so many events behind is told the latest progress only, not every one. */
-const ALL_PROGRESS = 100;
+const MAX_UNREAD_PROGRESS = 100;
 /** Taken events are cut off in stretches of so many. */
-const CUT_EVERY = 1024;
+const COMPACT_EVERY = 1024;
 /** Of one event, beside the texts in it. */
 const EVENT_BYTES = 200;
 /** More than any reader catches up with; a graph of 10 000 nodes has 20 000 events and more. */
-const MOST = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
+const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
 
 /** The events of a job that one reader has not taken, in order; of the previews the latest only. */
 export type UnreadEvents = {
@@ -18,7 +18,7 @@ export type UnreadEvents = {
   clear(): void;
   readonly size: () => number;
   /** True when the reader is hopelessly behind. */
-  readonly isTooMuch: () => boolean;
+  readonly isOverLimit: () => boolean;
 };
 
 export function createUnreadEvents(): UnreadEvents {
@@ -38,8 +38,8 @@ export function createUnreadEvents(): UnreadEvents {
     return event;
   }
 
-  function cutTaken(): void {
-    if (taken < CUT_EVERY) return;
+  function compact(): void {
+    if (taken < COMPACT_EVERY) return;
     items = items.slice(taken);
     progressAt -= taken;
     previewsAt = previewsAt.map((at) => at - taken);
@@ -49,7 +49,7 @@ export function createUnreadEvents(): UnreadEvents {
   return {
     push(event) {
       if (event.event === 'progress') {
-        if (size >= ALL_PROGRESS && progressAt >= taken) remove(progressAt);
+        if (size >= MAX_UNREAD_PROGRESS && progressAt >= taken) remove(progressAt);
         progressAt = items.length;
       } else if (isPreview(event)) {
         previewsAt = previewsAt.filter((at) => at >= taken);
@@ -63,7 +63,7 @@ export function createUnreadEvents(): UnreadEvents {
     shift() {
       while (taken < items.length) {
         const event = remove(taken++);
-        cutTaken();
+        compact();
         if (event) return event;
       }
       return undefined;
@@ -72,7 +72,7 @@ export function createUnreadEvents(): UnreadEvents {
       [items, taken, size, bytes, progressAt, previewsAt] = [[], 0, 0, 0, -1, []];
     },
     size: () => size,
-    isTooMuch: () => size > MOST.events || bytes > MOST.bytes,
+    isOverLimit: () => size > LIMITS.events || bytes > LIMITS.bytes,
   };
 }
 

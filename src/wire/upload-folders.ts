@@ -3,11 +3,11 @@ import { type Json, type JsonObject, isJsonObject } from './json.ts';
 // Holdover keeps each upload upstream in a folder of its own, `holdover-` and 16 hex digits, which
 // no other user can guess. An engine behind a service lists such folders to all.
 
-const MARK = 'holdover-';
+const FOLDER_PREFIX = 'holdover-';
 
 /** The folder of an upload, by the digits that name it. */
 export function uploadFolder(digits: string): string {
-  return MARK + digits;
+  return FOLDER_PREFIX + digits;
 }
 
 /** In either case: some file systems do not tell them apart. */
@@ -17,7 +17,7 @@ const WILDCARD = /(?<![\w-])holdover-[0-9a-f]*[*?[{]/i;
 
 /** Pictures as base64 are longer than any list of paths. */
 const MAX_CHARS = 1024 * 1024;
-const MOST_DECODINGS = 3;
+const MAX_DECODINGS = 3;
 const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
 
 /**
@@ -27,13 +27,13 @@ const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
 export function uploadFoldersIn(text: string): readonly string[] {
   if (text.length > MAX_CHARS) return [];
   const found = new Set<string>();
-  let spelled = text;
-  for (let times = 0; times <= MOST_DECODINGS; times++) {
-    for (const [folder] of spelled.matchAll(FOLDER)) found.add(folder.toLowerCase());
-    if (WILDCARD.test(spelled)) found.add('*');
-    const next = decodedOnce(spelled);
-    if (next === spelled) break;
-    spelled = next;
+  let decodedText = text;
+  for (let times = 0; times <= MAX_DECODINGS; times++) {
+    for (const [folder] of decodedText.matchAll(FOLDER)) found.add(folder.toLowerCase());
+    if (WILDCARD.test(decodedText)) found.add('*');
+    const next = decodedOnce(decodedText);
+    if (next === decodedText) break;
+    decodedText = next;
   }
   return [...found];
 }
@@ -42,16 +42,16 @@ export function uploadFoldersIn(text: string): readonly string[] {
 export function withoutUploadFolders(value: Json): Json {
   if (Array.isArray(value)) {
     const items = value as readonly Json[];
-    return items.filter((item) => !namesFolder(item)).map(withoutUploadFolders);
+    return items.filter((item) => !isFolderReference(item)).map(withoutUploadFolders);
   }
   if (!isJsonObject(value)) return value;
   const kept = Object.entries(value as JsonObject).filter(
-    ([name, member]) => !namesFolder(name) && !namesFolder(member),
+    ([name, member]) => !isFolderReference(name) && !isFolderReference(member),
   );
   return Object.fromEntries(kept.map(([name, member]) => [name, withoutUploadFolders(member)]));
 }
 
-function namesFolder(value: Json): boolean {
+function isFolderReference(value: Json): boolean {
   return typeof value === 'string' && uploadFoldersIn(value).length > 0;
 }
 

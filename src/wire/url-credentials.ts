@@ -4,7 +4,7 @@ import { readTarget } from './target.ts';
 type QueryPart = { readonly text: string; readonly name: string; readonly value: string };
 
 /** The query parameter of v1 clients that cannot send a header. */
-const LOGIN = 'token';
+const LOGIN_PARAMETER = 'token';
 
 /**
  * Names of query parameters that let their holder in somewhere: logins, and the
@@ -47,7 +47,7 @@ export function withoutCredentials(url: string): string {
   const { query } = readTarget(plain);
   if (query === '') return plain;
   const parts = partsOf(query);
-  const shown = parts.map(shownPart);
+  const shown = parts.map(redactedPart);
   if (shown.every((text, at) => text === parts[at]?.text)) return plain;
   return `${plain.slice(0, plain.length - query.length)}?${shown.join('&')}`;
 }
@@ -74,9 +74,9 @@ const MEMBER = new RegExp(`^(?:${MEMBERS}|token)$`, 'i');
 /** Hardly any line of a log has one of these; the others are not searched any further. */
 const SUSPICIOUS = /:\/\/|\?|bearer|basic |authorization|api[-_]?key|token|cookie|secret|password/i;
 
-const END = String.raw`\s"'<>\\`;
-const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]*:\/\/[^${END}]+`, 'gi');
-const TARGET_IN_TEXT = new RegExp(String.raw`(?<![\w/:.\]])\/[^${END}?]*\?[^${END}]+`, 'g');
+const URL_END = String.raw`\s"'<>\\`;
+const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]*:\/\/[^${URL_END}]+`, 'gi');
+const TARGET_IN_TEXT = new RegExp(String.raw`(?<![\w/:.\]])\/[^${URL_END}?]*\?[^${URL_END}]+`, 'g');
 const SCHEME_IN_TEXT = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 /** Of JSON, and of JSON in a text of JSON. */
 const MEMBER_IN_TEXT = new RegExp(String.raw`((\\*["'])(?:${MEMBERS})\2\s*:\s*\2)[^"'\\]+`, 'gi');
@@ -97,10 +97,10 @@ function partsOf(query: string): QueryPart[] {
 }
 
 function isLogin({ name }: QueryPart): boolean {
-  return name === LOGIN;
+  return name === LOGIN_PARAMETER;
 }
 
-function shownPart({ text, name, value }: QueryPart): string {
+function redactedPart({ text, name, value }: QueryPart): string {
   const written = text.split('=', 1)[0] ?? '';
   if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
   if (!value.includes('://')) return text;

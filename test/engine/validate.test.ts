@@ -4,7 +4,7 @@ import { validateSteps } from '../../src/engine/validate.ts';
 import { ALL_NODES } from '../../src/nodes/library.ts';
 import type { NodeDef } from '../../src/nodes/node.ts';
 import { type Json, isJsonObject, parseJson, stringifyJson } from '../../src/wire/json.ts';
-import { inOneGo } from '../../src/wire/steps.ts';
+import { runSteps } from '../../src/wire/steps.ts';
 import type { NodeErrors } from '../../src/wire/v1.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 
@@ -43,7 +43,7 @@ function comparable(value: unknown): unknown {
 }
 
 function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
-  return inOneGo(validateSteps(workflow, nodes));
+  return runSteps(validateSteps(workflow, nodes));
 }
 
 function judge(graph: unknown) {

@@ -37,7 +37,7 @@ test('small bodies have a reserve', async () => {
 
 test('prompts that are kept count as well, until they end', async () => {
   let kept = 18 * MB;
-  const memory = createBodyMemory({ limitBytes: 40 * MB, keptBytes: () => kept, waitMs: 2000 });
+  const memory = createBodyMemory({ limitBytes: 40 * MB, queuedBytes: () => kept, waitMs: 2000 });
   const held = memory.reserve(2 * MB);
   kept = 0;
   expect(await held).toBeDefined();

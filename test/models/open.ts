@@ -12,7 +12,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/models/limits.ts';
 import { type ModelDef, answerJson } from '../../src/models/model.ts';
-import { type ModelRouterDeps, createModelRouter } from '../../src/models/router.ts';
+import { type ModelRouterOptions, createModelRouter } from '../../src/models/router.ts';
 
 export const SECRET = Buffer.alloc(32, 7);
 
@@ -97,7 +97,7 @@ export async function openRouter(
     limits?: Partial<ModelLimits>;
     ledger?: Ledger;
     keysFile?: string;
-    callerOf?: ModelRouterDeps['callerOf'];
+    callerOf?: ModelRouterOptions['callerOf'];
     /** Its public address and the proxies it trusts. */
     proxy?: Parameters<typeof createPublicAddresses>[0];
   } = {},

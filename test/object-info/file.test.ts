@@ -11,15 +11,15 @@ test('a file is read again when it is another one', async () => {
   const path = join(await folder(), 'nodes.json');
   await writeFile(path, JSON.stringify(classes('One')));
   const definitions = await open({ source: { kind: 'file', path } });
-  const first = await definitions.known(LOCAL);
-  const second = await definitions.known(LOCAL);
+  const first = await definitions.current(LOCAL);
+  const second = await definitions.current(LOCAL);
   expect(outline(first)).toBe('One');
   expect(first.ok && second.ok && first.definitions === second.definitions).toBe(true);
   await writeFile(path, JSON.stringify(classes('One', 'Two')));
-  expect(outline(await definitions.known(LOCAL))).toBe('One+Two');
+  expect(outline(await definitions.current(LOCAL))).toBe('One+Two');
   await writeFile(`${path}.new`, JSON.stringify(classes('One', 'Six')));
   await rename(`${path}.new`, path);
-  expect(outline(await definitions.known(LOCAL))).toBe('One+Six');
+  expect(outline(await definitions.current(LOCAL))).toBe('One+Six');
   expect(Object.keys(await definitions.info())).toEqual(['One', 'Six']);
 });
 
@@ -31,12 +31,12 @@ test.each<[string, (path: string) => Promise<void>]>([
   const path = join(await folder(), 'nodes.json');
   await writeFile(path, JSON.stringify(classes('One')));
   const definitions = await open({ source: { kind: 'file', path }, limits: { maxBytes: 10_000 } });
-  await definitions.known(LOCAL);
+  await definitions.current(LOCAL);
   await spoil(path);
-  expect(outline(await definitions.known(LOCAL))).toBe('One stale');
+  expect(outline(await definitions.current(LOCAL))).toBe('One stale');
   await writeFile(path, JSON.stringify(classes('Two')));
   definitions.clock.now += 5 * SECOND;
-  expect(outline(await definitions.known(LOCAL))).toBe('Two');
+  expect(outline(await definitions.current(LOCAL))).toBe('Two');
 });
 
 test.each(['missing.json', '.'])(
@@ -44,7 +44,7 @@ test.each(['missing.json', '.'])(
   async (name) => {
     const path = join(await folder(), name);
     const definitions = await open({ source: { kind: 'file', path } });
-    expect(outline(await definitions.known(LOCAL))).toBe('nothing, again after 5 s');
+    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 5 s');
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
   },
 );
@@ -61,12 +61,12 @@ test('a URL that has none is no stand-in’s business', async () => {
   const there = await origin(honest({}));
   const source = { kind: 'url', url: `${there.url}/nodes.json` } as const;
   const definitions = await open({ source });
-  expect(outline(await definitions.known(LOCAL))).toMatch(/^nothing/);
+  expect(outline(await definitions.current(LOCAL))).toMatch(/^nothing/);
   expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
   there.answer = honest(classes('There'));
   definitions.clock.now += 60 * SECOND;
-  expect(outline(await definitions.known(LOCAL))).toBe('There');
+  expect(outline(await definitions.current(LOCAL))).toBe('There');
   there.answer = reset;
   definitions.clock.now += 60 * SECOND;
-  await eventually(async () => outline(await definitions.known(LOCAL)), 'There stale');
+  await eventually(async () => outline(await definitions.current(LOCAL)), 'There stale');
 });

@@ -23,7 +23,7 @@ describe('a key', () => {
     const there = await origin(honest(classes('Open')));
     const definitions = await open({ upstreamUrl: there.url });
     for (const caller of [ANNA, BEN, LOCAL]) {
-      expect(outline(await definitions.known(caller))).toBe('Open');
+      expect(outline(await definitions.current(caller))).toBe('Open');
     }
     expect(keysSeen(there.journal)).toEqual([undefined]);
   });
@@ -32,7 +32,7 @@ describe('a key', () => {
     const there = await origin(keyed);
     const definitions = await open({ upstreamUrl: there.url });
     const answers = await Promise.all(
-      [ANNA, BEN, LOCAL, ANNA].map((who) => definitions.known(who)),
+      [ANNA, BEN, LOCAL, ANNA].map((who) => definitions.current(who)),
     );
     expect(answers.map(outline)).toEqual([
       'Of-key-of-anna',
@@ -52,13 +52,13 @@ describe('a key', () => {
     const copiesDir = await folder();
     const there = await origin(keyed);
     const before = await open({ upstreamUrl: there.url, copiesDir });
-    await before.known(ANNA);
+    await before.current(ANNA);
     await before.close();
     there.answer = reset;
     const restarted = await open({ upstreamUrl: there.url, copiesDir });
-    await eventually(async () => outline(await restarted.known(ANNA)), 'Of-key-of-anna stale');
-    expect(outline(await restarted.known(BEN))).toMatch(/^nothing/);
-    expect(outline(await restarted.known(LOCAL))).toMatch(/^nothing/);
+    await eventually(async () => outline(await restarted.current(ANNA)), 'Of-key-of-anna stale');
+    expect(outline(await restarted.current(BEN))).toMatch(/^nothing/);
+    expect(outline(await restarted.current(LOCAL))).toMatch(/^nothing/);
   });
 
   test('that is refused gets what nobody’s gets, never somebody else’s', async () => {
@@ -66,15 +66,15 @@ describe('a key', () => {
       (keyOf(req) === ANNA.credential ? keyed : status(403))(req, res),
     );
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(ANNA))).toBe('Of-key-of-anna');
-    expect(outline(await definitions.known(BEN))).toBe('Embedded stand-in');
+    expect(outline(await definitions.current(ANNA))).toBe('Of-key-of-anna');
+    expect(outline(await definitions.current(BEN))).toBe('Embedded stand-in');
   });
 
   test('that is fixed serves everybody, after asking without', async () => {
     const there = await origin(keyed);
     const definitions = await open({ upstreamUrl: there.url, key: 'ours' });
     for (const caller of [ANNA, LOCAL]) {
-      expect(outline(await definitions.known(caller))).toBe('Of-ours');
+      expect(outline(await definitions.current(caller))).toBe('Of-ours');
     }
     expect(keysSeen(there.journal).filter(Boolean)).toEqual(['ours']);
   });
@@ -87,7 +87,7 @@ describe('a key', () => {
     const elsewhere = await origin(keyed);
     const source = { kind: 'url', url: `${elsewhere.url}/nodes.json` } as const;
     const definitions = await open({ source, upstreamUrl: upstream.url, ...(key && { key }) });
-    expect(outline(await definitions.known(ANNA))).toMatch(/^nothing/);
+    expect(outline(await definitions.current(ANNA))).toMatch(/^nothing/);
     expect(elsewhere.lines()).toEqual(['GET /nodes.json']);
     expect(keysSeen(elsewhere.journal)).toEqual([undefined]);
     expect(upstream.journal).toEqual([]);
@@ -97,7 +97,7 @@ describe('a key', () => {
     const there = await origin(keyed);
     const source = { kind: 'url', url: `${there.url}/nodes.json?a=b` } as const;
     const definitions = await open({ source, upstreamUrl: `${there.url}/mount` });
-    expect(outline(await definitions.known(ANNA))).toBe('Of-key-of-anna');
+    expect(outline(await definitions.current(ANNA))).toBe('Of-key-of-anna');
     expect(new Set(there.lines())).toEqual(new Set(['GET /nodes.json?a=b']));
   });
 
@@ -107,7 +107,7 @@ describe('a key', () => {
       (keyOf(req) ? status(302, { location: `${elsewhere.url}/` }) : status(401))(req, res),
     );
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(ANNA))).toBe('Embedded stand-in');
+    expect(outline(await definitions.current(ANNA))).toBe('Embedded stand-in');
     expect(elsewhere.journal).toEqual([]);
   });
 });
@@ -115,9 +115,9 @@ describe('a key', () => {
 test('definitions that get locked are fetched for each caller from then on', async () => {
   const there = await origin(honest(classes('Open')));
   const definitions = await open({ upstreamUrl: there.url });
-  expect(outline(await definitions.known(ANNA))).toBe('Open');
+  expect(outline(await definitions.current(ANNA))).toBe('Open');
   there.answer = keyed;
   definitions.clock.now += 6 * SECOND;
   expect(outline(await definitions.refreshed(ANNA))).toBe('Of-key-of-anna');
-  expect(outline(await definitions.known(BEN))).toBe('Of-key-of-ben');
+  expect(outline(await definitions.current(BEN))).toBe('Of-key-of-ben');
 });

@@ -6,7 +6,7 @@ import type { ObjectInfoSource } from '../../src/config/upstream.ts';
 import { type OpenDefinitions, openDefinitions } from '../../src/object-info/open.ts';
 import type { FetchLimits } from '../../src/object-info/fetch.ts';
 import { silentLogger } from '../../src/telemetry.ts';
-import type { Known } from '../../src/wire/definitions.ts';
+import type { DefinitionsResult } from '../../src/wire/definitions.ts';
 import type { ObjectInfo } from '../../src/wire/v1.ts';
 import { type Hook, type Origin, classes, openOrigin } from './origin.ts';
 
@@ -36,7 +36,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
         ? { kind: 'embedded' }
         : { kind: 'remote', url: upstreamUrl, key: options.key },
     embedded: classes('Embedded') as ObjectInfo,
-    copiesDir: options.copiesDir ?? (await folder()),
+    cacheDir: options.copiesDir ?? (await folder()),
     log: silentLogger(),
     now: () => clock.now,
     limits,
@@ -58,9 +58,9 @@ export async function origin(answer: Hook, port = 0): Promise<Origin> {
 }
 
 /** Class names and marks of an answer, short enough for tables. */
-export function outline(known: Known): string {
+export function outline(known: DefinitionsResult): string {
   if (!known.ok) return `nothing, again after ${known.retryAfterSeconds} s`;
-  const { definitions, isStale, isStandIn } = known;
+  const { definitions, isStale, isEmbeddedFallback: isStandIn } = known;
   const names = [...definitions.members.keys()].join('+');
   return [names, isStale && 'stale', isStandIn && 'stand-in'].filter(Boolean).join(' ');
 }

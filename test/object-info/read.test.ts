@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { definitionsOf, readDefinitions } from '../../src/object-info/read.ts';
+import { toDefinitions, readDefinitions } from '../../src/object-info/read.ts';
 import { membersOf } from '../../src/object-info/split.ts';
 import { fileMentions, outputNodes } from '../../src/translate/workflow.ts';
 import type { Definitions } from '../../src/wire/definitions.ts';
@@ -113,7 +113,7 @@ describe('definitions from outside', () => {
 
   test('are the same whether they come as objects or as text', async () => {
     const info = { A: JSON.parse(CLASS), 'B "b"': JSON.parse(CLASS) };
-    const made = definitionsOf(info);
+    const made = toDefinitions(info);
     expect(textOf(made)).toBe(JSON.stringify(info));
     expect((await read(textOf(made))).version).toBe(made.version);
   });

@@ -49,7 +49,7 @@ describe('auto asks the upstream’s own host', () => {
   ])('%s', async (_, path, answer, wanted, lines) => {
     const there = await origin(answer);
     const definitions = await open({ upstreamUrl: there.url + path });
-    expect(outline(await definitions.known(LOCAL))).toBe(wanted);
+    expect(outline(await definitions.current(LOCAL))).toBe(wanted);
     expect(there.lines()).toEqual(lines.map((line) => `GET ${line}`));
   });
 
@@ -66,7 +66,7 @@ describe('auto asks the upstream’s own host', () => {
   ])('and where that %s the embedded library stands in, marked', async (_, answer) => {
     const there = await origin(answer);
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(LOCAL))).toBe('Embedded stand-in');
+    expect(outline(await definitions.current(LOCAL))).toBe('Embedded stand-in');
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
   });
 
@@ -77,11 +77,11 @@ describe('auto asks the upstream’s own host', () => {
   ])('and while that %s nothing is pretended, but prompts get what there is', async (_, answer) => {
     const there = await origin(answer);
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(LOCAL))).toBe('nothing, again after 5 s');
+    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 5 s');
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
     there.answer = theirs;
     definitions.clock.now += 6 * SECOND;
-    expect(outline(await definitions.known(LOCAL))).toBe('Theirs');
+    expect(outline(await definitions.current(LOCAL))).toBe('Theirs');
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Theirs']);
   });
 
@@ -89,12 +89,12 @@ describe('auto asks the upstream’s own host', () => {
     const there = await origin(theirs);
     const definitions = await open({ upstreamUrl: there.url, source: { kind: 'embedded' } });
     definitions.start();
-    expect(outline(await definitions.known(LOCAL))).toBe('Embedded stand-in');
+    expect(outline(await definitions.current(LOCAL))).toBe('Embedded stand-in');
     expect(there.journal).toEqual([]);
   });
 
   test('and nowhere for the embedded engine, whose own library it is', async () => {
-    expect(outline(await (await open()).known(LOCAL))).toBe('Embedded');
+    expect(outline(await (await open()).current(LOCAL))).toBe('Embedded');
   });
 });
 
@@ -103,7 +103,7 @@ describe('a source is asked', () => {
     const there = await origin(at('/api/object_info', theirs));
     const definitions = await open({ upstreamUrl: there.url });
     definitions.start();
-    const all = await Promise.all(Array.from({ length: 20 }, () => definitions.known(LOCAL)));
+    const all = await Promise.all(Array.from({ length: 20 }, () => definitions.current(LOCAL)));
     expect(new Set(all.map(outline))).toEqual(new Set(['Theirs']));
     expect(there.journal.length).toBe(1);
   });
@@ -112,22 +112,22 @@ describe('a source is asked', () => {
     let body = classes('Old');
     const there = await origin(honest(() => body));
     const definitions = await open({ upstreamUrl: there.url });
-    const first = await definitions.known(LOCAL);
-    await definitions.known(LOCAL);
+    const first = await definitions.current(LOCAL);
+    await definitions.current(LOCAL);
     expect(there.journal.length).toBe(1);
     definitions.clock.now += 61 * SECOND;
-    const second = await definitions.known(LOCAL);
+    const second = await definitions.current(LOCAL);
     await eventually(() => there.journal.length, 2);
     expect(there.journal[1]?.headers['if-none-match']).toEqual(expect.any(String));
     expect(first).toEqual(second);
     expect(second.ok && first.ok && second.definitions === first.definitions).toBe(true);
     body = classes('Old', 'New');
     definitions.clock.now += 61 * SECOND;
-    expect(outline(await definitions.known(LOCAL))).toBe('Old');
+    expect(outline(await definitions.current(LOCAL))).toBe('Old');
     await eventually(async () => {
       // The answer before may have come only now, and counts from now.
       definitions.clock.now += 61 * SECOND;
-      return outline(await definitions.known(LOCAL));
+      return outline(await definitions.current(LOCAL));
     }, 'Old+New');
   });
 
@@ -135,7 +135,7 @@ describe('a source is asked', () => {
     let body = classes('Old');
     const there = await origin(honest(() => body));
     const definitions = await open({ upstreamUrl: there.url });
-    await definitions.known(LOCAL);
+    await definitions.current(LOCAL);
     body = classes('New');
     expect(outline(await definitions.refreshed(LOCAL))).toBe('Old');
     definitions.clock.now += 5 * SECOND;
@@ -147,7 +147,7 @@ describe('a source is asked', () => {
   test('and keeps one version where it sends the same bytes without a validator', async () => {
     const there = await origin((_req, res) => res.end(JSON.stringify(classes('Same'))));
     const definitions = await open({ upstreamUrl: there.url });
-    const first = await definitions.known(LOCAL);
+    const first = await definitions.current(LOCAL);
     definitions.clock.now += 6 * SECOND;
     const second = await definitions.refreshed(LOCAL);
     expect(there.journal.length).toBe(2);
@@ -160,7 +160,7 @@ describe('a source is asked', () => {
       res.end(gzipSync(JSON.stringify(classes('Packed'))));
     });
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(LOCAL))).toBe('Packed');
+    expect(outline(await definitions.current(LOCAL))).toBe('Packed');
   });
 
   const bomb = gzipSync(Buffer.alloc(1_000_000, ' '));
@@ -177,7 +177,7 @@ describe('a source is asked', () => {
     const there = await origin(theirs);
     const limits = { maxBytes: 20_000, headersTimeoutMs: 500, wholeTimeoutMs: 700 };
     const definitions = await open({ upstreamUrl: there.url, limits });
-    await definitions.known(LOCAL);
+    await definitions.current(LOCAL);
     there.answer = answer;
     definitions.clock.now += 6 * SECOND;
     expect(outline(await definitions.refreshed(LOCAL))).toBe('Theirs stale');
@@ -189,12 +189,12 @@ describe('while a source is down', () => {
   test('the last answer is served as stale, with one attempt in five seconds', async () => {
     const there = await origin(theirs);
     const definitions = await open({ upstreamUrl: there.url });
-    const before = await definitions.known(LOCAL);
+    const before = await definitions.current(LOCAL);
     there.answer = reset;
     definitions.clock.now += 61 * SECOND;
-    await eventually(async () => outline(await definitions.known(LOCAL)), 'Theirs stale');
+    await eventually(async () => outline(await definitions.current(LOCAL)), 'Theirs stale');
     const attempts = there.journal.length;
-    for (let i = 0; i < 10; i++) await definitions.known(LOCAL);
+    for (let i = 0; i < 10; i++) await definitions.current(LOCAL);
     for (let i = 0; i < 10; i++) await definitions.refreshed(LOCAL);
     expect(there.journal.length).toBe(attempts);
     definitions.clock.now += 5 * SECOND;
@@ -214,7 +214,7 @@ describe('while a source is down', () => {
   ])('for %i ms it says: %s; prompts go on with the last answer', async (ms, wanted) => {
     const there = await origin(theirs);
     const definitions = await open({ upstreamUrl: there.url });
-    await definitions.known(LOCAL);
+    await definitions.current(LOCAL);
     there.answer = reset;
     definitions.clock.now += ms;
     expect(outline(await definitions.refreshed(LOCAL))).toBe(wanted);
@@ -224,7 +224,7 @@ describe('while a source is down', () => {
   test('it is left alone for as long as it asks for', async () => {
     const there = await origin(status(503, { 'retry-after': '30' }));
     const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.known(LOCAL))).toBe('nothing, again after 30 s');
+    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 30 s');
     definitions.clock.now += 29 * SECOND;
     await definitions.refreshed(LOCAL);
     expect(there.journal.length).toBe(1);
@@ -234,12 +234,12 @@ describe('while a source is down', () => {
     const copiesDir = await folder();
     const there = await origin(theirs);
     const before = await open({ upstreamUrl: there.url, copiesDir });
-    await before.known(LOCAL);
+    await before.current(LOCAL);
     await before.close();
     there.answer = reset;
     const clock = { now: Date.now() };
     const restarted = await open({ upstreamUrl: there.url, copiesDir, clock });
-    await eventually(async () => outline(await restarted.known(LOCAL)), 'Theirs stale');
+    await eventually(async () => outline(await restarted.current(LOCAL)), 'Theirs stale');
     there.answer = theirs;
     clock.now += 6 * SECOND;
     expect(outline(await restarted.refreshed(LOCAL))).toBe('Theirs');
@@ -250,11 +250,11 @@ describe('while a source is down', () => {
     const copiesDir = await folder();
     const there = await origin(theirs);
     const before = await open({ upstreamUrl: there.url, copiesDir });
-    await before.known(LOCAL);
+    await before.current(LOCAL);
     await before.close();
     there.answer = () => {};
     const restarted = await open({ upstreamUrl: there.url, copiesDir });
-    expect(outline(await restarted.known(LOCAL))).toBe('Theirs stale');
+    expect(outline(await restarted.current(LOCAL))).toBe('Theirs stale');
   });
 
   test('refusals that never end take no connection away', async () => {
@@ -271,10 +271,10 @@ describe('while a source is down', () => {
     const copiesDir = await folder();
     const there = await origin(theirs);
     const before = await open({ upstreamUrl: there.url, copiesDir });
-    await before.known(LOCAL);
+    await before.current(LOCAL);
     await before.close();
     const other = await origin(reset);
     const definitions = await open({ upstreamUrl: other.url, copiesDir });
-    expect(outline(await definitions.known(LOCAL))).toMatch(/^nothing/);
+    expect(outline(await definitions.current(LOCAL))).toMatch(/^nothing/);
   });
 });

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { DefinitionSource, Known } from '../../src/wire/definitions.ts';
+import type { DefinitionSource, DefinitionsResult } from '../../src/wire/definitions.ts';
 import { LosslessNumber } from '../../src/wire/json.ts';
 import type { ObjectInfo } from '../../src/wire/v1.ts';
 import { fixedDefinitions } from '../support/definitions.ts';
@@ -14,16 +14,16 @@ const INFO = { ...classes('A', 'B'), Plain: PLAIN, Chooser: CHOOSER } as unknown
 
 let house: House;
 /** What the source says from now on. */
-let known: () => Promise<Known>;
+let known: () => Promise<DefinitionsResult>;
 let demands: number;
 
 beforeEach(async () => {
   demands = 0;
   const fixed = fixedDefinitions(INFO);
-  known = () => fixed.known({ user: 'local' });
+  known = () => fixed.current({ user: 'local' });
   const definitions: DefinitionSource = {
     info: fixed.info,
-    known: () => known(),
+    current: () => known(),
     async refreshed() {
       demands++;
       return known();
@@ -99,7 +99,7 @@ describe('/object_info', () => {
     await house.files.remove('local', { type: 'input', subfolder: '', filename: 'a.png' });
     expect((await ask()).headers.etag).toBe(before);
     const other = fixedDefinitions({ ...INFO, ...(classes('C') as ObjectInfo) });
-    known = () => other.known({ user: 'local' });
+    known = () => other.current({ user: 'local' });
     expect((await ask()).headers.etag).not.toBe(before);
   });
 
@@ -157,7 +157,7 @@ describe('/object_info', () => {
     [{ isStandIn: false, isStale: false }, [undefined, undefined, undefined]],
   ])('%j is said in headers, of one class as of all', async (marks, wanted) => {
     const fixed = known;
-    known = async () => ({ ...(await fixed()), ...marks }) as Known;
+    known = async () => ({ ...(await fixed()), ...marks }) as DefinitionsResult;
     for (const path of ['/object_info', '/object_info/A', '/api/object_info']) {
       const { headers } = await ask({}, path);
       const said = ['x-holdover-object-info', 'x-holdover-stale', 'warning'];

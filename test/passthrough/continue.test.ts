@@ -1,6 +1,6 @@
 // A service that says `100 Continue` though nobody asked: the answer is the one that follows.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { dropContinue } from '../../src/passthrough/continue.ts';
+import { skipContinue } from '../../src/passthrough/continue.ts';
 import type { Holdover } from '../support/holdover.ts';
 import { requestText, say } from '../support/raw-socket.ts';
 import { expectUnharmed } from '../support/unharmed.ts';
@@ -55,7 +55,7 @@ describe('on one connection', () => {
         return text === undefined ? null : Buffer.from(text);
       },
     };
-    dropContinue(socket);
+    skipContinue(socket);
     return {
       call: () => void (socket.bytesWritten += 1),
       hear: (text: string): string | undefined => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import {
-  aboutJob,
-  climbs,
-  jobIdIn,
+  withJobId,
+  hasDotSegments,
+  jobIdOfTarget,
   mountOf,
   routerTargetOf,
   v2TargetOf,
@@ -56,8 +56,8 @@ test.each([
   ['/d/1/api/v2/jobs/mine/cancel', 'mine', '/d/1/api/v2/jobs/j%201/cancel'],
   ['/api/v2/jobs/mine?at=/api/v2/jobs/yours', 'mine', '/api/v2/jobs/j%201?at=/api/v2/jobs/yours'],
 ])('%s is about the job %s, and can be about another', (target, id, other) => {
-  expect(jobIdIn(target)).toBe(id);
-  expect(aboutJob(target, 'j 1')).toBe(other);
+  expect(jobIdOfTarget(target)).toBe(id);
+  expect(withJobId(target, 'j 1')).toBe(other);
 });
 
 test.each([
@@ -68,7 +68,7 @@ test.each([
   '/api/v2/assets/mine',
   '/api/v2/assets?of=/api/v2/jobs/mine',
 ])('%s is about no job', (target) => {
-  expect(jobIdIn(target)).toBeUndefined();
+  expect(jobIdOfTarget(target)).toBeUndefined();
 });
 
 describe('the model router and its partner routes go upstream', () => {
@@ -119,13 +119,13 @@ test.each([
   '/api/v2/..;x=1/admin',
   '/api/v2/..#/admin',
 ])('%s climbs', (path) => {
-  expect(climbs(path)).toBe(true);
+  expect(hasDotSegments(path)).toBe(true);
 });
 
 test.each(['/api/v2/...', '/api/v2/a..b', '/api/v2/.well', '/api/v2/a.', '/api/v2/%2ea'])(
   '%s does not climb',
   (path) => {
-    expect(climbs(path)).toBe(false);
+    expect(hasDotSegments(path)).toBe(false);
   },
 );
 

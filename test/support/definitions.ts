@@ -1,15 +1,15 @@
-import { definitionsOf } from '../../src/object-info/read.ts';
-import type { DefinitionSource, Known } from '../../src/wire/definitions.ts';
+import { toDefinitions } from '../../src/object-info/read.ts';
+import type { DefinitionSource, DefinitionsResult } from '../../src/wire/definitions.ts';
 import type { ObjectInfo } from '../../src/wire/v1.ts';
 
 /** A source that always says the same. */
 export function fixedDefinitions(info: ObjectInfo): DefinitionSource {
-  const definitions = definitionsOf(info);
-  const known = async (): Promise<Known> => ({
+  const definitions = toDefinitions(info);
+  const known = async (): Promise<DefinitionsResult> => ({
     ok: true,
     definitions,
-    isStandIn: false,
+    isEmbeddedFallback: false,
     isStale: false,
   });
-  return { known, refreshed: known, info: async () => info };
+  return { current: known, refreshed: known, info: async () => info };
 }

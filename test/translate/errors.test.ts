@@ -212,7 +212,7 @@ describe('POST /prompt refused by v2', () => {
       { nodeId: '2', input: 'image', value: 'y.png', assetId: 'b' },
     ];
     const { node_errors } = toPromptRefusal(refusal('missing_asset', 422, details), GRAPH, {
-      placed,
+      resolvedFiles: placed,
       outputs: ['2'],
     }).body;
     expect(Object.keys(node_errors)).toEqual(nodes);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { showJob, showUi } from '../../src/translate/outputs.ts';
+import { v1OutputsOf, v1OutputOf } from '../../src/translate/outputs.ts';
 import { chain, fileRef, outputOf } from './script.ts';
 
 const GRAPH = chain(['1', 'Make'], ['2', 'Save']);
@@ -15,13 +15,13 @@ describe('executed.output from v2 outputs', () => {
     ['constructor/x', 'file', 'files'],
   ] as const)('%s of the type %s is listed under %s', (content_type, type, key) => {
     const made = outputOf('a', '2', { content_type, type });
-    const shown = showJob({ outputs: [made] }, new Map([['a', fileRef('a.bin')]]), GRAPH);
+    const shown = v1OutputsOf({ outputs: [made] }, new Map([['a', fileRef('a.bin')]]), GRAPH);
     expect(Object.fromEntries(shown)).toEqual({ '2': { [key]: [fileRef('a.bin')] } });
   });
 
   test('a text that was read is listed as text', () => {
     const made = outputOf('a', '2', { content_type: 'text/plain', type: 'text' });
-    const shown = showJob(
+    const shown = v1OutputsOf(
       { outputs: [made] },
       new Map([['a', { ...fileRef('a.txt'), text: 'hello' }]]),
       GRAPH,
@@ -34,7 +34,7 @@ describe('executed.output from v2 outputs', () => {
     ['video/webm', 'video'],
   ] as const)('a video (%s of the type %s) is a picture that moves', (content_type, type) => {
     const made = outputOf('a', '2', { content_type, type });
-    const shown = showJob({ outputs: [made] }, new Map([['a', fileRef('a.mp4')]]), GRAPH);
+    const shown = v1OutputsOf({ outputs: [made] }, new Map([['a', fileRef('a.mp4')]]), GRAPH);
     expect(shown.get('2')).toEqual({ images: [fileRef('a.mp4')], animated: [true] });
   });
 
@@ -45,7 +45,7 @@ describe('executed.output from v2 outputs', () => {
   ] as const)('whether the picture of a %s moves is said by its class', (className, type, more) => {
     const made = outputOf('a', '1', { content_type: type });
     const files = new Map([['a', fileRef('a')]]);
-    const shown = showJob({ outputs: [made] }, files, chain(['1', className]));
+    const shown = v1OutputsOf({ outputs: [made] }, files, chain(['1', className]));
     expect(shown.get('1')).toEqual({ images: [fileRef('a')], ...more });
   });
 
@@ -56,7 +56,7 @@ describe('executed.output from v2 outputs', () => {
       outputOf('v', '2', { content_type: 'audio/flac' }),
     ];
     const files = new Map(outputs.map(({ id }) => [id, fileRef(id)]));
-    expect(showJob({ outputs }, files, GRAPH).get('2')).toEqual({
+    expect(v1OutputsOf({ outputs }, files, GRAPH).get('2')).toEqual({
       images: [fileRef('b'), fileRef('a')],
       audio: [fileRef('v')],
     });
@@ -64,18 +64,20 @@ describe('executed.output from v2 outputs', () => {
 
   test('images for the socket only are not listed', () => {
     const outputs = [outputOf('a', '2', { x_websocket: true })];
-    expect(showJob({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).size).toBe(0);
+    expect(v1OutputsOf({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).size).toBe(0);
   });
 
   test('an output without a known node belongs to the only node nobody reads from', () => {
     const outputs = [outputOf('a', '')];
-    expect([...showJob({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).keys()]).toEqual(['2']);
+    expect([...v1OutputsOf({ outputs }, new Map([['a', fileRef('a')]]), GRAPH).keys()]).toEqual([
+      '2',
+    ]);
   });
 
   test('what a node says of itself wins over its files', () => {
     const outputs = [outputOf('a', '2')];
     const x_ui = { '2': { images: [{ x_asset: 'a' }], animated: [true] } };
-    expect(showJob({ outputs, x_ui }, new Map([['a', fileRef('a')]]), GRAPH).get('2')).toEqual({
+    expect(v1OutputsOf({ outputs, x_ui }, new Map([['a', fileRef('a')]]), GRAPH).get('2')).toEqual({
       images: [fileRef('a')],
       animated: [true],
     });
@@ -85,13 +87,13 @@ describe('executed.output from v2 outputs', () => {
 describe('executed.output from what a node says', () => {
   test('only items that name an asset are replaced, their other members are kept', () => {
     const ui = { images: [{ x_asset: 'a', format: 'png' }, 'x_asset'], text: ['t', 5, null] };
-    expect(showUi(ui, new Map([['a', fileRef('a.png')]]))).toEqual({
+    expect(v1OutputOf(ui, new Map([['a', fileRef('a.png')]]))).toEqual({
       images: [{ ...fileRef('a.png'), format: 'png' }, 'x_asset'],
       text: ['t', 5, null],
     });
   });
 
   test('it waits for files that have no name yet', () => {
-    expect(showUi({ images: [{ x_asset: 'a' }] }, new Map())).toBeUndefined();
+    expect(v1OutputOf({ images: [{ x_asset: 'a' }] }, new Map())).toBeUndefined();
   });
 });

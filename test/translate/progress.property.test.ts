@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { historyEntry } from '../../src/translate/history.ts';
-import { showJob } from '../../src/translate/outputs.ts';
+import { v1OutputsOf } from '../../src/translate/outputs.ts';
 import type { ProgressEffect } from '../../src/translate/progress-state.ts';
 import { stringifyJson } from '../../src/wire/json.ts';
 import { type LegalRun, legalRuns } from './legal-runs.ts';
@@ -132,7 +132,7 @@ describe('whatever gets lost, comes twice or is only polled', () => {
       });
       const wasRead = run.ending !== 'lost';
       const expected = wasRead
-        ? Object.fromEntries(showJob(run.job, filesOf(run.job), run.graph))
+        ? Object.fromEntries(v1OutputsOf(run.job, filesOf(run.job), run.graph))
         : entry.outputs;
       expect(entry.outputs).toEqual(expected);
       const announced = messages(effects).flatMap((m) =>

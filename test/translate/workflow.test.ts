@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { LosslessNumber } from '../../src/wire/json.ts';
 import { parseJson, stringifyJson, type Json } from '../../src/wire/json.ts';
-import { secretsOf, withoutSecrets } from '../../src/translate/secrets.ts';
+import { partnerCredentialsOf, withoutSecrets } from '../../src/translate/secrets.ts';
 import {
-  adoptCoerced,
+  applyCoercions,
   chosenOutputs,
   extraPngInfo,
   fileKey,
   fileMentions,
-  foundMentions,
+  resolvedMentions,
   outputNodes,
   parseFileName,
   withAssets,
@@ -136,7 +136,7 @@ describe('the v2 workflow of a v1 prompt', () => {
       '10': { class_type: 'LoadImage', inputs: { image: 'resolved.png' } },
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7, added: 1 } },
     };
-    expect(adoptCoerced(graph, coerced, foundMentions(mentions, found))).toEqual({
+    expect(applyCoercions(graph, coerced, resolvedMentions(mentions, found))).toEqual({
       ...graph,
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7 } },
     });
@@ -145,7 +145,7 @@ describe('the v2 workflow of a v1 prompt', () => {
   test('the original is not changed', () => {
     const before = stringifyJson(graph as Json);
     withAssets(graph, mentions, found);
-    adoptCoerced(graph, {}, mentions);
+    applyCoercions(graph, {}, mentions);
     expect(stringifyJson(graph as Json)).toBe(before);
   });
 
@@ -196,9 +196,12 @@ describe('extra_data', () => {
   };
 
   test('its secrets are forwarded and never kept', () => {
-    expect(secretsOf(extra)).toEqual({ api_key_comfy_org: 'k', auth_token_comfy_org: 't' });
-    expect(secretsOf({ api_key_service_org: 's' })).toEqual({ api_key_comfy_org: 's' });
-    expect(secretsOf({ api_key_comfy_org: 5 })).toEqual({});
+    expect(partnerCredentialsOf(extra)).toEqual({
+      api_key_comfy_org: 'k',
+      auth_token_comfy_org: 't',
+    });
+    expect(partnerCredentialsOf({ api_key_service_org: 's' })).toEqual({ api_key_comfy_org: 's' });
+    expect(partnerCredentialsOf({ api_key_comfy_org: 5 })).toEqual({});
     expect(withoutSecrets(extra)).toEqual({
       extra_pnginfo: { workflow: { id: 'w' } },
       client_id: 'c',

@@ -1,7 +1,7 @@
 import type { LookupAddress, lookup } from 'node:dns';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { PlaceRefused, reachOf } from '../../src/v2/addresses.ts';
-import { type RedirectHost, createElsewhere } from '../../src/v2/elsewhere.ts';
+import { AddressRefused, addressScope } from '../../src/v2/addresses.ts';
+import { type RedirectHost, createForeignLinks } from '../../src/v2/elsewhere.ts';
 import { type StorageHost, openStorageHost } from '../support/storage-host.ts';
 
 const LIMITS = { connectTimeoutMs: 500, readTimeoutMs: 500, bodyIdleTimeoutMs: 500 };
@@ -24,10 +24,10 @@ type Visit = {
 
 async function visit({ origin, link, hosts, addresses }: Visit): Promise<number | string> {
   const resolve = addresses && { resolve: resolver(addresses) };
-  const elsewhere = createElsewhere(origin, LIMITS, { ...(hosts && { hosts }), ...resolve });
+  const elsewhere = createForeignLinks(origin, LIMITS, { ...(hosts && { hosts }), ...resolve });
   onTestFinished(() => elsewhere.close());
   const answer = await elsewhere.open(link, {});
-  if (!answer.ok) return answer.cause instanceof PlaceRefused ? 'refused' : answer.cause.message;
+  if (!answer.ok) return answer.cause instanceof AddressRefused ? 'refused' : answer.cause.message;
   answer.body.destroy();
   return answer.status;
 }
@@ -107,14 +107,14 @@ describe('a name', () => {
     const hosts = [{ hostname: 'store.example' }];
     const addresses = [['127.0.0.1'], ['169.254.169.254']];
     // Each connection asks anew, and uses the very answer it was given.
-    const elsewhere = createElsewhere(origin, LIMITS, { hosts, resolve: resolver(addresses) });
+    const elsewhere = createForeignLinks(origin, LIMITS, { hosts, resolve: resolver(addresses) });
     onTestFinished(() => elsewhere.close());
     storage.once(({ res }) => void res.writeHead(200, { Connection: 'close' }).end());
     const first = await elsewhere.open(link(), {});
     expect(first).toMatchObject({ ok: true, status: 200 });
     if (first.ok) await first.body.toArray();
     const second = await elsewhere.open(link(), {});
-    expect(second).toMatchObject({ ok: false, cause: expect.any(PlaceRefused) });
+    expect(second).toMatchObject({ ok: false, cause: expect.any(AddressRefused) });
     expect(storage.visits).toHaveLength(1);
   });
 
@@ -195,4 +195,4 @@ test.each([
   ['64:ff9b::7f00:1', 'forbidden'],
   ['2002:7f00:1::', 'forbidden'],
   ['192.0.2.1', 'forbidden'],
-])('%s is %s', (address, reach) => expect(reachOf(address)).toBe(reach));
+])('%s is %s', (address, reach) => expect(addressScope(address)).toBe(reach));

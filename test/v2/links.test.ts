@@ -41,7 +41,7 @@ describe('where calls go', () => {
     ['jobs/1', undefined],
     ['', undefined],
   ])('the link %s is followed to %s', (link, path) => {
-    expect(createLinks('https://h.example/deployment/7').follow(link)).toBe(path);
+    expect(createLinks('https://h.example/deployment/7').targetOf(link)).toBe(path);
   });
 
   test('below a mount prefix links are followed from the origin, and the rest is built', async () => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
-import { type RemoteDeps, type RemoteJobs, createRemoteJobs } from '../../src/v2/client.ts';
+import { type RemoteOptions, type RemoteJobs, createRemoteJobs } from '../../src/v2/client.ts';
 import type { RemoteLimits } from '../../src/v2/limits.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import type { Caller } from '../../src/wire/jobs.ts';
@@ -48,7 +48,7 @@ export type Opened = { readonly upstream: HostileV2; readonly remote: RemoteJobs
 
 /** A client in front of a server that does what it is told; both gone when the test is over. */
 export async function openRemote(
-  options: Partial<Omit<RemoteDeps, 'limits'>> & {
+  options: Partial<Omit<RemoteOptions, 'limits'>> & {
     readonly limits?: Partial<RemoteLimits>;
     readonly mount?: string;
   } = {},

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPlaces, withoutFolders } from '../../src/v2/places.ts';
+import { createUploadPaths, withoutFolders } from '../../src/v2/places.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 import { error } from '../support/hostile-v2.ts';
 import { spooled, value } from '../support/jobs.ts';
@@ -11,7 +11,9 @@ const graph = (image: unknown): Graph =>
   ({ '1': { class_type: 'LoadImage', inputs: { image } } }) as Graph;
 
 test('an upload lies in a folder of its own below input', () => {
-  expect(createPlaces(SECRET).pathOf(FILE)).toMatch(/^input\/holdover-[0-9a-f]{16}\/sub\/x\.png$/);
+  expect(createUploadPaths(SECRET).pathOf(FILE)).toMatch(
+    /^input\/holdover-[0-9a-f]{16}\/sub\/x\.png$/,
+  );
 });
 
 test.each([
@@ -19,24 +21,26 @@ test.each([
   ['name', { filePath: 'input/sub/y.png' }],
   ['bytes', { hash: 'blake3:cd' }],
 ])('another %s, another folder', (_what, change) => {
-  const places = createPlaces(SECRET);
+  const places = createUploadPaths(SECRET);
   const folderOf = (path: string) => path.split('/')[1];
   expect(folderOf(places.pathOf({ ...FILE, ...change }))).not.toBe(folderOf(places.pathOf(FILE)));
 });
 
 test('a server that is started again finds the same folder, another server another', () => {
-  expect(createPlaces(Buffer.from(SECRET)).pathOf(FILE)).toBe(createPlaces(SECRET).pathOf(FILE));
-  expect(createPlaces(Buffer.from('else')).pathOf(FILE)).not.toBe(
-    createPlaces(SECRET).pathOf(FILE),
+  expect(createUploadPaths(Buffer.from(SECRET)).pathOf(FILE)).toBe(
+    createUploadPaths(SECRET).pathOf(FILE),
+  );
+  expect(createUploadPaths(Buffer.from('else')).pathOf(FILE)).not.toBe(
+    createUploadPaths(SECRET).pathOf(FILE),
   );
 });
 
 test.each(['models/loras/x.safetensors', 'x.png'])('%s stays where it wants to be', (filePath) => {
-  expect(createPlaces(SECRET).pathOf({ ...FILE, filePath })).toBe(filePath);
+  expect(createUploadPaths(SECRET).pathOf({ ...FILE, filePath })).toBe(filePath);
 });
 
 test('nobody is shown the folder', () => {
-  const path = createPlaces(SECRET).pathOf(FILE);
+  const path = createUploadPaths(SECRET).pathOf(FILE);
   expect(withoutFolders(`cannot read ${path}, ${path}`)).toBe(
     'cannot read input/sub/x.png, input/sub/x.png',
   );
@@ -45,7 +49,7 @@ test('nobody is shown the folder', () => {
 });
 
 test('a service that goes by paths is told the very path of the upload, its refusals are readable', async () => {
-  const { upstream, remote } = await openRemote({ assetMode: 'string', placeSecret: SECRET });
+  const { upstream, remote } = await openRemote({ assetMode: 'string', uploadPathSecret: SECRET });
   const file = await spooled('BYTES');
   const filePath = 'input/x.png';
   const { id } = value(

@@ -81,7 +81,7 @@ describe('in front of a whole Holdover', () => {
     const content = value(await remote.content(caller, job.outputs[0]?.id ?? ''));
     const bytes = content.kind === 'bytes' ? Buffer.concat(await content.stream.toArray()) : '';
     expect(bytes.toString('latin1')).toContain('{"mark": "kept"}');
-    expect(remote.facts().holdover?.isOne).toBe(true);
+    expect(remote.capabilities().holdover?.isOne).toBe(true);
   });
 
   test('several listeners share one stream', async () => {
@@ -89,7 +89,7 @@ describe('in front of a whole Holdover', () => {
       await remote.submit(caller, { workflow: growing({ seed: 9, steps: 40 }), extraData: {} }),
     );
     const heard = Promise.all([1, 2, 3].map(() => collect(remote, id, caller)));
-    expect(remote.facts().openStreams).toBeLessThanOrEqual(1);
+    expect(remote.capabilities().openStreams).toBeLessThanOrEqual(1);
     for (const events of await heard) {
       expect(events.at(-1)).toMatchObject({ data: { status: 'succeeded' } });
     }

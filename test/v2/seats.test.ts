@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { type Candidate, RANK, type Seats, createSeats } from '../../src/v2/seats.ts';
+import {
+  type StreamCandidate,
+  RANK,
+  type StreamSlots,
+  createStreamSlots,
+} from '../../src/v2/seats.ts';
 
 const CLASSES = {
   'watched, running': 0,
@@ -11,14 +16,14 @@ type Class = keyof typeof CLASSES;
 const NAMES = Object.keys(CLASSES) as Class[];
 
 /** A candidate that gives its seat up when told to. */
-function candidate(seats: () => Seats, name: Class) {
+function candidate(seats: () => StreamSlots, name: Class) {
   const told: string[] = [];
-  const self: Candidate = {
+  const self: StreamCandidate = {
     rank: () => CLASSES[name],
     wake: () => void told.push('wake'),
-    yieldSeat() {
+    preempt() {
       told.push('yield');
-      seats().leave(self);
+      seats().release(self);
     },
   };
   return { self, told };
@@ -29,14 +34,14 @@ test.each(
 )(
   'with one stream, a job that is $asking gets that of one that is $seated: $gets',
   ({ seated, asking, gets }) => {
-    const seats: Seats = createSeats({ max: 1, clock: () => 0 });
+    const seats: StreamSlots = createStreamSlots({ max: 1, clock: () => 0 });
     const [one, other] = [candidate(() => seats, seated), candidate(() => seats, asking)];
-    expect(seats.take(one.self)).toBe(true);
-    seats.take(other.self);
+    expect(seats.acquire(one.self)).toBe(true);
+    seats.acquire(other.self);
     expect(one.told).toEqual(gets ? ['yield'] : []);
     // Told that there is room now, it asks again.
     expect(other.told).toEqual(gets ? ['wake'] : []);
-    expect(seats.take(other.self)).toBe(gets);
-    expect(seats.open()).toBe(1);
+    expect(seats.acquire(other.self)).toBe(gets);
+    expect(seats.openCount()).toBe(1);
   },
 );

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createAskRate, watchSilence } from '../../src/v2/silence.ts';
+import { createCheckRate, watchSilence } from '../../src/v2/silence.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
 const WAITS = { first: 1_500, last: 15_000, jitter: (ms: number) => ms };
 const generous = () =>
-  createAskRate({ perSecond: 1_000, burst: 1_000, clock: () => performance.now() });
+  createCheckRate({ perSecond: 1_000, burst: 1_000, clock: () => performance.now() });
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -31,11 +31,11 @@ test('a stream that speaks leads to none, and each new silence begins anew', asy
   const { watch, askedAt } = watched();
   for (let i = 0; i < 20; i++) {
     await vi.advanceTimersByTimeAsync(1_000);
-    watch.heard();
+    watch.noteActivity();
   }
   expect(askedAt).toEqual([]);
   await vi.advanceTimersByTimeAsync(5_000);
-  watch.heard();
+  watch.noteActivity();
   await vi.advanceTimersByTimeAsync(2_000);
   expect(askedAt).toEqual([21.5, 24.5, 26.5]);
   watch.close();
@@ -49,7 +49,7 @@ test('a closed watch asks nothing', async () => {
 });
 
 test('all questions about one upstream together stay within its rate, and every stream has its turn', async () => {
-  const rate = createAskRate({ perSecond: 2, burst: 6, clock: () => performance.now() });
+  const rate = createCheckRate({ perSecond: 2, burst: 6, clock: () => performance.now() });
   const streams = Array.from({ length: 100 }, () => watched({ rate }));
   await vi.advanceTimersByTimeAsync(10_000);
   const inTenSeconds = streams.flatMap(({ askedAt }) => askedAt);
@@ -63,7 +63,7 @@ test('all questions about one upstream together stay within its rate, and every 
 
 test('the rate is whole again after a quiet time', () => {
   let nowMs = 0;
-  const rate = createAskRate({ perSecond: 2, burst: 3, clock: () => nowMs });
+  const rate = createCheckRate({ perSecond: 2, burst: 3, clock: () => nowMs });
   const reserved = () => Array.from({ length: 5 }, () => rate.reserve());
   expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
   nowMs = 1_000;

@@ -146,7 +146,7 @@ describe('an ambiguous submission', () => {
       error: { outcome: 'unknown' },
     });
     expect(upstream.requests('list')).toHaveLength(1);
-    expect(remote.facts().listing).toBe('no');
+    expect(remote.capabilities().listing).toBe('no');
   });
 
   test('the listing is repeated: the first request may still be in flight', async () => {
@@ -324,14 +324,14 @@ describe('labels', () => {
       'k',
       'k',
     ]);
-    expect(remote.facts().labels).toBe('none');
+    expect(remote.capabilities().labels).toBe('none');
   });
 
   test('are one text where a text is wanted, and are found again in it', async () => {
     const { upstream, remote } = await openRemote();
     upstream.once('submit', ({ json }) => json(400, error('invalid_request', 'metadata: string')));
     value(await remote.submit(CALLER, request({ metadata })));
-    expect(remote.facts().labels).toBe('string');
+    expect(remote.capabilities().labels).toBe('string');
     const other = { holdover_key: 'k2' };
     upstream.once('submit', fault.claimAndDie({ withJob: true }));
     const job = value(await remote.submit(CALLER, request({ metadata: other })));
@@ -352,7 +352,7 @@ describe('naming files', () => {
     value(await remote.submit(CALLER, request({ workflow })));
     const names = upstream.requests('submit').map(({ body }) => named(body));
     expect(names).toEqual([{ __type: 'core/ASSET', info }, 'input/a.png', 'input/a.png']);
-    expect(remote.facts().assetMode).toBe('string');
+    expect(remote.capabilities().assetMode).toBe('string');
   });
 
   test('a workflow that is wrong either way is refused in the first words', async () => {
@@ -365,7 +365,7 @@ describe('naming files', () => {
     expect(await remote.submit(CALLER, request({ workflow }))).toMatchObject({
       error: { code: 'missing_asset' },
     });
-    expect(remote.facts().assetMode).toBe('unknown');
+    expect(remote.capabilities().assetMode).toBe('unknown');
   });
 
   test.each(['invalid_workflow', 'missing_asset'])(

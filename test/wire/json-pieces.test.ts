@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { joinInTurns } from '../../src/lib/join-in-turns.ts';
+import { joinInSteps } from '../../src/lib/join-in-turns.ts';
 import { type Json, isSameJson, parseJson, stringifyJson } from '../../src/wire/json.ts';
 import { jsonPieces } from '../../src/wire/json-pieces.ts';
 
@@ -31,7 +31,7 @@ test('others have their turn while a long text is put together', async () => {
   };
   setImmediate(count);
   const pieces = Array.from({ length: 10_000 }, () => 'x'.repeat(200));
-  expect(await joinInTurns(pieces)).toBe('x'.repeat(2_000_000));
+  expect(await joinInSteps(pieces)).toBe('x'.repeat(2_000_000));
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(10);
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Json, LosslessNumber, stringifyJson } from '../../src/wire/json.ts';
 import { stringifySteps } from '../../src/wire/json-steps.ts';
-import { inOneGo } from '../../src/wire/steps.ts';
+import { runSteps } from '../../src/wire/steps.ts';
 
 const exact = fc.constantFrom('1e400', '18446744073709551615').map((n) => new LosslessNumber(n));
 const text = fc.string({ unit: 'binary' });
@@ -23,7 +23,7 @@ test('writes in steps what is written at once', () => {
   })).value;
   fc.assert(
     fc.property(value, (given) => {
-      expect(inOneGo(stringifySteps(given))).toBe(stringifyJson(given));
+      expect(runSteps(stringifySteps(given))).toBe(stringifyJson(given));
     }),
     { numRuns: 40 },
   );

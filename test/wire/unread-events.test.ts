@@ -62,15 +62,15 @@ describe('events a reader has not taken', () => {
   test('are too much by their number or by their bytes', () => {
     const many = createUnreadEvents();
     for (let i = 0; i < 40_000; i++) many.push(node(String(i)));
-    expect(many.isTooMuch()).toBe(false);
+    expect(many.isOverLimit()).toBe(false);
     for (let i = 0; i < 20_000; i++) many.push(node(String(i)));
-    expect(many.isTooMuch()).toBe(true);
+    expect(many.isOverLimit()).toBe(true);
     const heavy = createUnreadEvents();
     const ui = { text: ['x'.repeat(1024 * 1024)] };
     for (let i = 0; i < 70; i++)
       heavy.push({ event: 'x_node', data: { node_id: 'n', phase: 'finished', ui } });
-    expect(heavy.isTooMuch()).toBe(true);
+    expect(heavy.isOverLimit()).toBe(true);
     heavy.clear();
-    expect(heavy.isTooMuch()).toBe(false);
+    expect(heavy.isOverLimit()).toBe(false);
   });
 });

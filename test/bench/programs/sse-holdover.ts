@@ -16,7 +16,7 @@ answer(async ({ events }: { readonly events: number }) => {
     headers: { accept: 'text/event-stream' },
     headersTimeoutMs: 10_000,
     bodyTimeoutMs: 10_000,
-    lane: 'bodies',
+    pool: 'bodies',
   });
   if (!reply.ok) throw reply.cause;
   let frames = 0;
