@@ -3,7 +3,7 @@ import type { Logger } from './telemetry.ts';
 
 export type { Redis } from 'ioredis';
 
-type Options = Pick<
+type ConnectionOptions = Pick<
   RedisOptions,
   'enableReadyCheck' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
 >;
@@ -13,7 +13,7 @@ export type RedisConnections = {
   /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
   readonly commands: IoRedis;
   /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
-  connect(options?: Options): IoRedis;
+  connect(options?: ConnectionOptions): IoRedis;
   /** Every key begins with this. */
   readonly prefix: string;
   /** Every channel begins with this: Redis has them in common for all its databases. */
@@ -57,7 +57,7 @@ export function openRedis(
 ): RedisConnections {
   const opened = new Set<IoRedis>();
 
-  function connect(options: Options = {}): IoRedis {
+  function connect(options: ConnectionOptions = {}): IoRedis {
     const redis = new ReconnectingRedis(url, {
       maxRetriesPerRequest: null,
       retryStrategy: (times) => Math.min(times * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last),
@@ -91,6 +91,8 @@ export function openRedis(
 }
 
 /** A connection that is silent for half of that time is given up, and what it owes is sent again. */
-export function withTimeouts(timeoutMs: number): Pick<Options, 'commandTimeout' | 'socketTimeout'> {
+export function withTimeouts(
+  timeoutMs: number,
+): Pick<ConnectionOptions, 'commandTimeout' | 'socketTimeout'> {
   return { commandTimeout: timeoutMs, socketTimeout: timeoutMs / 2 };
 }

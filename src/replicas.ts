@@ -10,7 +10,7 @@ import type { Prompts } from './v1/submissions.ts';
 
 /** What happens to prompts, told to nobody else or to all processes of this ledger. */
 export async function openPromptEventLog(
-  { links, instance, writeUnder }: Store,
+  { links, instance, useWriteTokens: writeUnder }: Store,
   log: Logger,
 ): Promise<PromptEventLog> {
   if (!links) return createLocalEventLog();

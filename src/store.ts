@@ -25,7 +25,7 @@ export type Store = {
   /** To the Redis that other processes share with this one; `undefined`: it is alone. */
   readonly links: RedisConnections | undefined;
   /** Prompts are written under the tokens of this process, where there are others. */
-  readonly writeUnder: SharedRedis['writeUnder'];
+  readonly useWriteTokens: SharedRedis['useWriteTokens'];
   /** Tells this process from others, and from itself after a restart. */
   readonly instance: string;
   /** The ledger, or the data directory, no longer has the things clients were told are kept. */
@@ -57,7 +57,7 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
     ledger,
     dir,
     links: undefined,
-    writeUnder: () => {},
+    useWriteTokens: () => {},
     instance: randomUUID(),
     lost,
     checkDataDir: check,
@@ -70,16 +70,16 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
 
 type OwnStore = { readonly ledger: Ledger; readonly dir: DataDir };
 
-async function openOwnStore(opening: OpenStoreOptions): Promise<OwnStore> {
+async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
   try {
-    return await openDatabase(opening);
+    return await openDatabase(options);
   } catch (error) {
     const isRecoverable = error instanceof LedgerLacksFiles || error instanceof DamagedLedger;
-    if (opening.startAnew !== true || !isRecoverable) throw error;
-    const unlock = lockDatabase(databasePath(opening.dataDir));
-    setFilesAside(opening);
+    if (options.startAnew !== true || !isRecoverable) throw error;
+    const unlock = lockDatabase(databasePath(options.dataDir));
+    setFilesAside(options);
     unlock();
-    return await openDatabase(opening);
+    return await openDatabase(options);
   }
 }
 
@@ -107,14 +107,14 @@ function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log
   );
 }
 
-async function openSharedStore(url: string, opening: OpenStoreOptions): Promise<Store> {
-  const { log } = opening;
+async function openSharedStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  const { log } = options;
   const instance = randomUUID();
   // Whoever has the ledger to itself starts sooner without a client of Redis.
   const { openSharedRedis } = await import('./ledger/redis-open.ts');
   const redis = await openSharedRedis({ url, log });
   try {
-    const sharedDir = await openSharedDir(redis, opening);
+    const sharedDir = await openSharedDir(redis, options);
     const spool = openSharedSpool(sharedDir.spool, instance);
     const folderWatch = watchDataDir(sharedDir.root);
     const close = async (): Promise<void> => {
@@ -122,14 +122,14 @@ async function openSharedStore(url: string, opening: OpenStoreOptions): Promise<
       spool.close();
       await redis.close();
     };
-    const { ledger, links, writeUnder } = redis;
+    const { ledger, links, useWriteTokens } = redis;
     const lost = Promise.race([redis.lost, folderWatch.lost]);
     const dir = { ...sharedDir, spool: spool.path };
     return {
       ledger,
       dir,
       links,
-      writeUnder,
+      useWriteTokens,
       lost,
       instance,
       checkDataDir: folderWatch.check,
@@ -141,16 +141,19 @@ async function openSharedStore(url: string, opening: OpenStoreOptions): Promise<
   }
 }
 
-async function openSharedDir({ identity, exclusively }: SharedRedis, opening: OpenStoreOptions) {
-  const open = () => openDataDir(opening.dataDir, identity, opening);
-  if (opening.startAnew !== true) return open();
+async function openSharedDir(
+  { identity, withStartLock: exclusively }: SharedRedis,
+  options: OpenStoreOptions,
+) {
+  const open = () => openDataDir(options.dataDir, identity, options);
+  if (options.startAnew !== true) return open();
   // Of several processes one moves the files; the others then find a folder that is theirs.
   return exclusively(async () => {
     try {
       return await open();
     } catch (error) {
       if (!(error instanceof LedgerLacksFiles)) throw error;
-      setFilesAside(opening);
+      setFilesAside(options);
       return await open();
     }
   });

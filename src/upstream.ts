@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import type { UploadCopies } from './app/kept-uploads.ts';
 import type { Config, Upstream } from './config.ts';
 import type { DataDir } from './data-dir.ts';
-import { type Engine, type EngineDeps, createEngine } from './engine/engine.ts';
+import { type Engine, type EngineOptions, createEmbeddedEngine } from './engine/engine.ts';
 import { DEFAULT_LIMITS } from './engine/limits.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from './folders/open.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { QueuedDeps } from './queued/engine.ts';
+import type { DistributedEngineOptions } from './queued/engine.ts';
 import type { RedisConnections } from './redis.ts';
 import type { Logger } from './telemetry.ts';
 import type { RemoteJobs } from './v2/client.ts';
@@ -37,7 +37,7 @@ type JobRunner = {
 };
 
 /** The node classes the embedded engine runs: by name here, as a module for its worker threads. */
-export type NodeLibrary = Pick<EngineDeps, 'nodes' | 'nodesModule'>;
+export type NodeLibrary = Pick<EngineOptions, 'nodes' | 'nodesModule'>;
 
 type OpenUpstreamOptions = {
   readonly config: Config;
@@ -55,10 +55,10 @@ export async function openUpstream(options: OpenUpstreamOptions): Promise<Opened
   const { config, dir, keylessUser } = options;
   const { upstream } = config;
   const sharedFolders = await openFolderDisks(keylessUser, config.folders);
-  const alsoUsed = sharedFolders.highestNumber;
+  const highestUsedElsewhere = sharedFolders.highestNumber;
   const runner =
     upstream.kind === 'embedded'
-      ? await openEmbedded({ ...options, alsoUsed })
+      ? await openEmbedded({ ...options, highestUsedElsewhere })
       : await openRemote(options, upstream);
   const { jobs } = runner;
   const folders = await openSharedFolders({
@@ -86,14 +86,14 @@ async function openEmbedded({
   ledger,
   links,
   dir,
-  alsoUsed,
-}: OpenUpstreamOptions & Pick<EngineDeps, 'alsoUsed'>): Promise<JobRunner> {
+  highestUsedElsewhere,
+}: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const places = { dataDir: dir.root, spoolDir: dir.spool };
-  const base = { ledger, ...places, log, clock: Date.now, limits, alsoUsed };
+  const base = { ledger, ...places, log, clock: Date.now, limits, highestUsedElsewhere };
   const engine = links
     ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
-    : await createEngine({ ...library, ...base });
+    : await createEmbeddedEngine({ ...library, ...base });
   return {
     jobs: engine,
     acceptsCaller: async () => true,
@@ -105,8 +105,8 @@ async function openEmbedded({
 }
 
 /** Whoever is alone need not load it. */
-async function openQueuedEngine(options: QueuedDeps): Promise<Engine> {
-  const { createQueuedEngine } = await import('./queued/engine.ts');
+async function openQueuedEngine(options: DistributedEngineOptions): Promise<Engine> {
+  const { createDistributedEngine: createQueuedEngine } = await import('./queued/engine.ts');
   return createQueuedEngine(options);
 }
 

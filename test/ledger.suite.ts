@@ -134,7 +134,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
         expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
         await ledger.prompts.setIntent('nobody', intent);
         expect(await ledger.prompts.get('nobody')).toBeUndefined();
-        await ledger.prompts.attach('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
+        await ledger.prompts.linkJob('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
         await ledger.prompts.setIntent('a', intent);
         expect((await ledger.prompts.get('a'))?.targetsJson).toBe('["2"]');
       });
@@ -148,7 +148,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
           graphJson: '{"1":{}}',
           targetsJson: '["1"]',
         };
-        await ledger.prompts.attach('a', patch);
+        await ledger.prompts.linkJob('a', patch);
         expect(await ledger.prompts.live('ann')).toEqual([
           prompt('a', { ...patch, state: 'live' }),
         ]);
@@ -170,17 +170,17 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
       test('a prompt whose job is gone waits again, for another submission', async () => {
         const intent = { intentJson: '{"key":"a.again1"}', targetsJson: '["1"]' };
         await ledger.prompts.insert(prompt('a'));
-        await ledger.prompts.detach('a', intent);
+        await ledger.prompts.unlinkJob('a', intent);
         expect(await ledger.prompts.get('a')).toEqual(prompt('a'));
-        await ledger.prompts.attach('a', { promptId: 'p-a', jobId: 'j1', targetsJson: '["1"]' });
-        await ledger.prompts.detach('a', intent);
+        await ledger.prompts.linkJob('a', { promptId: 'p-a', jobId: 'j1', targetsJson: '["1"]' });
+        await ledger.prompts.unlinkJob('a', intent);
         const waiting = { ...prompt('a', intent), state: 'outbox', jobId: null };
         expect(await ledger.prompts.get('a')).toEqual(waiting);
         expect(await ledger.prompts.findByJob('ann', 'j1')).toBeUndefined();
         expect(await ledger.prompts.hasJob('j1')).toBe(false);
         expect(keysOf(await ledger.prompts.live())).toEqual(['a']);
         await ledger.prompts.finish('a', OUTCOME);
-        await ledger.prompts.detach('a', intent);
+        await ledger.prompts.unlinkJob('a', intent);
         expect((await ledger.prompts.get('a'))?.state).toBe('done');
       });
 
@@ -219,7 +219,7 @@ export function ledgerSuite(name: string, open: () => Ledger | Promise<Ledger>):
       test('a job is known to be taken whoever’s prompt has it, live or done, until that is forgotten', async () => {
         await ledger.prompts.insert(prompt('none'));
         await ledger.prompts.insert(prompt('live', { user: 'bob' }));
-        await ledger.prompts.attach('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
+        await ledger.prompts.linkJob('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
         await ledger.prompts.insert(prompt('done', { user: 'cyd', jobId: 'j2' }));
         await ledger.prompts.finish('done', OUTCOME);
         expect(await ledger.prompts.hasJob('j1')).toBe(true);

@@ -60,7 +60,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     const copy = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     await linkOrCopy(file.path, copy);
     try {
-      await blobs.adopt({ ...file, path: copy });
+      await blobs.moveIntoPlace({ ...file, path: copy });
     } finally {
       await rm(copy, { force: true });
     }
@@ -75,7 +75,7 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     };
     const absentFields = { tagsJson: null, expiresAtMs: null, jobId: null };
     await ledger.assets.insert({ ...row, ...absentFields, createdAtMs: now() });
-    await blobs.recorded(hash);
+    await blobs.markRecorded(hash);
     await enforceBudget();
   }
 
@@ -87,10 +87,10 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
   }
 
   async function removeCopy({ id, hash }: AssetRow): Promise<void> {
-    await blobs.release(hash);
+    await blobs.markUnrecorded(hash);
     await ledger.assets.remove(id);
     if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
-    else await blobs.recorded(hash);
+    else await blobs.markRecorded(hash);
   }
 
   /** A copy is a help, not a promise: without it the upload is as good as it ever was. */

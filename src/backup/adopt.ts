@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { importedAsset } from '../engine/imported.ts';
 import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
-import type { Remembered } from '../ledger/sqlite-read.ts';
+import type { RememberedName } from '../ledger/sqlite-read.ts';
 import type { Orphan } from './check.ts';
 
 /** How a file without a record is on record from now on. */
@@ -43,7 +43,7 @@ const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 export async function recordOrphans(
   options: RecordOrphansOptions,
   orphans: readonly Orphan[],
-  remembered: readonly Remembered[],
+  remembered: readonly RememberedName[],
 ): Promise<readonly RestoredRecord[]> {
   const known = formerRecords(remembered);
   const restored: RestoredRecord[] = [];
@@ -60,7 +60,7 @@ type FormerRecord = Pick<AssetRow, 'id' | 'user' | 'contentType' | 'filePath' | 
 };
 
 /** By hash; the jobs say more of an asset than the v1 names do. */
-function formerRecords(remembered: readonly Remembered[]): ReadonlyMap<string, FormerRecord[]> {
+function formerRecords(remembered: readonly RememberedName[]): ReadonlyMap<string, FormerRecord[]> {
   const byHash = new Map<string, FormerRecord[]>();
   for (const one of remembered) {
     for (const former of one.kind === 'output' ? fromJob(one) : fromFile(one.row)) {
@@ -87,7 +87,10 @@ type Output = {
   readonly x_temp?: boolean;
 };
 
-function fromJob({ user, outputsJson }: Remembered & { kind: 'output' }): readonly FormerRecord[] {
+function fromJob({
+  user,
+  outputsJson,
+}: RememberedName & { kind: 'output' }): readonly FormerRecord[] {
   return (JSON.parse(outputsJson) as readonly Output[]).flatMap((output) => {
     const { id, hash, name, job_id: jobId, content_type: contentType } = output;
     if (hash === undefined) return [];

@@ -4,7 +4,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import type { CrashPoint } from '../crash-point.ts';
 import { packageVersion } from '../config/version.ts';
 import type { RecordedBlob } from '../ledger/sqlite-read.ts';
-import { InUse, lock } from '../ledger/sqlite.ts';
+import { LedgerInUse, lockFile } from '../ledger/sqlite.ts';
 import { forEachConcurrently } from '../lib/lanes.ts';
 import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
 import { copyTo, hashFile, linkTo, syncFolder } from './copy.ts';
@@ -255,11 +255,11 @@ function refuseOtherSource(source: string, complete: readonly Backup[], into: st
   throw new Error(`${into} has backups of another data folder: give this one a folder of its own`);
 }
 
-function lockFolder(into: string): ReturnType<typeof lock> {
+function lockFolder(into: string): ReturnType<typeof lockFile> {
   try {
-    return lock(join(into, BACKUP_LOCK));
+    return lockFile(join(into, BACKUP_LOCK));
   } catch (cause) {
-    if (!(cause instanceof InUse)) throw cause;
+    if (!(cause instanceof LedgerInUse)) throw cause;
     throw new Error(`another backup into ${into} is running`, { cause });
   }
 }

@@ -2,7 +2,7 @@ import type { AssetRow, Ledger } from '../ledger/ledger.ts';
 import {
   type DatabaseState,
   type RecordedBlob,
-  type Remembered,
+  type RememberedName,
   assetsOf,
   inspectDatabase,
   ledgerIdIn,
@@ -21,7 +21,7 @@ export type RecordedFiles = {
     hashes: readonly string[],
   ): Promise<readonly Pick<AssetRow, 'user' | 'filePath' | 'hash'>[]>;
   /** Names of bytes whose own record is gone; a Redis cannot be asked for them. */
-  remembered(): readonly Remembered[];
+  remembered(): readonly RememberedName[];
 };
 
 export function recordedInDatabase(path: string): RecordedFiles {

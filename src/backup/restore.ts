@@ -5,7 +5,7 @@ import type { CrashPoint } from '../crash-point.ts';
 import { makeAsideFolder } from '../app/set-aside.ts';
 import { UNFINISHED_RESTORE, databasePath } from '../data-dir.ts';
 import { inspectDatabase, recordedBlobs } from '../ledger/sqlite-read.ts';
-import { InUse, lock } from '../ledger/sqlite.ts';
+import { LedgerInUse, lockFile } from '../ledger/sqlite.ts';
 import { forEachConcurrently } from '../lib/lanes.ts';
 import { copyTo, syncFolder } from './copy.ts';
 import { filesBelow, refuseNested } from './files.ts';
@@ -111,11 +111,11 @@ function notEmptyText(root: string): string {
   );
 }
 
-function lockFolder(root: string): ReturnType<typeof lock> {
+function lockFolder(root: string): ReturnType<typeof lockFile> {
   try {
-    return lock(databasePath(root));
+    return lockFile(databasePath(root));
   } catch (cause) {
-    if (!(cause instanceof InUse)) throw cause;
+    if (!(cause instanceof LedgerInUse)) throw cause;
     const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
     throw new RestoreRefused(message, { cause });
   }

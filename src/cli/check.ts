@@ -7,7 +7,7 @@ import { type RecordedFiles, recordedInDatabase, recordedInRedis } from '../back
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-dir.ts';
 import type { SharedRedis } from '../ledger/redis-open.ts';
-import { InUse, lock } from '../ledger/sqlite.ts';
+import { LedgerInUse, lockFile } from '../ledger/sqlite.ts';
 import { openStore } from '../store.ts';
 import { silentLogger } from '../telemetry.ts';
 import { LOCAL_USER } from '../v1/identity.ts';
@@ -118,10 +118,10 @@ function refuseInUse(dataDir: string): void {
 function isInUse(dataDir: string): boolean {
   if (!existsSync(join(dataDir, 'holdover.db.lock'))) return false;
   try {
-    lock(databasePath(dataDir)).close();
+    lockFile(databasePath(dataDir)).close();
     return false;
   } catch (error) {
-    if (error instanceof InUse) return true;
+    if (error instanceof LedgerInUse) return true;
     throw error;
   }
 }

@@ -26,7 +26,7 @@ export type FilesImportResult = {
 
 type FilesImportOptions = {
   readonly ledger: Pick<Ledger, 'assets' | 'files'>;
-  readonly blobs: Pick<Blobs, 'adopt' | 'recorded'>;
+  readonly blobs: Pick<Blobs, 'moveIntoPlace' | 'markRecorded'>;
   readonly copy: FileCopier;
   readonly user: string;
   readonly now: () => number;
@@ -96,7 +96,7 @@ async function importBytes(
     else if (!copied.ok) result.failed.push({ name, why: copied.why });
     else if (existing) await compareExisting({ existing, name, file: copied.file }, result);
     else {
-      await blobs.adopt(copied.file);
+      await blobs.moveIntoPlace(copied.file);
       reached('import-bytes');
       return { file, copy: copied.file };
     }
@@ -142,5 +142,5 @@ async function record(
     ];
   });
   await Promise.all(writes);
-  await Promise.all(copies.map(({ copy }) => blobs.recorded(copy.hash)));
+  await Promise.all(copies.map(({ copy }) => blobs.markRecorded(copy.hash)));
 }

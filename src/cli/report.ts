@@ -5,7 +5,7 @@ import { InvalidSetting } from '../config/refused.ts';
 import { databasePath } from '../data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
 import { openSharedRedis } from '../ledger/redis-open.ts';
-import { readCalls } from '../ledger/sqlite-calls.ts';
+import { readCallCounts } from '../ledger/sqlite-calls.ts';
 import { silentLogger } from '../telemetry.ts';
 import { reportOf } from '../v1/report.ts';
 import { reportText } from '../v1/report-text.ts';
@@ -60,7 +60,7 @@ async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]
 function callsInDatabase(path: string): readonly CallCount[] {
   let rows: readonly CallCount[] | undefined;
   try {
-    rows = readCalls(path);
+    rows = readCallCounts(path);
   } catch (cause) {
     const { message } = cause as Error;
     throw new Error(`the ledger ${resolve(path)} cannot be read: ${message}`, { cause });

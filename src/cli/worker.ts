@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
 import { DEFAULT_LIMITS } from '../engine/limits.ts';
 import { ALL_NODES } from '../nodes/library.ts';
-import { openQueuedWorker } from '../queued/engine.ts';
+import { openWorkerProcess } from '../queued/engine.ts';
 import { openStore } from '../store.ts';
 import { type Logger, createLogger, logProcessErrors } from '../telemetry.ts';
 import { withoutCredentialsIn } from '../wire/url-credentials.ts';
@@ -36,7 +36,7 @@ async function runWorker(settings: WorkerSettings, log: Logger): Promise<number>
   const store = await openStore({ ledger: source, dataDir }, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
-  const worker = openQueuedWorker({
+  const worker = openWorkerProcess({
     ledger,
     links,
     dataDir: dir.root,

@@ -1,35 +1,35 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { reached } from '../crash-point.ts';
-import type { Holds } from './holds.ts';
+import type { OutputRetention } from './holds.ts';
 import type { LiveJob } from './live.ts';
 import type { Outputs } from './outputs.ts';
-import type { Question, Questions } from './protocol.ts';
+import type { WorkerRequest, WorkerRequests } from './protocol.ts';
 
 /** Answers what a worker asks on behalf of a job. */
-export type Answer = <K extends keyof Questions>(
+export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
   job: LiveJob,
-  question: Extract<Question, { kind: K }>,
-) => Promise<Questions[K]['answer']>;
+  request: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;
 
-type Answers = {
-  readonly [K in keyof Questions]: (
+type Handlers = {
+  readonly [K in keyof WorkerRequests]: (
     job: LiveJob,
-    ask: Questions[K]['ask'],
-  ) => Promise<Questions[K]['answer']>;
+    ask: WorkerRequests[K]['ask'],
+  ) => Promise<WorkerRequests[K]['answer']>;
 };
 
 /** The answers are given by the main thread: only there do all jobs of a user meet. */
-export function createAnswer({
+export function createWorkerRequestHandler({
   outputs,
-  holds,
+  outputRetention,
   begin,
 }: {
   readonly outputs: Outputs;
-  readonly holds: Holds;
+  readonly outputRetention: OutputRetention;
   /** Puts on record that a node of this job begins. */
   readonly begin: (job: LiveJob) => Promise<void>;
-}): Answer {
-  const answers: Answers = {
+}): HandleWorkerRequest {
+  const handlers: Handlers = {
     begin: async (job) => {
       await begin(job);
       reached('after-run-begin');
@@ -37,9 +37,9 @@ export function createAnswer({
     },
     save: (job, { nodeId, file }) =>
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
-    counter: ({ user, id: jobId }, question) => outputs.nextCounter({ user, jobId }, question),
-    alive: (job, wanted) => holds.take(wanted, job.user),
+    counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
+    alive: (job, wanted) => outputRetention.retain(wanted, job.user),
     handled: () => nextTurn(null),
   };
-  return (job, question) => answers[question.kind](job, question.ask as never) as never;
+  return (job, request) => handlers[request.kind](job, request.ask as never) as never;
 }

@@ -11,11 +11,11 @@ export function checkUpload(upload: AssetUpload): Result<never> | undefined {
   if (expectedHash !== undefined && expectedHash.toLowerCase() !== file.hash) {
     return refuse(409, 'hash_mismatch', 'the bytes do not have the expected hash');
   }
-  return checkPlacement(upload);
+  return checkPathAndLifetime(upload);
 }
 
 /** Why a record with this path and lifetime is refused, if it is. */
-export function checkPlacement(asset: {
+export function checkPathAndLifetime(asset: {
   filePath?: string;
   expiresInSeconds?: number;
 }): Result<never> | undefined {

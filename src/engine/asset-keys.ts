@@ -3,7 +3,7 @@ import type { AssetClaim, AssetRow, ClaimedAsset } from '../ledger/ledger.ts';
 import { type AssetUpload, type Result, ok, refuse } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
 
-type Request = Pick<
+type AssetRequest = Pick<
   AssetUpload,
   'contentType' | 'filePath' | 'tags' | 'expiresInSeconds' | 'idempotencyKey'
 >;
@@ -18,7 +18,7 @@ export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
 export function keyedRequest(
   operation: 'upload' | 'from-hash',
   hash: string,
-  { idempotencyKey: key, contentType, filePath, tags, expiresInSeconds }: Partial<Request>,
+  { idempotencyKey: key, contentType, filePath, tags, expiresInSeconds }: Partial<AssetRequest>,
 ): KeyedRequest | undefined {
   if (key === undefined) return undefined;
   const parts = [operation, hash, contentType, filePath, tags, expiresInSeconds];
@@ -27,10 +27,10 @@ export function keyedRequest(
 }
 
 /** How long after the first answer a retry gets its very links; later it gets fresh ones. */
-const SAME_LINKS_MS = 15 * 60 * 1000;
+const SAME_LINKS_WITHIN_MS = 15 * 60 * 1000;
 
 /** Answers a request whose key another one had first: the same again, or a refusal. */
-export function answerAgain(
+export function repeatAnswer(
   { fingerprint }: KeyedRequest,
   first: ClaimedAsset,
   known: {
@@ -40,17 +40,19 @@ export function answerAgain(
   },
 ): Result<Asset> {
   if (first.fingerprint !== fingerprint) {
-    return reused('This Idempotency-Key was sent with a different request: use a new one.');
+    return refuseReusedKey(
+      'This Idempotency-Key was sent with a different request: use a new one.',
+    );
   }
   if (!known.row) {
-    return reused('The asset that this Idempotency-Key made is gone: use a new one.');
+    return refuseReusedKey('The asset that this Idempotency-Key made is gone: use a new one.');
   }
   const { claimedAtMs, createdNew } = first;
-  const isRecent = known.nowMs - claimedAtMs < SAME_LINKS_MS;
+  const isRecent = known.nowMs - claimedAtMs < SAME_LINKS_WITHIN_MS;
   const shown = known.show(known.row, isRecent ? claimedAtMs : known.nowMs);
   return ok({ ...shown, created_new: createdNew });
 }
 
-function reused(message: string): Result<never> {
+function refuseReusedKey(message: string): Result<never> {
   return refuse(422, 'idempotency_key_reuse', message);
 }

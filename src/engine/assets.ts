@@ -12,22 +12,22 @@ import {
   type Result,
 } from '../wire/jobs.ts';
 import type { Asset } from '../wire/v2.ts';
-import { checkPlacement, checkUpload } from './asset-checks.ts';
-import { type KeyedRequest, answerAgain, keyedRequest } from './asset-keys.ts';
+import { checkPathAndLifetime, checkUpload } from './asset-checks.ts';
+import { type KeyedRequest, repeatAnswer, keyedRequest } from './asset-keys.ts';
 import type { Blobs } from './blobs.ts';
 import { isImported } from './imported.ts';
 import { contentLink, isoTime } from './links.ts';
-import type { Locks } from './locks.ts';
+import type { KeyedMutex } from './locks.ts';
 
 const READ_CHUNK_BYTES = 2 ** 20;
 
-export type AssetDeps = {
+export type AssetOptions = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
-  readonly locks: Locks;
+  readonly withLock: KeyedMutex;
   readonly clock: () => number;
   /** Whether a job that is not over yet reads this asset. */
-  readonly isRead: (assetId: string) => boolean | Promise<boolean>;
+  readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
 };
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -44,28 +44,28 @@ export type Assets = {
   find(user: string, id: string): Promise<AssetRow | undefined>;
   findByPath(user: string, filePath: string): Promise<AssetRow | undefined>;
   /** Removes a record, and its bytes when no other record shares them. */
-  discard(row: AssetRow): Promise<void>;
+  removeAsset(row: AssetRow): Promise<void>;
 };
 
 /** Assets over content-addressed files: every create makes a record of its own, equal bytes are stored once. */
-export function createAssets(deps: AssetDeps): Assets {
-  const { ledger, blobs, locks, clock } = deps;
+export function createAssets(deps: AssetOptions): Assets {
+  const { ledger, blobs, withLock, clock } = deps;
   const isLive = (row: AssetRow): boolean => row.expiresAtMs === null || row.expiresAtMs > clock();
   const find = async (user: string, id: string): Promise<AssetRow | undefined> => {
     const row = await ledger.assets.get(id);
     return row && row.user === user && isLive(row) ? row : undefined;
   };
-  const owned = async (user: string, hash: string): Promise<AssetRow | undefined> => {
+  const findByHash = async (user: string, hash: string): Promise<AssetRow | undefined> => {
     const row = await ledger.assets.byHash(user, hash);
     return row && isLive(row) ? row : undefined;
   };
-  const again = async (keyed: KeyedRequest, user: string, first: ClaimedAsset) => {
+  const repeatFirstAnswer = async (keyed: KeyedRequest, user: string, first: ClaimedAsset) => {
     const row = await find(user, first.assetId);
-    return answerAgain(keyed, first, { row, show: showAsset, nowMs: clock() });
+    return repeatAnswer(keyed, first, { row, show: showAsset, nowMs: clock() });
   };
-  const firstOf = async (user: string, keyed: KeyedRequest | undefined) => {
+  const findFirstAnswer = async (user: string, keyed: KeyedRequest | undefined) => {
     const first = keyed && (await ledger.keys.ofAsset(user, keyed.key));
-    return keyed && first && (await again(keyed, user, first));
+    return keyed && first && (await repeatFirstAnswer(keyed, user, first));
   };
   /** Another process, or a request for other bytes, may have claimed the key by now. */
   const record = async (
@@ -73,18 +73,18 @@ export function createAssets(deps: AssetDeps): Assets {
     { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
   ): Promise<Result<Asset>> => {
     const first = await ledger.assets.insert(row, keyed && { ...keyed, createdNew });
-    if (keyed && first) return await again(keyed, row.user, first);
+    if (keyed && first) return await repeatFirstAnswer(keyed, row.user, first);
     return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
   };
-  const discard = (row: AssetRow): Promise<void> =>
-    locks(row.hash, async () => {
-      await blobs.release(row.hash);
+  const removeAsset = (row: AssetRow): Promise<void> =>
+    withLock(row.hash, async () => {
+      await blobs.markUnrecorded(row.hash);
       await ledger.assets.remove(row.id);
-      await settleBlob(row.hash, deps);
+      await removeBlobIfUnused(row.hash, deps);
     });
   return {
     find,
-    discard,
+    removeAsset,
     async findByPath(user, filePath) {
       const row = await ledger.assets.byFilePath(user, filePath);
       return row && isLive(row) ? row : undefined;
@@ -97,31 +97,31 @@ export function createAssets(deps: AssetDeps): Assets {
       }
       const { file } = upload;
       const keyed = keyedRequest('upload', file.hash, upload);
-      return await locks(file.hash, async () => {
-        const first = await firstOf(user, keyed);
+      return await withLock(file.hash, async () => {
+        const first = await findFirstAnswer(user, keyed);
         if (first) {
           await rm(file.path, { force: true });
           return first;
         }
-        const createdNew = (await owned(user, file.hash)) === undefined;
-        await blobs.adopt(file);
+        const createdNew = (await findByHash(user, file.hash)) === undefined;
+        await blobs.moveIntoPlace(file);
         reached('after-bytes-stored');
         const row = newRow(user, { ...upload, ...file }, clock());
-        const made = await record(row, { keyed, createdNew });
+        const created = await record(row, { keyed, createdNew });
         reached('after-asset-recorded');
         // Where the key was claimed meanwhile these bytes may have no record.
-        await (keyed ? settleBlob(row.hash, deps) : blobs.recorded(row.hash));
-        return made;
+        await (keyed ? removeBlobIfUnused(row.hash, deps) : blobs.markRecorded(row.hash));
+        return created;
       });
     },
     async fromHash(user, request) {
-      const refusal = checkPlacement(request);
+      const refusal = checkPathAndLifetime(request);
       if (refusal) return refusal;
       const keyed = keyedRequest('from-hash', request.hash, request);
-      return await locks(request.hash, async () => {
-        const first = await firstOf(user, keyed);
+      return await withLock(request.hash, async () => {
+        const first = await findFirstAnswer(user, keyed);
         if (first) return first;
-        const known = await owned(user, request.hash);
+        const known = await findByHash(user, request.hash);
         if (!known) return refuse(404, 'blob_not_found', 'no bytes with this hash');
         const row = newRow(user, { ...known, ...request }, clock());
         // "a dedup hit against bytes the platform already had (false)"
@@ -129,7 +129,7 @@ export function createAssets(deps: AssetDeps): Assets {
       });
     },
     async hasBlob(user, hash) {
-      return ok((await owned(user, hash)) !== undefined);
+      return ok((await findByHash(user, hash)) !== undefined);
     },
     async get(user, id) {
       const row = await find(user, id);
@@ -138,10 +138,10 @@ export function createAssets(deps: AssetDeps): Assets {
     async remove(user, id) {
       const row = await find(user, id);
       if (!row) return notFound();
-      const isRead = await deps.isRead(id);
-      const held = isRead || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
+      const isInUse = await deps.isInUse(id);
+      const held = isInUse || (row.jobId !== null && (await ledger.jobs.get(row.jobId)));
       if (held) return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
-      await discard(row);
+      await removeAsset(row);
       return ok(null);
     },
     async content(user, id, range) {
@@ -152,12 +152,12 @@ export function createAssets(deps: AssetDeps): Assets {
 }
 
 /** Removes bytes without a record; they are among those that this ledger has had a hand in. */
-export async function settleBlob(
+export async function removeBlobIfUnused(
   hash: string,
-  { ledger, blobs }: Pick<AssetDeps, 'ledger' | 'blobs'>,
+  { ledger, blobs }: Pick<AssetOptions, 'ledger' | 'blobs'>,
 ): Promise<void> {
   const isFree = (await ledger.assets.countByHash(hash)) === 0;
-  await (isFree ? blobs.remove(hash) : blobs.recorded(hash));
+  await (isFree ? blobs.remove(hash) : blobs.markRecorded(hash));
 }
 
 async function readContent(

@@ -10,16 +10,16 @@ export type Blobs = {
    * Takes a spooled file over; it is durable once this resolves. From here to `recorded` a note
    * says that these bytes may have no record, and a crash leaves that note.
    */
-  adopt(file: SpooledFile): Promise<void>;
+  moveIntoPlace(file: SpooledFile): Promise<void>;
   /** The ledger has a record of these bytes. */
-  recorded(hash: string): Promise<void>;
+  markRecorded(hash: string): Promise<void>;
   /** The last record of these bytes may go now; then comes `remove`, or `recorded`. */
-  release(hash: string): Promise<void>;
+  markUnrecorded(hash: string): Promise<void>;
   open(hash: string): Promise<FileHandle | undefined>;
   readonly pathOf: (hash: string) => string;
   remove(hash: string): Promise<void>;
   /** Bytes that are noted as perhaps without a record, and since when. */
-  unrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
+  listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
 };
 
 const HASH = /^blake3:([0-9a-f]{64})$/;
@@ -31,17 +31,17 @@ export function createBlobs(dir: string): Blobs {
     if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
     return path.join(dir, hex.slice(0, 2), hex);
   };
-  const notesDir = `${dir}-unrecorded`;
-  const noteOf = (hash: string): string => path.join(notesDir, path.basename(pathOf(hash)));
-  const recorded = (hash: string): Promise<void> => rm(noteOf(hash), { force: true });
+  const markersDir = `${dir}-unrecorded`;
+  const markerOf = (hash: string): string => path.join(markersDir, path.basename(pathOf(hash)));
+  const markRecorded = (hash: string): Promise<void> => rm(markerOf(hash), { force: true });
   return {
     pathOf,
-    recorded,
-    release: (hash) => note(noteOf(hash)),
-    async adopt(file) {
+    markRecorded,
+    markUnrecorded: (hash) => writeMarker(markerOf(hash)),
+    async moveIntoPlace(file) {
       const target = pathOf(file.hash);
       // Bytes that are there without a record may be another ledger's: they are never this one's to remove.
-      if (!(await isThere(target))) await note(noteOf(file.hash));
+      if (!(await exists(target))) await writeMarker(markerOf(file.hash));
       await mkdir(path.dirname(target), { recursive: true });
       await sync(file.path);
       await rename(file.path, target);
@@ -58,11 +58,11 @@ export function createBlobs(dir: string): Blobs {
     },
     async remove(hash) {
       await rm(pathOf(hash), { force: true });
-      await recorded(hash);
+      await markRecorded(hash);
     },
-    async *unrecorded() {
-      for (const name of await readdir(notesDir).catch(() => [])) {
-        const stats = await stat(path.join(notesDir, name)).catch(() => undefined);
+    async *listUnrecorded() {
+      for (const name of await readdir(markersDir).catch(() => [])) {
+        const stats = await stat(path.join(markersDir, name)).catch(() => undefined);
         const hash = `blake3:${name}`;
         if (stats && HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
       }
@@ -70,7 +70,7 @@ export function createBlobs(dir: string): Blobs {
   };
 }
 
-async function note(target: string): Promise<void> {
+async function writeMarker(target: string): Promise<void> {
   try {
     await writeFile(target, '');
   } catch (error) {
@@ -80,7 +80,7 @@ async function note(target: string): Promise<void> {
   }
 }
 
-function isThere(target: string): Promise<boolean> {
+function exists(target: string): Promise<boolean> {
   return access(target).then(
     () => true,
     () => false,

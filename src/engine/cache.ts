@@ -20,7 +20,7 @@ export type NodeCache = {
 };
 
 /** Room for a value that is neither pixels nor text; only has to be more than nothing. */
-const RECORD_OVERHEAD_BYTES = 1024;
+const OVERHEAD_BYTES = 1024;
 
 /** Users beyond `maxBytes` are forgotten, the longest idle first. */
 export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): NodeCache {
@@ -47,7 +47,7 @@ function sizeOf(records: NodeRecords): number {
   // A text that several nodes handed on is held once, but counts for each.
   const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));
   const shownBytes = sum(all.map(({ uiJson }) => textBytes(uiJson ?? '')));
-  return pixelBytes + textsBytes + shownBytes + RECORD_OVERHEAD_BYTES * (1 + values.length);
+  return pixelBytes + textsBytes + shownBytes + OVERHEAD_BYTES * (1 + values.length);
 }
 
 function sum(numbers: Iterable<number>): number {

@@ -17,7 +17,7 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
 
 /** Python reads no longer integers either: the time it takes grows with the square of their length. */
 const MAX_INT_DIGITS = 4300;
-const TOO_LONG = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
+const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
 
 /** Applies v1's conversion for a declared type; files by reference are never touched. */
 export function coerce(type: Json, value: Json): Coerced {
@@ -37,7 +37,7 @@ export function unwrap(value: Json): Json {
 
 /** -1, 0 or 1, exact for integers beyond a double. */
 export function compareNumbers(a: Json, b: Json): number {
-  const [left, right] = [exact(a), exact(b)];
+  const [left, right] = [exactNumber(a), exactNumber(b)];
   return left < right ? -1 : Number(left > right);
 }
 
@@ -51,62 +51,62 @@ function toInt(value: Json): Coerced {
   if (typeof value === 'string') return intFromText(value);
   if (typeof value !== 'number' && !(value instanceof LosslessNumber)) {
     const found = pythonType(value);
-    return refused(
+    return refuseValue(
       `int() argument must be a string, a bytes-like object or a real number, not '${found}'`,
     );
   }
   const text = String(value);
-  if (text.length > MAX_INT_DIGITS) return refused(TOO_LONG);
-  if (/^-?\d+$/.test(text)) return { ok: true, value: integer(text) };
+  if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
+  if (/^-?\d+$/.test(text)) return { ok: true, value: toJsonInteger(text) };
   const number = Number(text);
-  if (Number.isNaN(number)) return refused('cannot convert float NaN to integer');
-  if (!Number.isFinite(number)) return refused('cannot convert float infinity to integer');
-  return { ok: true, value: integer(BigInt(Math.trunc(number)).toString()) };
+  if (Number.isNaN(number)) return refuseValue('cannot convert float NaN to integer');
+  if (!Number.isFinite(number)) return refuseValue('cannot convert float infinity to integer');
+  return { ok: true, value: toJsonInteger(BigInt(Math.trunc(number)).toString()) };
 }
 
 /** Python takes blanks around and single underscores between digits. */
 function intFromText(text: string): Coerced {
-  if (text.length > MAX_INT_DIGITS) return refused(TOO_LONG);
+  if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
   const trimmed = text.trim();
   return /^[+-]?\d+(_\d+)*$/.test(trimmed)
     ? {
         ok: true,
-        value: integer(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()),
+        value: toJsonInteger(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()),
       }
-    : refused(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
+    : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
 }
 
 /** Not-a-number would pass every limit and make `/history` invalid JSON: it is refused. */
 function toFloat(value: Json): Coerced {
   if (typeof value === 'boolean') return { ok: true, value: Number(value) };
   if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
-    return refused(
+    return refuseValue(
       `float() argument must be a string or a real number, not '${pythonType(value)}'`,
     );
   }
   if (value === null)
-    return refused("float() argument must be a string or a real number, not 'NoneType'");
+    return refuseValue("float() argument must be a string or a real number, not 'NoneType'");
   const text = String(value)
     .trim()
     .replace(/(?<=\d)_(?=\d)/g, '');
   const number = text === '' ? Number.NaN : Number(text);
   if (Number.isFinite(number))
     return { ok: true, value: typeof value === 'string' ? number : value };
-  return refused(
+  return refuseValue(
     `could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`,
   );
 }
 
-function integer(text: string): Json {
+function toJsonInteger(text: string): Json {
   const number = Number(text);
   return Number.isSafeInteger(number) ? number : new LosslessNumber(text);
 }
 
-function exact(value: Json): number | bigint {
+function exactNumber(value: Json): number | bigint {
   const text = pythonRepr(value);
   return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
 }
 
-function refused(reason: string): Coerced {
+function refuseValue(reason: string): Coerced {
   return { ok: false, reason };
 }

@@ -9,8 +9,8 @@ import type { CallContext } from './executor.ts';
 import type { MemoryMeter } from './memory.ts';
 import type {
   FromWorker,
-  Question,
-  Questions,
+  WorkerRequest,
+  WorkerRequests,
   ReadableFile,
   StoredOutput,
   WrittenFile,
@@ -19,37 +19,37 @@ import type {
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
 
 /** Asks the main thread and waits for its answer. */
-export type Ask = <K extends keyof Questions>(
-  question: Extract<Question, { kind: K }>,
-) => Promise<Questions[K]['answer']>;
+export type AskMainThread = <K extends keyof WorkerRequests>(
+  question: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;
 
-export type ContextDeps = {
+export type CallContextOptions = {
   readonly spoolDir: string;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly stop: Int32Array;
   readonly meter: MemoryMeter;
   /** Characters of text that the job's nodes may still show. */
-  readonly shown: { left: number };
+  readonly textBudget: { left: number };
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
   /** Declared types of what is linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
-  readonly ask: Ask;
+  readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
 };
 
 /** What node `nodeId` may do while it runs. */
-export function createCallContext(nodeId: string, deps: ContextDeps): CallContext {
+export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
-  let held: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
+  let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   const check = (): void => {
     if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
   /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
-  const sendHeld = (withStep: { readonly x_with_step?: true }): void => {
-    if (!held) return;
-    const data = { node_id: nodeId, ...held, ...withStep };
-    held = undefined;
+  const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
+    if (!pendingPreview) return;
+    const data = { node_id: nodeId, ...pendingPreview, ...withStep };
+    pendingPreview = undefined;
     deps.post({ type: 'preview', data });
   };
   return {
@@ -62,19 +62,19 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
     check,
     progress(step, steps) {
       check();
-      sendHeld({ x_with_step: true });
+      sendPendingPreview({ x_with_step: true });
       deps.post({ type: 'step', nodeId, step, steps });
     },
     preview(bytes, contentType, kind = 'own') {
       check();
-      sendHeld({});
-      held = {
+      sendPendingPreview({});
+      pendingPreview = {
         content_type: contentType,
         bytes: Uint8Array.from(bytes),
         ...(kind === 'own' && { x_own: true }),
       };
     },
-    flush: () => sendHeld({}),
+    flush: () => sendPendingPreview({}),
     text(text) {
       check();
       deps.post({ type: 'text', nodeId, text });
@@ -85,9 +85,9 @@ export function createCallContext(nodeId: string, deps: ContextDeps): CallContex
     },
     reserveShown(chars) {
       check();
-      const room = Math.min(chars, deps.shown.left);
-      deps.shown.left -= room;
-      return room;
+      const granted = Math.min(chars, deps.textBudget.left);
+      deps.textBudget.left -= granted;
+      return granted;
     },
     async readFile(value) {
       check();

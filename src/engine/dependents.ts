@@ -1,9 +1,9 @@
 import type { Steps } from '../wire/steps.ts';
 import type { Graph } from '../wire/v2.ts';
-import { closure, linkedNodes } from './plan.ts';
+import { dependenciesFirst, linkedNodes } from './plan.ts';
 
 /** Steps spent on telling which outputs fail because of which node; graphs made to be slow get less. */
-export const MAX_BLAME_STEPS = 200_000;
+export const MAX_ATTRIBUTION_STEPS = 200_000;
 
 /** Targets by the node among these they depend on; each is named at least once, however large the graph. */
 export function* dependentOutputs(
@@ -12,20 +12,20 @@ export function* dependentOutputs(
   failing: ReadonlySet<string>,
 ): Steps<ReadonlyMap<string, readonly string[]>> {
   const byNode = new Map<string, string[]>();
-  const blame = (id: string, target: string): void => {
+  const attribute = (id: string, target: string): void => {
     const known = byNode.get(id);
     if (known) known.push(target);
     else byNode.set(id, [target]);
   };
-  const culprits = culpritsOf(graph, targets, failing);
+  const causes = firstFailingCauses(graph, targets, failing);
   let steps = 0;
   for (const target of targets) {
-    const culprit = culprits.get(target);
-    if (culprit === undefined) continue;
-    if (steps > MAX_BLAME_STEPS) blame(culprit, target);
+    const cause = causes.get(target);
+    if (cause === undefined) continue;
+    if (steps > MAX_ATTRIBUTION_STEPS) attribute(cause, target);
     else {
-      const needed = closure(graph, [target]);
-      for (const id of needed) if (failing.has(id)) blame(id, target);
+      const needed = dependenciesFirst(graph, [target]);
+      for (const id of needed) if (failing.has(id)) attribute(id, target);
       steps += needed.length;
       yield needed.length;
     }
@@ -34,16 +34,16 @@ export function* dependentOutputs(
 }
 
 /** Of each node that cannot run one node because of which it cannot. */
-function culpritsOf(
+function firstFailingCauses(
   graph: Graph,
   targets: readonly string[],
   failing: ReadonlySet<string>,
 ): ReadonlyMap<string, string> {
-  const culprits = new Map<string, string>();
-  for (const id of closure(graph, targets)) {
-    const from = linkedNodes(graph, id).find((source) => culprits.has(source)) ?? '';
-    const culprit = failing.has(id) ? id : culprits.get(from);
-    if (culprit !== undefined) culprits.set(id, culprit);
+  const causes = new Map<string, string>();
+  for (const id of dependenciesFirst(graph, targets)) {
+    const from = linkedNodes(graph, id).find((source) => causes.has(source)) ?? '';
+    const cause = failing.has(id) ? id : causes.get(from);
+    if (cause !== undefined) causes.set(id, cause);
   }
-  return culprits;
+  return causes;
 }

@@ -4,24 +4,24 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JobApi, ok } from '../wire/jobs.ts';
-import { createAnswer } from './answers.ts';
+import { createWorkerRequestHandler } from './answers.ts';
 import { createBlobs } from './blobs.ts';
 import { createDispatcher, type Dispatcher } from './dispatch.ts';
 import { createJobReader } from './job-reader.ts';
-import { createKeeper } from './keeper.ts';
+import { createPeriodicTask } from './keeper.ts';
 import type { EngineLimits } from './limits.ts';
 import { type LiveJob, showJob } from './live.ts';
-import { type OutputDeps, createNames } from './outputs.ts';
+import { type OutputOptions, createOutputNames } from './outputs.ts';
 import type { WorkerSetup } from './protocol.ts';
 import { recoverJobs } from './recover.ts';
-import { createRegistry } from './registry.ts';
+import { createJobLifecycle } from './registry.ts';
 import { resolveFiles } from './resolve.ts';
-import { importedBytes, sweepAlone } from './retention.ts';
-import { type Stores, createAssetApi, libraryUrl, openStores } from './stores.ts';
+import { importedBytes, sweepWithUnrecorded } from './retention.ts';
+import { type JobFiles, createAssetApi, nodeLibraryUrl, createJobFiles } from './stores.ts';
 import { acceptJob } from './submit.ts';
-import { createWorkerSlot } from './worker-slot.ts';
+import { createWorkerThread } from './worker-slot.ts';
 
-export type EngineDeps = {
+export type EngineOptions = {
   readonly ledger: Ledger;
   readonly dataDir: string;
   /** This process's own and empty; else a folder of the data directory is emptied. */
@@ -33,7 +33,7 @@ export type EngineDeps = {
   readonly log: Logger;
   readonly clock?: () => number;
   readonly limits: EngineLimits;
-  readonly alsoUsed?: OutputDeps['alsoUsed'];
+  readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
 };
 
 /** The embedded v2 service. */
@@ -45,59 +45,75 @@ export interface Engine extends JobApi {
 }
 
 /** Opens the engine over its ledger and files and takes up the jobs an earlier process left unfinished. */
-export async function createEngine(deps: EngineDeps): Promise<Engine> {
+export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, clock = Date.now } = deps;
   const live = new Map<string, LiveJob>();
-  const stores = storesOf({ ...deps, clock, live });
-  const spoolDir = path.resolve(deps.spoolDir ?? (await emptySpool(deps.dataDir)));
-  const dispatcher = openDispatcher({ ...deps, clock, live }, stores, spoolDir);
+  const jobFiles = openJobFiles({ ...deps, clock, live });
+  const spoolDir = path.resolve(deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)));
+  const dispatcher = openDispatcher({ ...deps, clock, live }, jobFiles, spoolDir);
   const unfinished = await recoverJobs({
     ledger,
     clock,
-    assets: stores.assets,
+    assets: jobFiles.assets,
     retentionMs: limits.retentionMs,
   });
   for (const job of unfinished) dispatcher.add(job);
-  const upkeep = createUpkeep({ ...deps, clock, live }, stores);
-  const keeper = createKeeper(upkeep.chore, { log: deps.log, everyMs: limits.sweepIntervalMs });
+  const sweeps = createSweeps({ ...deps, clock, live }, jobFiles);
+  const periodicSweep = createPeriodicTask(sweeps.chore, {
+    log: deps.log,
+    everyMs: limits.sweepIntervalMs,
+  });
   return {
-    ...createJobApi({ ...deps, clock, live }, stores, dispatcher),
-    ...createAssetApi(stores.assets),
+    ...createJobApi({ ...deps, clock, live }, jobFiles, dispatcher),
+    ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start() {
       dispatcher.start();
-      keeper.start(upkeep.first);
+      periodicSweep.start(sweeps.first);
     },
     async close() {
-      await keeper.close();
+      await periodicSweep.close();
       await dispatcher.close();
     },
   };
 }
 
-type Opened = EngineDeps & { readonly live: Map<string, LiveJob>; readonly clock: () => number };
+type OpenedEngineOptions = EngineOptions & {
+  readonly live: Map<string, LiveJob>;
+  readonly clock: () => number;
+};
 
-function storesOf(deps: Opened): Stores {
+function openJobFiles(deps: OpenedEngineOptions): JobFiles {
   const { live, dataDir, limits } = deps;
   const blobs = createBlobs(path.join(dataDir, 'blobs'));
   const { retentionMs } = limits;
-  return openStores({ ...deps, blobs, names: createNames(), isRead: readBy(live), retentionMs });
+  return createJobFiles({
+    ...deps,
+    blobs,
+    names: createOutputNames(),
+    isInUse: isUsedByLiveJob(live),
+    retentionMs,
+  });
 }
 
-function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatcher {
-  const { ledger, limits, log, clock, live, nodesModule = libraryUrl() } = deps;
-  const { locks } = stores;
+function openDispatcher(
+  deps: OpenedEngineOptions,
+  jobFiles: JobFiles,
+  spoolDir: string,
+): Dispatcher {
+  const { ledger, limits, log, clock, live, nodesModule = nodeLibraryUrl() } = deps;
+  const { withLock } = jobFiles;
   const { retentionMs } = limits;
-  const registry = createRegistry({ ledger, clock, log, live, locks, retentionMs });
+  const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
   const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
   return createDispatcher({
     log,
     clock,
     live,
-    registry,
+    lifecycle,
     maxQueued: limits.maxQueued,
-    slots: Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup)),
-    onEnd: (job) => stores.holds.extend(job),
+    threads: Array.from({ length: limits.concurrency }, () => createWorkerThread(setup)),
+    onEnd: (job) => jobFiles.outputRetention.extend(job),
     runner: {
       clock,
       log,
@@ -105,55 +121,62 @@ function openDispatcher(deps: Opened, stores: Stores, spoolDir: string): Dispatc
       memoryLimitBytes: limits.jobMemoryBytes,
       stopGraceMs: limits.stopGraceMs,
       nodes: deps.nodes,
-      resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
-      answer: createAnswer({ ...stores, begin: (job) => registry.begin(job) }),
+      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
+      answer: createWorkerRequestHandler({
+        ...jobFiles,
+        begin: (job) => lifecycle.countAttempt(job),
+      }),
     },
   });
 }
 
-function createUpkeep(
-  deps: Opened,
-  stores: Stores,
+function createSweeps(
+  deps: OpenedEngineOptions,
+  jobFiles: JobFiles,
 ): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
   const { ledger, limits, live, clock, log } = deps;
   const isLive = (jobId: string): boolean => live.has(jobId);
-  const isRead = readBy(live);
+  const isInUse = isUsedByLiveJob(live);
   const { assetBudgetBytes } = limits;
-  const retention = { ...stores, ledger, clock, isLive, isRead, assetBudgetBytes };
+  const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   return {
-    chore: () => sweepAlone(retention),
+    chore: () => sweepWithUnrecorded(retention),
     async first() {
       const bytes = await importedBytes(retention);
-      if (bytes >= assetBudgetBytes) log.warn({ bytes }, CROWDED);
+      if (bytes >= assetBudgetBytes) log.warn({ bytes }, IMPORTS_FILL_BUDGET);
     },
   };
 }
 
-const CROWDED =
+const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
 
-type JobHalf = Pick<
+type JobOperations = Pick<
   JobApi,
   'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
-function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher): JobHalf {
+function createJobApi(
+  deps: OpenedEngineOptions,
+  { fileLookupOf }: JobFiles,
+  dispatcher: Dispatcher,
+): JobOperations {
   const { ledger, clock, live, limits } = deps;
   const reader = createJobReader({ ledger, clock, find: (id) => live.get(id) });
-  const { reserve, lastPlace } = dispatcher;
-  const accept = {
+  const { reserve, nextOrder } = dispatcher;
+  const acceptOptions = {
     ledger,
     clock,
-    filesOf,
+    fileLookupOf,
     nodes: deps.nodes,
     retentionMs: limits.retentionMs,
     reserve,
-    lastPlace,
+    nextOrder,
   };
   return {
     ...reader,
     async submit(caller, request) {
-      const accepted = await acceptJob(caller, request, accept);
+      const accepted = await acceptJob(caller, request, acceptOptions);
       if (!accepted.ok) return accepted;
       const job = accepted.value;
       dispatcher.add(job);
@@ -174,17 +197,17 @@ function createJobApi(deps: Opened, { filesOf }: Stores, dispatcher: Dispatcher)
 }
 
 /** Whatever lies there belonged to a process that is dead. */
-async function emptySpool(dataDir: string): Promise<string> {
+async function makeEmptySpool(dataDir: string): Promise<string> {
   const spoolDir = path.join(dataDir, 'spool');
   await rm(spoolDir, { recursive: true, force: true });
   await mkdir(spoolDir, { recursive: true });
   return spoolDir;
 }
 
-function readBy(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
-  return (assetId) => [...live.values()].some((job) => needs(job, assetId));
+function isUsedByLiveJob(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
+  return (assetId) => [...live.values()].some((job) => usesAsset(job, assetId));
 }
 
-function needs(job: LiveJob, assetId: string): boolean {
+function usesAsset(job: LiveJob, assetId: string): boolean {
   return job.reads.has(assetId) || job.outputs.some((output) => output.id === assetId);
 }

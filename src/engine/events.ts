@@ -6,18 +6,18 @@ type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 /** The events of one job, for any number of listeners. */
-export type Feed = {
+export type JobFeed = {
   emit(event: JobEvent): void;
   /** Listens from this very moment: first the latest status, progress and preview, then what follows. */
-  listen(signal: AbortSignal): AsyncIterable<JobEvent>;
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
   /** No more events; listeners end once they have read what they have. */
   end(): void;
   status(): StatusEvent['data'];
 };
 
 /** Starts the feed of a job that is in the given state. */
-export function createFeed(initial: StatusEvent['data']): Feed {
-  const mailboxes = new Set<Mailbox>();
+export function createJobFeed(initial: StatusEvent['data']): JobFeed {
+  const subscribers = new Set<FeedSubscriber>();
   let status: StatusEvent = { event: 'status', data: initial };
   let progress: ProgressEvent | undefined;
   let preview: PreviewEvent | undefined;
@@ -27,23 +27,23 @@ export function createFeed(initial: StatusEvent['data']): Feed {
       if (event.event === 'status') status = event;
       if (event.event === 'progress') progress = event;
       if (event.event === 'preview') preview = withoutStep(event);
-      for (const mailbox of mailboxes) mailbox.push(event);
+      for (const subscriber of subscribers) subscriber.push(event);
     },
-    listen(signal) {
-      const mailbox = createMailbox(() => mailboxes.delete(mailbox), signal);
-      for (const event of [status, progress, preview]) if (event) mailbox.push(event);
-      mailboxes.add(mailbox);
-      if (signal.aborted) mailbox.end();
-      return mailbox;
+    subscribe(signal) {
+      const subscriber = createSubscriber(() => subscribers.delete(subscriber), signal);
+      for (const event of [status, progress, preview]) if (event) subscriber.push(event);
+      subscribers.add(subscriber);
+      if (signal.aborted) subscriber.end();
+      return subscriber;
     },
     end() {
-      for (const mailbox of mailboxes) mailbox.end();
+      for (const subscriber of subscribers) subscriber.end();
     },
   };
 }
 
 /** The feed of a job that is over. */
-export async function* endedFeed(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
+export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
   yield { event: 'status', data };
 }
 
@@ -52,33 +52,37 @@ export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void
   for await (const event of events) void event;
 }
 
-type Mailbox = AsyncIterableIterator<JobEvent> & { push(event: JobEvent): void; end(): void };
+type FeedSubscriber = AsyncIterableIterator<JobEvent> & {
+  push(event: JobEvent): void;
+  end(): void;
+};
 
 /** Holds what a slow listener has not read: of previews and progress the latest, everything else in full. */
-function createMailbox(onEnd: () => void, signal: AbortSignal): Mailbox {
-  const waiting = createUnreadEvents();
+function createSubscriber(onEnd: () => void, signal: AbortSignal): FeedSubscriber {
+  const unread = createUnreadEvents();
   let wake: (() => void) | undefined;
-  let ended = false;
+  let isEnded = false;
   const end = (): void => {
-    ended = true;
+    isEnded = true;
     signal.removeEventListener('abort', abort);
     onEnd();
     wake?.();
   };
   const abort = (): void => {
-    waiting.clear();
+    unread.clear();
     end();
   };
   signal.addEventListener('abort', abort);
   return {
     push(event) {
-      waiting.push(event);
+      unread.push(event);
       wake?.();
     },
     end,
     async next() {
-      while (waiting.size() === 0 && !ended) await new Promise<void>((resolve) => (wake = resolve));
-      const value = waiting.shift();
+      while (unread.size() === 0 && !isEnded)
+        await new Promise<void>((resolve) => (wake = resolve));
+      const value = unread.shift();
       return value ? { value, done: false } : { value: undefined, done: true };
     },
     async return() {

@@ -3,7 +3,7 @@ import { stringifyJson } from '../wire/json.ts';
 import type { NodeRecord, NodeRecords } from './cache.ts';
 import { callNode } from './call.ts';
 import type { MemoryMeter } from './memory.ts';
-import type { Plan, PlannedNode } from './plan.ts';
+import type { RunPlan, PlannedNode } from './plan.ts';
 import type { FromWorker, StoredOutput } from './protocol.ts';
 import { createSchedule } from './schedule.ts';
 import { toValue } from './values.ts';
@@ -17,7 +17,7 @@ export type CallContext = NodeContext & {
 };
 
 export type Execution = {
-  readonly plan: Plan;
+  readonly plan: RunPlan;
   readonly targets: ReadonlySet<string>;
   /** Results kept of the user's previous prompt; those of this one are added as they come. */
   readonly records: NodeRecords;
@@ -31,7 +31,7 @@ export type Execution = {
 };
 
 /** Small nodes take microseconds: the main thread takes in what is told of so many, then serves others. */
-const NODES_AHEAD = 32;
+const NODES_BETWEEN_PAUSES = 32;
 
 /** A node threw; `node` and its evaluated inputs say where. */
 export class NodeCallError extends Error {
@@ -49,7 +49,7 @@ export class NodeCallError extends Error {
 export async function execute(execution: Execution): Promise<void> {
   const { plan, records, targets } = execution;
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
-  const waiting = nodesToVisit(execution);
+  const waiting = nodesToRun(execution);
   const skipped = cached.filter((node) => !waiting.has(node.id));
   for (const node of cached)
     execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
@@ -64,42 +64,42 @@ export async function execute(execution: Execution): Promise<void> {
     (node) => targets.has(node.id) || node.def.outputNode === true,
   );
   let hasBegun = false;
-  let ahead = 0;
+  let nodesRun = 0;
   for (let node = schedule.next(); node; node = schedule.next()) {
     if (!hasBegun && !records.has(node.signature)) {
       await execution.begin();
       hasBegun = true;
     }
-    await visit(node, execution);
+    await runOrReuse(node, execution);
     schedule.done(node.id);
-    if (++ahead % NODES_AHEAD === 0) await execution.handled();
+    if (++nodesRun % NODES_BETWEEN_PAUSES === 0) await execution.handled();
   }
 }
 
 /** Cached targets are visited too, to show their old result; what lies behind a cached node is not. */
-function nodesToVisit({ plan, records, targets }: Execution): ReadonlyMap<string, PlannedNode> {
+function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, PlannedNode> {
   const wanted = new Set(targets);
   for (const id of wanted) {
     const node = plan.get(id);
     if (!node || records.has(node.signature)) continue;
     for (const link of node.links.values()) wanted.add(link.from);
   }
-  const isVisited = (node: PlannedNode): boolean =>
+  const isNeeded = (node: PlannedNode): boolean =>
     wanted.has(node.id) && (targets.has(node.id) || !records.has(node.signature));
-  return new Map([...plan].filter(([, node]) => isVisited(node)));
+  return new Map([...plan].filter(([, node]) => isNeeded(node)));
 }
 
-async function visit(node: PlannedNode, execution: Execution): Promise<void> {
+async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void> {
   const known = execution.records.get(node.signature);
   if (known) {
     const reused = known.outputs.map((output) => ({ ...output, node_id: node.id }));
-    execution.post({ type: 'finished', nodeId: node.id, ...shown(known), reused });
+    execution.post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
     return;
   }
   execution.post({ type: 'started', nodeId: node.id, classType: node.def.name });
   const record = await run(node, execution);
   execution.records.set(node.signature, record);
-  execution.post({ type: 'finished', nodeId: node.id, ...shown(record) });
+  execution.post({ type: 'finished', nodeId: node.id, ...uiField(record) });
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
@@ -134,6 +134,6 @@ function evaluate(
   return inputs;
 }
 
-function shown(record: NodeRecord): { uiJson?: string } {
+function uiField(record: NodeRecord): { uiJson?: string } {
   return record.uiJson === undefined ? {} : { uiJson: record.uiJson };
 }

@@ -17,7 +17,7 @@ export function toJobError(
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const outOfMemory = isOutOfMemory(error);
   const type = outOfMemory ? 'torch.OutOfMemoryError' : exceptionType(error);
-  const message = sayable(error).slice(0, MAX_MESSAGE_CHARS);
+  const message = publicMessage(error).slice(0, MAX_MESSAGE_CHARS);
   return {
     code: outOfMemory ? 'out_of_memory' : 'node_execution_error',
     message,
@@ -30,7 +30,7 @@ export function toJobError(
 }
 
 /** What a client may read of it: the system's own errors name files by where the host has them. */
-export function sayable({ message, code }: NodeJS.ErrnoException): string {
+export function publicMessage({ message, code }: NodeJS.ErrnoException): string {
   const isOfSystem = code !== undefined && message.includes('/');
   return isOfSystem ? `the engine could not do this: ${code}` : message;
 }

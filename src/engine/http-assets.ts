@@ -4,17 +4,19 @@ import type { Json } from '../wire/json.ts';
 import type { Asset } from '../wire/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './http-body.ts';
 import { sendContent } from './http-content.ts';
-import type { Links } from './http-links.ts';
-import type { Handler, Reply, V2Deps } from './http-reply.ts';
+import type { LinkRewriter } from './http-links.ts';
+import type { Handler, Reply, V2RouteOptions } from './http-reply.ts';
 import { readFromHash, readUpload } from './http-upload.ts';
 
 /** Tags come as repeated fields. */
 const MAX_FORM_FIELDS = 64;
 
 /** The asset half of the contract, by operation. */
-export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOperation]: Handler } {
+export function createAssetHandlers(deps: V2RouteOptions): {
+  readonly [name in AssetOperation]: Handler;
+} {
   const { jobs, spoolDir, maxUploadBytes, bodies } = deps;
-  const minted = (status: 200 | 201, asset: Asset, links: Links): Result<Reply> =>
+  const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
     ok({ status, json: links.asset(asset) as Json });
   return {
     async upload({ ctx, caller, links }) {
@@ -28,25 +30,25 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
       }
       const upload = await readUpload(form.value);
       if (!upload.ok) return upload;
-      const made = await jobs.createAsset(caller, { ...upload.value, ...key.value });
-      if (!made.ok) return made;
-      return minted(made.value.created_new === false ? 200 : 201, made.value, links);
+      const created = await jobs.createAsset(caller, { ...upload.value, ...key.value });
+      if (!created.ok) return created;
+      return assetReply(created.value.created_new === false ? 200 : 201, created.value, links);
     },
     async fromHash({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const body = await readObject(ctx, bodies);
-      if (!body.ok) return namesNoBlob(body);
+      if (!body.ok) return asBlobNotFound(body);
       const request = readFromHash(body.value);
-      if (!request.ok) return namesNoBlob(request);
+      if (!request.ok) return asBlobNotFound(request);
       const keyed = { ...request.value, ...key.value };
-      const made = await jobs.assetFromHash(caller, keyed);
+      const created = await jobs.assetFromHash(caller, keyed);
       // 201: "Asset minted over the existing blob." `created_new` is false: it speaks of the blob.
-      return made.ok ? minted(201, made.value, links) : namesNoBlob(made);
+      return created.ok ? assetReply(201, created.value, links) : asBlobNotFound(created);
     },
     async byHash({ caller, params: { hash = '' } }) {
-      const known = await jobs.hasBlob(caller, hash);
-      return known.ok ? ok({ status: known.value ? 200 : 404 }) : known;
+      const exists = await jobs.hasBlob(caller, hash);
+      return exists.ok ? ok({ status: exists.value ? 200 : 404 }) : exists;
     },
     async get({ caller, params: { id = '' }, links }) {
       const asset = await jobs.asset(caller, id);
@@ -61,7 +63,7 @@ export function createAssetHandlers(deps: V2Deps): { readonly [name in AssetOper
 }
 
 /** The contract documents no 422 here: a request that names no bytes finds none. */
-function namesNoBlob<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
+function asBlobNotFound<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
   const { code, message } = refused.error;
   return code === 'invalid_request' ? refuse(404, 'blob_not_found', message) : refused;
 }

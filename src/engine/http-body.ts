@@ -42,12 +42,12 @@ export function refuseBody<T>({
   readonly retryAfterSeconds?: number;
 }): Result<T> {
   const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-  const [toldStatus, code] = BODY_REFUSALS[status];
-  return refuse(toldStatus, code, message, retry);
+  const [replyStatus, code] = BODY_REFUSALS[status];
+  return refuse(replyStatus, code, message, retry);
 }
 
 /** Refuses a field for a control character in its value. */
-export function unprintable<T>(field: string): Result<T> {
+export function refuseControlCharacter<T>(field: string): Result<T> {
   return badField(`"${field}" has a control character.`);
 }
 
@@ -55,7 +55,8 @@ export function unprintable<T>(field: string): Result<T> {
 export function readIdempotencyKey(ctx: Koa.Context): Result<{ readonly idempotencyKey?: string }> {
   const key = ctx.req.headers['idempotency-key'];
   if (key === undefined) return ok({});
-  if (typeof key === 'string' && hasControlCharacter(key)) return unprintable('Idempotency-Key');
+  if (typeof key === 'string' && hasControlCharacter(key))
+    return refuseControlCharacter('Idempotency-Key');
   if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) {
     return ok({ idempotencyKey: key });
   }

@@ -3,10 +3,10 @@ import { type Caller, type JobEvent, type Result, type V2Error, ok, refuse } fro
 import type { Json } from '../wire/json.ts';
 import { IS_TERMINAL, type Job } from '../wire/v2.ts';
 import { readIdempotencyKey, readObject } from './http-body.ts';
-import { listed, readListQuery } from './http-list.ts';
-import { type FirstStreams, createFirstStreams } from './first-streams.ts';
-import type { Links } from './http-links.ts';
-import type { Handler, Reply, V2Deps } from './http-reply.ts';
+import { toListItem, readListQuery } from './http-list.ts';
+import { type EarlyEvents, createEarlyEvents } from './first-streams.ts';
+import type { LinkRewriter } from './http-links.ts';
+import type { Handler, Reply, V2RouteOptions } from './http-reply.ts';
 import { readSubmission } from './http-submit.ts';
 import { streamEvents } from './sse.ts';
 
@@ -22,9 +22,11 @@ const STREAM_HEADERS = {
 };
 
 /** The job half of the contract, by operation. */
-export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperation]: Handler } {
+export function createJobHandlers(deps: V2RouteOptions): {
+  readonly [name in JobOperation]: Handler;
+} {
   const { jobs, bodies } = deps;
-  const firstStreams = createFirstStreams(jobs);
+  const earlyEvents = createEarlyEvents(jobs);
   return {
     async submit({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -33,13 +35,13 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       if (!body.ok) return body;
       const request = readSubmission(body.value, key.value.idempotencyKey);
       if (!request.ok) return request;
-      const made = await jobs.submit(caller, request.value);
+      const submitted = await jobs.submit(caller, request.value);
       const { res: response } = ctx;
-      if (made.ok) {
-        await firstStreams.keep(caller, made.value.id);
-        await deps.onSubmit?.({ caller, request: request.value, job: made.value, response });
+      if (submitted.ok) {
+        await earlyEvents.open(caller, submitted.value.id);
+        await deps.onSubmit?.({ caller, request: request.value, job: submitted.value, response });
       }
-      return reply(made, links.job, 201);
+      return reply(submitted, links.job, 201);
     },
     async list({ ctx, caller, links }) {
       const query = readListQuery(ctx.querystring);
@@ -47,7 +49,7 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       const page = await jobs.list(caller, query.value);
       return reply(page, (value) => ({
         ...value,
-        jobs: value.jobs.map((job) => listed(links.job(job))),
+        jobs: value.jobs.map((job) => toListItem(links.job(job))),
       }));
     },
     async get({ ctx, caller, params, links }) {
@@ -57,7 +59,8 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       }
       return reply(job, links.job);
     },
-    workflow: async ({ caller, params }) => reply(await jobs.workflow(caller, idOf(params)), same),
+    workflow: async ({ caller, params }) =>
+      reply(await jobs.workflow(caller, idOf(params)), unchanged),
     cancel: async ({ caller, params, links }) =>
       reply(await jobs.cancel(caller, idOf(params)), links.job),
     /** Nothing here captures logs: a job that exists has none. */
@@ -65,13 +68,13 @@ export function createJobHandlers(deps: V2Deps): { readonly [name in JobOperatio
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
     },
-    events: createEventsHandler(deps, firstStreams),
+    events: createEventsHandler(deps, earlyEvents),
   };
 }
 
 type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
 
-function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler {
+function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
   const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
   const open = new Map<string, number>();
   return async ({ ctx, caller, params, links }) => {
@@ -79,16 +82,19 @@ function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler 
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
     }
-    const release = takeStream(open, caller, streamCap);
+    const release = reserveStream(open, caller, streamCap);
     if (!release) return tooManyStreams(streamCap);
     const signal = deprecation(ctx);
     try {
-      const first = firstStreams.take(caller, idOf(params), signal);
+      const first = earlyEvents.take(caller, idOf(params), signal);
       const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
       if (!events.ok) return events;
       startStream(ctx);
       const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
-      await streamEvents(ctx.res, shown(events.value, { links, job }), { heartbeatMs, signal });
+      await streamEvents(ctx.res, clientEvents(events.value, { links, job }), {
+        heartbeatMs,
+        signal,
+      });
       return ok('sent');
     } finally {
       release();
@@ -97,17 +103,17 @@ function createEventsHandler(deps: V2Deps, firstStreams: FirstStreams): Handler 
 }
 
 /** One more stream of this caller, or nothing when he has his share; call it when the stream is over. */
-function takeStream(
+function reserveStream(
   open: Map<string, number>,
   { user }: Caller,
   cap: number,
 ): (() => void) | undefined {
-  const held = open.get(user) ?? 0;
-  if (held >= cap) return undefined;
-  open.set(user, held + 1);
+  const openCount = open.get(user) ?? 0;
+  if (openCount >= cap) return undefined;
+  open.set(user, openCount + 1);
   return () => {
-    const left = (open.get(user) ?? 1) - 1;
-    if (left > 0) open.set(user, left);
+    const remaining = (open.get(user) ?? 1) - 1;
+    if (remaining > 0) open.set(user, remaining);
     else open.delete(user);
   };
 }
@@ -138,9 +144,9 @@ function startStream(ctx: Koa.Context): void {
  * Events as their reader gets them. The contract: "the authoritative, complete set of outputs is
  * always `job.outputs[]` on `GET /api/v2/jobs/{id}` and on the terminal `status` event."
  */
-async function* shown(
+async function* clientEvents(
   events: AsyncIterable<JobEvent>,
-  { links, job }: { readonly links: Links; readonly job: () => Promise<Result<Job>> },
+  { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },
 ): AsyncGenerator<JobEvent> {
   for await (const event of events) {
     const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
@@ -160,7 +166,7 @@ function reply<T>(
   return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
 }
 
-function same<T>(value: T): T {
+function unchanged<T>(value: T): T {
   return value;
 }
 

@@ -6,24 +6,24 @@ import type { Asset, Job } from '../wire/v2.ts';
  * Turns the links the port gives into those a caller gets. A file's `url` is a URI in the contract,
  * and the official Python client takes nothing less; a job's own links may be host-relative.
  */
-export type Links = {
+export type LinkRewriter = {
   readonly job: (job: Job) => Job;
   readonly asset: (asset: Asset) => Asset;
   readonly event: (event: JobEvent) => JobEvent;
 };
 
-type File = { readonly id: string; readonly url: string; readonly url_expires_at: string };
+type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
 
-export function createLinks(options: {
+export function createLinkRewriter(options: {
   /** Where this caller reaches us; `undefined`: the request names no host. */
   readonly address: PublicAddress | undefined;
   /** Signs a link to the bytes of an asset of this caller's. */
   readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;
-}): Links {
+}): LinkRewriter {
   const { address, sign } = options;
   const link = (url: string): string =>
     absolute(url, address?.isStated === true ? address.base : undefined);
-  const linked = <T extends File>(file: T): T => {
+  const linked = <T extends LinkedFile>(file: T): T => {
     if (!isHostRelative(file.url)) return file;
     const url = absolute(file.url, address?.base);
     const signed = sign?.(file.id);

@@ -25,7 +25,7 @@ export function readListQuery(querystring: string): Result<JobListQuery> {
 }
 
 /** A listed job: the whole of it, and the two times by the names list items have in the hosted service. */
-export function listed(
+export function toListItem(
   job: Job,
 ): Job & { readonly create_time: string; readonly update_time: string } {
   const changedAt = job.completed_at ?? job.started_at ?? job.created_at;
@@ -58,10 +58,10 @@ function readFilter(query: URLSearchParams, querystring: string): Result<JobList
   });
   if (pairs.length === 0) return ok(undefined);
   const metadata = new Map(pairs);
-  const isRepeated = metadata.size !== pairs.length;
-  const isBroken = /%(?![0-9a-f]{2})/i.test(querystring);
+  const hasRepeatedName = metadata.size !== pairs.length;
+  const hasBrokenEscape = /%(?![0-9a-f]{2})/i.test(querystring);
   const fits = pairs.every(([name, value]) => isLabel(name, value));
-  if (pairs.length > MAX_LABEL_FILTERS || isRepeated || isBroken || !fits) {
+  if (pairs.length > MAX_LABEL_FILTERS || hasRepeatedName || hasBrokenEscape || !fits) {
     const rule = `up to ${MAX_LABEL_FILTERS} filters metadata[name]=value, each name once, URL-encoded`;
     return refuse(400, 'invalid_metadata_filter', `Labels are searched for with ${rule}.`);
   }

@@ -13,12 +13,12 @@ import {
   refuse,
 } from '../wire/jobs.ts';
 import { type Json, isJsonObject, stringifyJson } from '../wire/json.ts';
-import type { Links } from './http-links.ts';
+import type { LinkRewriter } from './http-links.ts';
 import type { ContentSigner } from './signed-content.ts';
 import type { Job } from '../wire/v2.ts';
 
 /** What the v2 routes need of the house. */
-export type V2Deps = {
+export type V2RouteOptions = {
   readonly jobs: JobApi;
   /** Who calls; `undefined` is a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
@@ -35,13 +35,13 @@ export type V2Deps = {
   readonly signer?: ContentSigner;
   readonly log?: Pick<Logger, 'error'>;
   /** Told of every job that is made, before its maker is answered; never rejects. */
-  readonly onSubmit?: (made: Made) => Promise<void>;
+  readonly onSubmit?: (submitted: SubmittedJob) => Promise<void>;
   /** Told when a caller is answered with a job that is over. */
-  readonly onFetch?: (fetched: Fetched) => void;
+  readonly onFetch?: (fetchedJob: FetchedJob) => void;
 };
 
 /** A job that was submitted here, and the answer its maker is to get. */
-type Made = {
+type SubmittedJob = {
   readonly caller: Caller;
   readonly request: SubmitRequest;
   readonly job: Job;
@@ -49,7 +49,7 @@ type Made = {
 };
 
 /** A job that is over, and the call that reads it. */
-type Fetched = {
+type FetchedJob = {
   readonly caller: Caller;
   readonly jobId: string;
   readonly request: IncomingMessage;
@@ -60,7 +60,7 @@ export type V2Request = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
   readonly params: { readonly [name: string]: string };
-  readonly links: Links;
+  readonly links: LinkRewriter;
 };
 
 /** What a handler answers with; `sent` when it has written the response itself. */
@@ -93,7 +93,7 @@ export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void
     ctx.set('Cache-Control', 'no-store');
     ctx.body = stringifyJson(reply.json);
   } else if (reply.stream) ctx.body = reply.stream;
-  else sendNothing(ctx, reply.status);
+  else sendEmpty(ctx, reply.status);
   // After the body: Koa drops a length it did not count itself.
   ctx.set({ ...reply.headers });
 }
@@ -112,7 +112,7 @@ export function sendError(ctx: Koa.Context, error: V2Error): void {
   sendReply(ctx, { status: error.status, headers, json });
 }
 
-function sendNothing(ctx: Koa.Context, status: number): void {
+function sendEmpty(ctx: Koa.Context, status: number): void {
   ctx.body = status === 204 || status === 304 ? null : Buffer.alloc(0);
   ctx.remove('Content-Type');
 }

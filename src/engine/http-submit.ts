@@ -18,14 +18,14 @@ const MAX_LABELS = 16;
 const MAX_LABEL_CHARS = 1024;
 const LABEL_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
 /** They turn the direction of the text around them. */
-const UNFIT_IN_LABEL = /[\u202a-\u202e\u2066-\u2069]/u;
+const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/u;
 
 /** Reads the body of `POST /jobs`. */
 export function readSubmission(
   body: JsonObject,
   idempotencyKey: string | undefined,
 ): Result<SubmitRequest> {
-  const reserved = RESERVED.find((name) => given(body[name]));
+  const reserved = RESERVED.find((name) => isGiven(body[name]));
   if (reserved !== undefined)
     return refuse(422, 'invalid_workflow', `"${reserved}" is reserved and not taken yet.`);
   const { workflow } = body;
@@ -58,27 +58,27 @@ export function isLabel(name: string, value: string): boolean {
   return (
     LABEL_NAME.test(name) &&
     value.length <= MAX_LABEL_CHARS &&
-    !UNFIT_IN_LABEL.test(value) &&
+    !DIRECTION_CONTROLS.test(value) &&
     !hasControlCharacter(value)
   );
 }
 
 function readExtraData(value: Json | undefined): Result<SubmitRequest['extraData']> {
-  if (!given(value)) return ok({});
+  if (!isGiven(value)) return ok({});
   if (!isJsonObject(value)) return badField('"extra_data" must be an object.');
   const read: { -readonly [name in keyof SubmitRequest['extraData']]: string } = {};
   for (const [name, secret] of Object.entries(value)) {
-    const inside = Object.hasOwn(EXTRA_DATA, name) ? EXTRA_DATA[name] : undefined;
-    if (inside === undefined) return badField(`"extra_data" has no field "${name.slice(0, 100)}".`);
-    if (!given(secret)) continue;
+    const field = Object.hasOwn(EXTRA_DATA, name) ? EXTRA_DATA[name] : undefined;
+    if (field === undefined) return badField(`"extra_data" has no field "${name.slice(0, 100)}".`);
+    if (!isGiven(secret)) continue;
     if (typeof secret !== 'string') return badField(`"extra_data.${name}" must be a string.`);
-    read[inside] = secret;
+    read[field] = secret;
   }
   return ok(read);
 }
 
 function readMetadata(value: Json | undefined): Result<SubmitRequest['metadata']> {
-  if (!given(value)) return ok(undefined);
+  if (!isGiven(value)) return ok(undefined);
   const labels = isJsonObject(value) ? Object.entries(value) : undefined;
   const fits = ([name, text]: [string, Json]): boolean =>
     typeof text === 'string' && isLabel(name, text);
@@ -92,7 +92,7 @@ function readMetadata(value: Json | undefined): Result<SubmitRequest['metadata']
 }
 
 function readOrder(value: Json | undefined): Result<number | undefined> {
-  if (!given(value)) return ok(undefined);
+  if (!isGiven(value)) return ok(undefined);
   const isNumber = typeof value === 'number' || value instanceof LosslessNumber;
   const order = isNumber ? Number(value.toString()) : Number.NaN;
   return Number.isFinite(order) ? ok(order) : badField('"x_order" must be a number.');
@@ -100,11 +100,11 @@ function readOrder(value: Json | undefined): Result<number | undefined> {
 
 function readProvenance(body: JsonObject, workflow: JsonObject): Pick<SubmitRequest, 'provenance'> {
   const { x_prompt: prompt, x_extra_pnginfo: extraPngInfo } = body;
-  if (!given(prompt) && !given(extraPngInfo)) return {};
+  if (!isGiven(prompt) && !isGiven(extraPngInfo)) return {};
   return { provenance: { prompt: prompt ?? workflow, extraPngInfo: extraPngInfo ?? null } };
 }
 
 /** Clients send null for a field they leave out. */
-function given(value: Json | undefined): value is Exclude<Json, null> {
+function isGiven(value: Json | undefined): value is Exclude<Json, null> {
   return value !== undefined && value !== null;
 }

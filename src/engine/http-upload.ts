@@ -3,7 +3,7 @@ import type { Form } from '../multipart.ts';
 import { hasControlCharacter } from '../wire/control-characters.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../wire/jobs.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
-import { unprintable } from './http-body.ts';
+import { refuseControlCharacter } from './http-body.ts';
 import { badField } from './http-reply.ts';
 
 const HASH = /^blake3:[0-9a-f]{64}$/;
@@ -21,8 +21,10 @@ export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
 /** Reads the body of `POST /assets/from-hash`. */
 export function readFromHash(body: JsonObject): Result<FromHash> {
   const { hash } = body;
-  const odd = ['hash', 'file_path', 'tags'].find((name) => isOdd(body[name]));
-  if (odd !== undefined) return unprintable(odd);
+  const unprintable = ['hash', 'file_path', 'tags'].find((name) =>
+    hasControlCharacters(body[name]),
+  );
+  if (unprintable !== undefined) return refuseControlCharacter(unprintable);
   // Clients send null for a field they leave out.
   const { file_path: filePath, tags, expires_in: expiresIn } = withoutNulls(body);
   if (typeof hash !== 'string' || !HASH.test(hash)) {
@@ -43,8 +45,8 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
 
 function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   const [file] = files;
-  const odd = [...fields].find(([name, values]) => isOdd([name, ...values]));
-  if (odd) return unprintable(odd[0]);
+  const unprintable = [...fields].find(([name, values]) => hasControlCharacters([name, ...values]));
+  if (unprintable) return refuseControlCharacter(unprintable[0]);
   if (!file || files.length > 1 || file.field !== 'file')
     return badField('Send exactly one file, in the field "file".');
   const contentType = soleField(fields, 'content_type');
@@ -89,8 +91,8 @@ function isOptional<T extends Json>(
   return value === undefined || is(value);
 }
 
-function isOdd(value: Json | readonly string[] | undefined): boolean {
-  if (Array.isArray(value)) return value.some((item) => isOdd(item as Json));
+function hasControlCharacters(value: Json | readonly string[] | undefined): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasControlCharacters(item as Json));
   return typeof value === 'string' && hasControlCharacter(value);
 }
 

@@ -5,13 +5,19 @@ import { type Caller, type V2Error, ok } from '../wire/jobs.ts';
 import { isSignedContent, isV2Path } from '../wire/v2-paths.ts';
 import { createAssetHandlers } from './http-assets.ts';
 import { createJobHandlers } from './http-jobs.ts';
-import { type Links, createLinks } from './http-links.ts';
-import { type Handler, type Reply, type V2Deps, sendError, sendReply } from './http-reply.ts';
+import { type LinkRewriter, createLinkRewriter } from './http-links.ts';
+import {
+  type Handler,
+  type Reply,
+  type V2RouteOptions,
+  sendError,
+  sendReply,
+} from './http-reply.ts';
 
 const PREFIX = '/api/v2';
 
 /** Serves the v2 contract over any `JobApi`; paths that are not v2's go on to the next middleware. */
-export function createV2Routes(deps: V2Deps): Koa.Middleware {
+export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
   const router = createRouter(deps);
   const serve = router.routes() as unknown as Koa.Middleware;
   return (ctx, next) => (isV2Path(ctx.path) ? answer(ctx) : next());
@@ -22,7 +28,7 @@ export function createV2Routes(deps: V2Deps): Koa.Middleware {
     } catch (error) {
       if (deps.log) deps.log.error({ err: error, path: ctx.path }, 'v2 request failed');
       else ctx.app.emit('error', error, ctx);
-      fail(ctx, error);
+      sendFailure(ctx, error);
     }
   }
 }
@@ -33,7 +39,7 @@ type V2Route = { readonly method: string; readonly path: string; readonly handle
  * Every route below the prefix but health, which takes nothing.
  * @internal
  */
-export function routesOf(deps: V2Deps): readonly V2Route[] {
+export function v2Routes(deps: V2RouteOptions): readonly V2Route[] {
   const jobs = createJobHandlers(deps);
   const assets = createAssetHandlers(deps);
   return [
@@ -53,9 +59,9 @@ export function routesOf(deps: V2Deps): readonly V2Route[] {
   ];
 }
 
-function createRouter(deps: V2Deps): Router {
+function createRouter(deps: V2RouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
-  for (const { method, path, handle } of routesOf(deps)) {
+  for (const { method, path, handle } of v2Routes(deps)) {
     const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
     router.register(PREFIX + path, methods, async (routed) => {
       const ctx = routed as unknown as Koa.Context;
@@ -74,14 +80,18 @@ function createRouter(deps: V2Deps): Router {
   return router;
 }
 
-function linksFor({ addresses, signer }: V2Deps, ctx: Koa.Context, { user }: Caller): Links {
+function linksFor(
+  { addresses, signer }: V2RouteOptions,
+  ctx: Koa.Context,
+  { user }: Caller,
+): LinkRewriter {
   const sign = signer && ((assetId: string) => signer.sign({ user, assetId }));
-  return createLinks({ address: addresses.of(ctx.req), sign });
+  return createLinkRewriter({ address: addresses.of(ctx.req), sign });
 }
 
 /** A signed link is its own authorization: its holder reads this one asset in its owner's name. */
 function callerByLink(
-  { signer }: V2Deps,
+  { signer }: V2RouteOptions,
   ctx: Koa.Context,
   { id = '' }: { readonly [name: string]: string },
 ): Caller | undefined {
@@ -131,7 +141,7 @@ function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   sendError(ctx, { status: 405, code: 'method_not_allowed', message, details: null });
 }
 
-const NO_ROOM: V2Error = {
+const NO_STORAGE: V2Error = {
   status: 507,
   code: 'insufficient_storage',
   message: STORAGE_FULL,
@@ -139,9 +149,9 @@ const NO_ROOM: V2Error = {
 };
 
 /** The contract's answer to what should not have happened; an answer already begun can only be cut off. */
-function fail(ctx: Koa.Context, error: unknown): void {
+function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
-  if (isStorageFull(error)) return sendError(ctx, NO_ROOM);
+  if (isStorageFull(error)) return sendError(ctx, NO_STORAGE);
   const message = 'The job service could not serve this call.';
   sendError(ctx, { status: 500, code: 'upstream_error', message, details: null });
 }

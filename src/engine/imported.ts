@@ -4,11 +4,11 @@ import type { AssetRow } from '../ledger/ledger.ts';
 export const IMPORTED = 'imported';
 
 /** What is known of a file that is taken over from a v1 server. */
-type Origin = Omit<AssetRow, 'tagsJson' | 'expiresAtMs' | 'jobId'>;
+type ImportedFile = Omit<AssetRow, 'tagsJson' | 'expiresAtMs' | 'jobId'>;
 
 /** The record of an imported file: it never expires, and as an output it counts for v1's file counter. */
-export function importedAsset(origin: Origin): AssetRow {
-  return { ...origin, tagsJson: null, expiresAtMs: null, jobId: IMPORTED };
+export function importedAsset(file: ImportedFile): AssetRow {
+  return { ...file, tagsJson: null, expiresAtMs: null, jobId: IMPORTED };
 }
 
 /** Whether a file was taken over from a v1 server; nobody can upload one that says so. */

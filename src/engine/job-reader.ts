@@ -9,13 +9,13 @@ import {
 } from '../wire/jobs.ts';
 import { parseJson } from '../wire/json.ts';
 import type { Graph } from '../wire/v2.ts';
-import { endedFeed } from './events.ts';
-import { factsOf, type JobFacts, type LiveJob, showJob } from './live.ts';
+import { endedJobEvents } from './events.ts';
+import { jobStateOf, type JobState, type LiveJob, showJob } from './live.ts';
 
 const DEFAULT_PAGE = 50;
 const SCAN_PAGE = 100;
 
-export type JobReaderDeps = {
+export type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: () => number;
   /** A job that is not over. */
@@ -24,14 +24,14 @@ export type JobReaderDeps = {
 
 /** The reading half of the port for jobs; live jobs are read from memory, those that are over from the ledger. */
 export function createJobReader(
-  deps: JobReaderDeps,
+  deps: JobReaderOptions,
 ): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list'> {
   const { ledger, clock, find } = deps;
-  const facts = async ({ user }: Caller, id: string): Promise<JobFacts | undefined> => {
+  const facts = async ({ user }: Caller, id: string): Promise<JobState | undefined> => {
     const live = find(id);
     if (live) return live.user === user ? live : undefined;
     const row = await ledger.jobs.get(id);
-    return row?.user === user ? factsOf(row) : undefined;
+    return row?.user === user ? jobStateOf(row) : undefined;
   };
   return {
     async get(caller, jobId) {
@@ -45,39 +45,39 @@ export function createJobReader(
     },
     async events(caller, jobId, signal) {
       const live = find(jobId);
-      if (live?.user === caller.user) return ok(live.feed.listen(signal));
+      if (live?.user === caller.user) return ok(live.feed.subscribe(signal));
       const job = await facts(caller, jobId);
       if (!job) return notFound();
       const { status, x_cached_nodes: cached } = showJob(job, clock());
       return ok(
-        endedFeed({ status, queue_position: null, ...(cached && { x_cached_nodes: cached }) }),
+        endedJobEvents({ status, queue_position: null, ...(cached && { x_cached_nodes: cached }) }),
       );
     },
     list: ({ user }, query) =>
       listJobs(user, query, {
         ...deps,
-        facts: async (rows) => rows.map((row) => find(row.id) ?? factsOf(row)),
+        facts: async (rows) => rows.map((row) => find(row.id) ?? jobStateOf(row)),
       }),
   };
 }
 
-export type JobListDeps = Pick<JobReaderDeps, 'ledger' | 'clock'> & {
+export type JobListOptions = Pick<JobReaderOptions, 'ledger' | 'clock'> & {
   /** What is told of these jobs now. */
-  readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobFacts[]>;
+  readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
 };
 
 /** One page of a user's jobs, newest first. */
 export async function listJobs(
   user: string,
   query: JobListQuery,
-  { ledger, clock, facts }: JobListDeps,
+  { ledger, clock, facts }: JobListOptions,
 ): ReturnType<JobApi['list']> {
   const limit = query.limit ?? DEFAULT_PAGE;
   let before = query.cursor;
   if (before !== undefined && (await ledger.jobs.get(before))?.user !== user) {
     return refuse(400, 'invalid_cursor', 'this cursor is not one of ours');
   }
-  const found: JobFacts[] = [];
+  const found: JobState[] = [];
   for (;;) {
     const rows = await ledger.jobs.list(user, {
       limit: SCAN_PAGE,
@@ -93,7 +93,7 @@ export async function listJobs(
   return ok({ jobs, ...(last && { next_cursor: last.id }) });
 }
 
-function matches(job: JobFacts, { status, metadata }: JobListQuery, nowMs: number): boolean {
+function matches(job: JobState, { status, metadata }: JobListQuery, nowMs: number): boolean {
   if (status && !status.includes(showJob(job, nowMs).status)) return false;
   return Object.entries(metadata ?? {}).every(([name, value]) => job.metadata?.[name] === value);
 }

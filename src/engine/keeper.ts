@@ -1,7 +1,7 @@
 import type { Logger } from '../telemetry.ts';
 
 /** A chore done again and again, never twice at once. */
-export type Keeper = {
+export type PeriodicTask = {
   /** Does `first`, then the chore, then the chore at every interval. */
   start(first: () => Promise<void>): void;
   /** Waits for a chore under way. */
@@ -9,30 +9,30 @@ export type Keeper = {
 };
 
 /** The timer keeps no process alive; a chore that fails is logged and tried at the next turn. */
-export function createKeeper(
+export function createPeriodicTask(
   chore: () => Promise<void>,
   { log, everyMs }: { readonly log: Logger; readonly everyMs: number },
-): Keeper {
+): PeriodicTask {
   let timer: NodeJS.Timeout | undefined;
-  let underWay: Promise<void> | undefined;
-  const turn = (task: () => Promise<void>): void => {
-    underWay ??= task()
+  let running: Promise<void> | undefined;
+  const run = (task: () => Promise<void>): void => {
+    running ??= task()
       .catch((error: unknown) =>
         log.error({ err: error }, 'a sweep of expired jobs and assets failed'),
       )
-      .finally(() => (underWay = undefined));
+      .finally(() => (running = undefined));
   };
   return {
     start(first) {
-      timer = setInterval(() => turn(chore), everyMs).unref();
-      turn(async () => {
+      timer = setInterval(() => run(chore), everyMs).unref();
+      run(async () => {
         await first();
         await chore();
       });
     },
     async close() {
       clearInterval(timer);
-      await underWay;
+      await running;
     },
   };
 }

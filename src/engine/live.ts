@@ -6,7 +6,7 @@ import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.
 import { jsonPieces } from '../wire/json-pieces.ts';
 import { stringifySteps } from '../wire/json-steps.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../wire/v2.ts';
-import { createFeed, type Feed } from './events.ts';
+import { createJobFeed, type JobFeed } from './events.ts';
 import { isoTime, jobLinks, showOutput } from './links.ts';
 import type { StoredOutput } from './protocol.ts';
 
@@ -14,7 +14,7 @@ import type { StoredOutput } from './protocol.ts';
 export type StopReason = 'canceled' | 'timeout' | 'shutdown';
 
 /** What is told about a job, running or over. */
-export type JobFacts = {
+export type JobState = {
   readonly id: string;
   readonly user: string;
   readonly createdAtMs: number;
@@ -31,7 +31,7 @@ export type JobFacts = {
 };
 
 /** A job that is not over. Only its engine changes it. */
-export type LiveJob = JobFacts & {
+export type LiveJob = JobState & {
   readonly order: number;
   readonly workflow: Graph;
   /** Output nodes to execute. */
@@ -39,7 +39,7 @@ export type LiveJob = JobFacts & {
   readonly provenance: SubmitRequest['provenance'] | null;
   /** Ids of the assets its workflow reads. */
   readonly reads: ReadonlySet<string>;
-  readonly feed: Feed;
+  readonly feed: JobFeed;
   /** Aborted with a `StopReason`. */
   readonly stop: AbortController;
   /** Runs in which a node began; a job that takes the process down is not tried for ever. */
@@ -49,7 +49,7 @@ export type LiveJob = JobFacts & {
   position: number | null;
 };
 
-type Extras = Pick<JobFacts, 'progress' | 'cachedNodes' | 'ui'> &
+type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
   Pick<LiveJob, 'targets' | 'attempts'> & { readonly reads: readonly string[] };
 
 type NewJob = Pick<
@@ -80,7 +80,7 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
     progress: null,
     cachedNodes: null,
     ui: {},
-    feed: createFeed({ status: 'queued' }),
+    feed: createJobFeed({ status: 'queued' }),
     stop: new AbortController(),
     position: null,
   };
@@ -134,12 +134,12 @@ function patchOf(job: LiveJob): Omit<Patch, 'outputsJson' | 'extrasJson'> {
 }
 
 function extrasFor({ progress, cachedNodes, ui, targets, attempts, reads }: LiveJob): Json {
-  const extras: Extras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
+  const extras: JobExtras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
   return extras;
 }
 
 /** An unfinished job of an earlier process, to be run from the start. */
-export function requeue(row: JobRow): LiveJob {
+export function jobFromRow(row: JobRow): LiveJob {
   const extras = extrasOf(row);
   return newJob({
     id: row.id,
@@ -158,7 +158,7 @@ export function requeue(row: JobRow): LiveJob {
 }
 
 /** What a stored job tells. */
-export function factsOf(row: JobRow): JobFacts {
+export function jobStateOf(row: JobRow): JobState {
   const { progress, cachedNodes, ui } = extrasOf(row);
   return {
     id: row.id,
@@ -178,7 +178,7 @@ export function factsOf(row: JobRow): JobFacts {
 }
 
 /** A job as v2 shows it; one whose retention is over shows nothing but that. */
-export function showJob(job: JobFacts & { readonly position?: number | null }, nowMs: number): Job {
+export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
   const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
   return {
     id: job.id,
@@ -203,7 +203,7 @@ function metricsOf({
   createdAtMs,
   startedAtMs,
   completedAtMs,
-}: JobFacts): NonNullable<Job['metrics']> {
+}: JobState): NonNullable<Job['metrics']> {
   const ended = startedAtMs !== null && completedAtMs !== null;
   return {
     queue_ms: startedAtMs === null ? null : startedAtMs - createdAtMs,
@@ -211,13 +211,13 @@ function metricsOf({
   };
 }
 
-function extrasOf(row: JobRow): Extras {
+function extrasOf(row: JobRow): JobExtras {
   const extras = row.extrasJson === null ? null : parseJson(row.extrasJson);
   if (!isJsonObject(extras ?? undefined))
     throw new Error(`job ${row.id} is stored without its extras`);
-  return extras as unknown as Extras;
+  return extras as unknown as JobExtras;
 }
 
-function metadataOf(row: JobRow): JobFacts['metadata'] {
-  return row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobFacts['metadata']);
+function metadataOf(row: JobRow): JobState['metadata'] {
+  return row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobState['metadata']);
 }

@@ -1,8 +1,8 @@
 /** Runs tasks of the same key one after the other. */
-export type Locks = <T>(key: string, task: () => Promise<T>) => Promise<T>;
+export type KeyedMutex = <T>(key: string, task: () => Promise<T>) => Promise<T>;
 
 /** Keys are forgotten as soon as nobody holds or awaits them. */
-export function createLocks(): Locks {
+export function createKeyedMutex(): KeyedMutex {
   const tails = new Map<string, Promise<unknown>>();
   return async (key, task) => {
     const run = (tails.get(key) ?? Promise.resolve()).then(task);

@@ -10,31 +10,31 @@ export type MemoryMeter = {
 };
 
 /** Shorter texts are not worth counting: a job has only so many nodes. */
-const COUNTED_CHARS = 1024;
+const MIN_COUNTED_CHARS = 1024;
 /** Texts of one length that are told apart; a text that is handed on counts once. */
-const SAME_LENGTH = 4;
+const MAX_TEXTS_PER_LENGTH = 4;
 
 /** Starts an empty meter. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
-  const kept = new Set<object>();
-  const isNewText = createNewTexts();
-  let keptBytes = 0;
-  let openBytes = 0;
+  const counted = new Set<object>();
+  const isNewText = createNewTextCheck();
+  let heldBytes = 0;
+  let reservedBytes = 0;
   return {
     reserve(bytes) {
-      if (keptBytes + openBytes + bytes > limitBytes)
-        throw tooMuch(keptBytes + openBytes, bytes, limitBytes);
-      openBytes += bytes;
+      if (heldBytes + reservedBytes + bytes > limitBytes)
+        throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
+      reservedBytes += bytes;
     },
     settle(values) {
-      openBytes = 0;
+      reservedBytes = 0;
       for (const [buffer, bytes] of buffersOf(values)) {
-        if (kept.has(buffer)) continue;
-        kept.add(buffer);
-        keptBytes += bytes;
+        if (counted.has(buffer)) continue;
+        counted.add(buffer);
+        heldBytes += bytes;
       }
       for (const text of values)
-        if (typeof text === 'string' && isNewText(text)) keptBytes += textBytes(text);
+        if (typeof text === 'string' && isNewText(text)) heldBytes += textBytes(text);
     },
   };
 }
@@ -45,13 +45,13 @@ export function textBytes(text: string): number {
 }
 
 /** Answers whether a text was not seen lately. Texts have no identity: those of one length are compared. */
-function createNewTexts(): (text: string) => boolean {
+function createNewTextCheck(): (text: string) => boolean {
   const seen = new Map<number, string[]>();
   return (text) => {
-    if (text.length < COUNTED_CHARS) return false;
+    if (text.length < MIN_COUNTED_CHARS) return false;
     const alike = seen.get(text.length) ?? [];
     if (alike.includes(text)) return false;
-    seen.set(text.length, [...alike, text].slice(-SAME_LENGTH));
+    seen.set(text.length, [...alike, text].slice(-MAX_TEXTS_PER_LENGTH));
     return true;
   };
 }
@@ -76,7 +76,7 @@ function isPixels(value: Value): value is ImageValue | MaskValue {
   );
 }
 
-function tooMuch(used: number, wanted: number, limit: number): OutOfMemory {
+function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {
   const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   return new OutOfMemory(
     `Allocation of ${mib(wanted)} failed: this job already holds ${mib(used)} of its ${mib(limit)}`,

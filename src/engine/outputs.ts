@@ -4,45 +4,47 @@ import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { OutputType } from '../wire/v2.ts';
 import type { Blobs } from './blobs.ts';
-import type { Locks } from './locks.ts';
-import type { CounterQuestion, StoredOutput, WrittenFile } from './protocol.ts';
+import type { KeyedMutex } from './locks.ts';
+import type { CounterRequest, StoredOutput, WrittenFile } from './protocol.ts';
 
 /** Keeps apart the names of files that are made at the same time. */
-export type Names = {
+export type OutputNames = {
   /** A counter above `floor` that nobody was promised before. */
-  promise(user: string, start: string, floor: number): number | Promise<number>;
+  reserveCounter(user: string, start: string, floor: number): number | Promise<number>;
   /** Whether nobody else is about to give a file this name. */
-  claim(user: string, filePath: string): boolean | Promise<boolean>;
+  claimName(user: string, filePath: string): boolean | Promise<boolean>;
 };
 
 /** Names where all files are made by one process, one after the other for each user. */
-export function createNames(): Names {
-  const promised = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+export function createOutputNames(): OutputNames {
+  const reservedCounters = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
   return {
-    promise(user, start, floor) {
+    reserveCounter(user, start, floor) {
       const key = JSON.stringify([user, start]);
-      const next = 1 + Math.max(floor, promised.get(key) ?? 0);
-      promised.set(key, next);
+      const next = 1 + Math.max(floor, reservedCounters.get(key) ?? 0);
+      reservedCounters.set(key, next);
       return next;
     },
-    claim: () => true,
+    claimName: () => true,
   };
 }
 
-export type OutputDeps = {
+export type OutputOptions = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
-  readonly locks: Locks;
-  readonly names: Names;
+  readonly withLock: KeyedMutex;
+  readonly names: OutputNames;
   readonly clock: () => number;
   /** Highest number of files that lie elsewhere and share the names. */
-  readonly alsoUsed?: ((user: string, question: CounterQuestion) => Promise<number>) | undefined;
+  readonly highestUsedElsewhere?:
+    | ((user: string, request: CounterRequest) => Promise<number>)
+    | undefined;
 };
 
 /** Files that jobs make, named as v1 names them. */
 export type Outputs = {
   /** Makes a written file an asset of the job; durable once this resolves. */
-  commit(made: {
+  commit(saved: {
     readonly user: string;
     readonly jobId: string;
     readonly nodeId: string;
@@ -51,62 +53,63 @@ export type Outputs = {
   /** The number after the highest one in use or promised, so that parallel jobs never get the same. */
   nextCounter(
     maker: { readonly user: string; readonly jobId: string },
-    question: CounterQuestion,
+    request: CounterRequest,
   ): Promise<number>;
 };
 
 const MAX_REMEMBERED_COUNTERS = 10_000;
 /** A job that saves thousands of files does not have all of them listed for each. */
-const LISTED_MS = 1000;
+const FLOOR_VALID_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Keeps the names of each user's output files apart. */
-export function createOutputs(deps: OutputDeps): Outputs {
-  const { ledger, blobs, locks, names, clock, alsoUsed } = deps;
-  const listed = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
+export function createOutputs(deps: OutputOptions): Outputs {
+  const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
+  const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
     max: MAX_REMEMBERED_COUNTERS,
   });
-  const highestUsed = async (user: string, question: CounterQuestion): Promise<number> => {
-    const start = startOf(question);
+  const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
+    const start = counterPrefix(request);
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
-    const elsewhere = (await alsoUsed?.(user, question)) ?? 0;
+    const elsewhere = (await highestUsedElsewhere?.(user, request)) ?? 0;
     return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
   };
-  const nextFree = async (user: string, question: CounterQuestion): Promise<number> =>
-    await names.promise(user, startOf(question), await highestUsed(user, question));
+  const nextFree = async (user: string, request: CounterRequest): Promise<number> =>
+    await names.reserveCounter(user, counterPrefix(request), await highestUsed(user, request));
   /** Numbers the job has made since are above it: they were promised. */
-  const nextOfJob = async (
+  const nextCounterOfJob = async (
     { user, jobId }: { readonly user: string; readonly jobId: string },
-    question: CounterQuestion,
+    request: CounterRequest,
   ): Promise<number> => {
-    const key = JSON.stringify([jobId, startOf(question)]);
-    const known = listed.get(key);
-    const isRecent = known && clock() - known.atMs < LISTED_MS && clock() >= known.atMs;
-    const floor = isRecent ? known.floor : await highestUsed(user, question);
-    if (!isRecent) listed.set(key, { floor, atMs: clock() });
-    return await names.promise(user, startOf(question), floor);
+    const key = JSON.stringify([jobId, counterPrefix(request)]);
+    const known = recentFloors.get(key);
+    const isRecent = known && clock() - known.atMs < FLOOR_VALID_MS && clock() >= known.atMs;
+    const floor = isRecent ? known.floor : await highestUsed(user, request);
+    if (!isRecent) recentFloors.set(key, { floor, atMs: clock() });
+    return await names.reserveCounter(user, counterPrefix(request), floor);
   };
-  const isTaken = async (user: string, filePath: string): Promise<boolean> =>
-    !(await names.claim(user, filePath)) ||
+  const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
+    !(await names.claimName(user, filePath)) ||
     (await ledger.assets.byFilePath(user, filePath)) !== undefined;
-  const freeName = async (user: string, file: WrittenFile): Promise<string> => {
+  const findFreeName = async (user: string, file: WrittenFile): Promise<string> => {
     const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
     let name = file.name;
-    while (prefix !== undefined && (await isTaken(user, `${folderOf(file)}${name}`))) {
+    while (prefix !== undefined && (await isNameTaken(user, `${folderOf(file)}${name}`))) {
       const counter = await nextFree(user, { ...file, prefix });
       name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
     }
     return name;
   };
   return {
-    nextCounter: (maker, question) => locks(namesOf(maker.user), () => nextOfJob(maker, question)),
+    nextCounter: (maker, request) =>
+      withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
     commit: ({ user, jobId, nodeId, file }) =>
-      locks(namesOf(user), async () => {
-        const name = await freeName(user, file);
+      withLock(namesLockKey(user), async () => {
+        const name = await findFreeName(user, file);
         const id = randomUUID();
-        await locks(file.hash, async () => {
-          await blobs.adopt(file);
+        await withLock(file.hash, async () => {
+          await blobs.moveIntoPlace(file);
           reached('after-bytes-stored');
           await ledger.assets.insert({
             id,
@@ -120,7 +123,7 @@ export function createOutputs(deps: OutputDeps): Outputs {
             expiresAtMs: null,
             jobId,
           });
-          await blobs.recorded(file.hash);
+          await blobs.markRecorded(file.hash);
         });
         reached('after-asset-recorded');
         return toOutput({ id, name, nodeId, jobId, file });
@@ -128,23 +131,23 @@ export function createOutputs(deps: OutputDeps): Outputs {
   };
 }
 
-function toOutput(made: {
+function toOutput(saved: {
   readonly id: string;
   readonly name: string;
   readonly nodeId: string;
   readonly jobId: string;
   readonly file: WrittenFile;
 }): StoredOutput {
-  const { file } = made;
+  const { file } = saved;
   return {
-    node_id: made.nodeId,
-    name: made.name,
-    type: outputType(made.name, file.contentType),
+    node_id: saved.nodeId,
+    name: saved.name,
+    type: outputType(saved.name, file.contentType),
     content_type: file.contentType,
     size_bytes: file.sizeBytes,
-    id: made.id,
+    id: saved.id,
     hash: file.hash,
-    job_id: made.jobId,
+    job_id: saved.jobId,
     x_subfolder: file.subfolder,
     ...(file.temp && { x_temp: true }),
     ...(file.websocket && { x_websocket: true }),
@@ -163,10 +166,10 @@ function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>):
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
 }
 
-function startOf(question: CounterQuestion): string {
-  return `${folderOf(question)}${question.prefix}_`;
+function counterPrefix(request: CounterRequest): string {
+  return `${folderOf(request)}${request.prefix}_`;
 }
 
-function namesOf(user: string): string {
+function namesLockKey(user: string): string {
   return `names of ${user}`;
 }

@@ -18,7 +18,7 @@ export type PlannedNode = {
 };
 
 /** The nodes the targets depend on, each after the nodes it needs. */
-export type Plan = ReadonlyMap<string, PlannedNode>;
+export type RunPlan = ReadonlyMap<string, PlannedNode>;
 
 /** Recognises v1's link notation `[nodeId, slot]`. */
 function linkOf(value: Json | undefined): Link | undefined {
@@ -29,7 +29,7 @@ function linkOf(value: Json | undefined): Link | undefined {
 }
 
 /** Ids of the targets and of all they depend on, dependencies first, as a walk from each target meets them. */
-export function closure(graph: Graph, targets: readonly string[]): readonly string[] {
+export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
   const done = new Set<string>();
   const seen = new Set<string>();
   const stack = targets.toReversed();
@@ -52,21 +52,21 @@ export function linkedNodes(graph: Graph, id: string): readonly string[] {
 }
 
 /** Plans a validated graph; `nonce` makes the nodes that always run differ from every earlier run. */
-export function planRun(options: {
+export function createRunPlan(options: {
   readonly graph: Graph;
   readonly targets: readonly string[];
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly nonce: string;
-}): Plan {
+}): RunPlan {
   const plan = new Map<string, PlannedNode>();
-  for (const id of closure(options.graph, options.targets)) {
+  for (const id of dependenciesFirst(options.graph, options.targets)) {
     plan.set(id, planNode(id, { ...options, plan }));
   }
   return plan;
 }
 
-type PlanContext = Parameters<typeof planRun>[0] & {
+type PlanContext = Parameters<typeof createRunPlan>[0] & {
   readonly plan: ReadonlyMap<string, PlannedNode>;
 };
 

@@ -18,7 +18,7 @@ export type WorkerSetup = {
 export type ReadableFile = { readonly path: string; readonly hash: string };
 
 /** One job for a worker. JSON travels as text: a structured clone would lose exact numbers. */
-export type RunOrder = {
+export type RunRequest = {
   readonly type: 'run';
   readonly user: string;
   readonly workflowJson: string;
@@ -32,7 +32,7 @@ export type RunOrder = {
 };
 
 export type ToWorker =
-  | RunOrder
+  | RunRequest
   | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
   | { readonly type: 'reply'; readonly id: number; readonly failure: string };
 
@@ -48,30 +48,30 @@ export type WrittenFile = {
   readonly websocket: boolean;
 };
 
-export type CounterQuestion = {
+export type CounterRequest = {
   readonly temp: boolean;
   readonly subfolder: string;
   readonly prefix: string;
 };
 
 /** What a worker asks the main thread, and what it is answered. */
-export type Questions = {
+export type WorkerRequests = {
   /** Its first node is about to begin; the answer comes once that is durable. */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };
     readonly answer: StoredOutput;
   };
-  readonly counter: { readonly ask: CounterQuestion; readonly answer: number };
+  readonly counter: { readonly ask: CounterRequest; readonly answer: number };
   /** Which of these outputs still exist; the job holds them from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
   /** Answered when all that was told before has been handled: a worker must not run far ahead. */
   readonly handled: { readonly ask: null; readonly answer: null };
 };
 
-export type Question = {
-  [K in keyof Questions]: { readonly kind: K; readonly ask: Questions[K]['ask'] };
-}[keyof Questions];
+export type WorkerRequest = {
+  [K in keyof WorkerRequests]: { readonly kind: K; readonly ask: WorkerRequests[K]['ask'] };
+}[keyof WorkerRequests];
 
 export type RunEnd =
   | { readonly kind: 'succeeded' }
@@ -102,5 +102,5 @@ export type FromWorker =
       /** Present when the result was not computed but taken over. */
       readonly reused?: readonly StoredOutput[];
     }
-  | ({ readonly type: 'question'; readonly id: number } & Question)
+  | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
   | { readonly type: 'end'; readonly end: RunEnd };

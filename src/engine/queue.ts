@@ -1,9 +1,9 @@
-import { nextTurn, turnOrder } from './turns.ts';
+import { nextUser, fairOrder } from './turns.ts';
 
 /** A waiting job's place among those of its user: lower `order` first, ties by arrival. */
-export type Queued = { readonly id: string; readonly user: string; readonly order: number };
+export type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
 
-export type Queue<T extends Queued> = {
+export type JobQueue<T extends QueuedItem> = {
   add(job: T): void;
   /** Takes the job whose turn it is, if one waits; `ended` tells when it no longer runs. */
   take(): T | undefined;
@@ -14,26 +14,28 @@ export type Queue<T extends Queued> = {
   count(): number;
   countOf(user: string): number;
   /** An order behind everything queued so far. */
-  readonly lastPlace: () => number;
+  readonly nextOrder: () => number;
 };
 
-type User<T> = { readonly jobs: T[]; running: number; since: number };
+type UserJobs<T> = { readonly jobs: T[]; running: number; since: number };
 
 /**
  * Starts an empty queue, in which users take turns (turns.ts). `onMove` is called after every change
  * with all jobs that still wait.
  */
-export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) => void): Queue<T> {
-  const users = new Map<string, User<T>>();
+export function createJobQueue<T extends QueuedItem>(
+  onMove: (waiting: readonly T[]) => void,
+): JobQueue<T> {
+  const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;
-  const waiting = (): T[] => turnOrder([...users.values()]);
-  const userOf = (name: string): User<T> => {
+  const waiting = (): T[] => fairOrder([...users.values()]);
+  const userOf = (name: string): UserJobs<T> => {
     const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
     users.set(name, user);
     return user;
   };
-  const forgetIdle = (name: string): void => {
+  const removeIdle = (name: string): void => {
     const user = users.get(name);
     if (user?.jobs.length === 0 && user.running === 0) users.delete(name);
   };
@@ -48,7 +50,7 @@ export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) =>
       onMove(waiting());
     },
     take() {
-      const user = nextTurn(users.values());
+      const user = nextUser(users.values());
       const job = user?.jobs.shift();
       if (!user || !job) return undefined;
       user.running++;
@@ -59,14 +61,14 @@ export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) =>
       const user = userOf(job.user);
       user.running--;
       user.since = ++changes;
-      forgetIdle(job.user);
+      removeIdle(job.user);
     },
     remove(id) {
       for (const [name, { jobs }] of users) {
         const index = jobs.findIndex((job) => job.id === id);
         if (index < 0) continue;
         jobs.splice(index, 1);
-        forgetIdle(name);
+        removeIdle(name);
         onMove(waiting());
         return true;
       }
@@ -75,7 +77,7 @@ export function createQueue<T extends Queued>(onMove: (waiting: readonly T[]) =>
     waiting,
     count: () => sum(users.values(), ({ jobs }) => jobs.length),
     countOf: (user) => users.get(user)?.jobs.length ?? 0,
-    lastPlace: () => Math.floor(highest) + 1,
+    nextOrder: () => Math.floor(highest) + 1,
   };
 }
 

@@ -3,7 +3,7 @@ import { stringifyJson } from '../wire/json.ts';
 
 import type { Assets } from './assets.ts';
 import { jobError } from './failure.ts';
-import { type LiveJob, requeue, toPatch } from './live.ts';
+import { type LiveJob, jobFromRow, toPatch } from './live.ts';
 
 /**
  * Deaths of processes after which a job is given up, counting those only while a node of the job
@@ -11,9 +11,9 @@ import { type LiveJob, requeue, toPatch } from './live.ts';
  */
 export const MAX_ATTEMPTS = 3;
 
-export type RecoverDeps = {
+export type RecoverOptions = {
   readonly ledger: Ledger;
-  readonly assets: Pick<Assets, 'discard'>;
+  readonly assets: Pick<Assets, 'removeAsset'>;
   readonly retentionMs: number;
   readonly clock: () => number;
 };
@@ -22,7 +22,7 @@ export type RecoverDeps = {
  * What an earlier process left unfinished: queued jobs keep their place, a running one starts anew
  * without its earlier outputs, one that was being cancelled is cancelled.
  */
-export async function recoverJobs(deps: RecoverDeps): Promise<readonly LiveJob[]> {
+export async function recoverJobs(deps: RecoverOptions): Promise<readonly LiveJob[]> {
   const jobs: LiveJob[] = [];
   for (const row of await deps.ledger.jobs.unfinished()) {
     if (row.status === 'canceling') await end(row, { status: 'canceled', errorJson: null }, deps);
@@ -31,15 +31,15 @@ export async function recoverJobs(deps: RecoverDeps): Promise<readonly LiveJob[]
   return jobs;
 }
 
-async function restart(row: JobRow, deps: RecoverDeps): Promise<readonly LiveJob[]> {
-  const job = requeue(row);
+async function restart(row: JobRow, deps: RecoverOptions): Promise<readonly LiveJob[]> {
+  const job = jobFromRow(row);
   if (row.status === 'running' && job.attempts >= MAX_ATTEMPTS) {
     const message = `the server died ${job.attempts} times while running this job`;
     const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
     await end(row, { status: 'failed', errorJson: stringifyJson(error) }, deps);
     return [];
   }
-  for (const asset of await deps.ledger.assets.ofJob(row.id)) await deps.assets.discard(asset);
+  for (const asset of await deps.ledger.assets.ofJob(row.id)) await deps.assets.removeAsset(asset);
   if (row.status === 'running') await deps.ledger.jobs.update(row.id, toPatch(job));
   return [job];
 }
@@ -47,7 +47,7 @@ async function restart(row: JobRow, deps: RecoverDeps): Promise<readonly LiveJob
 async function end(
   row: JobRow,
   outcome: Pick<JobRow, 'status' | 'errorJson'>,
-  { ledger, retentionMs, clock }: RecoverDeps,
+  { ledger, retentionMs, clock }: RecoverOptions,
 ): Promise<void> {
   const completedAtMs = clock();
   await ledger.jobs.update(row.id, {

@@ -3,7 +3,7 @@ import { reached } from '../crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type LiveJob, toEndPatch, toPatch } from './live.ts';
 import type { Logger } from '../telemetry.ts';
-import type { Locks } from './locks.ts';
+import type { KeyedMutex } from './locks.ts';
 import { jobLock } from './retention.ts';
 import type { JobEnd } from './runner.ts';
 
@@ -11,11 +11,11 @@ import type { JobEnd } from './runner.ts';
 export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
 
 /** The jobs that are not over, in memory and in the ledger alike. */
-export type Registry = {
+export type JobLifecycle = {
   /** Writes a job's present state down, unless it is over. */
   save(job: LiveJob): Promise<void>;
   /** Counts a run whose first node begins: a process that dies from now on dies of it, perhaps. */
-  begin(job: LiveJob): Promise<void>;
+  countAttempt(job: LiveJob): Promise<void>;
   /** Ends a job: first durably, then for all who listen. */
   finish(job: LiveJob, end: FinalEnd): Promise<void>;
   /** Leaves a job to the next process; a stop in good order is no failed attempt. */
@@ -24,9 +24,9 @@ export type Registry = {
   isEnding(job: LiveJob): boolean;
 };
 
-export type RegistryDeps = {
+export type JobLifecycleOptions = {
   readonly ledger: Ledger;
-  readonly locks: Locks;
+  readonly withLock: KeyedMutex;
   /** By id; jobs leave it here when they are over. */
   readonly live: Map<string, LiveJob>;
   readonly retentionMs: number;
@@ -35,44 +35,44 @@ export type RegistryDeps = {
 };
 
 /** A store that is away now may be back later; the job is not over until then. */
-const REWRITE_MS = 1000;
+const RETRY_WRITE_MS = 1000;
 
 /** Changes of one job are written one after the other. */
-export function createRegistry(deps: RegistryDeps): Registry {
-  const { ledger, locks, live, clock } = deps;
-  const ending = new Set<string>();
+export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
+  const { ledger, withLock, live, clock } = deps;
+  const endingIds = new Set<string>();
   const save = (job: LiveJob): Promise<void> =>
-    locks(jobLock(job.id), async () => {
+    withLock(jobLock(job.id), async () => {
       if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
     });
-  async function persist(write: () => Promise<void>): Promise<void> {
+  async function writeUntilStored(write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
         return await write();
       } catch (error) {
         deps.log.error({ err: error }, 'the end of a job could not be stored, trying again');
-        await delay(REWRITE_MS);
+        await delay(RETRY_WRITE_MS);
       }
     }
   }
   return {
     save,
-    async begin(job) {
+    async countAttempt(job) {
       job.attempts++;
       job.hasBegun = true;
       await save(job);
     },
-    isEnding: (job) => ending.has(job.id),
+    isEnding: (job) => endingIds.has(job.id),
     finish: (job, end) =>
-      locks(jobLock(job.id), async () => {
-        ending.add(job.id);
-        const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+      withLock(jobLock(job.id), async () => {
+        endingIds.add(job.id);
+        const final = toEndedJob(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
         const patch = await toEndPatch(final);
-        await persist(() => ledger.jobs.update(job.id, patch));
+        await writeUntilStored(() => ledger.jobs.update(job.id, patch));
         reached('after-job-end');
         Object.assign(job, final, { position: null });
         live.delete(job.id);
-        ending.delete(job.id);
+        endingIds.delete(job.id);
         job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
         job.feed.end();
       }),
@@ -93,7 +93,7 @@ export function createRegistry(deps: RegistryDeps): Registry {
 }
 
 /** A job as it is when over. A cancel that came while the last node was finishing still counts. */
-export function ended(
+export function toEndedJob(
   job: LiveJob,
   at: { end: FinalEnd; atMs: number; retentionMs: number },
 ): LiveJob {

@@ -5,11 +5,11 @@ import { showOutput } from './links.ts';
 import type { LiveJob } from './live.ts';
 import type { FromWorker, StoredOutput } from './protocol.ts';
 
-type Told = Exclude<FromWorker, { type: 'end' | 'question' }>;
+type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
 
 /** Turns what a worker tells about a job into the job's state and its events, in the same order. */
-export type Reporter = {
-  tell(message: Told): void;
+export type RunReporter = {
+  apply(message: WorkerEvent): void;
   output(output: StoredOutput): void;
   /** The snapshot of a job all of whose nodes are done. */
   complete(): void;
@@ -24,19 +24,19 @@ type State = {
 };
 
 /** Reports one run of a job. */
-export function createReporter(job: LiveJob, clock: () => number): Reporter {
+export function createRunReporter(job: LiveJob, clock: () => number): RunReporter {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
   const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
     job.progress = snapshot(state, at);
     emit({ event: 'progress', data: job.progress });
   };
-  const output = (made: StoredOutput): void => {
-    job.outputs.push(made);
-    const withStep = made.x_websocket === true && { x_with_step: true };
-    emit({ event: 'output', data: { ...showOutput(made, job.id, clock()), ...withStep } });
+  const output = (stored: StoredOutput): void => {
+    job.outputs.push(stored);
+    const withStep = stored.x_websocket === true && { x_with_step: true };
+    emit({ event: 'output', data: { ...showOutput(stored, job.id, clock()), ...withStep } });
   };
-  const begin = ({ cached, total, done }: Extract<Told, { type: 'begin' }>): void => {
+  const begin = ({ cached, total, done }: Extract<WorkerEvent, { type: 'begin' }>): void => {
     job.cachedNodes = cached;
     Object.assign(state, { total, done });
     emit({
@@ -45,15 +45,17 @@ export function createReporter(job: LiveJob, clock: () => number): Reporter {
     });
     progress();
   };
-  const finished = (message: Extract<Told, { type: 'finished' }>): void => {
-    for (const made of message.reused ?? []) output(made);
+  const finished = (message: Extract<WorkerEvent, { type: 'finished' }>): void => {
+    for (const stored of message.reused ?? []) output(stored);
     const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
     if (ui) job.ui[message.nodeId] = ui;
     state.done++;
     const shown = ui ? { ui } : message.reused && { ui: null };
     emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
   };
-  const tellers: { readonly [K in Told['type']]: (message: Extract<Told, { type: K }>) => void } = {
+  const handlers: {
+    readonly [K in WorkerEvent['type']]: (message: Extract<WorkerEvent, { type: K }>) => void;
+  } = {
     begin,
     started({ nodeId, classType }) {
       state.node = { id: nodeId, classType };
@@ -66,7 +68,7 @@ export function createReporter(job: LiveJob, clock: () => number): Reporter {
     finished,
   };
   return {
-    tell: (message) => (tellers[message.type] as (message: Told) => void)(message),
+    apply: (message) => (handlers[message.type] as (message: WorkerEvent) => void)(message),
     output,
     complete() {
       state.node = null;

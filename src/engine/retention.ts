@@ -1,90 +1,91 @@
 import type { AssetRow, Ledger } from '../ledger/ledger.ts';
-import { type Assets, settleBlob } from './assets.ts';
+import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from './blobs.ts';
 import { IMPORTED, isImported } from './imported.ts';
-import type { Locks } from './locks.ts';
+import type { KeyedMutex } from './locks.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Assets looked at in one sweep when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
-export type RetentionDeps = {
+export type RetentionOptions = {
   readonly ledger: Ledger;
   readonly assets: Assets;
   readonly blobs: Blobs;
-  readonly locks: Locks;
+  readonly withLock: KeyedMutex;
   readonly assetBudgetBytes: number;
   readonly clock: () => number;
   /** Whether a job that is not over yet reads or lists this asset. */
-  readonly isRead: (assetId: string) => boolean;
+  readonly isInUse: (assetId: string) => boolean;
   readonly isLive: (jobId: string) => boolean;
 };
 
 /** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
-export async function sweepAlone(deps: RetentionDeps): Promise<void> {
+export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void> {
   await sweep(deps);
   await removeUnrecorded(deps);
 }
 
 /** The same without bytes that another process may be recording. */
-export async function sweep(deps: RetentionDeps): Promise<void> {
+export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
   for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
-    if (!deps.isRead(row.id)) await deps.assets.discard(row);
+    if (!deps.isInUse(row.id)) await deps.assets.removeAsset(row);
   }
   await deps.ledger.keys.expire(nowMs - KEY_LIFETIME_MS);
-  await keepBudget(deps);
+  await enforceBudget(deps);
 }
 
 /**
  * Bytes between the disk and the ledger as a process died, or could not write: only those it noted.
  * Other files without a record stay, as their ledger may have been lost.
  */
-async function removeUnrecorded(deps: RetentionDeps): Promise<void> {
-  for await (const { hash } of deps.blobs.unrecorded()) {
-    await deps.locks(hash, () => settleBlob(hash, deps));
+async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
+  for await (const { hash } of deps.blobs.listUnrecorded()) {
+    await deps.withLock(hash, () => removeBlobIfUnused(hash, deps));
   }
 }
 
 /** A rerun from the cache may have extended the job meanwhile: it lists this job's outputs as its own. */
 async function expireJob(
   id: string,
-  { ledger, assets, locks, clock }: RetentionDeps,
+  { ledger, assets, withLock, clock }: RetentionOptions,
 ): Promise<void> {
-  await locks(jobLock(id), async () => {
+  await withLock(jobLock(id), async () => {
     const row = await ledger.jobs.get(id);
     if (!row || row.expiresAtMs > clock()) return;
-    for (const asset of await ledger.assets.ofJob(id)) await assets.discard(asset);
+    for (const asset of await ledger.assets.ofJob(id)) await assets.removeAsset(asset);
     await ledger.jobs.remove(id);
   });
 }
 
 /** Temporary files go first, then the oldest; nothing a live job needs. */
-async function keepBudget(deps: RetentionDeps): Promise<void> {
+async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const isOver = async (): Promise<boolean> =>
     (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
   if (!(await isOver())) return;
-  const rows = await oldestFree(deps);
+  const rows = await oldestRemovable(deps);
   const temporary = rows.filter(isTemporary);
   for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
     if (!(await isOver())) return;
-    await deps.assets.discard(row);
+    await deps.assets.removeAsset(row);
   }
 }
 
 /** A batch of what may go; imported files may be the oldest thousands, so it looks past them. */
-async function oldestFree(deps: RetentionDeps): Promise<readonly AssetRow[]> {
+async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRow[]> {
   for (let limit = BUDGET_BATCH; ; limit *= 4) {
     const rows = await deps.ledger.assets.oldest(limit);
-    const free: AssetRow[] = [];
-    for (const row of rows) if (await isFree(row, deps)) free.push(row);
-    if (free.length >= BUDGET_BATCH || rows.length < limit) return free.slice(0, BUDGET_BATCH);
+    const removable: AssetRow[] = [];
+    for (const row of rows) if (await isRemovable(row, deps)) removable.push(row);
+    if (removable.length >= BUDGET_BATCH || rows.length < limit)
+      return removable.slice(0, BUDGET_BATCH);
   }
 }
 
-async function isFree(row: AssetRow, deps: RetentionDeps): Promise<boolean> {
-  if (deps.isRead(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
+async function isRemovable(row: AssetRow, deps: RetentionOptions): Promise<boolean> {
+  if (deps.isInUse(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
   // An imported file stays for as long as its name means it.
   if (!isImported(row)) return true;
   return (await deps.ledger.files.byAsset(row.user, row.id)) === undefined;
@@ -95,7 +96,7 @@ function isTemporary(row: AssetRow): boolean {
 }
 
 /** Bytes that no sweep ever frees: each hash once. */
-export async function importedBytes({ ledger }: Pick<RetentionDeps, 'ledger'>): Promise<number> {
+export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>): Promise<number> {
   const rows = await ledger.assets.ofJob(IMPORTED);
   const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));
   return [...sizes.values()].reduce((sum, size) => sum + size, 0);

@@ -6,71 +6,72 @@ import { isJsonObject, type Json, parseJson, stringifyJson } from '../wire/json.
 import { pythonJson } from '../wire/python-json.ts';
 import type { Graph } from '../wire/v2.ts';
 import type { NodeCache, NodeRecords } from './cache.ts';
-import { type Ask, type ContextDeps, createCallContext } from './context.ts';
+import { type AskMainThread, type CallContextOptions, createCallContext } from './context.ts';
 import { execute, NodeCallError } from './executor.ts';
 import { jobError, toJobError } from './failure.ts';
 import { createMemoryMeter } from './memory.ts';
-import { type Plan, type PlannedNode, planRun } from './plan.ts';
-import type { FromWorker, ReadableFile, RunEnd, RunOrder } from './protocol.ts';
+import { type RunPlan, type PlannedNode, createRunPlan } from './plan.ts';
+import type { FromWorker, ReadableFile, RunEnd, RunRequest } from './protocol.ts';
 import { describeInputs } from './values.ts';
 
 /** The server holds what a job's nodes show, and hands it to everybody who looks at the job. */
-const MAX_SHOWN_CHARS = 4 * 2 ** 20;
+const MAX_UI_CHARS = 4 * 2 ** 20;
 
-export type RunDeps = {
+export type RunServices = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
   readonly spoolDir: string;
-  readonly ask: Ask;
+  readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
 };
 
 /** Runs one job to its end inside a worker thread; every outcome is a value. */
-export async function runJob(order: RunOrder, deps: RunDeps): Promise<RunEnd> {
-  const previous = deps.cache.take(order.user);
+export async function runJob(request: RunRequest, deps: RunServices): Promise<RunEnd> {
+  const previous = deps.cache.take(request.user);
   let records: NodeRecords = new Map();
   try {
-    const plan = planRun({
-      graph: parseJson(order.workflowJson) as Graph,
-      targets: order.targets,
+    const plan = createRunPlan({
+      graph: parseJson(request.workflowJson) as Graph,
+      targets: request.targets,
       nodes: deps.nodes,
-      files: order.files,
+      files: request.files,
       nonce: randomUUID(),
     });
-    records = await stillValid(previous, plan, deps.ask);
-    await executePlan(plan, records, order, deps);
+    records = await reusableRecords(previous, plan, deps.ask);
+    await executePlan(plan, records, request, deps);
     return { kind: 'succeeded' };
   } catch (error) {
     return runEndOf(error);
   } finally {
-    deps.cache.put(order.user, records);
+    deps.cache.put(request.user, records);
   }
 }
 
 async function executePlan(
-  plan: Plan,
+  plan: RunPlan,
   records: NodeRecords,
-  order: RunOrder,
-  deps: RunDeps,
+  request: RunRequest,
+  deps: RunServices,
 ): Promise<void> {
-  const meter = createMemoryMeter(order.memoryLimitBytes);
-  const extraPngInfo = order.extraPngInfoJson === null ? null : parseJson(order.extraPngInfoJson);
-  const context: Omit<ContextDeps, 'inputTypes'> = {
+  const meter = createMemoryMeter(request.memoryLimitBytes);
+  const extraPngInfo =
+    request.extraPngInfoJson === null ? null : parseJson(request.extraPngInfoJson);
+  const context: Omit<CallContextOptions, 'inputTypes'> = {
     ...deps,
     meter,
-    shown: { left: Math.max(0, MAX_SHOWN_CHARS - shownBy(records)) },
-    files: order.files,
-    stop: new Int32Array(order.stop),
-    promptText: await promptText(plan, order),
+    textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
+    files: request.files,
+    stop: new Int32Array(request.stop),
+    promptText: await promptText(plan, request),
     extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
-      ? (extraPngInfo as ContextDeps['extraPngInfo'])
+      ? (extraPngInfo as CallContextOptions['extraPngInfo'])
       : null,
   };
   await execute({
     plan,
     records,
     meter,
-    targets: new Set(order.targets),
+    targets: new Set(request.targets),
     post: deps.post,
     begin: () => deps.ask({ kind: 'begin', ask: null }),
     handled: () => deps.ask({ kind: 'handled', ask: null }),
@@ -79,13 +80,13 @@ async function executePlan(
   });
 }
 
-function shownBy(records: NodeRecords): number {
+function uiCharsIn(records: NodeRecords): number {
   let chars = 0;
   for (const { uiJson } of records.values()) chars += uiJson?.length ?? 0;
   return chars;
 }
 
-function inputTypes(node: PlannedNode, plan: Plan): { readonly [input: string]: string } {
+function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
   const types = [...node.links].map(([input, { from, slot }]) => [
     input,
     plan.get(from)?.def.outputs.at(slot)?.type ?? '*',
@@ -94,7 +95,11 @@ function inputTypes(node: PlannedNode, plan: Plan): { readonly [input: string]: 
 }
 
 /** Results whose files are gone are computed anew. */
-async function stillValid(previous: NodeRecords, plan: Plan, ask: Ask): Promise<NodeRecords> {
+async function reusableRecords(
+  previous: NodeRecords,
+  plan: RunPlan,
+  ask: AskMainThread,
+): Promise<NodeRecords> {
   const signatures = new Set([...plan.values()].map((node) => node.signature));
   const candidates = [...previous].filter(([signature]) => signatures.has(signature));
   const outputs = candidates.flatMap(([, record]) => record.outputs);
@@ -105,17 +110,17 @@ async function stillValid(previous: NodeRecords, plan: Plan, ask: Ask): Promise<
 }
 
 /** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
-async function promptText(plan: Plan, order: RunOrder): Promise<string | null> {
-  const prompt = parseJson(order.promptJson);
+async function promptText(plan: RunPlan, request: RunRequest): Promise<string | null> {
+  const prompt = parseJson(request.promptJson);
   if (!isJsonObject(prompt)) return pythonJson(prompt);
-  const stamped: { [id: string]: Json } = { ...prompt };
+  const withDigests: { [id: string]: Json } = { ...prompt };
   for (const node of plan.values()) {
-    const digests = await fileDigests(node, order.files);
-    const shown = stamped[node.id];
+    const digests = await fileDigests(node, request.files);
+    const shown = withDigests[node.id];
     if (digests.length > 0 && isJsonObject(shown))
-      stamped[node.id] = { ...shown, is_changed: digests };
+      withDigests[node.id] = { ...shown, is_changed: digests };
   }
-  return pythonJson(stamped);
+  return pythonJson(withDigests);
 }
 
 async function fileDigests(

@@ -4,13 +4,13 @@ import type { Logger } from '../telemetry.ts';
 import { type Json, parseJson } from '../wire/json.ts';
 import { stringifySteps } from '../wire/json-steps.ts';
 import type { JobError, JobStatus } from '../wire/v2.ts';
-import type { Answer } from './answers.ts';
+import type { HandleWorkerRequest } from './answers.ts';
 import { jobError } from './failure.ts';
 import type { LiveJob, StopReason } from './live.ts';
-import type { FromWorker, Questions, RunOrder } from './protocol.ts';
-import { createReporter, type Reporter } from './report.ts';
-import type { SlotEnd, WorkerSlot } from './worker-slot.ts';
-import type { Resolved } from './resolve.ts';
+import type { FromWorker, WorkerRequests, RunRequest } from './protocol.ts';
+import { createRunReporter, type RunReporter } from './report.ts';
+import type { ThreadEnd, WorkerThread } from './worker-slot.ts';
+import type { ResolvedWorkflow } from './resolve.ts';
 
 /** A process that is told to go has less patience. */
 const SHUTDOWN_GRACE_MS = 1000;
@@ -21,7 +21,7 @@ export type JobEnd =
   | { readonly status: 'failed'; readonly error: JobError }
   | { readonly status: 'interrupted' };
 
-export type RunnerDeps = {
+export type RunnerOptions = {
   readonly timeLimitMs: number;
   readonly memoryLimitBytes: number;
   /** How long a job may take to notice that it is to stop. */
@@ -29,76 +29,82 @@ export type RunnerDeps = {
   /** Some classes of nodes are given less time than that. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: () => number;
-  resolve(job: LiveJob): Promise<Resolved>;
-  readonly answer: Answer;
+  resolve(job: LiveJob): Promise<ResolvedWorkflow>;
+  readonly answer: HandleWorkerRequest;
   readonly log: Logger;
 };
 
 /** Runs one job on a worker until it ends, one way or another. */
 export async function runOnWorker(
   job: LiveJob,
-  slot: WorkerSlot,
-  deps: RunnerDeps,
+  thread: WorkerThread,
+  deps: RunnerOptions,
 ): Promise<JobEnd> {
   const resolved = await deps.resolve(job);
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
-  const reporter = createReporter(job, deps.clock);
-  const disarm = armStop(job, { stop, slot, reporter, ...deps });
+  const reporter = createRunReporter(job, deps.clock);
+  const release = enforceStop(job, { stop, thread, reporter, ...deps });
   try {
-    const order = await toOrder(job, resolved, { stop, ...deps });
-    const end = await talk({ job, slot, reporter, order }, deps);
+    const request = await toRunRequest(job, resolved, { stop, ...deps });
+    const end = await exchangeMessages({ job, thread, reporter, request }, deps);
     if (end.kind === 'succeeded') reporter.complete();
     return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
   } finally {
-    disarm();
+    release();
   }
 }
 
-type Talk = {
+type WorkerExchange = {
   readonly job: LiveJob;
-  readonly slot: WorkerSlot;
-  readonly reporter: Reporter;
-  readonly order: RunOrder;
+  readonly thread: WorkerThread;
+  readonly reporter: RunReporter;
+  readonly request: RunRequest;
 };
 
 /** Handles what the worker says strictly in its order, a commit to disk included. */
-async function talk({ job, slot, reporter, order }: Talk, deps: RunnerDeps): Promise<SlotEnd> {
+async function exchangeMessages(
+  { job, thread, reporter, request }: WorkerExchange,
+  deps: RunnerOptions,
+): Promise<ThreadEnd> {
   let handled: Promise<void> = Promise.resolve();
   const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
-      if (message.kind === 'save') reporter.output(value as Questions['save']['answer']);
-      slot.reply({ type: 'reply', id: message.id, value });
+      if (message.kind === 'save') reporter.output(value as WorkerRequests['save']['answer']);
+      thread.reply({ type: 'reply', id: message.id, value });
     } catch (error) {
       deps.log.error({ err: error, job: job.id }, 'a worker could not be answered');
       const code = (error as NodeJS.ErrnoException).code ?? 'an internal error';
       const failure = `the engine could not do this: ${code}`;
-      slot.reply({ type: 'reply', id: message.id, failure });
+      thread.reply({ type: 'reply', id: message.id, failure });
     }
   };
-  const end = await slot.run(order, (message) => {
+  const end = await thread.run(request, (message) => {
     handled = handled.then(() =>
-      message.type === 'question' ? answer(message) : reporter.tell(message),
+      message.type === 'question' ? answer(message) : reporter.apply(message),
     );
   });
   await handled;
   return end;
 }
 
-type StopDeps = Pick<RunnerDeps, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> & {
+type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> & {
   readonly stop: SharedArrayBuffer;
-  readonly slot: WorkerSlot;
-  readonly reporter: Reporter;
+  readonly thread: WorkerThread;
+  readonly reporter: RunReporter;
 };
 
 /** A stop is first a flag the node looks at, then, after the grace, the end of its thread. */
-function armStop(job: LiveJob, { stop, slot, timeLimitMs, ...deps }: StopDeps): () => void {
+function enforceStop(
+  job: LiveJob,
+  { stop, thread, timeLimitMs, ...deps }: StopOptions,
+): () => void {
   const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
   const onStop = (): void => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    timers.push(setTimeout(() => void slot.kill(), graceMsOf(job, deps)));
+    timers.push(setTimeout(() => void thread.terminate(), graceMsOf(job, deps)));
   };
   if (job.stop.signal.aborted) onStop();
   job.stop.signal.addEventListener('abort', onStop);
@@ -111,7 +117,7 @@ function armStop(job: LiveJob, { stop, slot, timeLimitMs, ...deps }: StopDeps): 
 /** A stop that comes while no node runs is noticed before the next one. */
 function graceMsOf(
   job: LiveJob,
-  { stopGraceMs, nodes, reporter }: Pick<StopDeps, 'stopGraceMs' | 'nodes' | 'reporter'>,
+  { stopGraceMs, nodes, reporter }: Pick<StopOptions, 'stopGraceMs' | 'nodes' | 'reporter'>,
 ): number {
   const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
   const node = nodes.get(reporter.current().classType ?? '');
@@ -122,26 +128,26 @@ function graceMsOf(
   );
 }
 
-async function toOrder(
+async function toRunRequest(
   job: LiveJob,
-  { workflow, files }: Resolved,
-  { stop, memoryLimitBytes }: Pick<RunOrder, 'stop' | 'memoryLimitBytes'>,
-): Promise<RunOrder> {
+  { workflow, files }: ResolvedWorkflow,
+  { stop, memoryLimitBytes }: Pick<RunRequest, 'stop' | 'memoryLimitBytes'>,
+): Promise<RunRequest> {
   const { prompt = workflow as Json, extraPngInfo = null } = job.provenance ?? {};
   return {
     type: 'run',
     user: job.user,
-    workflowJson: await textInTurns(workflow as Json),
+    workflowJson: await stringifyInTurns(workflow as Json),
     targets: job.targets,
     files,
-    promptJson: await textInTurns(prompt),
-    extraPngInfoJson: extraPngInfo === null ? null : await textInTurns(extraPngInfo),
+    promptJson: await stringifyInTurns(prompt),
+    extraPngInfoJson: extraPngInfo === null ? null : await stringifyInTurns(extraPngInfo),
     memoryLimitBytes,
     stop,
   };
 }
 
-function textInTurns(value: Json): Promise<string> {
+function stringifyInTurns(value: Json): Promise<string> {
   return runInSteps(stringifySteps(value));
 }
 
@@ -150,7 +156,7 @@ type EndedJob = Pick<LiveJob, 'stop'> & {
   readonly classType?: string | null;
 };
 
-function endOf(end: SlotEnd, job: EndedJob, timeLimitMs: number): JobEnd {
+function endOf(end: ThreadEnd, job: EndedJob, timeLimitMs: number): JobEnd {
   const reason = job.stop.signal.aborted ? (job.stop.signal.reason as StopReason) : undefined;
   if (reason === 'canceled') return { status: 'canceled' };
   if (end.kind === 'succeeded') return { status: 'succeeded' };
@@ -172,7 +178,7 @@ function endOf(end: SlotEnd, job: EndedJob, timeLimitMs: number): JobEnd {
   return { status: 'failed', error: jobError(code, message, { exceptionType, nodeId, classType }) };
 }
 
-function missingAsset({ missing, unknownFiles }: Resolved): JobEnd {
+function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
   const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
   const message = `files of this workflow no longer exist: ${names}`;
   return {

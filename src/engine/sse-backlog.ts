@@ -2,7 +2,7 @@ import type { JobEvent } from '../wire/jobs.ts';
 import { createUnreadEvents } from '../wire/unread-events.ts';
 
 /** What a reader has not taken yet. */
-export type Backlog = AsyncIterable<JobEvent> & {
+export type EventBacklog = AsyncIterable<JobEvent> & {
   /** False when the reader is hopelessly behind. */
   push(event: JobEvent): boolean;
   /** No more events; what waits is still read. */
@@ -10,25 +10,25 @@ export type Backlog = AsyncIterable<JobEvent> & {
 };
 
 /** Keeps every event in order, but of previews and progress only the latest. */
-export function createBacklog(): Backlog {
-  const waiting = createUnreadEvents();
-  let ended = false;
+export function createEventBacklog(): EventBacklog {
+  const unread = createUnreadEvents();
+  let isEnded = false;
   let wake: () => void = () => {};
   return {
     push(event) {
-      waiting.push(event);
+      unread.push(event);
       wake();
-      return !waiting.isOverLimit();
+      return !unread.isOverLimit();
     },
     end() {
-      ended = true;
+      isEnded = true;
       wake();
     },
     async *[Symbol.asyncIterator]() {
       for (;;) {
-        const event = waiting.shift();
+        const event = unread.shift();
         if (event) yield event;
-        else if (ended) return;
+        else if (isEnded) return;
         else await new Promise<void>((resolve) => (wake = resolve));
       }
     },

@@ -4,13 +4,13 @@ import { yieldEvery } from '../lib/yield-every.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { type Json, stringifyJson } from '../wire/json.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
-import { type Backlog, createBacklog } from './sse-backlog.ts';
+import { type EventBacklog, createEventBacklog } from './sse-backlog.ts';
 
 /** A comment: tells proxies and readers that the stream lives. */
 const KEEP_ALIVE = ': keep-alive\n\n';
 
 /** So many events are written before others have their turn. */
-const EVENTS_A_TURN = 32;
+const EVENTS_PER_TURN = 32;
 
 /** A reader that takes nothing for so many heartbeats is gone. */
 const STALLED_HEARTBEATS = 4;
@@ -30,18 +30,18 @@ export async function streamEvents(
   events: AsyncIterable<JobEvent>,
   options: StreamOptions,
 ): Promise<void> {
-  const backlog = createBacklog();
+  const backlog = createEventBacklog();
   response.write(KEEP_ALIVE);
-  const heart = setInterval(() => {
+  const heartbeat = setInterval(() => {
     if (!response.writableNeedDrain && !options.signal.aborted) response.write(KEEP_ALIVE);
   }, options.heartbeatMs);
-  const [filled, written] = await Promise.allSettled([
-    fill(backlog, events, response),
-    write(response, backlog, options),
+  const [filling, writing] = await Promise.allSettled([
+    fillBacklog(backlog, events, response),
+    writeBacklog(response, backlog, options),
   ]);
-  clearInterval(heart);
+  clearInterval(heartbeat);
   response.end();
-  for (const part of [filled, written]) if (part.status === 'rejected') throw part.reason;
+  for (const part of [filling, writing]) if (part.status === 'rejected') throw part.reason;
 }
 
 /** The bytes of one event. */
@@ -56,12 +56,12 @@ function dataOf(event: JobEvent): Json {
   return { ...job, ...status };
 }
 
-async function fill(
-  backlog: Backlog,
+async function fillBacklog(
+  backlog: EventBacklog,
   events: AsyncIterable<JobEvent>,
   response: ServerResponse,
 ): Promise<void> {
-  const pause = yieldEvery(EVENTS_A_TURN);
+  const pause = yieldEvery(EVENTS_PER_TURN);
   try {
     for await (const event of events) {
       if (!backlog.push(event)) return void response.destroy();
@@ -73,31 +73,31 @@ async function fill(
   }
 }
 
-async function write(
+async function writeBacklog(
   response: ServerResponse,
-  backlog: Backlog,
+  backlog: EventBacklog,
   options: StreamOptions,
 ): Promise<void> {
-  const pause = yieldEvery(EVENTS_A_TURN);
+  const pause = yieldEvery(EVENTS_PER_TURN);
   for await (const event of backlog) {
     if (options.signal.aborted) return;
-    if (!response.write(eventText(event))) await drained(response, options);
+    if (!response.write(eventText(event))) await waitForDrain(response, options);
     else await pause();
   }
 }
 
-async function drained(
+async function waitForDrain(
   response: ServerResponse,
   { heartbeatMs, signal }: StreamOptions,
 ): Promise<void> {
   if (signal.aborted) return;
-  const stalled = setTimeout(() => response.destroy(), STALLED_HEARTBEATS * heartbeatMs);
+  const stallTimer = setTimeout(() => response.destroy(), STALLED_HEARTBEATS * heartbeatMs);
   try {
     await once(response, 'drain', { signal });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    clearTimeout(stalled);
+    clearTimeout(stallTimer);
   }
 }
 

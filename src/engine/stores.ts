@@ -2,44 +2,44 @@ import { packageUrl } from '../lib/package-url.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { JobApi } from '../wire/jobs.ts';
-import { type AssetDeps, type Assets, createAssets } from './assets.ts';
+import { type AssetOptions, type Assets, createAssets } from './assets.ts';
 import type { Blobs } from './blobs.ts';
-import { type Holds, createHolds } from './holds.ts';
-import { type Locks, createLocks } from './locks.ts';
-import { type Names, type OutputDeps, type Outputs, createOutputs } from './outputs.ts';
-import type { ResolveDeps } from './resolve.ts';
+import { type OutputRetention, createOutputRetention } from './holds.ts';
+import { type KeyedMutex, createKeyedMutex } from './locks.ts';
+import { type OutputNames, type OutputOptions, type Outputs, createOutputs } from './outputs.ts';
+import type { FileLookup } from './resolve.ts';
 
-export type StoreDeps = Pick<AssetDeps, 'isRead'> &
-  Pick<OutputDeps, 'alsoUsed'> & {
+export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
+  Pick<OutputOptions, 'highestUsedElsewhere'> & {
     readonly ledger: Ledger;
     readonly nodes: ReadonlyMap<string, NodeDef>;
     readonly blobs: Blobs;
-    readonly names: Names;
+    readonly names: OutputNames;
     readonly retentionMs: number;
     readonly clock: () => number;
   };
 
 /** What jobs read and make: files, their names, and how long they are kept. */
-export type Stores = {
-  readonly locks: Locks;
+export type JobFiles = {
+  readonly withLock: KeyedMutex;
   readonly blobs: Blobs;
   readonly assets: Assets;
   readonly outputs: Outputs;
-  readonly holds: Holds;
-  readonly filesOf: (user: string) => ResolveDeps;
+  readonly outputRetention: OutputRetention;
+  readonly fileLookupOf: (user: string) => FileLookup;
 };
 
-export function openStores(deps: StoreDeps): Stores {
+export function createJobFiles(deps: JobFilesOptions): JobFiles {
   const { ledger, blobs, nodes } = deps;
-  const locks = createLocks();
-  const assets = createAssets({ ...deps, locks });
+  const withLock = createKeyedMutex();
+  const assets = createAssets({ ...deps, withLock });
   return {
-    locks,
+    withLock,
     blobs,
     assets,
-    outputs: createOutputs({ ...deps, locks }),
-    holds: createHolds({ ...deps, ledger, locks }),
-    filesOf: (user) => ({
+    outputs: createOutputs({ ...deps, withLock }),
+    outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
+    fileLookupOf: (user) => ({
       nodes,
       byId: (id) => assets.find(user, id),
       byPath: (filePath) => assets.findByPath(user, filePath),
@@ -48,13 +48,13 @@ export function openStores(deps: StoreDeps): Stores {
   };
 }
 
-type AssetHalf = Pick<
+type AssetApi = Pick<
   JobApi,
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
 >;
 
 /** The half of the port that is about files. */
-export function createAssetApi(assets: Assets): AssetHalf {
+export function createAssetApi(assets: Assets): AssetApi {
   return {
     createAsset: ({ user }, upload) => assets.create(user, upload),
     assetFromHash: ({ user }, request) => assets.fromHash(user, request),
@@ -66,6 +66,6 @@ export function createAssetApi(assets: Assets): AssetHalf {
 }
 
 /** The library as threads load it. */
-export function libraryUrl(): string {
+export function nodeLibraryUrl(): string {
   return packageUrl('dist/nodes/library.js').href;
 }

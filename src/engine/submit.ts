@@ -11,38 +11,40 @@ import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph } from '../wire/v2.ts';
 import { type LiveJob, newJob, toRow } from './live.ts';
 import { dependentOutputs } from './dependents.ts';
-import { type Resolved, resolveFiles, type ResolveDeps } from './resolve.ts';
+import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve.ts';
 import { validateSteps } from './validate.ts';
 
 const QUEUE_FULL_RETRY_S = 5;
 
-type Place = { release(): void };
+type QueueReservation = { release(): void };
 
-export type SubmitDeps = {
+export type AcceptOptions = {
   readonly ledger: Ledger;
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly retentionMs: number;
   readonly clock: () => number;
-  readonly filesOf: (user: string) => ResolveDeps;
+  readonly fileLookupOf: (user: string) => FileLookup;
   /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
-  readonly reserve: (user: string) => Place | undefined | Promise<Place | undefined>;
-  readonly lastPlace: () => number | Promise<number>;
+  readonly reserve: (
+    user: string,
+  ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
+  readonly nextOrder: () => number | Promise<number>;
 };
 
 /** Takes a submission through validation, asset resolution, queue bound and key claim to a durable job. */
 export async function acceptJob(
   { user }: Caller,
   request: SubmitRequest,
-  deps: SubmitDeps,
+  deps: AcceptOptions,
 ): Promise<Result<LiveJob>> {
   const valid = await runInSteps(validateSteps(request.workflow, deps.nodes));
   if (!valid.ok) return valid;
   const { workflow, outputs } = valid.value;
-  const resolved = await resolveFiles({ workflow, targets: outputs }, deps.filesOf(user));
+  const resolved = await resolveFiles({ workflow, targets: outputs }, deps.fileLookupOf(user));
   const refusal = await runInSteps(refuseFiles(resolved, workflow, outputs));
   if (refusal) return refusal;
-  const place = await deps.reserve(user);
-  if (!place) {
+  const reservation = await deps.reserve(user);
+  if (!reservation) {
     return refuse(429, 'queue_full', 'the queue is full', {
       retryAfterSeconds: QUEUE_FULL_RETRY_S,
     });
@@ -53,22 +55,22 @@ export async function acceptJob(
       deps,
     );
   } finally {
-    place.release();
+    reservation.release();
   }
 }
 
-type Accepted = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
+type AcceptedJob = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
   readonly request: SubmitRequest;
 };
 
-async function insertJob(accepted: Accepted, deps: SubmitDeps): Promise<Result<LiveJob>> {
+async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Result<LiveJob>> {
   const { user, request } = accepted;
   const key = request.idempotencyKey;
   const nowMs = deps.clock();
   const job = newJob({
     id: randomUUID(),
     user,
-    order: request.order ?? (await deps.lastPlace()),
+    order: request.order ?? (await deps.nextOrder()),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + deps.retentionMs,
     workflow: accepted.workflow,
@@ -99,7 +101,7 @@ function* coercedProvenance(
     }
     const inputs = Object.entries(node['inputs']).map(([name, value]) => [
       name,
-      isSame(before[name] ?? null, value) ? (after[name] ?? value) : value,
+      isSameJson(before[name] ?? null, value) ? (after[name] ?? value) : value,
     ]);
     nodes.push([id, { ...node, inputs: Object.fromEntries(inputs) as Json }]);
     yield 1 + inputs.length;
@@ -108,12 +110,12 @@ function* coercedProvenance(
 }
 
 /** Long texts are the same object far more often than not. */
-function isSame(a: Json, b: Json): boolean {
+function isSameJson(a: Json, b: Json): boolean {
   return a === b || stringifyJson(a) === stringifyJson(b);
 }
 
 function* refuseFiles(
-  { missing, unknownFiles: failures }: Resolved,
+  { missing, unknownFiles: failures }: ResolvedWorkflow,
   workflow: Graph,
   targets: readonly string[],
 ): Steps<Result<never> | undefined> {
@@ -128,12 +130,12 @@ function* refuseFiles(
     if (known) known.push(invalidFile(failure));
     else byNode.set(failure.nodeId, [invalidFile(failure)]);
   }
-  const spoiled = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
+  const outputsByNode = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
   const entries = [...byNode].map(([id, errors]): [string, NodeErrors[string]] => [
     id,
     {
       errors,
-      dependent_outputs: spoiled.get(id) ?? [],
+      dependent_outputs: outputsByNode.get(id) ?? [],
       class_type: workflow[id]?.class_type ?? '',
     },
   ]);
@@ -143,7 +145,7 @@ function* refuseFiles(
 }
 
 /** v1's words for a loader whose file is not there. */
-function invalidFile({ input, value }: Resolved['unknownFiles'][number]): NodeErrorEntry {
+function invalidFile({ input, value }: ResolvedWorkflow['unknownFiles'][number]): NodeErrorEntry {
   return {
     type: 'custom_validation_failed',
     message: 'Custom validation failed for node',

@@ -1,5 +1,5 @@
 /** The waiting jobs of one user, and what decides when their turn comes. */
-export type UserTurn<T> = {
+export type UserQueue<T> = {
   /** In v1's order: by number, then by arrival. */
   readonly jobs: readonly T[];
   /** Jobs of this user that run now. */
@@ -13,7 +13,7 @@ export type UserTurn<T> = {
  * jobs goes first, among these the one who has waited longest. A user alone may use every slot;
  * nothing that runs is stopped for another user, but the next free slot is that user's.
  */
-export function turnOrder<T>(users: readonly UserTurn<T>[]): T[] {
+export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
   const order: T[] = [];
   let waiting = users.toSorted((one, other) => one.since - other.since);
   for (let round = 0; waiting.length > 0; round++) {
@@ -27,15 +27,15 @@ export function turnOrder<T>(users: readonly UserTurn<T>[]): T[] {
 }
 
 /** The user whose turn it is, of those who have a job waiting. */
-export function nextTurn<U extends UserTurn<unknown>>(users: Iterable<U>): U | undefined {
+export function nextUser<U extends UserQueue<unknown>>(users: Iterable<U>): U | undefined {
   let next: U | undefined;
   for (const user of users) {
-    if (user.jobs.length > 0 && (next === undefined || isBefore(user, next))) next = user;
+    if (user.jobs.length > 0 && (next === undefined || goesFirst(user, next))) next = user;
   }
   return next;
 }
 
-function isBefore(one: UserTurn<unknown>, other: UserTurn<unknown>): boolean {
+function goesFirst(one: UserQueue<unknown>, other: UserQueue<unknown>): boolean {
   if (one.running !== other.running) return one.running < other.running;
   return one.since < other.since;
 }
@@ -44,7 +44,7 @@ function isBefore(one: UserTurn<unknown>, other: UserTurn<unknown>): boolean {
  * True when one more job of a user may wait. Beyond the limit there is a tenth more room for users who
  * have nothing waiting: one user's jobs alone cannot keep the others out.
  */
-export function hasRoom({
+export function hasQueueCapacity({
   waiting,
   ofUser,
   limit,

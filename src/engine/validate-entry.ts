@@ -6,19 +6,19 @@ import type { NodeErrorEntry } from '../wire/v1.ts';
 export type RawGraph = { readonly [id: string]: Json };
 
 /** What looking at one input gave. */
-export type Found =
+export type InputValidation =
   | { readonly error: NodeErrorEntry }
   | { readonly link: readonly [string, number] }
   | { readonly value: Json }
   | { readonly thrown: { readonly type: string; readonly message: string } };
 
 /** `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
-export function configOf([type, options = {}]: InputSpec): Json {
+export function inputConfig([type, options = {}]: InputSpec): Json {
   return [type as Json, options];
 }
 
 /** One error as v1 lists it. */
-export function entry(
+export function errorEntry(
   type: string,
   message: string,
   details: string,

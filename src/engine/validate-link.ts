@@ -1,27 +1,30 @@
 import type { InputSpec, NodeDef } from '../nodes/node.ts';
 import type { Json, JsonObject } from '../wire/json.ts';
 import { pythonRepr } from '../wire/python-text.ts';
-import { type Found, type RawGraph, configOf, entry } from './validate-entry.ts';
+import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './validate-entry.ts';
 
 /** A wrapped list that reads as a link is one once it is unwrapped: execution cannot tell. */
-export function looksLinked(value: Json): boolean {
+export function isLinkShaped(value: Json): boolean {
   if (!Array.isArray(value) || value.length !== 2) return false;
   const [from, slot] = value as readonly Json[];
   return typeof from === 'string' && typeof slot === 'number';
 }
 
 /** Checks a link against the node and the slot it comes from. */
-export function judgeLink(
+export function validateLink(
   input: string,
   spec: InputSpec,
   value: readonly Json[],
   { graph, nodes }: { graph: RawGraph; nodes: ReadonlyMap<string, NodeDef> },
-): Found {
-  const info = { input_name: input, input_config: configOf(spec) };
+): InputValidation {
+  const info = { input_name: input, input_config: inputConfig(spec) };
   if (value.length !== 2) {
     const message = 'Bad linked input, must be a length-2 list of [node_id, slot_index]';
     return {
-      error: entry('bad_linked_input', message, input, { ...info, received_value: value as Json }),
+      error: errorEntry('bad_linked_input', message, input, {
+        ...info,
+        received_value: value as Json,
+      }),
     };
   }
   const [from = null, slot = null] = value;
@@ -38,12 +41,12 @@ export function judgeLink(
   const received = def.outputs.at(slot)?.type;
   if (received === undefined)
     return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
-  if (fits(received, spec[0])) return { link: [from as string, slot] };
+  if (isCompatible(received, spec[0])) return { link: [from as string, slot] };
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
   const more = { ...info, received_type: received, linked_node: [from, slot] };
   return {
-    error: entry(
+    error: errorEntry(
       'return_type_mismatch',
       'Return type mismatch between linked nodes',
       details,
@@ -59,7 +62,7 @@ export function classOf(node: JsonObject): string {
 }
 
 /** `*` fits everything; a comma list fits when one of its types does. */
-function fits(received: string, wanted: string | readonly string[]): boolean {
+function isCompatible(received: string, wanted: string | readonly string[]): boolean {
   if (typeof wanted !== 'string') return false;
   if (received === wanted || received === '*' || wanted === '*') return true;
   const types = wanted.split(',').map((type) => type.trim());

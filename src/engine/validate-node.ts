@@ -3,11 +3,11 @@ import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
 import { pythonRepr, pythonStr } from '../wire/python-text.ts';
 import type { NodeErrorEntry } from '../wire/v1.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce.ts';
-import { type Found, type RawGraph, configOf, entry } from './validate-entry.ts';
-import { classOf, judgeLink, looksLinked } from './validate-link.ts';
+import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './validate-entry.ts';
+import { classOf, validateLink, isLinkShaped } from './validate-link.ts';
 
 /** What validation found at one node: its own errors, or the exception that cut it short. */
-export type Verdict = {
+export type NodeValidation = {
   readonly errors: NodeErrorEntry[];
   /** Literals as coerced, by input. */
   readonly coerced: { readonly [input: string]: Json };
@@ -21,66 +21,73 @@ export type Verdict = {
 };
 
 /** v1 prints longer option lists as a count. */
-const LONG_LIST = 20;
+const MAX_LISTED_OPTIONS = 20;
 
 /** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
-export function judgeNode(
+export function validateNode(
   id: string,
   graph: RawGraph,
   nodes: ReadonlyMap<string, NodeDef>,
-): Verdict {
+): NodeValidation {
   const node = graph[id] as JsonObject;
   const def = nodes.get(classOf(node));
-  const draft = {
+  const validation = {
     errors: [] as NodeErrorEntry[],
     coerced: {} as { [input: string]: Json },
-    links: [] as Verdict['links'][number][],
+    links: [] as NodeValidation['links'][number][],
   };
   const inputs = node['inputs'];
   if (!isJsonObject(inputs) || !def)
-    return { ...draft, thrown: { type: 'KeyError', message: "'inputs'" } };
-  for (const { input, spec, required } of declared(def)) {
+    return { ...validation, thrown: { type: 'KeyError', message: "'inputs'" } };
+  for (const { input, spec, required } of declaredInputs(def)) {
     if (!Object.hasOwn(inputs, input)) {
       if (required)
-        draft.errors.push(
-          entry('required_input_missing', 'Required input is missing', input, {
+        validation.errors.push(
+          errorEntry('required_input_missing', 'Required input is missing', input, {
             input_name: input,
           }),
         );
       continue;
     }
     const value = inputs[input] as Json;
-    const literal = Array.isArray(value) ? { value } : judgeLiteral(input, spec, value, def);
-    const isLink = Array.isArray(value) || ('value' in literal && looksLinked(literal.value));
+    const literal = Array.isArray(value) ? { value } : validateLiteral(input, spec, value, def);
+    const isLink = Array.isArray(value) || ('value' in literal && isLinkShaped(literal.value));
     const found = isLink
-      ? judgeLink(input, spec, unwrap(value) as readonly Json[], { graph, nodes })
+      ? validateLink(input, spec, unwrap(value) as readonly Json[], { graph, nodes })
       : literal;
-    if ('thrown' in found) return { ...draft, thrown: found.thrown };
-    if ('error' in found) draft.errors.push(found.error);
+    if ('thrown' in found) return { ...validation, thrown: found.thrown };
+    if ('error' in found) validation.errors.push(found.error);
     else if ('link' in found) {
-      draft.links.push({ input, spec, link: found.link });
-      draft.coerced[input] = unwrap(value);
-    } else draft.coerced[input] = found.value;
+      validation.links.push({ input, spec, link: found.link });
+      validation.coerced[input] = unwrap(value);
+    } else validation.coerced[input] = found.value;
   }
-  draft.errors.push(...customErrors(def, inputs));
-  return draft;
+  validation.errors.push(...customErrors(def, inputs));
+  return validation;
 }
 
-function* declared(def: NodeDef): Generator<{ input: string; spec: InputSpec; required: boolean }> {
+function* declaredInputs(
+  def: NodeDef,
+): Generator<{ input: string; spec: InputSpec; required: boolean }> {
   for (const [input, spec] of Object.entries(def.required)) yield { input, spec, required: true };
   for (const [input, spec] of Object.entries(def.optional ?? {}))
     yield { input, spec, required: false };
 }
 
-function judgeLiteral(input: string, spec: InputSpec, given: Json, def: NodeDef): Found {
+function validateLiteral(
+  input: string,
+  spec: InputSpec,
+  given: Json,
+  def: NodeDef,
+): InputValidation {
   const [type, options = {}] = spec;
-  const info = { input_name: input, input_config: configOf(spec) };
+  const info = { input_name: input, input_config: inputConfig(spec) };
   const coerced = coerce(type as Json, given);
   if (!coerced.ok) {
     const details = `${input}, ${pythonStr(given)}, ${coerced.reason}`;
     const more = { ...info, received_value: given, exception_message: coerced.reason };
     return {
-      error: entry(
+      error: errorEntry(
         'invalid_input_type',
         `Failed to convert an input value to a ${String(type)} value`,
         details,
@@ -98,20 +105,20 @@ function judgeLiteral(input: string, spec: InputSpec, given: Json, def: NodeDef)
 function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
   const [type, { min, max } = {} as JsonObject] = spec;
   if (type !== 'INT' && type !== 'FLOAT') return undefined;
-  const info = { input_name: input, input_config: configOf(spec), received_value: value };
-  const shown = numberText(type, value);
+  const info = { input_name: input, input_config: inputConfig(spec), received_value: value };
+  const valueText = numberText(type, value);
   if (min !== undefined && compareNumbers(value, min) < 0) {
-    return entry(
+    return errorEntry(
       'value_smaller_than_min',
-      `Value ${shown} smaller than min of ${numberText(type, min)}`,
+      `Value ${valueText} smaller than min of ${numberText(type, min)}`,
       input,
       info,
     );
   }
   if (max !== undefined && compareNumbers(value, max) > 0) {
-    return entry(
+    return errorEntry(
       'value_bigger_than_max',
-      `Value ${shown} bigger than max of ${numberText(type, max)}`,
+      `Value ${valueText} bigger than max of ${numberText(type, max)}`,
       input,
       info,
     );
@@ -127,11 +134,11 @@ function listError(
   value: Json,
 ): NodeErrorEntry | undefined {
   if (typeof type === 'string' || type.some((option) => option === value)) return undefined;
-  const isLong = type.length > LONG_LIST;
+  const isLong = type.length > MAX_LISTED_OPTIONS;
   const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
   const config: Json = isLong ? null : [type as Json, options];
   const info = { input_name: input, input_config: config, received_value: value };
-  return entry(
+  return errorEntry(
     'value_not_in_list',
     'Value not in list',
     `${input}: ${quoteText(value)} not in ${list}`,
@@ -150,7 +157,7 @@ function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {
   const [input = ''] = Object.keys(def.required);
   const details = reason === '' ? input : `${input} - ${reason}`;
   return [
-    entry('custom_validation_failed', 'Custom validation failed for node', details, {
+    errorEntry('custom_validation_failed', 'Custom validation failed for node', details, {
       input_name: input,
     }),
   ];

@@ -1,128 +1,141 @@
 import type { NodeDef } from '../nodes/node.ts';
 import type { Steps } from '../wire/steps.ts';
 import type { Graph } from '../wire/v2.ts';
-import { MAX_BLAME_STEPS } from './dependents.ts';
-import { type Verdict, judgeNode } from './validate-node.ts';
+import { MAX_ATTRIBUTION_STEPS } from './dependents.ts';
+import { type NodeValidation, validateNode } from './validate-node.ts';
 
 /** What one walk over everything the outputs need has found. */
-export type Survey = {
+export type GraphValidation = {
   /** Of every node some output needs, in the order they were met. */
-  readonly verdicts: ReadonlyMap<string, Verdict>;
+  readonly validations: ReadonlyMap<string, NodeValidation>;
   /** Output nodes that cannot run. */
-  readonly failing: ReadonlySet<string>;
+  readonly failingOutputs: ReadonlySet<string>;
   /** Nodes on a cycle, in its order; empty when there is none. */
   readonly cycle: readonly string[];
   /** For each node that fails, one node with errors it fails because of; none when only a cycle is to blame. */
-  readonly culprits: ReadonlyMap<string, string | undefined>;
+  readonly causes: ReadonlyMap<string, string | undefined>;
 };
 
 /** Weight of judging one node, in values. */
-const JUDGING = 10;
+const NODE_WEIGHT = 10;
 
 /** Judges each node the outputs need once, their sources first. */
-export function* surveyGraph(
+export function* validateGraph(
   workflow: Graph,
   outputs: readonly string[],
   nodes: ReadonlyMap<string, NodeDef>,
-): Steps<Survey> {
-  const verdicts = new Map<string, Verdict>();
-  const culprits = new Map<string, string | undefined>();
-  const judge = (id: string): Verdict => {
-    const verdict = judgeNode(id, workflow, nodes);
-    verdicts.set(id, verdict);
-    if (!isClean(verdict)) culprits.set(id, id);
-    return verdict;
+): Steps<GraphValidation> {
+  const validations = new Map<string, NodeValidation>();
+  const causes = new Map<string, string | undefined>();
+  const validate = (id: string): NodeValidation => {
+    const validation = validateNode(id, workflow, nodes);
+    validations.set(id, validation);
+    if (!isValid(validation)) causes.set(id, id);
+    return validation;
   };
   let cycle: readonly string[] = [];
   for (const output of outputs) {
-    if (verdicts.has(output)) continue;
-    const found = yield* walk(output, { judge, verdicts, culprits });
+    if (validations.has(output)) continue;
+    const found = yield* walk(output, { validate, validations, causes });
     if (cycle.length === 0) cycle = found;
   }
-  return { verdicts, culprits, cycle, failing: new Set(outputs.filter((id) => culprits.has(id))) };
+  return {
+    validations,
+    causes,
+    cycle,
+    failingOutputs: new Set(outputs.filter((id) => causes.has(id))),
+  };
 }
 
 /** Failing outputs by the erroneous node that spoils them; each is named at least once, however large the graph. */
-export function* spoiled({
-  verdicts,
-  failing,
-  culprits,
-}: Survey): Steps<ReadonlyMap<string, string[]>> {
+export function* outputsByFailingNode({
+  validations,
+  failingOutputs,
+  causes,
+}: GraphValidation): Steps<ReadonlyMap<string, string[]>> {
   const byNode = new Map<string, string[]>();
-  const blame = (id: string, output: string): void => {
+  const attribute = (id: string, output: string): void => {
     const known = byNode.get(id);
     if (known) known.push(output);
     else byNode.set(id, [output]);
   };
   let steps = 0;
-  for (const output of failing) {
-    if (steps > MAX_BLAME_STEPS) {
-      const culprit = culprits.get(output);
-      if (culprit !== undefined) blame(culprit, output);
+  for (const output of failingOutputs) {
+    if (steps > MAX_ATTRIBUTION_STEPS) {
+      const cause = causes.get(output);
+      if (cause !== undefined) attribute(cause, output);
       continue;
     }
-    const needed = reach(output, verdicts);
+    const needed = reachableFrom(output, validations);
     steps += needed.size;
     yield needed.size;
-    for (const id of needed) if (!isClean(verdicts.get(id))) blame(id, output);
+    for (const id of needed) if (!isValid(validations.get(id))) attribute(id, output);
   }
   return byNode;
 }
 
-type Walk = {
-  readonly judge: (id: string) => Verdict;
-  readonly verdicts: ReadonlyMap<string, Verdict>;
-  readonly culprits: Map<string, string | undefined>;
+type WalkState = {
+  readonly validate: (id: string) => NodeValidation;
+  readonly validations: ReadonlyMap<string, NodeValidation>;
+  readonly causes: Map<string, string | undefined>;
 };
 
 /** Depth first with a stack of its own: graphs may be deeper than the call stack. Answers a cycle it met. */
-function* walk(start: string, { judge, verdicts, culprits }: Walk): Steps<readonly string[]> {
+function* walk(
+  start: string,
+  { validate, validations, causes }: WalkState,
+): Steps<readonly string[]> {
   const onPath = new Set([start]);
-  const path = [{ id: start, next: sources(judge(start)) }];
-  yield JUDGING;
+  const path = [{ id: start, next: sources(validate(start)) }];
+  yield NODE_WEIGHT;
   let cycle: readonly string[] = [];
-  const spoil = (id: string, because: string | undefined): void => {
-    if (!culprits.has(id)) culprits.set(id, because);
+  const markFailing = (id: string, cause: string | undefined): void => {
+    if (!causes.has(id)) causes.set(id, cause);
   };
   for (let top = path.at(-1); top; top = path.at(-1)) {
     const from = top.next.pop();
     if (from === undefined) {
       path.pop();
       onPath.delete(top.id);
-      const above = path.at(-1);
-      if (above && culprits.has(top.id)) spoil(above.id, culprits.get(top.id));
+      const parent = path.at(-1);
+      if (parent && causes.has(top.id)) markFailing(parent.id, causes.get(top.id));
     } else if (onPath.has(from)) {
-      spoil(top.id, undefined);
+      markFailing(top.id, undefined);
       if (cycle.length > 0) continue;
       cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
-    } else if (verdicts.has(from)) {
-      if (culprits.has(from)) spoil(top.id, culprits.get(from));
+    } else if (validations.has(from)) {
+      if (causes.has(from)) markFailing(top.id, causes.get(from));
     } else {
       onPath.add(from);
-      path.push({ id: from, next: sources(judge(from)) });
-      yield JUDGING;
+      path.push({ id: from, next: sources(validate(from)) });
+      yield NODE_WEIGHT;
     }
   }
   return cycle;
 }
 
-function reach(start: string, verdicts: ReadonlyMap<string, Verdict>): ReadonlySet<string> {
+function reachableFrom(
+  start: string,
+  validations: ReadonlyMap<string, NodeValidation>,
+): ReadonlySet<string> {
   const seen = new Set<string>();
   const open = [start];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    const verdict = verdicts.get(id);
-    if (!verdict || seen.has(id)) continue;
+    const validation = validations.get(id);
+    if (!validation || seen.has(id)) continue;
     seen.add(id);
-    for (const from of sources(verdict)) open.push(from);
+    for (const from of sources(validation)) open.push(from);
   }
   return seen;
 }
 
 /** The nodes it takes values from, the first one last. */
-function sources({ links }: Verdict): string[] {
+function sources({ links }: NodeValidation): string[] {
   return links.map(({ link }) => link[0]).toReversed();
 }
 
-function isClean(verdict: Verdict | undefined): boolean {
-  return verdict !== undefined && verdict.errors.length === 0 && verdict.thrown === undefined;
+function isValid(validation: NodeValidation | undefined): boolean {
+  return (
+    validation !== undefined && validation.errors.length === 0 && validation.thrown === undefined
+  );
 }

@@ -10,12 +10,12 @@ import {
 } from '../wire/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../wire/v1.ts';
 import type { Graph, GraphNode } from '../wire/v2.ts';
-import { configOf, entry } from './validate-entry.ts';
-import type { Verdict } from './validate-node.ts';
-import { type Survey, spoiled, surveyGraph } from './validate-survey.ts';
+import { inputConfig, errorEntry } from './validate-entry.ts';
+import type { NodeValidation } from './validate-node.ts';
+import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-survey.ts';
 
 /** A workflow fit to run: literals coerced, and the output nodes to run it for. */
-export type Valid = { readonly workflow: Graph; readonly outputs: readonly string[] };
+export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
 type Nodes = ReadonlyMap<string, NodeDef>;
 
@@ -23,33 +23,35 @@ type Nodes = ReadonlyMap<string, NodeDef>;
  * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
  * `error` and `node_errors` in its details, so that the v1 side can say exactly what v1 said.
  */
-export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<Valid>> {
+export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<ValidWorkflow>> {
   if (isUiFormat(workflow)) return refuseFormat();
-  const unfit = unfitNode(workflow, nodes);
-  if (unfit) return refuseNode(unfit);
+  const invalidNode = findInvalidNode(workflow, nodes);
+  if (invalidNode) return refuseNode(invalidNode);
   const outputs = Object.keys(workflow).filter(
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
   if (outputs.length === 0) return refuseWhole('prompt_no_outputs', 'Prompt has no outputs', '');
-  const survey = yield* surveyGraph(workflow, outputs, nodes);
-  if (survey.failing.size > 0) return yield* refuseOutputs(workflow, survey);
-  return ok({ workflow: yield* withCoerced(workflow, survey.verdicts), outputs });
+  const validation = yield* validateGraph(workflow, outputs, nodes);
+  if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
+  return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
 }
 
-function* refuseOutputs(workflow: Graph, survey: Survey): Steps<Result<never>> {
-  const meetings = firstLinks(survey);
-  const spoiledBy = yield* spoiled(survey);
-  const byNode = [...spoiledBy].map(([id, outputs]): [string, NodeErrors[string]] => {
-    const errors = errorsOf(id, survey, meetings);
+function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Result<never>> {
+  const linksByTarget = firstLinks(validation);
+  const outputsByNode = yield* outputsByFailingNode(validation);
+  const byNode = [...outputsByNode].map(([id, outputs]): [string, NodeErrors[string]] => {
+    const errors = errorsOf(id, validation, linksByTarget);
     const className = workflow[id]?.class_type ?? '';
     return [id, { errors, dependent_outputs: outputs, class_type: className }];
   });
   // Not by assignment: a node may be called `__proto__`.
   const nodeErrors: NodeErrors = Object.fromEntries(byNode);
-  const own = byNode.filter(([id]) => survey.failing.has(id)).flatMap(([, { errors }]) => errors);
-  const details = own.map((error) => `${error.message}: ${error.details}`);
-  if (survey.cycle.length > 0)
-    details.push(`Dependency cycle: ${[...survey.cycle, survey.cycle[0]].join(' -> ')}`);
+  const outputErrors = byNode
+    .filter(([id]) => validation.failingOutputs.has(id))
+    .flatMap(([, { errors }]) => errors);
+  const details = outputErrors.map((error) => `${error.message}: ${error.details}`);
+  if (validation.cycle.length > 0)
+    details.push(`Dependency cycle: ${[...validation.cycle, validation.cycle[0]].join(' -> ')}`);
   return refuseWhole(
     'prompt_outputs_failed_validation',
     'Prompt outputs failed validation',
@@ -58,38 +60,40 @@ function* refuseOutputs(workflow: Graph, survey: Survey): Steps<Result<never>> {
   );
 }
 
-type Meeting = Verdict['links'][number];
+type ValidLink = NodeValidation['links'][number];
 
 /** The first link that leads to each node. */
-function firstLinks({ verdicts }: Survey): ReadonlyMap<string, Meeting> {
-  const links = [...verdicts.values()].flatMap((verdict) => verdict.links);
-  return new Map(links.toReversed().map((met) => [met.link[0], met]));
+function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<string, ValidLink> {
+  const links = [...verdicts.values()].flatMap((nodeValidation) => nodeValidation.links);
+  return new Map(links.toReversed().map((link) => [link.link[0], link]));
 }
 
 /** An exception at an output is its own; elsewhere it is told in the words of the first link that met it. */
 function errorsOf(
   id: string,
-  { verdicts, failing }: Survey,
-  meetings: ReadonlyMap<string, Meeting>,
+  { validations: verdicts, failingOutputs: failing }: GraphValidation,
+  linksByTarget: ReadonlyMap<string, ValidLink>,
 ): readonly NodeErrorEntry[] {
-  const verdict = verdicts.get(id);
-  if (!verdict?.thrown) return verdict?.errors ?? [];
-  const { type, message } = verdict.thrown;
+  const nodeValidation = verdicts.get(id);
+  if (!nodeValidation?.thrown) return nodeValidation?.errors ?? [];
+  const { type, message } = nodeValidation.thrown;
   const traceback = [`  in the validation of node ${id}\n`];
   if (failing.has(id)) {
     const info = { exception_type: type, traceback };
-    return [entry('exception_during_validation', 'Exception when validating node', message, info)];
+    return [
+      errorEntry('exception_during_validation', 'Exception when validating node', message, info),
+    ];
   }
-  const met = meetings.get(id);
+  const link = linksByTarget.get(id);
   const info = {
-    ...(met ? { input_name: met.input, input_config: configOf(met.spec) } : {}),
+    ...(link ? { input_name: link.input, input_config: inputConfig(link.spec) } : {}),
     exception_message: message,
     exception_type: type,
     traceback,
-    ...(met ? { linked_node: met.link } : {}),
+    ...(link ? { linked_node: link.link } : {}),
   };
   return [
-    entry(
+    errorEntry(
       'exception_during_inner_validation',
       'Exception when validating inner node',
       message,
@@ -98,7 +102,10 @@ function errorsOf(
   ];
 }
 
-function* withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): Steps<Graph> {
+function* withCoerced(
+  workflow: Graph,
+  verdicts: ReadonlyMap<string, NodeValidation>,
+): Steps<Graph> {
   const entries: [string, GraphNode][] = [];
   for (const [id, node] of Object.entries(workflow)) {
     const coerced = verdicts.get(id)?.coerced;
@@ -109,24 +116,24 @@ function* withCoerced(workflow: Graph, verdicts: ReadonlyMap<string, Verdict>): 
 }
 
 /** A node that v1 refuses the whole prompt for. */
-type UnfitNode = {
+type InvalidNode = {
   readonly id: string;
   readonly message: string;
-  readonly told: ContractNodeError;
+  readonly contractError: ContractNodeError;
 };
 
-function unfitNode(workflow: Graph, nodes: Nodes): UnfitNode | undefined {
+function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined {
   for (const [id, node] of Object.entries(workflow)) {
     const name: Json = isJsonObject(node as Json) ? (node.class_type as Json) : null;
     if (typeof name !== 'string') {
       const message = 'Cannot execute because a node is missing the class_type property.';
-      return { id, message, told: MISSING_CLASS };
+      return { id, message, contractError: MISSING_CLASS };
     }
     if (nodes.has(name)) continue;
     const message =
       `Cannot execute because node ${name} does not exist. The embedded engine has no class ` +
       `${name}; a remote v2 upstream that has it can run this workflow.`;
-    return { id, message, told: UNKNOWN_CLASS };
+    return { id, message, contractError: UNKNOWN_CLASS };
   }
   return undefined;
 }
@@ -143,9 +150,13 @@ function refuseFormat(): Result<never> {
 }
 
 /** v1 names such a node in `error` alone; the contract locates it among the nodes. */
-function refuseNode({ id, message, told }: UnfitNode): Result<never> {
+function refuseNode({ id, message, contractError }: InvalidNode): Result<never> {
   const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
-  const details = { error, node_errors: Object.fromEntries([[id, [told]]]) as Json, x_native: {} };
+  const details = {
+    error,
+    node_errors: Object.fromEntries([[id, [contractError]]]) as Json,
+    x_native: {},
+  };
   return refuse(422, 'invalid_workflow', message, { details });
 }
 

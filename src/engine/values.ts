@@ -28,7 +28,7 @@ export function describeInputs(inputs: ReadonlyMap<string, readonly Value[]>): {
 function describe(value: Value): Json {
   if (typeof value === 'bigint') return new LosslessNumber(value.toString());
   if (typeof value === 'string') return value.slice(0, MAX_SHOWN_CHARS);
-  if (typeof value !== 'object' || value === null) return finite(value);
+  if (typeof value !== 'object' || value === null) return finiteOrText(value);
   if (value.kind === 'image') {
     return `IMAGE of shape [${value.batch}, ${value.height}, ${value.width}, ${value.channels}]`;
   }
@@ -37,6 +37,6 @@ function describe(value: Value): Json {
   return JSON.stringify(value).slice(0, MAX_SHOWN_CHARS);
 }
 
-function finite(value: number | boolean | null): Json {
+function finiteOrText(value: number | boolean | null): Json {
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 }

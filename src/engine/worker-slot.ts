@@ -1,70 +1,70 @@
 import { Worker } from 'node:worker_threads';
 import { packageUrl } from '../lib/package-url.ts';
-import { sayable } from './failure.ts';
-import type { FromWorker, RunEnd, RunOrder, ToWorker, WorkerSetup } from './protocol.ts';
+import { publicMessage } from './failure.ts';
+import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './protocol.ts';
 
 /** How a run ended as seen from outside: by its own word, or with the thread. */
-export type SlotEnd =
+export type ThreadEnd =
   | RunEnd
   | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
 /** One worker thread, kept warm between jobs and born again when it dies. */
-export type WorkerSlot = {
+export type WorkerThread = {
   /** One job at a time. */
   run(
-    order: RunOrder,
+    request: RunRequest,
     onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
-  ): Promise<SlotEnd>;
+  ): Promise<ThreadEnd>;
   reply(message: Extract<ToWorker, { type: 'reply' }>): void;
   /** Starts the thread ahead of its first job. */
-  warm(): void;
+  start(): void;
   /** Ends the thread now; a running job ends as lost. */
-  kill(): Promise<void>;
+  terminate(): Promise<void>;
 };
 
-type Current = {
+type CurrentRun = {
   onMessage(message: Exclude<FromWorker, { type: 'end' }>): void;
-  end(end: SlotEnd): void;
+  end(end: ThreadEnd): void;
 };
 
 /** Prepares a slot; no thread exists before `warm` or `run`. */
-export function createWorkerSlot(setup: WorkerSetup): WorkerSlot {
+export function createWorkerThread(setup: WorkerSetup): WorkerThread {
   let worker: Worker | undefined;
-  let current: Current | undefined;
-  const finish = (end: SlotEnd): void => {
+  let current: CurrentRun | undefined;
+  const finish = (end: ThreadEnd): void => {
     const ended = current;
     current = undefined;
     ended?.end(end);
   };
   const spawn = (): Worker => {
-    const born = new Worker(packageUrl('dist/engine/worker.js'), {
+    const started = new Worker(packageUrl('dist/engine/worker.js'), {
       workerData: setup,
       execArgv: [],
     });
     let failure: NodeJS.ErrnoException | undefined;
-    born.on('message', (message: FromWorker) => {
+    started.on('message', (message: FromWorker) => {
       if (message.type === 'end') finish(message.end);
       else current?.onMessage(message);
     });
-    born.on('error', (error) => (failure = error));
-    born.on('exit', (code) => {
-      if (worker === born) worker = undefined;
-      const reason = (failure && sayable(failure)) ?? `its thread ended with code ${code}`;
+    started.on('error', (error) => (failure = error));
+    started.on('exit', (code) => {
+      if (worker === started) worker = undefined;
+      const reason = (failure && publicMessage(failure)) ?? `its thread ended with code ${code}`;
       finish({ kind: 'lost', reason, outOfMemory: failure?.code === 'ERR_WORKER_OUT_OF_MEMORY' });
     });
-    return born;
+    return started;
   };
   return {
-    run(order, onMessage) {
+    run(request, onMessage) {
       worker ??= spawn();
-      worker.postMessage(order);
+      worker.postMessage(request);
       return new Promise((resolve) => (current = { onMessage, end: resolve }));
     },
     reply: (message) => worker?.postMessage(message),
-    warm() {
+    start() {
       worker ??= spawn();
     },
-    async kill() {
+    async terminate() {
       await worker?.terminate();
     },
   };

@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { NodeDef } from '../nodes/node.ts';
 import { createNodeCache } from './cache.ts';
-import type { Ask } from './context.ts';
+import type { AskMainThread } from './context.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { runJob } from './run-job.ts';
 
@@ -18,16 +18,16 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const { ALL_NODES: nodes, loadCodecs } = (await import(setup.nodesModule)) as NodeModule;
   await loadCodecs?.();
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
-  const asker = createAsker(port);
+  const requests = createRequestSender(port);
   const deps = {
     nodes,
     cache,
     spoolDir: setup.spoolDir,
-    ask: asker.ask,
+    ask: requests.ask,
     post: (message: FromWorker) => post(port, message),
   };
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'reply') asker.settle(message);
+    if (message.type === 'reply') requests.settle(message);
     else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
   });
 }
@@ -37,23 +37,23 @@ function post(port: MessagePort, message: FromWorker): void {
   else port.postMessage(message, [message.data.bytes.buffer as ArrayBuffer]);
 }
 
-function createAsker(port: MessagePort): {
-  ask: Ask;
+function createRequestSender(port: MessagePort): {
+  ask: AskMainThread;
   settle(reply: ToWorker & { type: 'reply' }): void;
 } {
-  const waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
+  const unanswered = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   let lastId = 0;
   return {
     ask: (question) =>
       new Promise((resolve, reject) => {
-        waiting.set(++lastId, { resolve, reject });
+        unanswered.set(++lastId, { resolve, reject });
         post(port, { type: 'question', id: lastId, ...question });
       }),
     settle(reply) {
-      const asked = waiting.get(reply.id);
-      waiting.delete(reply.id);
-      if ('failure' in reply) asked?.reject(new Error(reply.failure));
-      else asked?.resolve(reply.value as never);
+      const request = unanswered.get(reply.id);
+      unanswered.delete(reply.id);
+      if ('failure' in reply) request?.reject(new Error(reply.failure));
+      else request?.resolve(reply.value as never);
     },
   };
 }

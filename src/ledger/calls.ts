@@ -10,7 +10,7 @@ export type CallCount = {
   readonly lastAtMs: number;
 };
 
-export interface CallStore {
+export interface CallCountStore {
   /** Adds to what is counted of the same client and route: earliest first, latest last. */
   add(rows: readonly CallCount[]): Promise<void>;
   list(): Promise<readonly CallCount[]>;

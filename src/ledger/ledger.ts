@@ -1,7 +1,7 @@
-import type { CallStore } from './calls.ts';
+import type { CallCountStore } from './calls.ts';
 import type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
 
-export type { CallCount, CallStore } from './calls.ts';
+export type { CallCount, CallCountStore as CallStore } from './calls.ts';
 export type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
 
 /**
@@ -17,7 +17,7 @@ export interface Ledger {
   readonly settings: SettingStore;
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
-  readonly calls: CallStore;
+  readonly calls: CallCountStore;
   close(): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ export type PromptOutline = Pick<
 export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
 /** What a prompt has from its job. */
-export type PromptJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
+export type LinkedJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
   readonly graphJson?: string;
 };
 
@@ -90,9 +90,9 @@ export interface PromptStore {
   setIntent(key: string, intent: PromptIntent): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
   /** The v2 job exists: the prompt is `live`. Without a graph it keeps the one it has. */
-  attach(key: string, patch: PromptJob): Promise<void>;
+  linkJob(key: string, patch: LinkedJob): Promise<void>;
   /** The v2 job is gone and never began: the prompt is `outbox` again, and is submitted like this. */
-  detach(key: string, intent: PromptIntent): Promise<void>;
+  unlinkJob(key: string, intent: PromptIntent): Promise<void>;
   /** The v2 job has begun; the first time counts. */
   begin(key: string, atMs: number): Promise<void>;
   /** Submission was definitively refused: nothing is left. */

@@ -1,8 +1,8 @@
 import type { AssetRow, AssetStore } from './ledger.ts';
 import { FILES_COMMON } from './redis-files.ts';
-import { claimedAssets } from './redis-keys.ts';
-import { type Link, idsOf, own } from './redis-link.ts';
-import { type Columns, createTable, token } from './redis-table.ts';
+import { assetKeyTable } from './redis-keys.ts';
+import { type LedgerConnection, idsOf, joinKey } from './redis-link.ts';
+import { type Columns, createTable, newToken } from './redis-table.ts';
 
 const COLUMNS: Columns<AssetRow> = {
   id: 'text',
@@ -18,28 +18,28 @@ const COLUMNS: Columns<AssetRow> = {
 };
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
-export function assetStore(link: Link): AssetStore {
-  const table = createTable<AssetRow>(link, 'asset', COLUMNS);
-  const lua = link.scripts('assets', { insert, remove, paths });
-  const claimed = claimedAssets(link);
-  const { ask, read, write, redis, prefix } = link;
+export function assetStore(connection: LedgerConnection): AssetStore {
+  const table = createTable<AssetRow>(connection, 'asset', COLUMNS);
+  const lua = connection.scripts('assets', { insert, remove, paths });
+  const claimed = assetKeyTable(connection);
+  const { ask, read, write, redis, prefix } = connection;
   return {
     async insert(row, claim) {
       const { key, fingerprint = '', createdNew = false } = claim ?? {};
-      const keyId = key === undefined ? '' : own(row.user, key);
-      const held = claimed.fields({
+      const keyId = key === undefined ? '' : joinKey(row.user, key);
+      const claimFields = claimed.fields({
         assetId: row.id,
         fingerprint,
         createdNew,
         claimedAtMs: row.createdAtMs,
       });
       const { names } = claimed;
-      const args = [row.id, token(), keyId, names.length, ...names, ...held.slice(1)];
+      const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
       return claimed.decode(await ask(() => lua.insert(...args, ...table.fields(row))));
     },
     get: table.get,
-    byHash: (user, hash) => table.first(`assets:hash:${own(user, hash)}`),
-    byFilePath: (user, filePath) => table.last(`assets:path:${own(user, filePath)}`),
+    byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
+    byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
     ofJob: async (jobId) =>
       table.rows(await read(() => redis.zrange(`${prefix}assets:job:${jobId}`, 0, '-1'))),
     async outputPaths(user, start) {

@@ -1,8 +1,8 @@
 import type { CallCount, CallStore } from './ledger.ts';
-import { type Link, own } from './redis-link.ts';
-import { type Columns, createTable, token } from './redis-table.ts';
+import { type LedgerConnection, joinKey } from './redis-link.ts';
+import { type Columns, createTable, newToken } from './redis-table.ts';
 
-const CALL: Columns<CallCount> = {
+const COLUMNS: Columns<CallCount> = {
   user: 'text',
   agent: 'text',
   clientId: 'text',
@@ -13,12 +13,12 @@ const CALL: Columns<CallCount> = {
 };
 
 /** Who calls v1, counted. */
-export function callStore(link: Link): CallStore {
-  const table = createTable<CallCount>(link, 'call', CALL);
-  const lua = link.scripts('calls', { add, expire });
-  const { read, write, redis, prefix } = link;
+export function callCountStore(connection: LedgerConnection): CallStore {
+  const table = createTable<CallCount>(connection, 'call', COLUMNS);
+  const lua = connection.scripts('calls', { add, expire });
+  const { read, write, redis, prefix } = connection;
   return {
-    add: (rows) => write(() => lua.add(token(), ...rows.flatMap(argsOf))),
+    add: (rows) => write(() => lua.add(newToken(), ...rows.flatMap(argsOf))),
     async list() {
       const ids = await read(() => redis.zrange(`${prefix}calls:last`, '0', '-1'));
       return (await table.rows(ids)).toSorted(byClient);
@@ -29,7 +29,7 @@ export function callStore(link: Link): CallStore {
 
 function argsOf(row: CallCount): (string | number)[] {
   const { user, agent, clientId, route, count, firstAtMs, lastAtMs } = row;
-  const id = own(user, own(agent, own(clientId, route)));
+  const id = joinKey(user, joinKey(agent, joinKey(clientId, route)));
   return [id, user, agent, clientId, route, count, firstAtMs, lastAtMs];
 }
 

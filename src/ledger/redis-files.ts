@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { FileRow, FileStore, SettingStore } from './ledger.ts';
-import { type Link, idsOf, own } from './redis-link.ts';
-import { type Columns, createTable, token } from './redis-table.ts';
+import { type LedgerConnection, idsOf, joinKey } from './redis-link.ts';
+import { type Columns, createTable, newToken } from './redis-table.ts';
 
 const COLUMNS: Columns<FileRow> = {
   user: 'text',
@@ -16,47 +16,58 @@ const COLUMNS: Columns<FileRow> = {
 };
 
 /** A list of files as it was at a version that every change to it counts up. */
-type Known = { readonly version: string | null; readonly rows: readonly FileRow[] };
+type CachedList = { readonly version: string | null; readonly rows: readonly FileRow[] };
 
 /** In all lists together that a process remembers. */
-const MOST_FILES = 100_000;
+const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
-export function fileStore(link: Link): FileStore {
-  const table = createTable<FileRow>(link, 'file', COLUMNS);
-  const lua = link.scripts('files', { put, claim, remove });
-  const known = new LRUCache<string, Known>({
-    maxSize: MOST_FILES,
+export function fileStore(connection: LedgerConnection): FileStore {
+  const table = createTable<FileRow>(connection, 'file', COLUMNS);
+  const lua = connection.scripts('files', { put, claim, remove });
+  const cached = new LRUCache<string, CachedList>({
+    maxSize: MAX_CACHED_FILES,
     sizeCalculation: ({ rows }) => rows.length + 1,
   });
   const list: FileStore['list'] = async (user, type) => {
-    const name = own(user, type);
+    const name = joinKey(user, type);
     // Read first: what changes meanwhile is read once more next time.
-    const version = await link.read(() => link.redis.hget(`${link.prefix}files:versions`, name));
-    const last = known.get(name);
-    if (last?.version === version) return last.rows;
-    const index = `${link.prefix}files:list:${name}`;
-    const members = await link.read(() => link.redis.zrevrange(index, 0, -1));
+    const version = await connection.read(() =>
+      connection.redis.hget(`${connection.prefix}files:versions`, name),
+    );
+    const cachedList = cached.get(name);
+    if (cachedList?.version === version) return cachedList.rows;
+    const index = `${connection.prefix}files:list:${name}`;
+    const members = await connection.read(() => connection.redis.zrevrange(index, 0, -1));
     const rows = await table.rows(idsOf(members));
-    known.set(name, { version, rows });
+    cached.set(name, { version, rows });
     return rows;
   };
   return {
-    put: (row) => link.write(() => lua.put(idOf(row.user, row), token(), ...table.fields(row))),
+    put: (row) =>
+      connection.write(() => lua.put(idOf(row.user, row), newToken(), ...table.fields(row))),
     claim: async (row) =>
-      (await link.ask(() => lua.claim(idOf(row.user, row), token(), ...table.fields(row)))) === 1,
+      (await connection.ask(() =>
+        lua.claim(idOf(row.user, row), newToken(), ...table.fields(row)),
+      )) === 1,
     get: (user, name) => table.get(idOf(user, name)),
-    byAsset: (user, assetId) => table.first(`files:asset:${own(user, assetId)}`),
+    byAsset: (user, assetId) => table.first(`files:asset:${joinKey(user, assetId)}`),
     // There is no index of names. The list is remembered, so that Redis is seldom asked for it.
     newestNamed: async (user, { type, filename }) =>
       (await list(user, type)).find((row) => row.filename === filename),
     list,
-    remove: (user, name) => link.write(() => lua.remove(idOf(user, name), token())),
+    remove: (user, name) => connection.write(() => lua.remove(idOf(user, name), newToken())),
   };
 }
 
 /** Front end settings, a hash for each user. */
-export function settingStore({ redis, prefix, scripts, read, write }: Link): SettingStore {
+export function settingStore({
+  redis,
+  prefix,
+  scripts,
+  read,
+  write,
+}: LedgerConnection): SettingStore {
   const lua = scripts('settings', { all: `return call('HGETALL', P .. 'settings:' .. ARGV[1])` });
   return {
     async all(user) {
@@ -74,7 +85,7 @@ export function settingStore({ redis, prefix, scripts, read, write }: Link): Set
 }
 
 function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): string {
-  return own(user, own(name.type, own(name.subfolder, name.filename)));
+  return joinKey(user, joinKey(name.type, joinKey(name.subfolder, name.filename)));
 }
 
 /** What removing an asset needs too. */

@@ -1,6 +1,6 @@
 import type { JobRow, JobStore } from './ledger.ts';
-import { type Link, idsOf, own } from './redis-link.ts';
-import { type Columns, createTable, token } from './redis-table.ts';
+import { type LedgerConnection, idsOf, joinKey } from './redis-link.ts';
+import { type Columns, createTable, newToken } from './redis-table.ts';
 
 const COLUMNS: Columns<JobRow> = {
   id: 'text',
@@ -20,14 +20,14 @@ const COLUMNS: Columns<JobRow> = {
 };
 
 /** The jobs of the embedded engine. */
-export function jobStore(link: Link): JobStore {
-  const table = createTable<JobRow>(link, 'job', COLUMNS);
-  const lua = link.scripts('jobs', { insert, update, list, remove });
-  const { read, write, ask, redis, prefix } = link;
+export function jobStore(connection: LedgerConnection): JobStore {
+  const table = createTable<JobRow>(connection, 'job', COLUMNS);
+  const lua = connection.scripts('jobs', { insert, update, list, remove });
+  const { read, write, ask, redis, prefix } = connection;
   return {
     async insert(row, key) {
-      const claim = key === undefined ? '' : own(row.user, key);
-      const args = [row.id, token(), claim, row.createdAtMs, ...table.fields(row)];
+      const claim = key === undefined ? '' : joinKey(row.user, key);
+      const args = [row.id, newToken(), claim, row.createdAtMs, ...table.fields(row)];
       return (await ask(() => lua.insert(...args))) === 1;
     },
     update: (id, patch) => write(() => lua.update(id, ...table.fields(patch))),

@@ -1,5 +1,5 @@
 import type { ClaimedAsset, KeyStore } from './ledger.ts';
-import { type Link, own } from './redis-link.ts';
+import { type LedgerConnection, joinKey } from './redis-link.ts';
 import { type Columns, type Table, createTable } from './redis-table.ts';
 
 const COLUMNS: Columns<ClaimedAsset> = {
@@ -10,18 +10,18 @@ const COLUMNS: Columns<ClaimedAsset> = {
 };
 
 /** Single-use idempotency keys, of jobs and of assets. */
-export function keyStore(link: Link): KeyStore {
-  const lua = link.scripts('keys', { expire });
-  const table = claimedAssets(link);
+export function keyStore(connection: LedgerConnection): KeyStore {
+  const lua = connection.scripts('keys', { expire });
+  const table = assetKeyTable(connection);
   return {
-    ofAsset: (user, key) => table.get(own(user, key)),
-    expire: (beforeMs) => link.write(() => lua.expire(beforeMs)),
+    ofAsset: (user, key) => table.get(joinKey(user, key)),
+    expire: (beforeMs) => connection.write(() => lua.expire(beforeMs)),
   };
 }
 
 /** The keys of assets. */
-export function claimedAssets(link: Link): Table<ClaimedAsset> {
-  return createTable<ClaimedAsset>(link, 'asset-key', COLUMNS);
+export function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
+  return createTable<ClaimedAsset>(connection, 'asset-key', COLUMNS);
 }
 
 const expire = `

@@ -2,7 +2,7 @@
  * Under what token this process looks after which prompts. Their leader alone writes what becomes
  * of them: what a process writes late, that stood still while another took over, is refused.
  */
-export type Lead = {
+export type WriteTokens = {
   /** Throws when it is not, or no longer, this process that looks after the prompt. */
   token(key: string): string;
   /** The prompt has another leader, or none any more; gives the error that says so. */
@@ -10,7 +10,7 @@ export type Lead = {
 };
 
 /** Who shares a ledger with no other process may write where nobody leads. */
-export const NOBODY: Lead = {
+export const NO_LEADER: WriteTokens = {
   token: () => '',
   refused: () => new Error('another process looks after this prompt'),
 };
@@ -22,4 +22,4 @@ local function leads(key, token) return (call('HGET', P .. 'leaders', key) or ''
 `;
 
 /** What such a script answers when it has done nothing. */
-export const LOST = 0;
+export const NOT_LEADER = 0;

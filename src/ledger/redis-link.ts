@@ -6,7 +6,7 @@ export type Argument = string | number | Uint8Array;
 type Reply = unknown;
 
 /** The one connection of a ledger; what is sent first is done first, awaited or not. */
-export type Link = {
+export type LedgerConnection = {
   readonly redis: Redis;
   readonly prefix: string;
   /** They send at once, and say what could not be done. */
@@ -22,7 +22,7 @@ export type Link = {
 };
 
 /** Keys are made from parts that anybody may choose: the length says where the first one ends. */
-export function own(first: string, second: string): string {
+export function joinKey(first: string, second: string): string {
   return `${Buffer.byteLength(first)}:${first}:${second}`;
 }
 
@@ -31,13 +31,13 @@ export function idsOf(members: readonly string[]): string[] {
   return members.map((member) => member.slice(17));
 }
 
-export function createLink(redis: Redis, prefix: string): Link {
+export function createLedgerConnection(redis: Redis, prefix: string): LedgerConnection {
   return {
     redis,
     prefix,
-    read: (send) => told('read', send),
-    write: async (send) => void (await told('written', send)),
-    ask: (send) => told('written', send),
+    read: (send) => withReason('read', send),
+    write: async (send) => void (await withReason('written', send)),
+    ask: (send) => withReason('written', send),
     scripts(store, lua) {
       const names = Object.keys(lua) as (keyof typeof lua)[];
       const defined = names.map((name) => {
@@ -54,7 +54,7 @@ export function createLink(redis: Redis, prefix: string): Link {
 }
 
 /** An error of the library carries its command with all arguments: nothing of it is passed on. */
-async function told<T>(done: 'read' | 'written', send: () => Promise<T>): Promise<T> {
+async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

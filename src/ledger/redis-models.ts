@@ -1,9 +1,9 @@
 import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from './ledger.ts';
-import { type Link, own } from './redis-link.ts';
+import { type LedgerConnection, joinKey } from './redis-link.ts';
 import { MODEL_CALL_SCRIPTS, REPLAY_SCRIPTS } from './redis-models-lua.ts';
-import { type Columns, createTable, token } from './redis-table.ts';
+import { type Columns, createTable, newToken } from './redis-table.ts';
 
-const REPLAY: Columns<ReplayRow> = {
+const REPLAY_COLUMNS: Columns<ReplayRow> = {
   scope: 'text',
   key: 'text',
   fingerprint: 'text',
@@ -15,7 +15,7 @@ const REPLAY: Columns<ReplayRow> = {
   body: 'bytes',
 };
 
-const CALL: Columns<ModelCallRow> = {
+const CALL_COLUMNS: Columns<ModelCallRow> = {
   requestId: 'text',
   workspace: 'text',
   user: 'text',
@@ -31,10 +31,10 @@ const CALL: Columns<ModelCallRow> = {
 const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 
 /** The idempotency keys of the model router and the answers kept for them. */
-export function replayStore(link: Link): ReplayStore {
-  const table = createTable<ReplayRow>(link, 'replay', REPLAY);
-  const lua = link.scripts('replays', REPLAY_SCRIPTS);
-  const { ask, read, write, redis, prefix } = link;
+export function replayStore(connection: LedgerConnection): ReplayStore {
+  const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
+  const lua = connection.scripts('replays', REPLAY_SCRIPTS);
+  const { ask, read, write, redis, prefix } = connection;
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
       const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
@@ -42,31 +42,39 @@ export function replayStore(link: Link): ReplayStore {
       const { names } = table;
       return table.decode(
         await ask(() =>
-          lua.reserve(own(scope, key), token(), freeBeforeMs, names.length, ...names, ...fields),
+          lua.reserve(
+            joinKey(scope, key),
+            newToken(),
+            freeBeforeMs,
+            names.length,
+            ...names,
+            ...fields,
+          ),
         ),
       );
     },
     record({ scope, key, requestId }, { atMs, status, contentType, body }) {
       const fields = table.fields({ state: 'recorded', atMs, status, contentType, body });
-      return write(() => lua.settle(own(scope, key), requestId, ...fields));
+      return write(() => lua.settle(joinKey(scope, key), requestId, ...fields));
     },
     consume({ scope, key, requestId }, atMs) {
       const fields = table.fields({ state: 'consumed', atMs, ...NO_ANSWER });
-      return write(() => lua.settle(own(scope, key), requestId, ...fields));
+      return write(() => lua.settle(joinKey(scope, key), requestId, ...fields));
     },
-    release: ({ scope, key, requestId }) => write(() => lua.release(own(scope, key), requestId)),
+    release: ({ scope, key, requestId }) =>
+      write(() => lua.release(joinKey(scope, key), requestId)),
     expire: (beforeMs) => write(() => lua.expire(beforeMs)),
     recordedBytes: async () => Number((await read(() => redis.get(`${prefix}replays:bytes`))) ?? 0),
   };
 }
 
 /** The audit records of the model router. */
-export function modelCallStore(link: Link): ModelCallStore {
-  const table = createTable<ModelCallRow>(link, 'model-call', CALL);
-  const lua = link.scripts('model_calls', MODEL_CALL_SCRIPTS);
-  const { read, write, redis, prefix } = link;
+export function modelCallStore(connection: LedgerConnection): ModelCallStore {
+  const table = createTable<ModelCallRow>(connection, 'model-call', CALL_COLUMNS);
+  const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
+  const { read, write, redis, prefix } = connection;
   return {
-    insert: (row) => write(() => lua.insert(row.requestId, token(), ...table.fields(row))),
+    insert: (row) => write(() => lua.insert(row.requestId, newToken(), ...table.fields(row))),
     amend: (requestId, { errorType, chargedCents }) =>
       write(() => lua.amend(requestId, ...table.fields({ errorType, chargedCents }))),
     get: table.get,

@@ -5,8 +5,8 @@ import type { Logger } from '../telemetry.ts';
 import { completesWithin } from '../within.ts';
 import type { LedgerIdentity } from './identity.ts';
 import type { Ledger } from './ledger.ts';
-import { type Lead, NOBODY } from './redis-lead.ts';
-import { type Watch, watchIdentity } from './redis-watch.ts';
+import { type WriteTokens, NO_LEADER } from './redis-lead.ts';
+import { type IdentityWatch, watchIdentity } from './redis-watch.ts';
 import { openRedisLedger } from './redis.ts';
 
 /** A ledger in Redis, and what else processes share there. */
@@ -15,11 +15,11 @@ export type SharedRedis = {
   readonly links: RedisConnections;
   readonly identity: LedgerIdentity;
   /** Runs work that only one of the processes of this ledger may do at a time. */
-  exclusively<T>(this: void, work: () => Promise<T>): Promise<T>;
+  withStartLock<T>(this: void, work: () => Promise<T>): Promise<T>;
   /** Redis has no longer what was told to clients; nothing this process knows is true any more. */
-  readonly lost: Watch['lost'];
+  readonly lost: IdentityWatch['lost'];
   /** From now on prompts are written under the tokens of this one. */
-  writeUnder(this: void, lead: Lead): void;
+  useWriteTokens(this: void, lead: WriteTokens): void;
   close(): Promise<void>;
 };
 
@@ -31,7 +31,7 @@ const START_LOCK_CHECK_MS = 100;
 const SCHEMA = 1;
 
 /** What makes an answered command safe from a crash, and from being thrown out. */
-const DURABLE = {
+const DURABLE_SETTINGS = {
   appendonly: 'yes',
   appendfsync: 'always',
   'maxmemory-policy': 'noeviction',
@@ -49,10 +49,10 @@ export async function openSharedRedis(options: {
   const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
   const links = openRedis(url, { log });
   try {
-    await reach(links, reachWithinMs);
+    await connectWithin(links, reachWithinMs);
     await refuseNewer(links);
     await warnOfLoss(links, log);
-    return sharedOver(links, await once(links, 'id', Buffer.from(randomUUID())));
+    return createSharedRedis(links, await setOnce(links, 'id', Buffer.from(randomUUID())));
   } catch (error) {
     await links.close();
     const reason = error instanceof Error ? error.message : String(error);
@@ -60,17 +60,17 @@ export async function openSharedRedis(options: {
   }
 }
 
-function sharedOver(links: RedisConnections, id: Buffer): SharedRedis {
-  let lead = NOBODY;
+function createSharedRedis(links: RedisConnections, id: Buffer): SharedRedis {
+  let lead = NO_LEADER;
   const watch = watchIdentity(links, id.toString());
   const ledger = openRedisLedger({ links, leadership: () => lead });
   return {
     ledger,
     links,
     identity: redisIdentity(links, id.toString()),
-    exclusively: (work) => exclusively(links, work),
+    withStartLock: (work) => withStartLock(links, work),
     lost: watch.lost,
-    writeUnder: (given) => void (lead = given),
+    useWriteTokens: (given) => void (lead = given),
     async close() {
       watch.close();
       await ledger.close();
@@ -85,12 +85,12 @@ function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
     storedIn: 'service',
     predatesFolders: false,
     folder: async () => (await links.commands.get(`${links.prefix}folder`)) ?? undefined,
-    tie: async (folderId) => String(await once(links, 'folder', Buffer.from(folderId))),
-    secret: (proposal) => once(links, 'secret', proposal),
+    tie: async (folderId) => String(await setOnce(links, 'folder', Buffer.from(folderId))),
+    secret: (proposal) => setOnce(links, 'secret', proposal),
   };
 }
 
-async function exclusively<T>(
+async function withStartLock<T>(
   { commands, prefix }: RedisConnections,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -106,14 +106,14 @@ async function exclusively<T>(
 }
 
 /** Of many processes that propose a value, all get the same. */
-async function once({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
+async function setOnce({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
   await commands.set(`${prefix}${name}`, proposal, 'NX');
   const value = await commands.getBuffer(`${prefix}${name}`);
   if (value === null) throw new Error('forgets what was just written');
   return value;
 }
 
-async function reach({ commands }: RedisConnections, withinMs: number): Promise<void> {
+async function connectWithin({ commands }: RedisConnections, withinMs: number): Promise<void> {
   let reason = 'it does not answer';
   commands.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
@@ -127,23 +127,27 @@ async function reach({ commands }: RedisConnections, withinMs: number): Promise<
 }
 
 async function refuseNewer(links: RedisConnections): Promise<void> {
-  const version = await once(links, 'schema', Buffer.from(String(SCHEMA)));
+  const version = await setOnce(links, 'schema', Buffer.from(String(SCHEMA)));
   if (Number(version.toString()) <= SCHEMA) return;
   throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
 }
 
 /** A hosted Redis may not tell. */
 async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<void> {
-  for (const [setting, should] of Object.entries(DURABLE)) {
+  for (const [setting, expected] of Object.entries(DURABLE_SETTINGS)) {
     let is: string | undefined;
     try {
       is = ((await commands.config('GET', setting)) as string[])[1];
     } catch (error) {
       const { message } = error as Error;
-      log.info({ needed: DURABLE, reason: message }, 'redis does not tell how it keeps its data');
+      log.info(
+        { needed: DURABLE_SETTINGS, reason: message },
+        'redis does not tell how it keeps its data',
+      );
       return;
     }
-    if (is !== should) log.warn({ setting, is, should }, 'redis may lose what clients were told');
+    if (is !== expected)
+      log.warn({ setting, is, should: expected }, 'redis may lose what clients were told');
   }
 }
 

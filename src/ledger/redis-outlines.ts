@@ -1,33 +1,35 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline } from './ledger.ts';
-import type { Link } from './redis-link.ts';
+import type { LedgerConnection } from './redis-link.ts';
 
 /**
  * What is known of a user's history: as it was after so many removals, up to the end of `last`.
  * Between removals it only grows.
  */
-type Known = {
+type CachedOutlines = {
   readonly removals: string;
   readonly last: string;
   readonly outlines: readonly PromptOutline[];
 };
 
-const NOTHING: Known = { removals: '', last: '-inf', outlines: [] };
+const EMPTY: CachedOutlines = { removals: '', last: '-inf', outlines: [] };
 
 /** Of each there may be as many as history keeps. */
-const MOST_USERS = 20;
+const MAX_CACHED_USERS = 20;
 
 /** Outlines of done prompts: front ends poll them, and each poll reads what is new. */
-export function createOutlines(link: Link): (user: string) => Promise<readonly PromptOutline[]> {
-  const lua = link.scripts('outlines', { since: SINCE });
-  const known = new LRUCache<string, Known>({ max: MOST_USERS });
+export function createOutlines(
+  connection: LedgerConnection,
+): (user: string) => Promise<readonly PromptOutline[]> {
+  const lua = connection.scripts('outlines', { since: SINCE });
+  const cached = new LRUCache<string, CachedOutlines>({ max: MAX_CACHED_USERS });
   return async (user) => {
-    const before = known.get(user) ?? NOTHING;
-    const reply = await link.read(() => lua.since(user, before.removals, before.last));
+    const before = cached.get(user) ?? EMPTY;
+    const reply = await connection.read(() => lua.since(user, before.removals, before.last));
     const [removals = '', last = '', text = ''] = (reply as readonly Buffer[]).map(String);
     const fresh = (JSON.parse(text) as PackedOutline[]).map(unpacked);
     const outlines = removals === before.removals ? [...before.outlines, ...fresh] : fresh;
-    known.set(user, { removals, last, outlines });
+    cached.set(user, { removals, last, outlines });
     return outlines;
   };
 }

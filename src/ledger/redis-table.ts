@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Argument, Link } from './redis-link.ts';
+import type { Argument, LedgerConnection } from './redis-link.ts';
 
-type Kind = 'text' | 'number' | 'flag' | 'bytes';
+type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 
 /** Property of a row → how it is kept. */
-export type Columns<Row> = { readonly [name in keyof Row]: Kind };
+export type Columns<Row> = { readonly [name in keyof Row]: ColumnType };
 
 /** Rows of one kind, each a hash; what is null has no field. */
 export type Table<Row> = {
@@ -24,19 +24,23 @@ export type Table<Row> = {
 type Cell = string | Uint8Array | null;
 
 /** Redis does nothing else while it reads these: few enough to be over at once. */
-const ROWS_AT_A_TIME = 100;
+const MAX_ROWS_PER_READ = 100;
 
 /** Tells the second arrival of a command, after a lost connection, from another's. */
-export function token(): string {
+export function newToken(): string {
   return randomUUID();
 }
 
-export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>): Table<Row> {
+export function createTable<Row>(
+  connection: LedgerConnection,
+  kind: string,
+  columns: Columns<Row>,
+): Table<Row> {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
-  const scripts = link.scripts(kind, { rows: ROWS, at: AT });
+  const scripts = connection.scripts(kind, { rows: ROWS, at: AT });
 
-  function cell(name: Name, value: unknown): Argument {
+  function encodeCell(name: Name, value: unknown): Argument {
     if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
     if (typeof value === 'boolean') return value ? '1' : '';
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
@@ -45,19 +49,19 @@ export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>
   function decode(values: unknown): Row | undefined {
     const cells = values as readonly Cell[] | null;
     if (!cells || cells[0] === null) return undefined;
-    const entries = names.map((name, i) => [name, valueOf(columns[name], cells[i] ?? null)]);
+    const entries = names.map((name, i) => [name, decodeCell(columns[name], cells[i] ?? null)]);
     return Object.fromEntries(entries) as Row;
   }
 
   async function at(index: string, place: number): Promise<Row | undefined> {
-    return decode(await link.read(() => scripts.at(kind, index, place, ...names)));
+    return decode(await connection.read(() => scripts.at(kind, index, place, ...names)));
   }
 
   async function rows(ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<unknown>[] = [];
-    for (let i = 0; i < ids.length; i += ROWS_AT_A_TIME) {
-      const some = ids.slice(i, i + ROWS_AT_A_TIME);
-      chunks.push(link.read(() => scripts.rows(kind, names.length, ...names, ...some)));
+    for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
+      const some = ids.slice(i, i + MAX_ROWS_PER_READ);
+      chunks.push(connection.read(() => scripts.rows(kind, names.length, ...names, ...some)));
     }
     const found = (await Promise.all(chunks)).flat() as unknown[];
     return found.flatMap((values) => decode(values) ?? []);
@@ -68,10 +72,14 @@ export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>
     decode,
     rows,
     fields(values) {
-      const given = names.filter((name) => values[name] !== undefined);
-      const kept = given.filter((name) => values[name] !== null);
-      const gone = given.filter((name) => values[name] === null);
-      return [kept.length, ...kept.flatMap((name) => [name, cell(name, values[name])]), ...gone];
+      const changed = names.filter((name) => values[name] !== undefined);
+      const stored = changed.filter((name) => values[name] !== null);
+      const removed = changed.filter((name) => values[name] === null);
+      return [
+        stored.length,
+        ...stored.flatMap((name) => [name, encodeCell(name, values[name])]),
+        ...removed,
+      ];
     },
     get: async (id) => (await rows([id]))[0],
     first: (index) => at(index, 0),
@@ -79,9 +87,9 @@ export function createTable<Row>(link: Link, kind: string, columns: Columns<Row>
   };
 }
 
-function valueOf(kind: Kind, cell: Cell): unknown {
-  if (cell === null || kind === 'bytes') return cell;
-  const text = cell.toString();
+function decodeCell(kind: ColumnType, encodeCell: Cell): unknown {
+  if (encodeCell === null || kind === 'bytes') return encodeCell;
+  const text = encodeCell.toString();
   if (kind === 'text') return text;
   return kind === 'number' ? Number(text) : text === '1';
 }

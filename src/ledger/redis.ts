@@ -2,21 +2,21 @@ import { COMMAND_TIMEOUT_MS, type Redis, type RedisConnections, withTimeouts } f
 import { completesWithin } from '../within.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './redis-assets.ts';
-import { callStore } from './redis-calls.ts';
+import { callCountStore } from './redis-calls.ts';
 import { fileStore, settingStore } from './redis-files.ts';
 import { jobStore } from './redis-jobs.ts';
 import { keyStore } from './redis-keys.ts';
-import { createLink } from './redis-link.ts';
-import { type Lead, NOBODY } from './redis-lead.ts';
+import { createLedgerConnection } from './redis-link.ts';
+import { type WriteTokens, NO_LEADER } from './redis-lead.ts';
 import { modelCallStore, replayStore } from './redis-models.ts';
 import { promptStore } from './redis-prompts.ts';
 
-type Options = {
+type RedisLedgerOptions = {
   readonly links: RedisConnections;
   /** How long a call waits for a Redis that is away. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
   /** Asked anew for each write: who leads is known later than the ledger is read. */
-  readonly leadership?: () => Lead;
+  readonly leadership?: () => WriteTokens;
 };
 
 /** What is still to be written when a process stops waits for Redis no longer than this. */
@@ -26,20 +26,20 @@ const CLOSE_WITHIN_MS = 5000;
  * Opens the ledger in the Redis of these links, which many processes may share. One Redis or Valkey,
  * no cluster: scripts make their keys from what they read.
  */
-export function openRedisLedger(options: Options): Ledger {
-  const { links, patienceMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NOBODY } = options;
-  const redis = links.connect(withTimeouts(patienceMs));
-  const link = createLink(redis, links.prefix);
+export function openRedisLedger(options: RedisLedgerOptions): Ledger {
+  const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NO_LEADER } = options;
+  const redis = links.connect(withTimeouts(timeoutMs));
+  const connection = createLedgerConnection(redis, links.prefix);
   return {
-    prompts: promptStore(link, lead),
-    files: fileStore(link),
-    jobs: jobStore(link),
-    assets: assetStore(link),
-    keys: keyStore(link),
-    settings: settingStore(link),
-    replays: replayStore(link),
-    modelCalls: modelCallStore(link),
-    calls: callStore(link),
+    prompts: promptStore(connection, lead),
+    files: fileStore(connection),
+    jobs: jobStore(connection),
+    assets: assetStore(connection),
+    keys: keyStore(connection),
+    settings: settingStore(connection),
+    replays: replayStore(connection),
+    modelCalls: modelCallStore(connection),
+    calls: callCountStore(connection),
     close: () => close(redis),
   };
 }

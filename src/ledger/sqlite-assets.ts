@@ -1,6 +1,6 @@
 import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from './ledger.ts';
-import { claimedAssets } from './sqlite-keys.ts';
-import type { FileLists } from './sqlite-lists.ts';
+import { assetKeyLookup } from './sqlite-keys.ts';
+import type { FileListCache } from './sqlite-lists.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -9,12 +9,12 @@ const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS conten
   expires_at_ms AS expiresAtMs, job_id AS jobId`;
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
-export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
+export function assetStore(db: Database, writer: Writer, lists: FileListCache): AssetStore {
   const sql = statements(db);
-  const claimed = claimedAssets(db);
+  const claimed = assetKeyLookup(db);
   const row = (found: unknown) => found as AssetRow | undefined;
   const rows = (found: unknown[]) => found as AssetRow[];
-  const claimFor = (
+  const claimKey = (
     { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
     { key, fingerprint, createdNew }: AssetClaim,
   ): ClaimedAsset | undefined => {
@@ -24,7 +24,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileLists): Asse
   return {
     insert: (asset, claim) =>
       writer.write(() => {
-        const holder = claim && claimFor(asset, claim);
+        const holder = claim && claimKey(asset, claim);
         if (!holder) sql.insert.run({ ...asset });
         return holder;
       }),
@@ -33,7 +33,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileLists): Asse
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
     ofJob: async (jobId) => rows(sql.ofJob.all(jobId)),
     outputPaths: async (user, prefix) =>
-      (sql.paths.all(user, prefix, successor(prefix)) as { filePath: string }[]).map(
+      (sql.paths.all(user, prefix, afterPrefix(prefix)) as { filePath: string }[]).map(
         (r) => r.filePath,
       ),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
@@ -42,7 +42,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileLists): Asse
       lists.change(() =>
         writer.write(() => {
           sql.forgetInputs.run({ id });
-          sql.burnOutputs.run({ id });
+          sql.clearOutputNames.run({ id });
           sql.remove.run(id);
         }),
       ),
@@ -52,7 +52,7 @@ export function assetStore(db: Database, writer: Writer, lists: FileLists): Asse
 }
 
 /** The first text after every text that starts with `prefix`: lets the index find a prefix. */
-function successor(prefix: string): string {
+function afterPrefix(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
@@ -77,7 +77,7 @@ function statements(db: Database) {
     remove: db.prepare('DELETE FROM assets WHERE id = ?'),
     forgetInputs: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
     // History still shows the name: it must never come to mean another picture.
-    burnOutputs: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
+    clearOutputNames: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
     count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
     total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
       (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),

@@ -8,7 +8,7 @@ const LIST = `SELECT user, agent, client_id AS clientId, route, count, first_at_
   last_at_ms AS lastAtMs FROM v1_calls ORDER BY user, agent, route, client_id`;
 
 /** Who calls v1, counted. */
-export function callStore(db: Database, writer: Writer): CallStore {
+export function callCountStore(db: Database, writer: Writer): CallStore {
   const add = db.prepare(`INSERT INTO v1_calls (user, agent, client_id, route, count, first_at_ms,
     last_at_ms) VALUES (:user, :agent, :clientId, :route, :count, :firstAtMs, :lastAtMs)
     ON CONFLICT (user, agent, client_id, route) DO UPDATE SET count = count + excluded.count,
@@ -24,7 +24,7 @@ export function callStore(db: Database, writer: Writer): CallStore {
 }
 
 /** The counts of a ledger another process may have open; `undefined`: there is no ledger. */
-export function readCalls(path: string): readonly CallCount[] | undefined {
+export function readCallCounts(path: string): readonly CallCount[] | undefined {
   if (!existsSync(path)) return undefined;
   const db = new DatabaseSync(path, { readOnly: true });
   try {

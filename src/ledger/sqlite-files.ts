@@ -1,5 +1,5 @@
 import type { FileRow, FileStore, SettingStore } from './ledger.ts';
-import type { FileLists } from './sqlite-lists.ts';
+import type { FileListCache } from './sqlite-lists.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
 
@@ -10,7 +10,7 @@ const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, co
   :contentType, :modifiedAtMs)`;
 
 /** v1 file names and the assets behind them. */
-export function fileStore(db: Database, writer: Writer, lists: FileLists): FileStore {
+export function fileStore(db: Database, writer: Writer, lists: FileListCache): FileStore {
   const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
   const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
   const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);

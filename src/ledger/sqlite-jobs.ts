@@ -36,11 +36,11 @@ export function jobStore(db: Database, writer: Writer): JobStore {
   const texts = longTexts(db, writer);
   const sql = statements(db);
   const update = createUpdate(db);
-  const whole = (found: unknown): JobRow | undefined => {
+  const withTexts = (found: unknown): JobRow | undefined => {
     const row = found as JobRow | undefined;
-    return row && texts.whole(ownerOf(row.id), row, LONG_COLUMNS);
+    return row && texts.withTexts(ownerOf(row.id), row, LONG_COLUMNS);
   };
-  const rows = (found: unknown[]) => found.flatMap((row) => whole(row) ?? []);
+  const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
   const insert = (row: JobRow, key: string | undefined): Promise<boolean> =>
     writer.write(() => {
       const { id: jobId, user, createdAtMs } = row;
@@ -58,7 +58,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       return isFree;
     },
     update: (id, patch) => writer.write(() => update(id, patch)),
-    get: async (id) => whole(sql.get.get(id)),
+    get: async (id) => withTexts(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(
         before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit),

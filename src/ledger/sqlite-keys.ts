@@ -4,7 +4,7 @@ import type { Database } from './sqlite.ts';
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
-  const ofAsset = claimedAssets(db);
+  const ofAsset = assetKeyLookup(db);
   const ofJobs = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
   const ofAssets = db.prepare('DELETE FROM asset_keys WHERE claimed_at_ms < ?');
   return {
@@ -18,7 +18,7 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
 }
 
 /** Looks a key of an asset up. */
-export function claimedAssets(
+export function assetKeyLookup(
   db: Database,
 ): (user: string, key: string) => ClaimedAsset | undefined {
   const find = db.prepare(`SELECT asset_id AS assetId, fingerprint, created_new AS createdNew,

@@ -16,7 +16,11 @@ export type LongTexts = {
   ): Promise<Row>;
   isLong<Row extends object>(row: Row, names: readonly (keyof Row & string)[]): boolean;
   /** The row with its texts, which are read when they are looked at. */
-  whole<Row extends object>(owner: string, row: Row, names: readonly (keyof Row & string)[]): Row;
+  withTexts<Row extends object>(
+    owner: string,
+    row: Row,
+    names: readonly (keyof Row & string)[],
+  ): Row;
   /** Removes what the row does not name any more; `undefined`: it was not written after all. */
   dropOthers(owner: string, row: object | undefined): Promise<void>;
   /** Removes what a process that died wrote without a row. */
@@ -26,7 +30,7 @@ export type LongTexts = {
 /** Characters written in one turn: two or three milliseconds. */
 const PART_CHARS = 512 * 1024;
 /** No JSON text begins with it. */
-const MARK = '@';
+const REFERENCE_PREFIX = '@';
 
 export function longTexts(db: Database, writer: Writer): LongTexts {
   const sql = {
@@ -65,24 +69,25 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
         // Never a name again: a row that has the one before keeps its text until it is written anew.
         const stored = `${name}.${randomUUID()}`;
         await store(owner, stored, text);
-        Object.assign(marked, { [name]: MARK + stored });
+        Object.assign(marked, { [name]: REFERENCE_PREFIX + stored });
       }
       return marked;
     },
-    whole(owner, row, names) {
+    withTexts(owner, row, names) {
       for (const name of names) {
         const text: unknown = row[name];
-        if (typeof text !== 'string' || !text.startsWith(MARK)) continue;
+        if (typeof text !== 'string' || !text.startsWith(REFERENCE_PREFIX)) continue;
         // Most who read a row look at none of them.
-        const get = (): string => textOf(owner, text.slice(MARK.length));
+        const get = (): string => textOf(owner, text.slice(REFERENCE_PREFIX.length));
         Object.defineProperty(row, name, { get, enumerable: true, configurable: true });
       }
       return row;
     },
     async dropOthers(owner, row) {
-      const kept = new Set(Object.values(row ?? {}));
+      const referenced = new Set(Object.values(row ?? {}));
       for (const { name } of sql.names.all(owner) as { name: string }[]) {
-        if (!kept.has(MARK + name)) await writer.writeOne(() => void sql.drop.run(owner, name));
+        if (!referenced.has(REFERENCE_PREFIX + name))
+          await writer.writeOne(() => void sql.drop.run(owner, name));
       }
     },
     dropOrphans: () => void sql.orphans.run(),

@@ -11,7 +11,7 @@ class NulInText extends Error {
  * The database, with statements that refuse texts with a NUL. The package ends each text it hands to
  * SQLite at the first NUL, so that a write to `a\0b` replaces `a`.
  */
-export function refusingNul(db: Database): Database {
+export function refuseNulTexts(db: Database): Database {
   const prepare = db.prepare.bind(db);
   replace(db, 'prepare', (...given: Parameters<Database['prepare']>) => {
     const statement = prepare(...given);

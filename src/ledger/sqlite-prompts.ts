@@ -1,5 +1,5 @@
-import type { PromptJob, PromptRow, PromptStore } from './ledger.ts';
-import { createOutlines } from './sqlite-outlines.ts';
+import type { LinkedJob, PromptRow, PromptStore } from './ledger.ts';
+import { createOutlineCache } from './sqlite-outlines.ts';
 import { longTexts } from './sqlite-long-texts.ts';
 import type { Writer } from './sqlite-writer.ts';
 import type { Database } from './sqlite.ts';
@@ -19,19 +19,19 @@ const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const texts = longTexts(db, writer);
   const sql = statements(db);
-  const outlines = createOutlines(db);
-  const whole = (found: unknown): PromptRow | undefined => {
+  const outlines = createOutlineCache(db);
+  const withTexts = (found: unknown): PromptRow | undefined => {
     const row = found as PromptRow | undefined;
-    return row && texts.whole(row.key, row, LONG_COLUMNS);
+    return row && texts.withTexts(row.key, row, LONG_COLUMNS);
   };
-  const rows = (found: unknown[]) => found.flatMap((row) => whole(row) ?? []);
+  const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
   const insert = (row: PromptRow) => writer.writeOne(() => void sql.insert.run(...valuesOf(row)));
-  const attach = (key: string, { promptId, jobId, graphJson, targetsJson }: PromptJob) =>
+  const attach = (key: string, { promptId, jobId, graphJson, targetsJson }: LinkedJob) =>
     writer.writeOne(
       () => void sql.attach.run(promptId, jobId, graphJson ?? null, targetsJson, key),
     );
   /** What came to nothing may have been looked at meanwhile. */
-  const writeDone = <T>(written: Promise<T>): Promise<T> =>
+  const invalidatingOutlines = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
       outlines.forget();
       throw error;
@@ -45,19 +45,19 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     setIntent: (key, { intentJson, targetsJson }) =>
       writer.writeOne(() => void sql.setIntent.run(intentJson, targetsJson, key)),
     askCancel: (key, atMs) => writer.writeOne(() => void sql.askCancel.run(atMs, key)),
-    async attach(key, patch) {
+    async linkJob(key, patch) {
       if (!texts.isLong(patch, ['graphJson'])) return await attach(key, patch);
       const marked = await texts.put(key, patch, ['graphJson']);
       await attach(key, marked);
-      const kept = sql.marks.get(key) as object | undefined;
-      await texts.dropOthers(key, kept);
+      const referenced = sql.marks.get(key) as object | undefined;
+      await texts.dropOthers(key, referenced);
     },
-    detach: (key, { intentJson, targetsJson }) =>
+    unlinkJob: (key, { intentJson, targetsJson }) =>
       writer.writeOne(() => void sql.detach.run(intentJson, targetsJson, key)),
     begin: (key, atMs) => writer.writeOne(() => void sql.begin.run(atMs, key)),
     remove: (key) => writer.writeOne(() => void sql.remove.run(key)),
     async finish(key, { entryJson, statusWord, startedAtMs, endedAtMs, shortened }) {
-      await writeDone(
+      await invalidatingOutlines(
         writer.writeOne(() => {
           const { graphJson = null, extraDataJson = null } = shortened ?? {};
           sql.finish.run({
@@ -69,14 +69,14 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
             graphJson,
             extraDataJson,
           });
-          outlines.ended(key);
+          outlines.append(key);
         }),
       );
       if (shortened) await texts.dropOthers(key, sql.marks.get(key) as object | undefined);
     },
     live: async (user) => rows(user === undefined ? sql.live.all() : sql.liveOf.all({ user })),
-    find: async (user, promptId) => whole(sql.find.get(user, promptId)),
-    findByJob: async (user, jobId) => whole(sql.findByJob.get(user, jobId)),
+    find: async (user, promptId) => withTexts(sql.find.get(user, promptId)),
+    findByJob: async (user, jobId) => withTexts(sql.findByJob.get(user, jobId)),
     hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
@@ -91,26 +91,26 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
         (key) =>
           (sql.entry.get(key) as { entryJson: string | null } | undefined)?.entryJson ?? null,
       ),
-    get: async (key) => whole(sql.get.get(key)),
+    get: async (key) => withTexts(sql.get.get(key)),
     deleteHistory: (user, promptIds) =>
-      writeDone(
+      invalidatingOutlines(
         writer.write(() => {
           promptIds.forEach((id) => sql.deleteDone.run(user, id));
           outlines.forget(user);
         }),
       ),
     clearHistory: (user) =>
-      writeDone(
+      invalidatingOutlines(
         writer.write(() => {
           sql.clearDone.run(user);
           outlines.forget(user);
         }),
       ),
     pruneHistory: ({ count, bytes }) =>
-      writeDone(
+      invalidatingOutlines(
         writer.write(() => {
-          const crowded = sql.crowded.all(count, bytes) as { user: string }[];
-          for (const { user } of crowded) {
+          const overLimits = sql.overLimits.all(count, bytes) as { user: string }[];
+          for (const { user } of overLimits) {
             sql.prune.run({ user, count, bytes });
             outlines.forget(user);
           }
@@ -193,7 +193,7 @@ function statements(db: Database) {
       substr(extra_data_json, 1, 100) AS extraData FROM prompts WHERE key = ?`),
     deleteDone: db.prepare(`DELETE ${done} AND prompt_id = ?`),
     clearDone: db.prepare(`DELETE ${done}`),
-    crowded: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
+    overLimits: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
       GROUP BY user HAVING count(*) > ? OR sum(stored_bytes) > ?`),
     // Counted from the newest, which stays however large it is.
     prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=

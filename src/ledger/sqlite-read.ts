@@ -10,7 +10,7 @@ export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number }
 export type DatabaseState = 'ok' | 'absent' | 'empty' | 'damaged';
 
 /** The name some bytes had: a v1 file name, or an output of a job. */
-export type Remembered =
+export type RememberedName =
   | { readonly kind: 'file'; readonly row: FileRow }
   | { readonly kind: 'output'; readonly user: string; readonly outputsJson: string };
 
@@ -26,7 +26,7 @@ export function inspectDatabase(path: string): {
     return { state: 'absent', errors: [`there is no database ${path}`] };
   }
   try {
-    return reading(path, (db) => {
+    return withDatabase(path, (db) => {
       const found = db.prepare(`PRAGMA integrity_check(${MAX_ERRORS})`).all();
       const errors = (found as { integrity_check: string }[])
         .map((row) => row.integrity_check)
@@ -46,12 +46,12 @@ export function inspectDatabase(path: string): {
  * reads in one transaction: the copy is the database as of one moment, without its free pages.
  */
 export function copyDatabase(from: string, to: string): void {
-  reading(from, (db) => db.prepare('VACUUM INTO ?').run(to));
+  withDatabase(from, (db) => db.prepare('VACUUM INTO ?').run(to));
 }
 
 /** The bytes that the records of a database name, in the order they were first recorded. */
 export function recordedBlobs(path: string): readonly RecordedBlob[] {
-  return reading(path, (db) => {
+  return withDatabase(path, (db) => {
     const sql = `SELECT hash, max(size_bytes) AS sizeBytes FROM assets GROUP BY hash
       ORDER BY min(rowid)`;
     return db.prepare(sql).all() as unknown as RecordedBlob[];
@@ -64,7 +64,7 @@ export function assetsOf(
   hashes: readonly string[],
 ): readonly Pick<AssetRow, 'user' | 'filePath' | 'hash'>[] {
   if (hashes.length === 0) return [];
-  return reading(path, (db) => {
+  return withDatabase(path, (db) => {
     const ask = db.prepare(
       'SELECT user, file_path AS filePath, hash FROM assets WHERE hash = ? ORDER BY rowid',
     );
@@ -76,8 +76,8 @@ export function assetsOf(
  * The names of bytes whose asset record is gone, oldest first. A name whose file was removed on
  * purpose (`asset_id` is empty) is not among them.
  */
-export function rememberedNames(path: string): readonly Remembered[] {
-  return reading(path, (db) => {
+export function rememberedNames(path: string): readonly RememberedName[] {
+  return withDatabase(path, (db) => {
     const outputs = db.prepare(`SELECT user, outputs_json AS outputsJson FROM jobs
       WHERE outputs_json <> '[]' ORDER BY rowid`);
     const files = db.prepare(`SELECT user, type, subfolder, filename, asset_id AS assetId, hash,
@@ -96,7 +96,7 @@ export function rememberedNames(path: string): readonly Remembered[] {
 
 /** The id of a ledger; `undefined` in one of an earlier version. */
 export function ledgerIdIn(path: string): string | undefined {
-  return reading(path, (db) => {
+  return withDatabase(path, (db) => {
     if (!hasTable(db, 'identity')) return undefined;
     const found = db.prepare("SELECT value FROM identity WHERE name = 'id'").get();
     return (found as { value: string } | undefined)?.value;
@@ -108,7 +108,7 @@ function hasTable(db: Database, name: string): boolean {
   return ask.get(name) !== undefined;
 }
 
-function reading<T>(path: string, read: (db: Database) => T): T {
+function withDatabase<T>(path: string, read: (db: Database) => T): T {
   const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     return read(db);

@@ -10,12 +10,12 @@ export type Writer = {
   flush(): void;
 };
 
-type Waiting = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
+type PendingWrite = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
 
 /** Puts all writes of one open database through shared transactions. */
 export function createWriter(db: Database): Writer {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
-  let batch: Waiting[] = [];
+  let batch: PendingWrite[] = [];
   let timer: NodeJS.Immediate | undefined;
 
   function begin(): void {
@@ -24,7 +24,7 @@ export function createWriter(db: Database): Writer {
     timer = setImmediate(flush);
   }
 
-  function takeBatch(): Waiting[] {
+  function takeBatch(): PendingWrite[] {
     clearImmediate(timer);
     timer = undefined;
     const taken = batch;
@@ -45,16 +45,16 @@ export function createWriter(db: Database): Writer {
   }
 
   /** A refused row costs its writer only; a full disk ends the transaction and with it everyone's. */
-  function leave(cause: unknown): void {
+  function rejectIfRolledBack(cause: unknown): void {
     if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
   }
 
   function undo(cause: unknown): void {
     if (db.isOpen && db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
-    leave(cause);
+    rejectIfRolledBack(cause);
   }
 
-  function put<T>(apply: () => T, giveUp: (cause: unknown) => void): Promise<T> {
+  function enqueueWrite<T>(apply: () => T, giveUp: (cause: unknown) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       try {
         begin();
@@ -69,9 +69,9 @@ export function createWriter(db: Database): Writer {
 
   return {
     flush,
-    writeOne: (apply) => put(apply, leave),
+    writeOne: (apply) => enqueueWrite(apply, rejectIfRolledBack),
     write: (apply) =>
-      put(() => {
+      enqueueWrite(() => {
         db.exec('SAVEPOINT one');
         const value = apply();
         db.exec('RELEASE one');
@@ -89,7 +89,7 @@ function rollBack(db: Database): void {
   }
 }
 
-function rejectAll(waiting: readonly Waiting[], cause: unknown): void {
+function rejectAll(waiting: readonly PendingWrite[], cause: unknown): void {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const error = new Error(`the ledger could not be written: ${reason}`, { cause });
   for (const { reject } of waiting) reject(error);

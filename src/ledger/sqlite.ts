@@ -5,15 +5,15 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { LedgerIdentity } from './identity.ts';
 import type { Ledger } from './ledger.ts';
 import { assetStore } from './sqlite-assets.ts';
-import { callStore } from './sqlite-calls.ts';
+import { callCountStore } from './sqlite-calls.ts';
 import { fileStore, settingStore } from './sqlite-files.ts';
 import { sqliteIdentity } from './sqlite-identity.ts';
 import { jobStore } from './sqlite-jobs.ts';
 import { keyStore } from './sqlite-keys.ts';
-import { createFileLists } from './sqlite-lists.ts';
+import { createFileListCache } from './sqlite-lists.ts';
 import { longTexts } from './sqlite-long-texts.ts';
 import { modelCallStore, replayStore } from './sqlite-models.ts';
-import { refusingNul } from './sqlite-nul.ts';
+import { refuseNulTexts } from './sqlite-nul.ts';
 import { promptStore } from './sqlite-prompts.ts';
 import { MIGRATIONS } from './sqlite-schema.ts';
 import { createWriter } from './sqlite-writer.ts';
@@ -42,20 +42,20 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
   try {
     if (path !== IN_MEMORY) {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      opened.push(lock(path));
+      opened.push(lockFile(path));
       createPrivate(path);
     }
-    const db = refusingNul(
+    const db = refuseNulTexts(
       new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
     );
     // The lock goes last: until then nobody else may touch the file.
     opened.unshift(db);
     prepare(db);
-    return ledgerOver(db, closeAll);
+    return createLedger(db, closeAll);
   } catch (cause) {
     closeAll();
     const Failure = isDamage(cause) ? DamagedLedger : Error;
-    throw new Failure(`the ledger ${path} ${complaint(cause)}`, { cause });
+    throw new Failure(`the ledger ${path} ${failureReason(cause)}`, { cause });
   }
 }
 
@@ -71,10 +71,10 @@ export function isDamage(cause: unknown): boolean {
   return DAMAGED.includes(errcode) || DAMAGE.test(message);
 }
 
-function ledgerOver(db: Database, closeAll: () => void): SqliteLedger {
+function createLedger(db: Database, closeAll: () => void): SqliteLedger {
   const writer = createWriter(db);
   longTexts(db, writer).dropOrphans();
-  const lists = createFileLists();
+  const lists = createFileListCache();
   return {
     identity: sqliteIdentity(db, writer),
     prompts: promptStore(db, writer),
@@ -85,7 +85,7 @@ function ledgerOver(db: Database, closeAll: () => void): SqliteLedger {
     settings: settingStore(db, writer),
     replays: replayStore(db, writer),
     modelCalls: modelCallStore(db, writer),
-    calls: callStore(db, writer),
+    calls: callCountStore(db, writer),
     async close() {
       if (!db.isOpen) return;
       writer.flush();
@@ -108,20 +108,20 @@ function checkpoint(db: Database): void {
 }
 
 /** Another process holds the lock. */
-export class InUse extends Error {}
+export class LedgerInUse extends Error {}
 
 /** Keeps every other process from the database until the function it gives is called. */
 export function lockDatabase(path: string): () => void {
   try {
-    const guard = lock(path);
+    const guard = lockFile(path);
     return () => guard.close();
   } catch (cause) {
-    throw new Error(`the ledger ${path} ${complaint(cause)}`, { cause });
+    throw new Error(`the ledger ${path} ${failureReason(cause)}`, { cause });
   }
 }
 
 /** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
-export function lock(path: string): Database {
+export function lockFile(path: string): Database {
   const lockPath = `${path}.lock`;
   createPrivate(lockPath);
   const guard = new DatabaseSync(lockPath);
@@ -131,7 +131,7 @@ export function lock(path: string): Database {
   } catch (cause) {
     guard.close();
     const taken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
-    throw taken ? new InUse('the lock is taken', { cause }) : cause;
+    throw taken ? new LedgerInUse('the lock is taken', { cause }) : cause;
   }
 }
 
@@ -173,8 +173,8 @@ function migrate(db: Database): void {
 }
 
 /** What follows "the ledger <path>" in the sentence a person reads. */
-function complaint(cause: unknown): string {
-  if (cause instanceof InUse) {
+function failureReason(cause: unknown): string {
+  if (cause instanceof LedgerInUse) {
     return 'is in use by another Holdover: stop it, or use another --data-dir';
   }
   // A check reports every fault on a line of its own.

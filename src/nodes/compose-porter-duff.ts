@@ -1,5 +1,5 @@
 import { MODE_NAMES, modeOf } from './compose-modes.ts';
-import type { Cover } from './compose-modes.ts';
+import type { Coverage } from './compose-modes.ts';
 import { NodeFailure } from './node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from './node.ts';
 import { upscale, upscaleMask } from './resample.ts';
@@ -30,7 +30,7 @@ export const porterDuffImageComposite: NodeDef = {
     const mode = modeOf(stringInput(inputs, 'mode'));
     const destination = imageInput(inputs, 'destination');
     const given = imageInput(inputs, 'source');
-    sameChannels(given, destination);
+    requireSameChannels(given, destination);
     const source = fitted(context, given, destination);
     const sourceMask = fittedMask(context, maskInput(inputs, 'source_alpha'), destination);
     const mask = fittedMask(context, maskInput(inputs, 'destination_alpha'), destination);
@@ -46,7 +46,7 @@ export const porterDuffImageComposite: NodeDef = {
   },
 };
 
-const sameChannels = (source: ImageValue, destination: ImageValue): void => {
+const requireSameChannels = (source: ImageValue, destination: ImageValue): void => {
   if (source.channels === destination.channels) return;
   throw new NodeFailure(
     'AssertionError',
@@ -84,14 +84,14 @@ type Frames = {
   readonly alpha: MaskValue;
 };
 
-type Work = { readonly index: number; readonly mode: ReturnType<typeof modeOf> };
+type CompositeTask = { readonly index: number; readonly mode: ReturnType<typeof modeOf> };
 
-const composite = (context: NodeContext, frames: Frames, { index, mode }: Work): void => {
+const composite = (context: NodeContext, frames: Frames, { index, mode }: CompositeTask): void => {
   const [source, destination] = [frameOf(frames.source, index), frameOf(frames.destination, index)];
   const [above, below] = [frameOf(frames.sourceMask, index), frameOf(frames.mask, index)];
   const [image, alpha] = [frameOf(frames.image, index), frameOf(frames.alpha, index)];
   const { channels, width } = frames.image;
-  const cover: Cover = { source: 0, destination: 0 };
+  const cover: Coverage = { source: 0, destination: 0 };
   for (let pixel = 0; pixel < alpha.length; pixel++) {
     if (pixel % width === 0) context.check();
     cover.source = fround(1 - (above[pixel] as number));

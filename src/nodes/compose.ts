@@ -37,18 +37,18 @@ const imageCompositeMasked: NodeDef = {
   run: (inputs, context) => {
     const destination = imageInput(inputs, 'destination');
     const given = imageInput(inputs, 'source');
-    enoughChannels(destination, given);
+    requireChannels(destination, given);
     const source = boolInput(inputs, 'resize_source') ? fitted(context, given, destination) : given;
     const mask = optionalInput(inputs, 'mask', maskInput);
     const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
     const result = copyOf(context, destination);
-    layOver(context, result, { source, at, mask: mask && fittedMask(context, mask, source) });
+    composite(context, result, { source, at, mask: mask && fittedMask(context, mask, source) });
     return { outputs: [result] };
   },
 };
 
 /** v1 drops alpha the destination has no room for, but fails when the source is the one without. */
-const enoughChannels = (destination: ImageValue, source: ImageValue): void => {
+const requireChannels = (destination: ImageValue, source: ImageValue): void => {
   if (destination.channels <= source.channels) return;
   throw new NodeFailure(
     'RuntimeError',
@@ -75,7 +75,7 @@ type Layer = {
 };
 
 /** Sources and masks fewer than the pictures below start over; what is too many is left out. */
-const layOver = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
+const composite = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
   const overlap = overlapOf(target, source, at);
   for (let frame = 0; frame < target.batch; frame++) {
     for (let line = 0; line < overlap.height; line++) {

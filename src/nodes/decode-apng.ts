@@ -34,7 +34,7 @@ export async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]>
   const pictures: Picture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
-    const shown = drawn(canvas, width, frame, rgbaOf(source));
+    const shown = drawFrame(canvas, width, frame, rgbaOf(source));
     pictures.push({
       width,
       height,
@@ -42,7 +42,7 @@ export async function decodeApng(bytes: Uint8Array): Promise<readonly Picture[]>
       channels: 4,
       bytes: opaqueUnlessAlpha(shown, source),
     });
-    canvas = disposed(canvas, shown, width, frame);
+    canvas = disposeFrame(canvas, shown, width, frame);
   }
   return pictures;
 }
@@ -89,7 +89,7 @@ function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame
   ]);
 }
 
-function drawn(
+function drawFrame(
   canvas: Uint8Array,
   canvasWidth: number,
   frame: Frame,
@@ -119,7 +119,7 @@ function blendRow(under: Uint8Array, over: Uint8Array): void {
   }
 }
 
-function disposed(
+function disposeFrame(
   before: Uint8Array,
   shown: Uint8Array,
   canvasWidth: number,

@@ -17,11 +17,11 @@ const overlay: Mix = (a, b) =>
 
 const softLight: Mix = (a, b) => {
   const slope = fround(fround(2 * b) - 1);
-  if (b > 0.5) return fround(a + fround(slope * fround(lightened(a) - a)));
+  if (b > 0.5) return fround(a + fround(slope * fround(softLightCurve(a) - a)));
   return fround(a - fround(fround(fround(1 - fround(2 * b)) * a) * fround(1 - a)));
 };
 
-const lightened = (a: number): number =>
+const softLightCurve = (a: number): number =>
   a <= 0.25
     ? fround(fround(fround(fround(fround(16 * a) - 12) * a) + 4) * a)
     : fround(Math.sqrt(a));
@@ -41,7 +41,7 @@ const mixOf = (mode: string): Mix => {
   throw new NodeFailure('ValueError', `Unsupported blend mode: ${mode}`);
 };
 
-const sameChannels = (first: ImageValue, second: ImageValue): void => {
+const requireSameChannels = (first: ImageValue, second: ImageValue): void => {
   if (first.channels <= second.channels) return;
   throw new NodeFailure(
     'RuntimeError',
@@ -49,7 +49,7 @@ const sameChannels = (first: ImageValue, second: ImageValue): void => {
   );
 };
 
-const sameBatch = (first: ImageValue, second: ImageValue): number => {
+const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
   const [a, b] = [first.batch, second.batch];
   if (a === b || a === 1 || b === 1) return Math.max(a, b);
   throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
@@ -73,7 +73,7 @@ type BlendTask = {
 };
 
 const blend = (context: NodeContext, { first, second, mix, factor }: BlendTask): ImageValue => {
-  const result = newImage(context, { ...first, batch: sameBatch(first, second) });
+  const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
   const [keep, take] = [fround(1 - factor), fround(factor)];
   const length = first.width * first.channels;
   for (let row = 0; row < result.batch * result.height; row++) {
@@ -113,7 +113,7 @@ export const imageBlend: NodeDef = {
     const first = imageInput(inputs, 'image1');
     const given = imageInput(inputs, 'image2');
     const mix = mixOf(stringInput(inputs, 'blend_mode'));
-    sameChannels(first, given);
+    requireSameChannels(first, given);
     const second = fitted(context, given, first);
     return {
       outputs: [blend(context, { first, second, mix, factor: floatInput(inputs, 'blend_factor') })],

@@ -20,7 +20,7 @@ export const convolve = (context: Context, image: ImageValue, kernel: Kernel): I
   const products = image.data.length * kernel.weights.length;
   return products <= DIRECT_PRODUCTS
     ? convolveDirectly(context, image, kernel)
-    : convolveApart(context, image, kernel);
+    : convolveSeparably(context, image, kernel);
 };
 
 /**
@@ -96,7 +96,11 @@ const mirrorLine = ({ image, line, from, radius }: LineTask): void => {
  * made to come out exactly as the direct way has it, or flat white would fall a level when saved.
  * @internal
  */
-export const convolveApart = (context: Context, image: ImageValue, kernel: Kernel): ImageValue => {
+export const convolveSeparably = (
+  context: Context,
+  image: ImageValue,
+  kernel: Kernel,
+): ImageValue => {
   const wide = newImage(context, image);
   const result = newImage(context, image);
   const flat = kernel.profile.reduce((sum, weight) => sum + weight, 0) ** 2;

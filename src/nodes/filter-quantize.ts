@@ -98,13 +98,13 @@ const DITHERERS = {
   'bayer-16': ordered(16),
 } as const satisfies { readonly [dither: string]: Ditherer };
 
-const dithererOf = (word: string): Ditherer => {
+const findDitherer = (word: string): Ditherer => {
   if (Object.hasOwn(DITHERERS, word)) return DITHERERS[word as keyof typeof DITHERERS];
   throw new NodeFailure('ValueError', `Unknown dithering: ${word}`);
 };
 
 /** Cutting fractions off without clipping first: above 1 the byte wraps, as the original's cast does. */
-const castToBytes = (levels: Float32Array): Uint8Array => {
+const truncateToBytes = (levels: Float32Array): Uint8Array => {
   const bytes = new Uint8Array(levels.length);
   for (let i = 0; i < levels.length; i++) bytes[i] = Math.fround((levels[i] as number) * 255);
   return bytes;
@@ -127,13 +127,13 @@ export const imageQuantize: NodeDef = {
   run: (inputs, context) => {
     const image = imageInput(inputs, 'image');
     const colours = intInput(inputs, 'colors');
-    const dither = dithererOf(stringInput(inputs, 'dither'));
+    const dither = findDitherer(stringInput(inputs, 'dither'));
     if (image.channels !== 3) {
       throw new NodeFailure('ValueError', `ImageQuantize needs 3 channels, got ${image.channels}`);
     }
     const result = newImage(context, image);
     for (let index = 0; index < image.batch; index++) {
-      const data = castToBytes(frameOf(image, index));
+      const data = truncateToBytes(frameOf(image, index));
       const bytes = dither(
         context,
         { width: image.width, height: image.height, data },

@@ -1,61 +1,61 @@
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 
-type Hear = (message: Buffer) => void;
+type MessageHandler = (message: Buffer) => void;
 
-const PULSE_MS = 15_000;
+const PING_MS = 15_000;
 
 /** What is published, for any number of ears in this process, over one connection. */
-export type Bus = {
+export type PubSub = {
   /** Resolves once nothing that is published is missed; call the answer to stop. */
-  listen(channel: string, hear: Hear): Promise<() => void>;
+  subscribe(channel: string, onMessage: MessageHandler): Promise<() => void>;
   /** After the connection was away: something may have been missed. */
-  onGap(look: () => void): void;
+  onReconnect(recheck: () => void): void;
   close(): void;
 };
 
 /** Takes a connection of its own over. */
-export function createBus(subscriber: Redis, log: Logger): Bus {
-  const ears = new Map<string, Set<Hear>>();
-  const gaps = new Set<() => void>();
+export function createPubSub(subscriber: Redis, log: Logger): PubSub {
+  const handlersByChannel = new Map<string, Set<MessageHandler>>();
+  const reconnectHandlers = new Set<() => void>();
   let wasReady = false;
 
   // A connection that owes nothing could be dead for hours.
-  const pulse = setInterval(() => void subscriber.ping().catch(() => {}), PULSE_MS).unref();
+  const pingTimer = setInterval(() => void subscriber.ping().catch(() => {}), PING_MS).unref();
   subscriber.on('messageBuffer', (channel: Buffer, message: Buffer) => {
-    for (const hear of ears.get(channel.toString()) ?? []) hear(message);
+    for (const onMessage of handlersByChannel.get(channel.toString()) ?? []) onMessage(message);
   });
   subscriber.on('ready', () => {
-    if (wasReady) void recover();
+    if (wasReady) void resubscribe();
     wasReady = true;
   });
 
   /** The client subscribes anew by itself, but does not say when that is done. */
-  async function recover(): Promise<void> {
+  async function resubscribe(): Promise<void> {
     try {
-      if (ears.size > 0) await subscriber.subscribe(...ears.keys());
-      for (const look of gaps) look();
+      if (handlersByChannel.size > 0) await subscriber.subscribe(...handlersByChannel.keys());
+      for (const recheck of reconnectHandlers) recheck();
     } catch (error) {
       log.warn({ err: error }, 'events could not be subscribed to anew');
     }
   }
 
   return {
-    async listen(channel, hear) {
-      const hearing = ears.get(channel) ?? new Set();
-      ears.set(channel, hearing.add(hear));
+    async subscribe(channel, onMessage) {
+      const handlers = handlersByChannel.get(channel) ?? new Set();
+      handlersByChannel.set(channel, handlers.add(onMessage));
       // Also when others listen already: theirs may not have been answered yet.
       await subscriber.subscribe(channel);
       return () => {
-        hearing.delete(hear);
-        if (hearing.size > 0 || ears.get(channel) !== hearing) return;
-        ears.delete(channel);
+        handlers.delete(onMessage);
+        if (handlers.size > 0 || handlersByChannel.get(channel) !== handlers) return;
+        handlersByChannel.delete(channel);
         subscriber.unsubscribe(channel).catch((error: unknown) => {
           log.debug({ err: error }, 'a channel could not be left');
         });
       };
     },
-    onGap: (look) => void gaps.add(look),
-    close: () => clearInterval(pulse),
+    onReconnect: (recheck) => void reconnectHandlers.add(recheck),
+    close: () => clearInterval(pingTimer),
   };
 }

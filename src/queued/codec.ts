@@ -2,11 +2,11 @@ import type { JobEvent } from '../wire/jobs.ts';
 import { parseJson, stringifyJson } from '../wire/json.ts';
 
 /** Where an event stands: the worker's fence, then a number without gaps. */
-export type Place = { readonly fence: number; readonly n: number };
+export type StreamPosition = { readonly fence: number; readonly n: number };
 
 /** What is published of a job: an event that is in its stream too, or a preview that is nowhere else. */
-export type Told =
-  | { readonly kind: 'event'; readonly place: Place; readonly event: JobEvent }
+export type PublishedEvent =
+  | { readonly kind: 'event'; readonly position: StreamPosition; readonly event: JobEvent }
   | { readonly kind: 'preview'; readonly event: PreviewEvent };
 
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
@@ -32,20 +32,20 @@ export function decodePreview(message: Buffer): PreviewEvent {
   return { event: 'preview', data: { ...head, bytes: message.subarray(end + 1) } };
 }
 
-export function decodeTold(message: Buffer): Told {
+export function decodePublished(message: Buffer): PublishedEvent {
   if (message[0] === 'p'.charCodeAt(0)) {
     return { kind: 'preview', event: decodePreview(message.subarray(1)) };
   }
   const end = message.indexOf(LINE_END);
-  const place = decodePlace(message.toString('utf8', 1, end));
-  return { kind: 'event', place, event: decodeEvent(message.toString('utf8', end + 1)) };
+  const position = decodePosition(message.toString('utf8', 1, end));
+  return { kind: 'event', position, event: decodeEvent(message.toString('utf8', end + 1)) };
 }
 
-export function decodePlace(id: string): Place {
+export function decodePosition(id: string): StreamPosition {
   const [fence = 0, n = 0] = id.split('-').map(Number);
   return { fence, n };
 }
 
-export function isAfter(one: Place, other: Place): boolean {
+export function isAfter(one: StreamPosition, other: StreamPosition): boolean {
   return one.fence > other.fence || (one.fence === other.fence && one.n > other.n);
 }

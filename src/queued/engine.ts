@@ -1,26 +1,26 @@
 import path from 'node:path';
 import { createBlobs } from '../engine/blobs.ts';
-import type { Engine, EngineDeps } from '../engine/engine.ts';
-import { type Stores, createAssetApi, openStores } from '../engine/stores.ts';
+import type { Engine, EngineOptions } from '../engine/engine.ts';
+import { type JobFiles, createAssetApi, createJobFiles } from '../engine/stores.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { RedisConnections } from '../redis.ts';
 import { ok, refuse } from '../wire/jobs.ts';
 import { completesWithin } from '../within.ts';
-import { createBus } from './bus.ts';
-import { type SharedBlobs, createSharedBlobs, createSharedNames } from './files.ts';
-import { createFront } from './front.ts';
-import { createKeys } from './keys.ts';
+import { createPubSub } from './bus.ts';
+import { type SharedBlobs, createSharedBlobs, createSharedOutputNames } from './files.ts';
+import { createJobApi } from './front.ts';
+import { createQueueKeys } from './keys.ts';
 import { createLocalWorker } from './local-worker.ts';
-import { createMirrors } from './mirrors.ts';
-import { createRuns } from './runs.ts';
-import { createTickets } from './tickets.ts';
-import { createUpkeep, readsOf } from './upkeep.ts';
+import { createEventMirrors } from './mirrors.ts';
+import { createRunStateStore } from './runs.ts';
+import { createTicketQueue } from './tickets.ts';
+import { createJanitor, inputAssetIdsOf } from './upkeep.ts';
 import type { TakeoverTimes } from './worker.ts';
 
-const SILENCE_MS = 10_000;
+const SOCKET_TIMEOUT_MS = 10_000;
 const CLOSE_WITHIN_MS = 10_000;
 
-export type QueuedDeps = Omit<EngineDeps, 'clock' | 'spoolDir'> & {
+export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
   readonly links: RedisConnections;
   /** Where this process, and no other, writes files before they are whole. */
   readonly spoolDir: string;
@@ -29,78 +29,78 @@ export type QueuedDeps = Omit<EngineDeps, 'clock' | 'spoolDir'> & {
 };
 
 /** What the halves of this process have in common. */
-export type Shared = ReturnType<typeof openShared>;
+export type SharedServices = ReturnType<typeof openSharedServices>;
 
 /** A process that only runs jobs. */
-export type QueuedWorker = { start(): void; close(): Promise<void> };
+export type WorkerProcess = { start(): void; close(): Promise<void> };
 
-export function openQueuedWorker(deps: QueuedDeps): QueuedWorker {
-  const shared = openShared(deps);
-  const background = openBackground(deps, shared);
+export function openWorkerProcess(deps: DistributedEngineOptions): WorkerProcess {
+  const shared = openSharedServices(deps);
+  const background = openBackgroundWork(deps, shared);
   return {
     start: () => background.start(),
     close: () => background.close(),
   };
 }
 
-function openBackground(deps: QueuedDeps, shared: Shared) {
+function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServices) {
   const { log, limits, ledger } = deps;
-  const tickets = createTickets({ ...shared, log });
-  const upkeep = createUpkeep({ ...limits, ...shared, ledger, tickets, log });
+  const ticketQueue = createTicketQueue({ ...shared, log });
+  const janitor = createJanitor({ ...limits, ...shared, ledger, ticketQueue, log });
   const worker = createLocalWorker(deps, shared);
   const closeAll = async (): Promise<void> => {
     await worker?.close();
-    await upkeep.close();
-    await tickets.close();
+    await janitor.close();
+    await ticketQueue.close();
   };
   return {
-    tickets,
+    ticketQueue,
     start() {
       worker?.start();
-      upkeep.start(async () => {});
+      janitor.start(async () => {});
     },
     async close() {
       // Commands wait for a Redis that is away; who stops does not.
       if (!(await completesWithin(CLOSE_WITHIN_MS, closeAll()))) {
         log.warn('redis is away: what runs here is left to be taken over');
       }
-      shared.bus.close();
+      shared.pubsub.close();
     },
   };
 }
 
 /** The embedded engine in several processes: this one takes jobs, and runs them where `concurrency` is not 0. */
-export async function createQueuedEngine(deps: QueuedDeps): Promise<Engine> {
-  const shared = openShared(deps);
+export async function createDistributedEngine(deps: DistributedEngineOptions): Promise<Engine> {
+  const shared = openSharedServices(deps);
   const { log, limits, ledger } = deps;
-  const { redis, keys, bus, runs, stores, blobs } = shared;
-  const mirrors = createMirrors({ redis, keys, bus, runs, log });
-  const { tickets, ...background } = openBackground(deps, shared);
+  const { redis, keys, pubsub, runState, jobFiles, blobs } = shared;
+  const eventMirrors = createEventMirrors({ redis, keys, pubsub, runState, log });
+  const { ticketQueue, ...background } = openBackgroundWork(deps, shared);
   return {
-    ...createFront({
+    ...createJobApi({
       ...shared,
       ...limits,
       ledger,
       nodes: deps.nodes,
-      filesOf: stores.filesOf,
-      mirrors,
-      tickets,
+      fileLookupOf: jobFiles.fileLookupOf,
+      eventMirrors,
+      ticketQueue,
     }),
-    ...createSharedAssetApi({ stores, blobs, ledger }),
+    ...createSharedAssetApi({ jobFiles, blobs, ledger }),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     start: () => background.start(),
     async close() {
-      mirrors.close();
+      eventMirrors.close();
       await background.close();
     },
   };
 }
 
-function openShared(deps: QueuedDeps) {
+function openSharedServices(deps: DistributedEngineOptions) {
   const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
   // One that is silent while it owes an answer is given up, and asked again.
-  const redis = links.connect({ socketTimeout: SILENCE_MS });
-  const keys = createKeys(links);
+  const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
+  const keys = createQueueKeys(links);
   const blobs = createSharedBlobs({
     redis,
     keys,
@@ -109,36 +109,44 @@ function openShared(deps: QueuedDeps) {
     ledger,
     clock,
   });
-  const stores = openStores({
+  const jobFiles = createJobFiles({
     ledger,
     nodes,
     blobs,
     clock,
-    names: createSharedNames(redis, keys),
-    alsoUsed: deps.alsoUsed,
+    names: createSharedOutputNames(redis, keys),
+    highestUsedElsewhere: deps.highestUsedElsewhere,
     retentionMs: limits.retentionMs,
-    isRead: async (id) => (await ledger.jobs.unfinished()).some((row) => reads(row, id)),
+    isInUse: async (id) => (await ledger.jobs.unfinished()).some((row) => readsAsset(row, id)),
   });
-  const bus = createBus(links.connect({ socketTimeout: SILENCE_MS }), log);
-  return { redis, keys, bus, blobs, stores, runs: createRuns({ redis, keys }), clock };
+  const pubsub = createPubSub(links.connect({ socketTimeout: SOCKET_TIMEOUT_MS }), log);
+  return {
+    redis,
+    keys,
+    pubsub,
+    blobs,
+    jobFiles,
+    runState: createRunStateStore({ redis, keys }),
+    clock,
+  };
 }
 
-function reads(row: JobRow, assetId: string): boolean {
-  return readsOf(row).includes(assetId);
+function readsAsset(row: JobRow, assetId: string): boolean {
+  return inputAssetIdsOf(row).includes(assetId);
 }
 
 /** Bytes known by their hash may be on their way out in another process. */
 function createSharedAssetApi({
-  stores: { assets },
+  jobFiles: { assets },
   blobs,
   ledger,
 }: {
-  readonly stores: Stores;
+  readonly jobFiles: JobFiles;
   readonly blobs: SharedBlobs;
   readonly ledger: Ledger;
 }): ReturnType<typeof createAssetApi> {
   const api = createAssetApi(assets);
-  const isThere = async (hash: string): Promise<boolean> => {
+  const hasBytes = async (hash: string): Promise<boolean> => {
     const handle = await blobs.open(hash);
     await handle?.close();
     return handle !== undefined;
@@ -146,9 +154,9 @@ function createSharedAssetApi({
   return {
     ...api,
     async assetFromHash(caller, request) {
-      const made = await api.assetFromHash(caller, request);
-      if (!made.ok || (await isThere(request.hash))) return made;
-      await ledger.assets.remove(made.value.id);
+      const created = await api.assetFromHash(caller, request);
+      if (!created.ok || (await hasBytes(request.hash))) return created;
+      await ledger.assets.remove(created.value.id);
       return refuse(404, 'blob_not_found', 'no bytes with this hash');
     },
   };

@@ -1,271 +1,281 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Answer } from '../engine/answers.ts';
+import type { HandleWorkerRequest } from '../engine/answers.ts';
 import type { Assets } from '../engine/assets.ts';
-import { type Desk, chooseDesk } from '../engine/dispatch.ts';
+import { type WorkerAssignment, chooseWorker } from '../engine/dispatch.ts';
 import { jobError } from '../engine/failure.ts';
-import type { Holds } from '../engine/holds.ts';
-import { type LiveJob, type StopReason, requeue, toEndPatch } from '../engine/live.ts';
-import { type FinalEnd, ended } from '../engine/registry.ts';
-import { type JobEnd, type RunnerDeps, runOnWorker } from '../engine/runner.ts';
-import type { WorkerSlot } from '../engine/worker-slot.ts';
+import type { OutputRetention } from '../engine/holds.ts';
+import { type LiveJob, type StopReason, jobFromRow, toEndPatch } from '../engine/live.ts';
+import { type FinalEnd, toEndedJob } from '../engine/registry.ts';
+import { type JobEnd, type RunnerOptions, runOnWorker } from '../engine/runner.ts';
+import type { WorkerThread } from '../engine/worker-slot.ts';
 import { reached } from '../crash-point.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../telemetry.ts';
 import { type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
-import { type Publisher, createPublisher } from './publisher.ts';
-import type { EndPatch, Heard, Held, Runs } from './runs.ts';
+import { type EventPublisher, createEventPublisher } from './publisher.ts';
+import type { EndPatch, WriteResult, FencedJob, RunStateStore } from './runs.ts';
 
-export type ErrandDeps = {
+export type JobRunsOptions = {
   readonly ledger: Ledger;
-  readonly runs: Runs;
-  readonly assets: Pick<Assets, 'discard'>;
-  readonly holds: Pick<Holds, 'extend'>;
-  readonly slots: readonly WorkerSlot[];
-  readonly runner: Omit<RunnerDeps, 'answer'> & { readonly answer: Answer };
+  readonly runState: RunStateStore;
+  readonly assets: Pick<Assets, 'removeAsset'>;
+  readonly outputRetention: Pick<OutputRetention, 'extend'>;
+  readonly threads: readonly WorkerThread[];
+  readonly runner: Omit<RunnerOptions, 'answer'> & { readonly answer: HandleWorkerRequest };
   readonly retentionMs: number;
   readonly clock: () => number;
   readonly log: Logger;
 };
 
 /** Runs jobs a worker took from the queue, each under the fence it was given. */
-export type Errands = {
+export type JobRuns = {
   /** Runs the job whose turn it is. `over`: nothing is left to do; `interrupted`: the job was given back. */
   run(ticket: string): Promise<Outcome>;
   /** A job was asked to stop. */
   cancel(id: string): void;
   /** Somebody else may have this job by now. */
-  lose(id: string): void;
+  onLeaseLost(id: string): void;
   /** The jobs that run here. */
   ids(): readonly string[];
   /** The fence this run of a job is under, as far as is known here. */
-  held(job: LiveJob): Held | undefined;
+  fencedJob(job: LiveJob): FencedJob | undefined;
   interruptAll(): void;
 };
 
-type Errand = {
-  readonly held: Held;
+type JobRun = {
+  readonly fencedJob: FencedJob;
   readonly job: LiveJob;
-  readonly publisher: Publisher;
+  readonly publisher: EventPublisher;
   isLost: boolean;
   /** Not all it told was taken down: listeners do not have what its end stands on. */
-  isUnheard: boolean;
+  isUnpublished: boolean;
   isEnding: boolean;
 };
 
 type Outcome = 'over' | 'interrupted';
 
 /** How often a job is given back to a Redis that takes no writes. */
-const AGAIN_MS = 1000;
+const RETRY_MS = 1000;
 
-export function createErrands(deps: ErrandDeps): Errands {
-  const { ledger, runs, clock } = deps;
-  const desks = deps.slots.map((slot): Desk => ({ slot, job: undefined, lastUser: undefined }));
-  const errands = new Map<string, Errand>();
+export function createJobRuns(deps: JobRunsOptions): JobRuns {
+  const { ledger, runState, clock } = deps;
+  const assignments = deps.threads.map((thread): WorkerAssignment => ({
+    thread,
+    job: undefined,
+    lastUser: undefined,
+  }));
+  const jobRuns = new Map<string, JobRun>();
   let isClosing = false;
 
-  function stop(errand: Errand, reason: StopReason): void {
-    errand.job.stop.abort(reason);
+  function stop(jobRun: JobRun, reason: StopReason): void {
+    jobRun.job.stop.abort(reason);
   }
 
-  function lose(errand: Errand): void {
-    if (!errand.isLost)
-      deps.log.warn({ job: errand.held.id }, 'a job may be taken over from here: its lock is lost');
-    errand.isLost = true;
-    stop(errand, 'shutdown');
+  function onLeaseLost(jobRun: JobRun): void {
+    if (!jobRun.isLost)
+      deps.log.warn(
+        { job: jobRun.fencedJob.id },
+        'a job may be taken over from here: its lock is lost',
+      );
+    jobRun.isLost = true;
+    stop(jobRun, 'shutdown');
   }
 
-  function cancel(errand: Errand): void {
-    const { job } = errand;
-    stop(errand, 'canceled');
-    if (job.status !== 'running' || errand.isEnding) return;
+  function cancel(jobRun: JobRun): void {
+    const { job } = jobRun;
+    stop(jobRun, 'canceled');
+    if (job.status !== 'running' || jobRun.isEnding) return;
     job.status = 'canceling';
     job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
   }
 
-  function hear(errand: Errand, heard: Heard): void {
-    if (heard === 'stale') lose(errand);
-    if (heard === 'cancel') cancel(errand);
+  function applyResult(jobRun: JobRun, result: WriteResult): void {
+    if (result === 'stale') onLeaseLost(jobRun);
+    if (result === 'cancel') cancel(jobRun);
   }
 
-  function createErrand(row: JobRow, claim: { fence: number; attempts: number }): Errand {
-    const held = { id: row.id, fence: claim.fence };
-    const publisher = createPublisher({
-      runs,
-      held,
+  function createJobRun(row: JobRow, claim: { fence: number; attempts: number }): JobRun {
+    const fencedJob = { id: row.id, fence: claim.fence };
+    const publisher = createEventPublisher({
+      runState,
+      fencedJob,
       clock,
-      job: () => errand.job,
-      onHeard: (heard) => hear(errand, heard),
+      job: () => jobRun.job,
+      onResult: (result) => applyResult(jobRun, result),
       onError(error) {
         deps.log.error({ err: error, job: row.id }, 'events of a job could not be told');
-        errand.isUnheard = true;
-        stop(errand, 'shutdown');
+        jobRun.isUnpublished = true;
+        stop(jobRun, 'shutdown');
       },
     });
     const state = { status: 'running', startedAtMs: clock(), attempts: claim.attempts } as const;
-    const job: LiveJob = { ...requeue(row), ...state, feed: publisher.feed };
-    const errand: Errand = {
-      held,
+    const job: LiveJob = { ...jobFromRow(row), ...state, feed: publisher.feed };
+    const jobRun: JobRun = {
+      fencedJob,
       job,
       publisher,
       isLost: false,
-      isUnheard: false,
+      isUnpublished: false,
       isEnding: false,
     };
-    return errand;
+    return jobRun;
   }
 
-  async function discard(jobId: string, keep: ReadonlySet<string>): Promise<void> {
+  async function removeAssets(jobId: string, keep: ReadonlySet<string>): Promise<void> {
     for (const asset of await ledger.assets.ofJob(jobId)) {
-      if (!keep.has(asset.id)) await deps.assets.discard(asset);
+      if (!keep.has(asset.id)) await deps.assets.removeAsset(asset);
     }
   }
 
   /** A worker that has lost its job takes back what it made of it since. */
-  async function withdraw(errand: Errand): Promise<void> {
-    const { job, held } = errand;
-    lose(errand);
+  async function discardResults(jobRun: JobRun): Promise<void> {
+    const { job, fencedJob } = jobRun;
+    onLeaseLost(jobRun);
     for (const { id, job_id: maker } of job.outputs) {
       const row = maker === job.id ? await ledger.assets.get(id) : undefined;
-      if (row) await deps.assets.discard(row);
+      if (row) await deps.assets.removeAsset(row);
     }
-    await runs.stillAlive(held);
+    await runState.stillAlive(fencedJob);
   }
 
-  async function record(id: string, patch: EndPatch): Promise<void> {
+  async function recordEnd(id: string, patch: EndPatch): Promise<void> {
     await ledger.jobs.update(id, patch);
-    await runs.leave(id);
+    await runState.expire(id);
   }
 
   /** First for all processes at once, then in the ledger; who dies in between leaves it to the next. */
-  async function finish(held: Held, job: LiveJob, end: FinalEnd): Promise<Heard> {
-    const final = ended(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+  async function finish(fencedJob: FencedJob, job: LiveJob, end: FinalEnd): Promise<WriteResult> {
+    const final = toEndedJob(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
     const patch = await toEndPatch(final);
-    const heard = await runs.end(held, patch);
-    if (heard === 'cancel') return await finish(held, job, { status: 'canceled' });
-    if (heard === 'stale') return heard;
+    const result = await runState.end(fencedJob, patch);
+    if (result === 'cancel') return await finish(fencedJob, job, { status: 'canceled' });
+    if (result === 'stale') return result;
     reached('after-job-end-decided');
-    await record(job.id, patch);
+    await recordEnd(job.id, patch);
     reached('after-job-end');
-    await deps.holds.extend(final);
-    await discard(job.id, new Set(job.outputs.map((output) => output.id)));
-    return heard;
+    await deps.outputRetention.extend(final);
+    await removeAssets(job.id, new Set(job.outputs.map((output) => output.id)));
+    return result;
   }
 
   /** A try is used up by what was not heard, as by a worker that dies; else it is as if never run. */
-  async function handBack(errand: Errand): Promise<Outcome> {
-    const { held, job, isUnheard } = errand;
+  async function requeue(jobRun: JobRun): Promise<Outcome> {
+    const { fencedJob, job, isUnpublished } = jobRun;
     // What it made so far is discarded by whoever takes it next.
-    while (!errand.isLost) {
+    while (!jobRun.isLost) {
       try {
-        await runs.handBack(held, { order: job.order, triesBack: isUnheard ? 0 : 1 });
+        await runState.requeue(fencedJob, {
+          order: job.order,
+          attemptsReturned: isUnpublished ? 0 : 1,
+        });
         break;
       } catch (error) {
         if (isClosing) throw error;
-        await delay(AGAIN_MS);
+        await delay(RETRY_MS);
       }
     }
     // An answer that was lost and asked for again is no sign that somebody else has it.
     return 'interrupted';
   }
 
-  async function conclude(errand: Errand, end: JobEnd): Promise<Outcome> {
-    const { held, job, isUnheard } = errand;
-    if (!errand.isLost) {
-      if (end.status === 'interrupted') return await handBack(errand);
-      if (isUnheard && end.status !== 'canceled') return await handBack(errand);
-      if ((await finish(held, job, end)) !== 'stale') return 'over';
+  async function finishRun(jobRun: JobRun, end: JobEnd): Promise<Outcome> {
+    const { fencedJob, job, isUnpublished } = jobRun;
+    if (!jobRun.isLost) {
+      if (end.status === 'interrupted') return await requeue(jobRun);
+      if (isUnpublished && end.status !== 'canceled') return await requeue(jobRun);
+      if ((await finish(fencedJob, job, end)) !== 'stale') return 'over';
     }
-    await withdraw(errand);
+    await discardResults(jobRun);
     return 'over';
   }
 
-  async function work(errand: Errand): Promise<Outcome> {
-    const { job, publisher } = errand;
-    const desk = chooseDesk(desks, job.user);
-    if (!desk) throw new Error('a job was taken although all workers are busy');
-    desk.job = job;
+  async function runOnThread(jobRun: JobRun): Promise<Outcome> {
+    const { job, publisher } = jobRun;
+    const assignment = chooseWorker(assignments, job.user);
+    if (!assignment) throw new Error('a job was taken although all workers are busy');
+    assignment.job = job;
     try {
-      await discard(job.id, new Set());
-      const end = await runOnWorker(job, desk.slot, deps.runner).catch((cause: unknown) => {
+      await removeAssets(job.id, new Set());
+      const end = await runOnWorker(job, assignment.thread, deps.runner).catch((cause: unknown) => {
         deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
-        return BROKEN;
+        return INTERNAL_ERROR;
       });
-      errand.isEnding = true;
+      jobRun.isEnding = true;
       await publisher.drain();
-      return await conclude(errand, end);
+      return await finishRun(jobRun, end);
     } finally {
-      desk.job = undefined;
-      desk.lastUser = job.user;
+      assignment.job = undefined;
+      assignment.lastUser = job.user;
     }
   }
 
   async function start(row: JobRow): Promise<Outcome> {
     const { id } = row;
-    const claim = await runs.claim(id, clock());
+    const claim = await runState.claim(id, clock());
     reached('after-claim');
     if (claim.kind === 'ended') {
-      await record(id, claim.patch);
-      await runs.drop(id);
+      await recordEnd(id, claim.patch);
+      await runState.drop(id);
       return 'over';
     }
-    const held = { id, fence: claim.fence };
+    const fencedJob = { id, fence: claim.fence };
     if (claim.kind !== 'run') {
-      await discard(id, new Set());
-      const end = claim.kind === 'cancel' ? CANCELED : lost(claim.attempts);
+      await removeAssets(id, new Set());
+      const end = claim.kind === 'cancel' ? CANCELED : workerLost(claim.attempts);
       // That it began is known; when its last run did is not.
       const startedAtMs = claim.kind === 'cancel' ? null : clock();
-      await finish(held, { ...requeue(row), startedAtMs }, end);
+      await finish(fencedJob, { ...jobFromRow(row), startedAtMs }, end);
       return 'over';
     }
-    const errand = createErrand(row, claim);
+    const jobRun = createJobRun(row, claim);
     // A job can come back to a worker that has not yet noticed that it lost it.
-    withErrand(id, lose);
-    errands.set(id, errand);
+    withJobRun(id, onLeaseLost);
+    jobRuns.set(id, jobRun);
     try {
-      return await work(errand);
+      return await runOnThread(jobRun);
     } finally {
-      if (errands.get(id) === errand) errands.delete(id);
+      if (jobRuns.get(id) === jobRun) jobRuns.delete(id);
     }
   }
 
   return {
     async run(ticket) {
-      const id = await runs.take(ticket);
+      const id = await runState.take(ticket);
       if (id === undefined) return 'over';
       const row = await ledger.jobs.get(id);
       if (row && !IS_TERMINAL[row.status as JobStatus]) return await start(row);
-      await runs.drop(id, ticket);
+      await runState.drop(id, ticket);
       return 'over';
     },
-    cancel: (id) => withErrand(id, cancel),
-    lose: (id) => withErrand(id, lose),
-    ids: () => [...errands.keys()],
-    held(job) {
-      const errand = errands.get(job.id);
-      return errand?.job === job && !errand.isLost ? errand.held : undefined;
+    cancel: (id) => withJobRun(id, cancel),
+    onLeaseLost: (id) => withJobRun(id, onLeaseLost),
+    ids: () => [...jobRuns.keys()],
+    fencedJob(job) {
+      const jobRun = jobRuns.get(job.id);
+      return jobRun?.job === job && !jobRun.isLost ? jobRun.fencedJob : undefined;
     },
     interruptAll() {
       isClosing = true;
-      for (const errand of errands.values()) stop(errand, 'shutdown');
+      for (const jobRun of jobRuns.values()) stop(jobRun, 'shutdown');
     },
   };
 
-  function withErrand(id: string, act: (errand: Errand) => void): void {
-    const errand = errands.get(id);
-    if (errand) act(errand);
+  function withJobRun(id: string, act: (jobRun: JobRun) => void): void {
+    const jobRun = jobRuns.get(id);
+    if (jobRun) act(jobRun);
   }
 }
 
 const CANCELED = { status: 'canceled' } as const;
 
-const BROKEN: FinalEnd = {
+const INTERNAL_ERROR: FinalEnd = {
   status: 'failed',
   error: jobError('internal_error', 'the engine failed to run this job', {
     exceptionType: 'RuntimeError',
   }),
 };
 
-function lost(attempts: number): FinalEnd {
+function workerLost(attempts: number): FinalEnd {
   const message = `the server died ${attempts} times while running this job`;
   const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
   return { status: 'failed', error };

@@ -1,45 +1,47 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { settleBlob } from '../engine/assets.ts';
+import { removeBlobIfUnused } from '../engine/assets.ts';
 import type { Blobs } from '../engine/blobs.ts';
-import type { Names } from '../engine/outputs.ts';
+import type { OutputNames } from '../engine/outputs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Redis } from '../redis.ts';
-import type { Keys } from './keys.ts';
-import { PROMISE, runScript } from './scripts.ts';
+import type { QueueKeys } from './keys.ts';
+import { RESERVE_COUNTER, runScript } from './scripts.ts';
 
-const COUNTER_LIFE_MS = 24 * 60 * 60_000;
+const COUNTER_TTL_MS = 24 * 60 * 60_000;
 /** Longer than it takes from a name, or from bytes, to their record. */
-const CLAIM_LIFE_MS = 60_000;
+const CLAIM_TTL_MS = 60_000;
 /** Longer than a removal takes. */
-const LEAVING_MS = 60_000;
+const REMOVAL_MS = 60_000;
 /** Bytes that waited so long for a record never get one. */
 const UNRECORDED_AGE_MS = 60 * 60_000;
 
 /** Names of files where several processes make them at a time. */
-export function createSharedNames(redis: Redis, keys: Keys): Names {
+export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
   return {
-    async promise(user, start, floor) {
-      const args = [floor, COUNTER_LIFE_MS];
-      return Number(await runScript(redis, PROMISE, { keys: [keys.counter(user, start)], args }));
+    async reserveCounter(user, start, floor) {
+      const args = [floor, COUNTER_TTL_MS];
+      return Number(
+        await runScript(redis, RESERVE_COUNTER, { keys: [keys.nameCounter(user, start)], args }),
+      );
     },
-    claim: async (user, filePath) =>
-      (await redis.set(keys.name(user, filePath), '1', 'PX', CLAIM_LIFE_MS, 'NX')) === 'OK',
+    claimName: async (user, filePath) =>
+      (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
   };
 }
 
 /** Bytes that other processes may be taking into use while they are removed here. */
 export type SharedBlobs = Blobs & {
   /** Ends removals that a dead process began. */
-  settle(): Promise<void>;
+  finishRemovals(): Promise<void>;
   /** Removes bytes whose record a dead process owed, or had removed. */
   removeUnrecorded(): Promise<void>;
 };
 
-type Deps = {
+type SharedBlobsOptions = {
   readonly redis: Redis;
-  readonly keys: Keys;
+  readonly keys: QueueKeys;
   readonly blobs: Blobs;
   readonly dataDir: string;
   readonly ledger: Ledger;
@@ -50,43 +52,46 @@ type Deps = {
  * Set aside first, then counted again, then gone: whoever records the same bytes meanwhile finds
  * them back in their place, and nobody has to hold a lock that might outlive them.
  */
-export function createSharedBlobs(deps: Deps): SharedBlobs {
+export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   const { redis, keys, blobs, dataDir, ledger, clock } = deps;
-  const asideDir = path.join(dataDir, 'blobs-leaving');
+  const removalDir = path.join(dataDir, 'blobs-leaving');
 
-  async function decide(name: string): Promise<void> {
+  async function finishRemoval(name: string): Promise<void> {
     const hash = `blake3:${name.split('.')[0]}`;
-    const aside = path.join(asideDir, name);
+    const removedPath = path.join(removalDir, name);
     // In this order: who adopts says so first and is silent again once it is recorded.
     const isWanted =
-      (await redis.exists(keys.adopted(hash))) === 1 || (await ledger.assets.countByHash(hash)) > 0;
-    if (isWanted) await moveIfThere(aside, blobs.pathOf(hash));
-    else await rm(aside, { force: true });
+      (await redis.exists(keys.pendingBlob(hash))) === 1 ||
+      (await ledger.assets.countByHash(hash)) > 0;
+    if (isWanted) await moveIfThere(removedPath, blobs.pathOf(hash));
+    else await rm(removedPath, { force: true });
   }
 
   async function remove(hash: string): Promise<void> {
-    await mkdir(asideDir, { recursive: true, mode: 0o700 });
+    await mkdir(removalDir, { recursive: true, mode: 0o700 });
     const name = `${hash.replace('blake3:', '')}.${randomUUID()}`;
-    if (await moveIfThere(blobs.pathOf(hash), path.join(asideDir, name))) await decide(name);
-    await blobs.recorded(hash);
+    if (await moveIfThere(blobs.pathOf(hash), path.join(removalDir, name)))
+      await finishRemoval(name);
+    await blobs.markRecorded(hash);
   }
 
   return {
     ...blobs,
-    async adopt(file) {
-      await redis.set(keys.adopted(file.hash), '1', 'PX', CLAIM_LIFE_MS);
-      await blobs.adopt(file);
+    async moveIntoPlace(file) {
+      await redis.set(keys.pendingBlob(file.hash), '1', 'PX', CLAIM_TTL_MS);
+      await blobs.moveIntoPlace(file);
     },
     remove,
-    async settle() {
-      for (const name of await readdir(asideDir).catch(() => [])) {
-        if ((await ageMs(path.join(asideDir, name), clock())) > LEAVING_MS) await decide(name);
+    async finishRemovals() {
+      for (const name of await readdir(removalDir).catch(() => [])) {
+        if ((await ageMs(path.join(removalDir, name), clock())) > REMOVAL_MS)
+          await finishRemoval(name);
       }
     },
     async removeUnrecorded() {
-      for await (const { hash, sinceMs } of blobs.unrecorded()) {
+      for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
         if (clock() - sinceMs <= UNRECORDED_AGE_MS) continue;
-        await settleBlob(hash, { ledger, blobs: { ...blobs, remove } });
+        await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
       }
     },
   };

@@ -2,78 +2,82 @@ import { reached } from '../crash-point.ts';
 import { ok, type JobApi } from '../wire/jobs.ts';
 import type { JobStatus } from '../wire/v2.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
-import { type LiveJob, requeue, showJob, toPatch } from '../engine/live.ts';
+import { type LiveJob, jobFromRow, showJob, toPatch } from '../engine/live.ts';
 import { notFound } from '../engine/job-reader.ts';
-import { ended } from '../engine/registry.ts';
-import { type SubmitDeps, acceptJob } from '../engine/submit.ts';
-import { hasRoom } from '../engine/turns.ts';
+import { toEndedJob } from '../engine/registry.ts';
+import { type AcceptOptions, acceptJob } from '../engine/submit.ts';
+import { hasQueueCapacity } from '../engine/turns.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
-import type { Mirrors } from './mirrors.ts';
-import { type ReaderDeps, createQueuedReader } from './reader.ts';
-import type { Runs } from './runs.ts';
-import type { Tickets } from './tickets.ts';
+import type { EventMirrors } from './mirrors.ts';
+import { type DistributedReaderOptions, createDistributedReader } from './reader.ts';
+import type { RunStateStore } from './runs.ts';
+import type { TicketQueue } from './tickets.ts';
 
-export type FrontDeps = Omit<SubmitDeps, 'reserve' | 'lastPlace'> &
-  ReaderDeps & {
+export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> &
+  DistributedReaderOptions & {
     readonly ledger: Ledger;
-    readonly runs: Runs;
-    readonly mirrors: Mirrors;
-    readonly tickets: Tickets;
+    readonly runState: RunStateStore;
+    readonly eventMirrors: EventMirrors;
+    readonly ticketQueue: TicketQueue;
     readonly maxQueued: number;
   };
 
-type JobHalf = Pick<
+type JobOperations = Pick<
   JobApi,
   'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
 /** Takes jobs and tells of them; whoever takes them from the queue runs them. */
-export function createFront(deps: FrontDeps): JobHalf {
-  const { ledger, runs, tickets, mirrors, clock } = deps;
-  const reader = createQueuedReader(deps);
-  const accept = { ...deps, reserve: createReserve(deps), lastPlace: () => runs.lastPlace() };
+export function createJobApi(deps: JobApiOptions): JobOperations {
+  const { ledger, runState, ticketQueue, eventMirrors, clock } = deps;
+  const reader = createDistributedReader(deps);
+  const acceptOptions = {
+    ...deps,
+    reserve: createReserve(deps),
+    nextOrder: () => runState.nextOrder(),
+  };
 
   async function enqueue(job: LiveJob): Promise<void> {
-    await mirrors.prepare(job.user, job.id);
-    await runs.enter(job);
+    await eventMirrors.prepare(job.user, job.id);
+    await runState.enqueue(job);
     reached('after-queue-entry');
-    await tickets.add([job]);
+    await ticketQueue.add([job]);
   }
 
   /** Only a job nobody runs can be ended here; whoever had it before is not heard any more. */
   async function endWaiting(row: JobRow): Promise<void> {
-    const claim = await runs.seize(row.id);
+    const claim = await runState.seize(row.id);
     if (claim.kind === 'ended') return;
-    const job = requeue(row);
+    const job = jobFromRow(row);
     const at = {
       end: { status: 'canceled' },
       atMs: clock(),
       retentionMs: deps.retentionMs,
     } as const;
-    const patch = toPatch(ended(job, at));
-    if ((await runs.end({ id: row.id, fence: claim.fence }, patch)) !== 'ok') return;
+    const patch = toPatch(toEndedJob(job, at));
+    if ((await runState.end({ id: row.id, fence: claim.fence }, patch)) !== 'ok') return;
     await ledger.jobs.update(row.id, patch);
-    await runs.leave(row.id);
+    await runState.expire(row.id);
   }
 
   /** True when no worker has a job, nor gets it any more. */
-  async function takeBack(id: string): Promise<boolean> {
-    const isWaiting = await runs.withdraw(id);
-    const ticket = (isWaiting ? undefined : await runs.ticketOf(id)) ?? id;
+  async function withdrawJob(id: string): Promise<boolean> {
+    const isWaiting = await runState.withdraw(id);
+    const ticket = (isWaiting ? undefined : await runState.ticketOf(id)) ?? id;
     // Another job may have been taken by the ticket of that name. One ticket too many does no harm.
-    const isOthers = ![undefined, id].includes(await runs.takenBy(ticket));
-    const isRemoved = !isOthers && (await tickets.remove(ticket));
+    const isOthers = ![undefined, id].includes(await runState.takenBy(ticket));
+    const isRemoved = !isOthers && (await ticketQueue.remove(ticket));
     return isWaiting || isRemoved;
   }
 
   return {
     ...reader,
     async submit(caller, request) {
-      const accepted = await acceptJob(caller, request, accept);
+      const accepted = await acceptJob(caller, request, acceptOptions);
       if (!accepted.ok) return accepted;
       const job = accepted.value;
       await enqueue(job);
-      const position = await runs.position(job.id);
+      const position = await runState.position(job.id);
       return ok({ ...showJob({ ...job, position }, clock()), x_workflow: job.workflow });
     },
     async recover(caller, { metadata }) {
@@ -86,7 +90,7 @@ export function createFront(deps: FrontDeps): JobHalf {
       const row = await ledger.jobs.get(jobId);
       if (row?.user !== caller.user) return notFound();
       const isOver = IS_TERMINAL[row.status as JobStatus];
-      if (!isOver && (await runs.askCancel(jobId)) && (await takeBack(jobId))) {
+      if (!isOver && (await runState.askCancel(jobId)) && (await withdrawJob(jobId))) {
         await endWaiting(row);
       }
       return await reader.get(caller, jobId);
@@ -95,17 +99,17 @@ export function createFront(deps: FrontDeps): JobHalf {
 }
 
 /** Places are counted where the queue is; what other processes accept at this very moment is not known here. */
-function createReserve({ runs, maxQueued: limit }: FrontDeps): SubmitDeps['reserve'] {
+function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
   const reserved: string[] = [];
   return async (user) => {
     const others = [...reserved];
     reserved.push(user);
     const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
-      const [all, own] = await Promise.all([runs.waiting(), runs.waitingOf(user)]);
+      const [all, own] = await Promise.all([runState.waiting(), runState.waitingOf(user)]);
       const waiting = all + others.length;
       const ofUser = own + others.filter((other) => other === user).length;
-      if (hasRoom({ waiting, ofUser, limit })) return { release };
+      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
     } catch (error) {
       release();
       throw error;

@@ -1,49 +1,52 @@
 import type { RedisConnections } from '../redis.ts';
 
 /** What the processes of one Redis share, by name. */
-export type Keys = ReturnType<typeof createKeys>;
+export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
-export function createKeys({ prefix, channels }: Pick<RedisConnections, 'prefix' | 'channels'>) {
+export function createQueueKeys({
+  prefix,
+  channels,
+}: Pick<RedisConnections, 'prefix' | 'channels'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
   return {
     /** How a job that is not over stands, as a hash. */
     run: (id: string): string => of(id),
     /** What it told, as a stream. */
-    events: (id: string): string => `${of(id)}:events`,
+    eventStream: (id: string): string => `${of(id)}:events`,
     /** Its latest preview. */
     preview: (id: string): string => `${of(id)}:preview`,
     /** Where its events are published. */
-    channel: (id: string): string => `${channels}run:${id}:live`,
+    eventChannel: (id: string): string => `${channels}run:${id}:live`,
     /** Where is published that the queue moved, or that a job shall stop. */
-    bus: `${channels}queue:bus`,
+    pubsub: `${channels}queue:bus`,
     /** Waiting jobs in the order they will run in. */
     waiting: `${prefix}queue:waiting`,
     /** Before the user's name: the waiting jobs of one user, in the same order. */
     waitingOf: `${prefix}queue:waiting-of:`,
     /** Users who have a job waiting, by whose turn it is. */
-    turns: `${prefix}queue:turns`,
+    userTurns: `${prefix}queue:turns`,
     /** Counts on with every change of a turn. */
-    turn: `${prefix}queue:turn`,
+    turnCounter: `${prefix}queue:turn`,
     /** Jobs that workers have, with their users. */
-    held: `${prefix}queue:held`,
+    heldJobs: `${prefix}queue:held`,
     /** The job a worker has by a ticket. */
-    tickets: `${prefix}queue:tickets`,
+    ticketQueue: `${prefix}queue:tickets`,
     /** Before the id of a job: `run`. */
-    runs: `${prefix}run:`,
+    runState: `${prefix}run:`,
     /** Jobs that ever entered the queue. */
-    entered: `${prefix}queue:entered`,
+    entryCounter: `${prefix}queue:entered`,
     /** The highest `order` that ever entered it. */
-    highest: `${prefix}queue:highest`,
+    highestOrder: `${prefix}queue:highest`,
     /** Held by the one process that clears up. */
-    upkeep: `${prefix}queue:upkeep`,
-    orphans: `${prefix}queue:orphans`,
-    counter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
-    name: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
+    janitor: `${prefix}queue:upkeep`,
+    unrecordedSweep: `${prefix}queue:orphans`,
+    nameCounter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
+    nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
     /** Bytes that have just come to their place and may not be recorded yet. */
-    adopted: (hash: string): string => `${prefix}adopted:${hash}`,
+    pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
     /** Whose data these are; gone when Redis has lost them all. */
-    ledger: `${prefix}id`,
+    ledgerId: `${prefix}id`,
     /** Before the keys of the queue's library. */
-    library: `${prefix}bull`,
+    bullPrefix: `${prefix}bull`,
   };
 }

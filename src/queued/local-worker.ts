@@ -1,33 +1,42 @@
 import path from 'node:path';
-import { createAnswer } from '../engine/answers.ts';
+import { createWorkerRequestHandler } from '../engine/answers.ts';
 import type { EngineLimits } from '../engine/limits.ts';
 import type { LiveJob } from '../engine/live.ts';
 import { resolveFiles } from '../engine/resolve.ts';
-import { libraryUrl } from '../engine/stores.ts';
-import { createWorkerSlot } from '../engine/worker-slot.ts';
-import type { QueuedDeps, Shared } from './engine.ts';
-import { type Errands, createErrands } from './errand.ts';
-import { TAKEN_OVER, fenced } from './fence.ts';
+import { nodeLibraryUrl } from '../engine/stores.ts';
+import { createWorkerThread } from '../engine/worker-slot.ts';
+import type { DistributedEngineOptions, SharedServices } from './engine.ts';
+import { type JobRuns, createJobRuns } from './errand.ts';
+import { TAKEN_OVER, withFence } from './fence.ts';
 import { type QueueWorker, TAKEOVER, createQueueWorker } from './worker.ts';
 
 /** Runs jobs of the queue in threads of this process, as many as `concurrency` says. */
-export function createLocalWorker(deps: QueuedDeps, shared: Shared): QueueWorker | undefined {
-  const { ledger, limits, log, nodesModule = libraryUrl() } = deps;
-  const { stores, runs, clock } = shared;
+export function createLocalWorker(
+  deps: DistributedEngineOptions,
+  shared: SharedServices,
+): QueueWorker | undefined {
+  const { ledger, limits, log, nodesModule = nodeLibraryUrl() } = deps;
+  const { jobFiles, runState, clock } = shared;
   if (limits.concurrency === 0) return undefined;
   const spoolDir = path.resolve(deps.spoolDir);
-  const setup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
-  const slots = Array.from({ length: limits.concurrency }, () => createWorkerSlot(setup));
-  const fence = { ledger, runs, assets: stores.assets, held: (job: LiveJob) => errands.held(job) };
-  const begin = async (job: LiveJob): Promise<void> => {
-    const held = errands.held(job);
-    if (held === undefined || (await runs.begin(held)) === 'stale') throw new Error(TAKEN_OVER);
-  };
-  const errands: Errands = createErrands({
-    ...stores,
+  const workerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
+  const threads = Array.from({ length: limits.concurrency }, () => createWorkerThread(workerSetup));
+  const fenceOptions = {
     ledger,
-    runs,
-    slots,
+    runState,
+    assets: jobFiles.assets,
+    fencedJob: (job: LiveJob) => jobRuns.fencedJob(job),
+  };
+  const begin = async (job: LiveJob): Promise<void> => {
+    const fencedJob = jobRuns.fencedJob(job);
+    if (fencedJob === undefined || (await runState.begin(fencedJob)) === 'stale')
+      throw new Error(TAKEN_OVER);
+  };
+  const jobRuns: JobRuns = createJobRuns({
+    ...jobFiles,
+    ledger,
+    runState,
+    threads,
     clock,
     log,
     retentionMs: limits.retentionMs,
@@ -36,21 +45,21 @@ export function createLocalWorker(deps: QueuedDeps, shared: Shared): QueueWorker
       nodes: deps.nodes,
       clock,
       log,
-      resolve: (job) => resolveFiles(job, stores.filesOf(job.user)),
-      answer: fenced(createAnswer({ ...stores, begin }), fence),
+      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
+      answer: withFence(createWorkerRequestHandler({ ...jobFiles, begin }), fenceOptions),
     },
   });
   const { concurrency } = limits;
   const takeover = { ...TAKEOVER, ...deps.takeover };
-  const worker = createQueueWorker({ ...shared, errands, concurrency, takeover, log });
+  const worker = createQueueWorker({ ...shared, jobRuns, concurrency, takeover, log });
   return {
     start() {
-      for (const slot of slots) slot.warm();
+      for (const thread of threads) thread.start();
       worker.start();
     },
     async close() {
       await worker.close();
-      await Promise.all(slots.map((slot) => slot.kill()));
+      await Promise.all(threads.map((thread) => thread.terminate()));
     },
   };
 }

@@ -1,98 +1,98 @@
-import { createFeed, drainEvents, endedFeed, type Feed } from '../engine/events.ts';
+import { createJobFeed, drainEvents, endedJobEvents, type JobFeed } from '../engine/events.ts';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import type { Caller, JobEvent } from '../wire/jobs.ts';
 import { IS_TERMINAL } from '../wire/v2.ts';
-import type { Bus } from './bus.ts';
+import type { PubSub } from './bus.ts';
 import {
-  type Place,
-  type Told,
+  type StreamPosition,
+  type PublishedEvent,
   decodeEvent,
-  decodePlace,
+  decodePosition,
   decodePreview,
-  decodeTold,
+  decodePublished,
   isAfter,
 } from './codec.ts';
-import type { Keys } from './keys.ts';
-import type { Runs } from './runs.ts';
+import type { QueueKeys } from './keys.ts';
+import type { RunStateStore } from './runs.ts';
 
 /** How long a submission waits for whoever submitted to listen. */
-const UNHEARD_MS = 30_000;
+const UNREAD_MS = 30_000;
 /** In case an event was missed although nothing seemed to be wrong. */
-const LOOK_MS = 15_000;
+const CATCH_UP_MS = 15_000;
 
 /** What other processes tell of their jobs, as feeds of this one. */
-export type Mirrors = {
+export type EventMirrors = {
   /** Keeps everything from now on for the first who listens: called before the job can start. */
   prepare(user: string, id: string): Promise<void>;
   /** What was kept for the first who listens. */
   prepared(caller: Caller, id: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
   /** Listens; first the latest status, progress and preview. */
-  listen(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>>;
+  subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>>;
   close(): void;
 };
 
-export type MirrorDeps = {
+export type EventMirrorOptions = {
   readonly redis: Redis;
-  readonly keys: Keys;
-  readonly bus: Bus;
-  readonly runs: Pick<Runs, 'places' | 'read'>;
+  readonly keys: QueueKeys;
+  readonly pubsub: PubSub;
+  readonly runState: Pick<RunStateStore, 'places' | 'read'>;
   readonly log: Logger;
 };
 
-type Mirror = {
-  readonly feed: Feed;
+type EventMirror = {
+  readonly feed: JobFeed;
   readonly ready: Promise<void>;
   /** Reads what the stream has beyond what is known. */
   readonly catchUp: () => Promise<void>;
   readonly isWaiting: () => boolean;
   readonly place: (position: number | null) => void;
   readonly isOver: () => boolean;
-  listeners: number;
+  subscriberCount: number;
   close(): void;
 };
 
-type Prepared = {
+type BufferedEvents = {
   readonly user: string;
   readonly events: AsyncIterable<JobEvent>;
   take(signal: AbortSignal): void;
 };
 
-const BEFORE_ALL: Place = { fence: 0, n: 0 };
+const STREAM_START: StreamPosition = { fence: 0, n: 0 };
 
-export function createMirrors(deps: MirrorDeps): Mirrors {
-  const { bus, log } = deps;
-  const mirrors = new Map<string, Mirror>();
-  const prepared = new Map<string, Prepared>();
-  const trouble = (error: unknown): void => log.warn({ err: error }, 'events could not be read');
-  const lookAll = (): void => {
-    for (const mirror of mirrors.values()) void mirror.catchUp().catch(trouble);
+export function createEventMirrors(deps: EventMirrorOptions): EventMirrors {
+  const { pubsub, log } = deps;
+  const eventMirrors = new Map<string, EventMirror>();
+  const prepared = new Map<string, BufferedEvents>();
+  const logFailure = (error: unknown): void => log.warn({ err: error }, 'events could not be read');
+  const catchUpAll = (): void => {
+    for (const eventMirror of eventMirrors.values()) void eventMirror.catchUp().catch(logFailure);
   };
-  const timer = setInterval(lookAll, LOOK_MS).unref();
-  const placeAll = once(async () => {
-    const waiting = [...mirrors].filter(([, mirror]) => mirror.isWaiting());
-    const places = await deps.runs.places(waiting.map(([id]) => id));
-    for (const [i, [, mirror]] of waiting.entries()) mirror.place(places[i] ?? null);
+  const timer = setInterval(catchUpAll, CATCH_UP_MS).unref();
+  const updatePositions = coalesce(async () => {
+    const waiting = [...eventMirrors].filter(([, eventMirror]) => eventMirror.isWaiting());
+    const places = await deps.runState.places(waiting.map(([id]) => id));
+    for (const [i, [, eventMirror]] of waiting.entries()) eventMirror.place(places[i] ?? null);
   });
-  bus.onGap(lookAll);
-  const onBus = bus.listen(deps.keys.bus, (message) => {
-    if (message.toString() === 'moved') placeAll().catch(trouble);
+  pubsub.onReconnect(catchUpAll);
+  const subscribed = pubsub.subscribe(deps.keys.pubsub, (message) => {
+    if (message.toString() === 'moved') updatePositions().catch(logFailure);
   });
-  onBus.catch(trouble);
+  subscribed.catch(logFailure);
 
-  function mirrorOf(id: string): Mirror {
-    const known = mirrors.get(id);
+  function openMirror(id: string): EventMirror {
+    const known = eventMirrors.get(id);
     if (known) return known;
-    const mirror = createMirror(deps, id, () => {
-      if (mirrors.get(id) === mirror) mirrors.delete(id);
+    const eventMirror = createEventMirror(deps, id, () => {
+      if (eventMirrors.get(id) === eventMirror) eventMirrors.delete(id);
     });
-    mirrors.set(id, mirror);
-    mirror.ready.catch(() => mirror.close());
-    return mirror;
+    eventMirrors.set(id, eventMirror);
+    eventMirror.ready.catch(() => eventMirror.close());
+    return eventMirror;
   }
 
-  async function* heard(
-    mirror: Mirror,
+  async function* countListener(
+    eventMirror: EventMirror,
     events: AsyncIterable<JobEvent>,
     onEnd = (): void => {},
   ): AsyncGenerator<JobEvent> {
@@ -100,24 +100,26 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
       yield* events;
     } finally {
       onEnd();
-      if (--mirror.listeners === 0) mirror.close();
+      if (--eventMirror.subscriberCount === 0) eventMirror.close();
     }
   }
 
   return {
     async prepare(user, id) {
-      const mirror = mirrorOf(id);
-      mirror.listeners++;
-      await mirror.ready;
+      const eventMirror = openMirror(id);
+      eventMirror.subscriberCount++;
+      await eventMirror.ready;
       const stop = new AbortController();
       const abort = (): void => stop.abort();
-      let leave = (): void => {};
-      const events = heard(mirror, mirror.feed.listen(stop.signal), () => leave());
+      let unsubscribe = (): void => {};
+      const events = countListener(eventMirror, eventMirror.feed.subscribe(stop.signal), () =>
+        unsubscribe(),
+      );
       const expiry = setTimeout(() => {
         prepared.delete(id);
         stop.abort();
         void drainEvents(events);
-      }, UNHEARD_MS).unref();
+      }, UNREAD_MS).unref();
       prepared.set(id, {
         user,
         events,
@@ -125,7 +127,7 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
           clearTimeout(expiry);
           if (signal.aborted) abort();
           signal.addEventListener('abort', abort);
-          leave = () => signal.removeEventListener('abort', abort);
+          unsubscribe = () => signal.removeEventListener('abort', abort);
         },
       });
     },
@@ -136,30 +138,33 @@ export function createMirrors(deps: MirrorDeps): Mirrors {
       first.take(signal);
       return first.events;
     },
-    async listen(id, signal) {
-      const mirror = mirrorOf(id);
-      mirror.listeners++;
-      await mirror.ready;
-      const { feed } = mirror;
-      return heard(mirror, mirror.isOver() ? endedFeed(feed.status()) : feed.listen(signal));
+    async subscribe(id, signal) {
+      const eventMirror = openMirror(id);
+      eventMirror.subscriberCount++;
+      await eventMirror.ready;
+      const { feed } = eventMirror;
+      return countListener(
+        eventMirror,
+        eventMirror.isOver() ? endedJobEvents(feed.status()) : feed.subscribe(signal),
+      );
     },
     close() {
       clearInterval(timer);
-      for (const mirror of mirrors.values()) mirror.close();
+      for (const eventMirror of eventMirrors.values()) eventMirror.close();
     },
   };
 }
 
-function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror {
-  const { redis, keys, bus, runs } = deps;
-  const feed = createFeed({ status: 'queued' });
-  let last = BEFORE_ALL;
+function createEventMirror(deps: EventMirrorOptions, id: string, onClose: () => void): EventMirror {
+  const { redis, keys, pubsub, runState } = deps;
+  const feed = createJobFeed({ status: 'queued' });
+  let last = STREAM_START;
   let position: number | null = null;
   let isOver = false;
   let isClosed = false;
-  let leave = (): void => {};
+  let unsubscribe = (): void => {};
 
-  function apply(place: Place, event: JobEvent): void {
+  function apply(place: StreamPosition, event: JobEvent): void {
     if (isOver || !isAfter(place, last)) return;
     last = place;
     feed.emit(event);
@@ -169,19 +174,19 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
     close();
   }
 
-  const catchUp = once(async () => {
-    const entries = await redis.xrange(keys.events(id), `(${last.fence}-${last.n}`, '+');
-    for (const [at, [, text = '']] of entries) apply(decodePlace(at), decodeEvent(text));
+  const catchUp = coalesce(async () => {
+    const entries = await redis.xrange(keys.eventStream(id), `(${last.fence}-${last.n}`, '+');
+    for (const [at, [, text = '']] of entries) apply(decodePosition(at), decodeEvent(text));
   });
 
-  function hear(told: Told): void {
-    if (told.kind === 'preview') {
-      if (!isOver) feed.emit(told.event);
+  function onPublished(published: PublishedEvent): void {
+    if (published.kind === 'preview') {
+      if (!isOver) feed.emit(published.event);
       return;
     }
-    const { fence, n } = told.place;
-    if (fence === last.fence && n === last.n + 1) return apply(told.place, told.event);
-    if (isAfter(told.place, last)) void catchUp().catch(() => {});
+    const { fence, n } = published.position;
+    if (fence === last.fence && n === last.n + 1) return apply(published.position, published.event);
+    if (isAfter(published.position, last)) void catchUp().catch(() => {});
   }
 
   const isWaiting = (): boolean => feed.status().status === 'queued';
@@ -193,8 +198,8 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
   }
 
   /** A job that was taken has not always told so yet. */
-  async function compare(): Promise<void> {
-    const [run] = await runs.read([id]);
+  async function compareStatus(): Promise<void> {
+    const [run] = await runState.read([id]);
     if (!run?.status || IS_TERMINAL[run.status] || isOver) return;
     position = run.position;
     if (run.status === feed.status().status && position === null) return;
@@ -202,19 +207,21 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
   }
 
   async function open(): Promise<void> {
-    leave = await bus.listen(keys.channel(id), (message) => hear(decodeTold(message)));
+    unsubscribe = await pubsub.subscribe(keys.eventChannel(id), (message) =>
+      onPublished(decodePublished(message)),
+    );
     await catchUp();
-    if (isClosed || isOver) return leave();
+    if (isClosed || isOver) return unsubscribe();
     const preview = await redis.getBuffer(keys.preview(id));
     if (preview) feed.emit(decodePreview(preview));
-    await compare();
+    await compareStatus();
   }
 
   function close(): void {
     if (isClosed) return;
     isClosed = true;
     feed.end();
-    leave();
+    unsubscribe();
     onClose();
   }
 
@@ -225,13 +232,13 @@ function createMirror(deps: MirrorDeps, id: string, onClose: () => void): Mirror
     isWaiting,
     place,
     isOver: () => isOver,
-    listeners: 0,
+    subscriberCount: 0,
     close,
   };
 }
 
 /** Never twice at once; a call meanwhile has it done once more. */
-function once(task: () => Promise<void>): () => Promise<void> {
+function coalesce(task: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   let again = false;
   const run = async (): Promise<void> => {

@@ -1,66 +1,72 @@
-import { createFeed, type Feed } from '../engine/events.ts';
+import { createJobFeed, type JobFeed } from '../engine/events.ts';
 import type { LiveJob } from '../engine/live.ts';
 import type { JobEvent } from '../wire/jobs.ts';
 import { dropOldestPreview } from '../wire/previews.ts';
 import { encodeEvent, encodePreview } from './codec.ts';
-import { type Heard, type Held, type Item, type Runs, fieldsOf } from './runs.ts';
+import {
+  type WriteResult,
+  type FencedJob,
+  type PublishItem,
+  type RunStateStore,
+  fieldsOf,
+} from './runs.ts';
 
 /** Every preview that is kept goes through the log of a durable Redis. */
-const KEEP_EVERY_MS = 1000;
+const STORE_PREVIEW_EVERY_MS = 1000;
 /** Events that go out in one script. */
-const BATCH = 200;
+const MAX_BATCH = 200;
 /**
  * Outputs and shown results so far are written whole, for readers of the job while it runs.
  * Of a large job not at every change: when there is a quarter more of it, or so long after the last time.
  */
-const WHOLE = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;
+const SNAPSHOT = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;
 
 /** The feed of a job that others listen to. */
-export type Publisher = {
-  readonly feed: Feed;
+export type EventPublisher = {
+  readonly feed: JobFeed;
   /** Resolves when everything told so far has arrived, or is in vain. */
   drain(): Promise<void>;
 };
 
-export type PublisherDeps = {
-  readonly runs: Pick<Runs, 'append'>;
-  readonly held: Held;
+export type EventPublisherOptions = {
+  readonly runState: Pick<RunStateStore, 'append'>;
+  readonly fencedJob: FencedJob;
   readonly job: () => LiveJob;
   readonly clock: () => number;
   /** Told after every batch. */
-  onHeard(heard: Heard): void;
+  onResult(result: WriteResult): void;
   onError(error: unknown): void;
 };
 
 /** Tells in order and gathers meanwhile: while Redis is away all events wait, and the latest previews. */
-export function createPublisher(deps: PublisherDeps): Publisher {
-  const feed = createFeed({ status: 'running' });
-  const waiting: Item[] = [];
+export function createEventPublisher(deps: EventPublisherOptions): EventPublisher {
+  const feed = createJobFeed({ status: 'running' });
+  const waiting: PublishItem[] = [];
   const changed = new Set<string>();
-  let told = 0;
-  let keptAtMs = 0;
+  let eventCount = 0;
+  let previewStoredAtMs = 0;
   let isOver = false;
   let sending: Promise<void> | undefined;
-  let later: NodeJS.Timeout | undefined;
-  const whole = {
+  let retryTimer: NodeJS.Timeout | undefined;
+  const snapshots = {
     output: { count: 0, writtenCount: 0, writtenAtMs: 0 },
     x_node: { count: 0, writtenCount: 0, writtenAtMs: 0 },
   };
 
-  function isDue(name: string): boolean {
+  function isSnapshotDue(name: string): boolean {
     if (name !== 'output' && name !== 'x_node') return true;
-    const { count, writtenCount, writtenAtMs } = whole[name];
-    const isSmall = count <= WHOLE.uncounted || count >= WHOLE.growth * writtenCount;
-    return isSmall || Math.abs(deps.clock() - writtenAtMs) >= WHOLE.everyMs;
+    const { count, writtenCount, writtenAtMs } = snapshots[name];
+    const isSmall = count <= SNAPSHOT.uncounted || count >= SNAPSHOT.growth * writtenCount;
+    return isSmall || Math.abs(deps.clock() - writtenAtMs) >= SNAPSHOT.everyMs;
   }
 
-  function takeDue(): ReadonlySet<string> {
-    const due = new Set([...changed].filter(isDue));
+  function takeDueFields(): ReadonlySet<string> {
+    const due = new Set([...changed].filter(isSnapshotDue));
     for (const name of due) {
       changed.delete(name);
       if (name !== 'output' && name !== 'x_node') continue;
-      whole[name].writtenCount = whole[name].count;
-      whole[name].writtenAtMs = deps.clock();
+      snapshots[name].writtenCount = snapshots[name].count;
+      snapshots[name].writtenAtMs = deps.clock();
     }
     return due;
   }
@@ -68,18 +74,19 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   async function send(): Promise<void> {
     // Whatever is said in the same turn goes along.
     await Promise.resolve();
-    clearTimeout(later);
-    while ((waiting.length > 0 || [...changed].some(isDue)) && !isOver) {
-      const items = waiting.splice(0, BATCH);
-      const fields = fieldsOf(deps.job(), takeDue());
-      const heard = await deps.runs.append(deps.held, items, fields);
-      isOver = heard === 'stale';
-      deps.onHeard(heard);
+    clearTimeout(retryTimer);
+    while ((waiting.length > 0 || [...changed].some(isSnapshotDue)) && !isOver) {
+      const items = waiting.splice(0, MAX_BATCH);
+      const fields = fieldsOf(deps.job(), takeDueFields());
+      const result = await deps.runState.append(deps.fencedJob, items, fields);
+      isOver = result === 'stale';
+      deps.onResult(result);
     }
-    if (changed.size > 0 && !isOver) later = setTimeout(kick, WHOLE.everyMs).unref();
+    if (changed.size > 0 && !isOver)
+      retryTimer = setTimeout(startSending, SNAPSHOT.everyMs).unref();
   }
 
-  function kick(): void {
+  function startSending(): void {
     sending ??= send()
       .catch((error: unknown) => {
         isOver = true;
@@ -93,22 +100,22 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (isOver) return;
     if (event.event === 'preview') {
       dropOldestPreview(waiting, ({ kind }) => kind === 'p');
-      const isKept = Math.abs(deps.clock() - keptAtMs) >= KEEP_EVERY_MS;
-      if (isKept) keptAtMs = deps.clock();
-      waiting.push({ kind: 'p', bytes: encodePreview(event), isKept });
+      const isStored = Math.abs(deps.clock() - previewStoredAtMs) >= STORE_PREVIEW_EVERY_MS;
+      if (isStored) previewStoredAtMs = deps.clock();
+      waiting.push({ kind: 'p', bytes: encodePreview(event), isStored });
     } else {
-      waiting.push({ kind: 'e', n: ++told, text: encodeEvent(event) });
+      waiting.push({ kind: 'e', n: ++eventCount, text: encodeEvent(event) });
       changed.add(event.event);
-      if (event.event === 'output' || event.event === 'x_node') whole[event.event].count++;
+      if (event.event === 'output' || event.event === 'x_node') snapshots[event.event].count++;
     }
-    kick();
+    startSending();
   }
 
   return {
     feed: { ...feed, emit },
     async drain() {
       while (sending) await sending;
-      clearTimeout(later);
+      clearTimeout(retryTimer);
     },
   };
 }

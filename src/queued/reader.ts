@@ -1,42 +1,42 @@
-import { endedFeed } from '../engine/events.ts';
+import { endedJobEvents } from '../engine/events.ts';
 import { listJobs, notFound } from '../engine/job-reader.ts';
-import { factsOf, type JobFacts, showJob } from '../engine/live.ts';
+import { jobStateOf, type JobState, showJob } from '../engine/live.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import { type Caller, type JobApi, ok } from '../wire/jobs.ts';
 import { parseJson } from '../wire/json.ts';
 import { type Graph, type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
-import type { Mirrors } from './mirrors.ts';
-import type { RunState, Runs } from './runs.ts';
+import type { EventMirrors } from './mirrors.ts';
+import type { RunState, RunStateStore } from './runs.ts';
 
-export type ReaderDeps = {
+export type DistributedReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: () => number;
-  readonly runs: Pick<Runs, 'read'>;
-  readonly mirrors: Pick<Mirrors, 'listen' | 'prepared'>;
+  readonly runState: Pick<RunStateStore, 'read'>;
+  readonly eventMirrors: Pick<EventMirrors, 'subscribe' | 'prepared'>;
 };
 
-type Facts = JobFacts & { readonly position: number | null };
+type QueuedJobState = JobState & { readonly position: number | null };
 
 /** The reading half of the port for jobs: what the ledger has, and beyond it how a job stands now. */
-export function createQueuedReader(
-  deps: ReaderDeps,
+export function createDistributedReader(
+  deps: DistributedReaderOptions,
 ): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list'> {
-  const { ledger, clock, runs, mirrors } = deps;
+  const { ledger, clock, runState, eventMirrors } = deps;
 
   async function rowOf({ user }: Caller, id: string): Promise<JobRow | undefined> {
     const row = await ledger.jobs.get(id);
     return row?.user === user ? row : undefined;
   }
 
-  async function facts(rows: readonly JobRow[]): Promise<readonly Facts[]> {
+  async function statesOf(rows: readonly JobRow[]): Promise<readonly QueuedJobState[]> {
     const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
-    const states = new Map((await runs.read(live)).map((state, i) => [live[i], state]));
-    return rows.map((row) => factsNow(row, states.get(row.id)));
+    const states = new Map((await runState.read(live)).map((state, i) => [live[i], state]));
+    return rows.map((row) => currentState(row, states.get(row.id)));
   }
 
-  async function find(caller: Caller, id: string): Promise<Facts | undefined> {
+  async function find(caller: Caller, id: string): Promise<QueuedJobState | undefined> {
     const row = await rowOf(caller, id);
-    return row && (await facts([row]))[0];
+    return row && (await statesOf([row]))[0];
   }
 
   return {
@@ -50,25 +50,25 @@ export function createQueuedReader(
       return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
     },
     async events(caller, jobId, signal) {
-      const prepared = mirrors.prepared(caller, jobId, signal);
+      const prepared = eventMirrors.prepared(caller, jobId, signal);
       if (prepared) return ok(prepared);
       const job = await find(caller, jobId);
       if (!job) return notFound();
-      if (!IS_TERMINAL[job.status]) return ok(await mirrors.listen(jobId, signal));
+      if (!IS_TERMINAL[job.status]) return ok(await eventMirrors.subscribe(jobId, signal));
       const { status, x_cached_nodes: cached } = showJob(job, clock());
       const more = cached && { x_cached_nodes: cached };
-      return ok(endedFeed({ status, queue_position: null, ...more }));
+      return ok(endedJobEvents({ status, queue_position: null, ...more }));
     },
-    list: ({ user }, query) => listJobs(user, query, { ledger, clock, facts }),
+    list: ({ user }, query) => listJobs(user, query, { ledger, clock, facts: statesOf }),
   };
 }
 
 /** A row says less than its run until the end is written into it. */
-function factsNow(row: JobRow, run: RunState | undefined): Facts {
-  if (run === undefined) return { ...factsOf(row), position: null };
+function currentState(row: JobRow, run: RunState | undefined): QueuedJobState {
+  if (run === undefined) return { ...jobStateOf(row), position: null };
   const { end, position, isCancelAsked: _, ...state } = run;
-  if (end) return { ...factsOf({ ...row, ...end }), position: null };
-  return { ...factsOf(row), ...state, position };
+  if (end) return { ...jobStateOf({ ...row, ...end }), position: null };
+  return { ...jobStateOf(row), ...state, position };
 }
 
 function isOver(row: JobRow): boolean {

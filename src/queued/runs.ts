@@ -5,7 +5,7 @@ import type { Redis } from '../redis.ts';
 import { type Json, parseJson, stringifyJson } from '../wire/json.ts';
 import type { JobStatus } from '../wire/v2.ts';
 import { encodeEvent } from './codec.ts';
-import type { Keys } from './keys.ts';
+import type { QueueKeys } from './keys.ts';
 import { priorityOf, scoreOf } from './priority.ts';
 import {
   APPEND,
@@ -13,18 +13,18 @@ import {
   BEGIN,
   CLAIM,
   END,
-  HAND_BACK,
+  REQUEUE,
   STILL_ALIVE,
   runScript,
 } from './scripts.ts';
 import { TICKET_KEY } from './tickets.ts';
-import { DROP, ENTER, PLACES, TAKE, WITHDRAW } from './turns-lua.ts';
+import { DROP, ENQUEUE, POSITIONS, TAKE, WITHDRAW } from './turns-lua.ts';
 
 /** Entries a job's stream keeps: far more than a listener can be behind. */
 const MAX_ENTRIES = 10_000;
-const PREVIEW_LIFE_MS = 60_000;
+const PREVIEW_TTL_MS = 60_000;
 /** How long those who listen can still read how a job ended. */
-const AFTERLIFE_MS = 5 * 60_000;
+const ENDED_TTL_MS = 5 * 60_000;
 
 /** What may be done with a job that was taken; what is said under an older fence is not heard. */
 export type Claim =
@@ -37,18 +37,18 @@ export type Claim =
 export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 
 /** `stale`: somebody else has the job; `cancel`: it has been asked to stop. */
-export type Heard = 'ok' | 'cancel' | 'stale';
+export type WriteResult = 'ok' | 'cancel' | 'stale';
 
 /** Where a job goes back to, and how many of its tries it gets back. */
-type Return = { readonly order: number; readonly triesBack: 0 | 1 };
+type RequeueOptions = { readonly order: number; readonly attemptsReturned: 0 | 1 };
 
 /** The name of a taken job. */
-export type Held = { readonly id: string; readonly fence: number };
+export type FencedJob = { readonly id: string; readonly fence: number };
 
 /** One thing a job tells: text is in the stream under its number, a preview only passes by. */
-export type Item =
+export type PublishItem =
   | { readonly kind: 'e'; readonly n: number; readonly text: string }
-  | { readonly kind: 'p'; readonly bytes: Buffer; readonly isKept: boolean };
+  | { readonly kind: 'p'; readonly bytes: Buffer; readonly isStored: boolean };
 
 /** How a job that is not over stands beyond its row. */
 export type RunState = Partial<
@@ -60,105 +60,144 @@ export type RunState = Partial<
 };
 
 /** Jobs that are not over, as all processes see them; every change is one script. */
-export type Runs = ReturnType<typeof createRuns>;
+export type RunStateStore = ReturnType<typeof createRunStateStore>;
 
-export function createRuns({ redis, keys }: { readonly redis: Redis; readonly keys: Keys }) {
-  const ask = (script: string, id: string, more: string[], args: (string | number | Buffer)[]) =>
+export function createRunStateStore({
+  redis,
+  keys,
+}: {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+}) {
+  const run = (script: string, id: string, more: string[], args: (string | number | Buffer)[]) =>
     runScript(redis, script, { keys: [keys.run(id), ...more], args });
-  const { waiting, turns, turn, held, tickets, waitingOf } = keys;
-  const lines = [waiting, turns, turn, held, tickets, waitingOf];
+  const {
+    waiting,
+    userTurns: turns,
+    turnCounter: turn,
+    heldJobs: held,
+    ticketQueue,
+    waitingOf,
+  } = keys;
+  const queueKeys = [waiting, turns, turn, held, ticketQueue, waitingOf];
   const places = async (ids: readonly string[]): Promise<readonly (number | null)[]> => {
     if (ids.length === 0) return [];
-    const found = await runScript(redis, PLACES, { keys: [keys.runs, ...lines], args: ids });
+    const found = await runScript(redis, POSITIONS, {
+      keys: [keys.runState, ...queueKeys],
+      args: ids,
+    });
     return (found as number[]).map((place) => (place < 0 ? null : place));
   };
 
   return {
     /** Does nothing for a job that waits already, or that a worker has. */
-    async enter({ id, user, order }: Pick<JobRow, 'id' | 'user' | 'order'>): Promise<void> {
-      const { entered, highest, bus, library } = keys;
-      const args = [id, priorityOf(order), order, bus, user, `${library}${TICKET_KEY}`];
-      await ask(ENTER, id, [...lines, entered, highest], args);
+    async enqueue({ id, user, order }: Pick<JobRow, 'id' | 'user' | 'order'>): Promise<void> {
+      const { entryCounter: entered, highestOrder: highest, pubsub, bullPrefix: library } = keys;
+      const args = [id, priorityOf(order), order, pubsub, user, `${library}${TICKET_KEY}`];
+      await run(ENQUEUE, id, [...queueKeys, entered, highest], args);
     },
     /** The job a worker may run by this ticket; `undefined`: none waits. It has it until `end`, `handBack` or `drop`. */
     async take(ticket: string): Promise<string | undefined> {
-      const keysOfAll = [keys.runs, ...lines];
+      const keysOfAll = [keys.runState, ...queueKeys];
       const id = await runScript(redis, TAKE, { keys: keysOfAll, args: [ticket] });
       return (id as string | null) ?? undefined;
     },
     /** Takes a waiting job out of the queue; false when it does not wait. */
-    withdraw: async (id: string): Promise<boolean> => (await ask(WITHDRAW, id, lines, [id])) === 1,
+    withdraw: async (id: string): Promise<boolean> =>
+      (await run(WITHDRAW, id, queueKeys, [id])) === 1,
     /** There is nothing more to do for a job. */
     async drop(id: string, ticket = ''): Promise<void> {
-      await ask(DROP, id, lines, [id, ticket]);
+      await run(DROP, id, queueKeys, [id, ticket]);
     },
     /** The ticket a worker has a job by. */
     ticketOf: async (id: string): Promise<string | undefined> =>
       (await redis.hget(keys.run(id), 'ticket')) ?? undefined,
     /** The job a worker has by a ticket. */
     takenBy: async (ticket: string): Promise<string | undefined> =>
-      (await redis.hget(tickets, ticket)) ?? undefined,
+      (await redis.hget(ticketQueue, ticket)) ?? undefined,
     /** Jobs that workers have. */
     held: (): Promise<string[]> => redis.hkeys(held),
     waiting: () => redis.zcard(waiting),
     waitingOf: (user: string) => redis.zcard(`${waitingOf}${user}`),
-    async lastPlace(): Promise<number> {
-      const highest = await redis.get(keys.highest);
+    async nextOrder(): Promise<number> {
+      const highest = await redis.get(keys.highestOrder);
       return highest === null ? 0 : Math.floor(Number(highest)) + 1;
     },
     async claim(id: string, nowMs: number): Promise<Claim> {
-      const args = [id, nowMs, MAX_ATTEMPTS, keys.bus];
-      return toClaim((await ask(CLAIM, id, lines, args)) as [string, ...unknown[]]);
+      const args = [id, nowMs, MAX_ATTEMPTS, keys.pubsub];
+      return toClaim((await run(CLAIM, id, queueKeys, args)) as [string, ...unknown[]]);
     },
     /** Takes a job from whoever may have it, only to end it. */
     async seize(id: string): Promise<Claim> {
-      const args = [id, 0, '', keys.bus];
-      return toClaim((await ask(CLAIM, id, lines, args)) as [string, ...unknown[]]);
+      const args = [id, 0, '', keys.pubsub];
+      return toClaim((await run(CLAIM, id, queueKeys, args)) as [string, ...unknown[]]);
     },
     /** Its first node begins; durable once this resolves. */
-    begin: async ({ id, fence }: Held): Promise<Heard> =>
-      (await ask(BEGIN, id, [], [fence])) as Heard,
+    begin: async ({ id, fence }: FencedJob): Promise<WriteResult> =>
+      (await run(BEGIN, id, [], [fence])) as WriteResult,
     /** The worker that had this job under an earlier fence was slow, and did not die. */
-    async stillAlive({ id, fence }: Held): Promise<void> {
-      await ask(STILL_ALIVE, id, [], [fence]);
+    async stillAlive({ id, fence }: FencedJob): Promise<void> {
+      await run(STILL_ALIVE, id, [], [fence]);
     },
     async append(
-      { id, fence }: Held,
-      items: readonly Item[],
+      { id, fence }: FencedJob,
+      items: readonly PublishItem[],
       fields: Readonly<Record<string, string>>,
-    ): Promise<Heard> {
+    ): Promise<WriteResult> {
       const pairs = Object.entries(fields);
-      const head = [fence, keys.channel(id), MAX_ENTRIES, PREVIEW_LIFE_MS, pairs.length];
+      const head = [fence, keys.eventChannel(id), MAX_ENTRIES, PREVIEW_TTL_MS, pairs.length];
       const args = items.flatMap((item): (string | number | Buffer)[] =>
-        item.kind === 'p' ? ['p', item.isKept ? 1 : 0, item.bytes] : ['e', item.n, item.text],
+        item.kind === 'p' ? ['p', item.isStored ? 1 : 0, item.bytes] : ['e', item.n, item.text],
       );
-      const more = [keys.events(id), keys.preview(id)];
-      return (await ask(APPEND, id, more, [...head, ...pairs.flat(), ...args])) as Heard;
+      const more = [keys.eventStream(id), keys.preview(id)];
+      return (await run(APPEND, id, more, [...head, ...pairs.flat(), ...args])) as WriteResult;
     },
-    async end({ id, fence }: Held, patch: EndPatch & { readonly status: string }): Promise<Heard> {
+    async end(
+      { id, fence }: FencedJob,
+      patch: EndPatch & { readonly status: string },
+    ): Promise<WriteResult> {
       const { status } = patch;
-      const word = statusText(status as JobStatus, null);
-      const args = [fence, keys.channel(id), id, status, JSON.stringify(patch), word, keys.bus];
-      return (await ask(END, id, [...lines, keys.events(id)], args)) as Heard;
+      const statusEvent = statusText(status as JobStatus, null);
+      const args = [
+        fence,
+        keys.eventChannel(id),
+        id,
+        status,
+        JSON.stringify(patch),
+        statusEvent,
+        keys.pubsub,
+      ];
+      return (await run(END, id, [...queueKeys, keys.eventStream(id)], args)) as WriteResult;
     },
-    async handBack({ id, fence }: Held, { order, triesBack }: Return): Promise<Heard> {
+    async requeue(
+      { id, fence }: FencedJob,
+      { order, attemptsReturned }: RequeueOptions,
+    ): Promise<WriteResult> {
       const score = scoreOf(priorityOf(order));
-      const word = statusText('queued', 0);
-      const args = [fence, keys.channel(id), id, score, word, keys.bus, triesBack];
-      return (await ask(HAND_BACK, id, [...lines, keys.events(id)], args)) as Heard;
+      const statusEvent = statusText('queued', 0);
+      const args = [
+        fence,
+        keys.eventChannel(id),
+        id,
+        score,
+        statusEvent,
+        keys.pubsub,
+        attemptsReturned,
+      ];
+      return (await run(REQUEUE, id, [...queueKeys, keys.eventStream(id)], args)) as WriteResult;
     },
     askCancel: async (id: string): Promise<boolean> =>
-      (await ask(ASK_CANCEL, id, [], [keys.bus, id])) === 'ok',
+      (await run(ASK_CANCEL, id, [], [keys.pubsub, id])) === 'ok',
     isCancelAsked: async (id: string): Promise<boolean> =>
       (await redis.hexists(keys.run(id), 'cancel')) === 1,
-    holds: async ({ id, fence }: Held): Promise<boolean> => {
+    isCurrent: async ({ id, fence }: FencedJob): Promise<boolean> => {
       const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
       return Number(current) === fence && end === null;
     },
     /** Its end is in the ledger: what is here soon goes. */
-    async leave(id: string): Promise<void> {
-      const all = [keys.run(id), keys.events(id), keys.preview(id)];
-      await Promise.all(all.map((key) => redis.pexpire(key, AFTERLIFE_MS)));
+    async expire(id: string): Promise<void> {
+      const all = [keys.run(id), keys.eventStream(id), keys.preview(id)];
+      await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
     },
     /** States in the order of the ids; jobs that are not known here have none. */
     async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {

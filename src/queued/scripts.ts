@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from '../redis.ts';
-import { WITH_LINES } from './turns-lua.ts';
+import { WITH_QUEUE } from './turns-lua.ts';
 
 type Arg = string | number | Buffer;
 
@@ -23,7 +23,7 @@ export async function runScript(
  * A worker takes a job: whatever an earlier one still says has a fence that is over.
  * KEYS lines. ARGV id, now, most attempts (none: only to end it), bus.
  */
-export const CLAIM = `${WITH_LINES}
+export const CLAIM = `${WITH_QUEUE}
 local finish = redis.call('HGET', KEYS[1], 'end')
 if finish then return {'ended', finish} end
 local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
@@ -94,7 +94,7 @@ return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
  * The end of a job, decided once. KEYS lines, events. ARGV fence, channel, id, status,
  * end, last word, bus.
  */
-export const END = `${WITH_LINES}
+export const END = `${WITH_QUEUE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
 if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
@@ -114,7 +114,7 @@ return 'ok'`;
  * A worker gives its job back: one that closes, as if it had never had it. It is its user's turn again.
  * KEYS lines, events. ARGV fence, channel, id, score, word, bus, tries it gets back.
  */
-export const HAND_BACK = `${WITH_LINES}
+export const REQUEUE = `${WITH_QUEUE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
 local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
@@ -141,7 +141,7 @@ redis.call('PUBLISH', ARGV[1], 'cancel ' .. ARGV[2])
 return 'ok'`;
 
 /** A counter above the floor that nobody was promised before. KEYS counter. ARGV floor, life. */
-export const PROMISE = `
+export const RESERVE_COUNTER = `
 local last = tonumber(redis.call('GET', KEYS[1]) or 0)
 local next = math.max(last, tonumber(ARGV[1])) + 1
 redis.call('SET', KEYS[1], next, 'PX', ARGV[2])

@@ -4,7 +4,7 @@
  *
  * KEYS of every script that begins with this: run, waiting, turns, turn, held, tickets, waiting-of.
  */
-const LINES = `
+const QUEUE_PRELUDE = `
 local run, waiting, turns, turn, held, tickets, lines = unpack(KEYS, 1, 7)
 local function userOf(key) return redis.call('HGET', key, 'user') or '' end
 local function join(id, user, score)
@@ -36,7 +36,7 @@ end`;
  * as long as there is the ticket it was taken by. KEYS lines, entered, highest. ARGV id, priority,
  * order, bus, user, begin of the keys of tickets.
  */
-export const ENTER = `${LINES}
+export const ENQUEUE = `${QUEUE_PRELUDE}
 if redis.call('HEXISTS', run, 'end') == 1 then return 0 end
 if redis.call('HSETNX', run, 'fence', 0) == 1 then
   redis.call('HSET', run, 'status', 'queued')
@@ -65,7 +65,7 @@ return 1`;
  * of the user who has fewest jobs with workers, among these of the one who has waited longest. KEYS lines,
  * with the begin of the keys of runs for the first. ARGV ticket.
  */
-export const TAKE = `${LINES}
+export const TAKE = `${QUEUE_PRELUDE}
 local function hold(id, user)
   redis.call('HSET', held, id, user)
   redis.call('HSET', tickets, ARGV[1], id)
@@ -102,11 +102,11 @@ leave(id, chosen)
 return hold(id, chosen)`;
 
 /** Takes a job out that waits: no worker gets it any more. KEYS lines. ARGV id. */
-export const WITHDRAW = `${LINES}
+export const WITHDRAW = `${QUEUE_PRELUDE}
 return leave(ARGV[1], userOf(run))`;
 
 /** A worker has nothing more to do with a job. KEYS lines. ARGV id, its ticket. */
-export const DROP = `${LINES}
+export const DROP = `${QUEUE_PRELUDE}
 if redis.call('HGET', tickets, ARGV[2]) == ARGV[1] then redis.call('HDEL', tickets, ARGV[2]) end
 local user = userOf(run)
 leave(ARGV[1], user)
@@ -117,7 +117,7 @@ return 1`;
  * Where jobs wait: how many will be taken before each, if none comes or goes; -1: it does not wait.
  * KEYS lines, with the begin of the keys of runs for the first. ARGV ids.
  */
-export const PLACES = `${LINES}
+export const POSITIONS = `${QUEUE_PRELUDE}
 local running = {}
 for _, user in ipairs(redis.call('HVALS', held)) do running[user] = (running[user] or 0) + 1 end
 local users, at, jobs = redis.call('ZRANGE', turns, 0, -1), {}, {}
@@ -154,4 +154,4 @@ end
 return places`;
 
 /** For scripts of a run that also move it in the queue. */
-export const WITH_LINES = LINES;
+export const WITH_QUEUE = QUEUE_PRELUDE;

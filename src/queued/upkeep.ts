@@ -1,31 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { type Keeper, createKeeper } from '../engine/keeper.ts';
+import { type PeriodicTask, createPeriodicTask } from '../engine/keeper.ts';
 import { sweep } from '../engine/retention.ts';
-import type { Stores } from '../engine/stores.ts';
+import type { JobFiles } from '../engine/stores.ts';
 import type { JobRow, Ledger } from '../ledger/ledger.ts';
 import type { Redis } from '../redis.ts';
 import type { Logger } from '../telemetry.ts';
 import { isJsonObject, parseJson } from '../wire/json.ts';
 import type { SharedBlobs } from './files.ts';
-import type { Keys } from './keys.ts';
+import type { QueueKeys } from './keys.ts';
 import { type JobStatus, IS_TERMINAL } from '../wire/v2.ts';
-import type { Runs } from './runs.ts';
+import type { RunStateStore } from './runs.ts';
 import { UNLOCK, runScript } from './scripts.ts';
-import type { Tickets } from './tickets.ts';
+import type { TicketQueue } from './tickets.ts';
 
 const LOCK_MS = 5 * 60_000;
 const UNRECORDED_EVERY_MS = 60 * 60_000;
 /** Whoever uses a job's files that are about to go has that long to extend their life. */
-const MERCY_MS = 60_000;
+const GRACE_MS = 60_000;
 
-export type UpkeepDeps = {
+export type JanitorOptions = {
   readonly redis: Redis;
-  readonly keys: Keys;
+  readonly keys: QueueKeys;
   readonly ledger: Ledger;
-  readonly stores: Stores;
+  readonly jobFiles: JobFiles;
   readonly blobs: SharedBlobs;
-  readonly tickets: Tickets;
-  readonly runs: Pick<Runs, 'enter' | 'waiting' | 'held' | 'drop'>;
+  readonly ticketQueue: TicketQueue;
+  readonly runState: Pick<RunStateStore, 'enqueue' | 'waiting' | 'held' | 'drop'>;
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
   readonly clock: () => number;
@@ -33,71 +33,74 @@ export type UpkeepDeps = {
 };
 
 /** Clears up for all processes, in one of them at a time. */
-export function createUpkeep(deps: UpkeepDeps): Keeper {
-  const { redis, keys, ledger, tickets, runs, blobs, stores, clock } = deps;
+export function createJanitor(deps: JanitorOptions): PeriodicTask {
+  const { redis, keys, ledger, ticketQueue, runState, blobs, jobFiles, clock } = deps;
 
   /** A process that died between the ledger and the queue left a job without a place or a ticket. */
-  async function reissue(rows: readonly JobRow[]): Promise<void> {
-    for (const row of rows) await runs.enter(row);
+  async function restoreQueue(rows: readonly JobRow[]): Promise<void> {
+    for (const row of rows) await runState.enqueue(row);
     if (rows.length === 0) return;
-    await tickets.add(rows);
-    await tickets.fill(await runs.waiting());
+    await ticketQueue.add(rows);
+    await ticketQueue.fill(await runState.waiting());
   }
 
   /** A worker that died behind the end of a job has it no more: it would count for its user. */
-  async function dropEnded(live: ReadonlySet<string>): Promise<void> {
-    for (const id of await runs.held()) {
+  async function dropEndedJobs(live: ReadonlySet<string>): Promise<void> {
+    for (const id of await runState.held()) {
       const row = live.has(id) ? undefined : await ledger.jobs.get(id);
       const isOver = row === undefined || IS_TERMINAL[row.status as JobStatus];
-      if (!live.has(id) && isOver) await runs.drop(id);
+      if (!live.has(id) && isOver) await runState.drop(id);
     }
   }
 
-  async function clearUp(): Promise<void> {
+  async function sweepAll(): Promise<void> {
     const rows = await ledger.jobs.unfinished();
-    await reissue(rows);
+    await restoreQueue(rows);
     const ids = new Set(rows.map(({ id }) => id));
-    await dropEnded(ids);
-    const read = new Set(rows.flatMap(readsOf));
+    await dropEndedJobs(ids);
+    const read = new Set(rows.flatMap(inputAssetIdsOf));
     await sweep({
-      ...stores,
+      ...jobFiles,
       ledger,
       assetBudgetBytes: deps.assetBudgetBytes,
-      clock: () => clock() - MERCY_MS,
-      isRead: (id) => read.has(id),
+      clock: () => clock() - GRACE_MS,
+      isInUse: (id) => read.has(id),
       isLive: (id) => ids.has(id),
     });
-    await blobs.settle();
-    const isTime = await redis.set(keys.orphans, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
+    await blobs.finishRemovals();
+    const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
     if (isTime === 'OK') await blobs.removeUnrecorded();
   }
 
-  async function chore(): Promise<void> {
+  async function runOnce(): Promise<void> {
     // In a Redis that was emptied no file has a record: all would be removed.
-    if ((await redis.exists(keys.ledger)) === 0) return;
+    if ((await redis.exists(keys.ledgerId)) === 0) return;
     const holder = randomUUID();
-    if ((await redis.set(keys.upkeep, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
+    if ((await redis.set(keys.janitor, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
     try {
-      await clearUp();
+      await sweepAll();
     } finally {
-      await runScript(redis, UNLOCK, { keys: [keys.upkeep], args: [holder] });
+      await runScript(redis, UNLOCK, { keys: [keys.janitor], args: [holder] });
     }
   }
 
-  const keeper = createKeeper(chore, { log: deps.log, everyMs: deps.sweepIntervalMs });
+  const periodicTask = createPeriodicTask(runOnce, {
+    log: deps.log,
+    everyMs: deps.sweepIntervalMs,
+  });
   return {
     // The process that starts may be the one that died; the lock of one that died in a sweep holds for long.
     start: (first) =>
-      keeper.start(async () => {
+      periodicTask.start(async () => {
         await first();
-        await reissue(await ledger.jobs.unfinished());
+        await restoreQueue(await ledger.jobs.unfinished());
       }),
-    close: () => keeper.close(),
+    close: () => periodicTask.close(),
   };
 }
 
 /** Files the jobs that are not over are still to read. */
-export function readsOf(row: JobRow): readonly string[] {
+export function inputAssetIdsOf(row: JobRow): readonly string[] {
   const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
   const reads = isJsonObject(extras) ? extras['reads'] : [];
   return Array.isArray(reads) ? (reads as readonly string[]) : [];

@@ -27,7 +27,7 @@ export function createLinkJob(deps: {
     const isChanged = graph !== plan.graph;
     const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
     if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);
-    await ledger.prompts.attach(prompt.key, {
+    await ledger.prompts.linkJob(prompt.key, {
       promptId: prompt.promptId,
       jobId: job.id,
       ...(graphJson !== undefined && { graphJson }),

@@ -86,7 +86,7 @@ export function createResend(deps: ResendOptions): Resend {
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
     if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
-    await ledger.prompts.detach(prompt.key, toStoredPlan(plan, 'here'));
+    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'here'));
     reached('after-detach');
     const { promptId } = prompt;
     log.warn(

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { backUp } from '../../src/backup/backup.ts';
 import { sqliteRecords } from '../../src/backup/records.ts';
-import { lock } from '../../src/ledger/sqlite.ts';
+import { lockFile } from '../../src/ledger/sqlite.ts';
 import { uploadInput } from '../support/client-help.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 import { fill, snapshot, tempFolder } from '../support/v1-folders.ts';
@@ -332,7 +332,7 @@ describe('is refused', () => {
   test('while another one goes to the same place', async () => {
     const { dataDir, into } = await own.folders();
     await own.fillServer(await own.serve(dataDir));
-    const other = lock(join(into, 'backup'));
+    const other = lockFile(join(into, 'backup'));
     const { code, stderr } = await own.backup(dataDir, into);
     other.close();
     expect([code, stderr]).toEqual([1, expect.stringContaining('another backup')]);

@@ -1,7 +1,7 @@
 // Redis has its channels in common for all databases: what is said in one is not for another's ears.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createSharedEventLog } from '../../src/cluster/journal.ts';
-import { createKeys } from '../../src/queued/keys.ts';
+import { createQueueKeys } from '../../src/queued/keys.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
@@ -61,9 +61,9 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   });
 
   test('have queues that do not hear each other', async () => {
-    const [one, other] = [await open(0), await open(1)].map(({ links }) => createKeys(links));
-    expect(one?.bus).not.toBe(other?.bus);
-    expect(one?.channel('j')).not.toBe(other?.channel('j'));
+    const [one, other] = [await open(0), await open(1)].map(({ links }) => createQueueKeys(links));
+    expect(one?.pubsub).not.toBe(other?.pubsub);
+    expect(one?.eventChannel('j')).not.toBe(other?.eventChannel('j'));
     expect(one?.run('j')).toBe(other?.run('j'));
   });
 });

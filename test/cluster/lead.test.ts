@@ -25,7 +25,7 @@ const INTENT = { intentJson: '{"where":"here"}', targetsJson: '["1"]' };
 /** What whoever looks after a prompt writes of it, and what then is there. */
 const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
-  ['attach', (prompts) => prompts.attach(KEY, JOB), like({ ...JOB, state: 'live' })],
+  ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
   ['setState', (prompts) => prompts.setState(KEY, 'outbox'), like({ state: 'outbox' })],
   ['setIntent', (prompts) => prompts.setIntent(KEY, INTENT), like(INTENT)],
   ['remove', (prompts) => prompts.remove(KEY), undefined],

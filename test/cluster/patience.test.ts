@@ -28,7 +28,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
 
   function open() {
     const { promptEventLog, leadership } = createSharedEventLog({ links, instance: 'one', log });
-    const ledger = openRedisLedger({ links, leadership: () => leadership, patienceMs });
+    const ledger = openRedisLedger({ links, leadership: () => leadership, timeoutMs: patienceMs });
     onTestFinished(async () => {
       await promptEventLog.close();
       await ledger.close();

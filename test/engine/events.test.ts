@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFeed } from '../../src/engine/events.ts';
+import { createJobFeed } from '../../src/engine/events.ts';
 import type { JobEvent } from '../../src/wire/jobs.ts';
 import { MAX_WAITING_PREVIEWS } from '../../src/wire/previews.ts';
 import { words } from '../support/jobs.ts';
@@ -28,8 +28,8 @@ async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[
 }
 
 test('a slow listener loses all previews but the latest few, and nothing else', async () => {
-  const feed = createFeed({ status: 'running' });
-  const stream = feed.listen(NEVER);
+  const feed = createJobFeed({ status: 'running' });
+  const stream = feed.subscribe(NEVER);
   const bytes = Array.from({ length: MAX_WAITING_PREVIEWS + 2 }, (_, at) => at + 1);
   for (const byte of bytes) {
     feed.emit(preview(byte));
@@ -45,10 +45,10 @@ test('a slow listener loses all previews but the latest few, and nothing else', 
 });
 
 test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
-  const feed = createFeed({ status: 'queued' });
+  const feed = createJobFeed({ status: 'queued' });
   for (const event of [progress(1), preview(1), preview(2), progress(2), text('a')])
     feed.emit(event);
-  const stream = feed.listen(NEVER);
+  const stream = feed.subscribe(NEVER);
   feed.end();
   const events = await read(stream);
   expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
@@ -56,9 +56,9 @@ test('a late listener gets status, latest progress and latest preview, which bel
 });
 
 test('a listener that leaves is forgotten, the others go on', async () => {
-  const feed = createFeed({ status: 'queued' });
-  const deprecation = feed.listen(NEVER)[Symbol.asyncIterator]();
-  const staying = feed.listen(NEVER);
+  const feed = createJobFeed({ status: 'queued' });
+  const deprecation = feed.subscribe(NEVER)[Symbol.asyncIterator]();
+  const staying = feed.subscribe(NEVER);
   await deprecation.return?.();
   feed.emit(text('a'));
   feed.end();
@@ -67,9 +67,9 @@ test('a listener that leaves is forgotten, the others go on', async () => {
 });
 
 test('an aborted listener ends without reading on', async () => {
-  const feed = createFeed({ status: 'queued' });
+  const feed = createJobFeed({ status: 'queued' });
   const stop = new AbortController();
-  const stream = feed.listen(stop.signal);
+  const stream = feed.subscribe(stop.signal);
   feed.emit(text('a'));
   stop.abort();
   expect(await read(stream)).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFirstStreams } from '../../src/engine/first-streams.ts';
+import { createEarlyEvents } from '../../src/engine/first-streams.ts';
 import { type JobEvent, ok } from '../../src/wire/jobs.ts';
 
 const ANNA = { user: 'anna' };
@@ -27,15 +27,15 @@ function lazily() {
 
 test('events nobody came for are let go of', async () => {
   const jobs = lazily();
-  await createFirstStreams(jobs).keep(ANNA, 'a');
+  await createEarlyEvents(jobs).open(ANNA, 'a');
   expect(jobs.held()).toBe(1);
   await expect.poll(jobs.held, { timeout: 10_000 }).toBe(0);
 });
 
 test('events somebody came for are his', async () => {
   const jobs = lazily();
-  const streams = createFirstStreams(jobs);
-  await streams.keep(ANNA, 'a');
+  const streams = createEarlyEvents(jobs);
+  await streams.open(ANNA, 'a');
   const deprecation = new AbortController();
   const events = streams.take(ANNA, 'a', deprecation.signal);
   expect(streams.take(ANNA, 'a', deprecation.signal)).toBeUndefined();

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createEngine, type Engine, type EngineDeps } from '../../src/engine/engine.ts';
+import { createEmbeddedEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
 import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -18,9 +18,11 @@ export async function tempDir(): Promise<string> {
 
 /** An engine over the tiny node library; closed when the test is over. */
 export async function openEngine(
-  options: Partial<Omit<EngineDeps, 'limits'>> & { readonly limits?: Partial<EngineLimits> } = {},
+  options: Partial<Omit<EngineOptions, 'limits'>> & {
+    readonly limits?: Partial<EngineLimits>;
+  } = {},
 ): Promise<Engine> {
-  const engine = await createEngine({
+  const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
     dataDir: options.dataDir ?? (await tempDir()),
     nodes: ALL_NODES,

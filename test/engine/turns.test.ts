@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createQueue } from '../../src/engine/queue.ts';
-import { hasRoom, nextTurn, turnOrder } from '../../src/engine/turns.ts';
+import { createJobQueue } from '../../src/engine/queue.ts';
+import { hasQueueCapacity, nextUser, fairOrder } from '../../src/engine/turns.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
 
@@ -11,7 +11,7 @@ function jobs(user: string, count: number, first = 0): Job[] {
 }
 
 function queueOf(...arriving: readonly Job[]) {
-  const queue = createQueue<Job>(() => {});
+  const queue = createJobQueue<Job>(() => {});
   for (const job of arriving) queue.add(job);
   return queue;
 }
@@ -78,8 +78,8 @@ describe('turns between users', () => {
   });
 
   test('nobody waits, nobody is next', () => {
-    expect(nextTurn([{ jobs: [], running: 0, since: 1 }])).toBeUndefined();
-    expect(turnOrder([])).toEqual([]);
+    expect(nextUser([{ jobs: [], running: 0, since: 1 }])).toBeUndefined();
+    expect(fairOrder([])).toEqual([]);
   });
 
   test('within one user the number decides, then arrival', () => {
@@ -98,6 +98,6 @@ describe('room in the queue', () => {
     { waiting: 1099, ofUser: 0, limit: 1000, room: true },
     { waiting: 1100, ofUser: 0, limit: 1000, room: false },
   ])('with $waiting of $limit waiting, $ofUser of the user: $room', ({ room, ...asked }) => {
-    expect(hasRoom(asked)).toBe(room);
+    expect(hasQueueCapacity(asked)).toBe(room);
   });
 });

@@ -5,8 +5,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { createAssets } from '../../src/engine/assets.ts';
 import { createBlobs } from '../../src/engine/blobs.ts';
-import { createLocks } from '../../src/engine/locks.ts';
-import { sweepAlone } from '../../src/engine/retention.ts';
+import { createKeyedMutex } from '../../src/engine/locks.ts';
+import { sweepWithUnrecorded } from '../../src/engine/retention.ts';
 import type { AssetStore, Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/memory-ledger.ts';
 import { tempDir } from './open.ts';
@@ -21,7 +21,13 @@ async function world(dies: Partial<AssetStore> = {}) {
   const whole = createMemoryLedger();
   const blobs = createBlobs(path.join(dataDir, 'blobs'));
   const over = (ledger: Ledger) => {
-    const common = { ledger, blobs, locks: createLocks(), clock: () => 0, isRead: () => false };
+    const common = {
+      ledger,
+      blobs,
+      withLock: createKeyedMutex(),
+      clock: () => 0,
+      isInUse: () => false,
+    };
     const assets = createAssets(common);
     return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
   };
@@ -60,7 +66,7 @@ test('bytes whose record was never written are cleared up by the next process', 
   const { dying, next, upload, notes, isStored } = await world({ insert: die });
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
-  await sweepAlone(next);
+  await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
 });
 
@@ -69,7 +75,7 @@ test('bytes whose record is gone while they are not are cleared up by the next p
   const made = await next.assets.create('ann', await upload());
   await expect(dying.assets.remove('ann', made.ok ? made.value.id : '')).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
-  await sweepAlone(next);
+  await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
 });
 
@@ -77,7 +83,7 @@ test('bytes recorded by then lose their note only', async () => {
   const { dying, next, upload, notes, isStored } = await world({ insert: die });
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   await next.assets.create('bob', await upload());
-  await sweepAlone(next);
+  await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], true]);
 });
 
@@ -86,6 +92,6 @@ test('bytes of a ledger that is lost stay, also when an upload of the same bytes
   await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
   await writeFile(blobs.pathOf(HASH), 'bytes');
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
-  await sweepAlone(next);
+  await sweepWithUnrecorded(next);
   expect(isStored()).toBe(true);
 });

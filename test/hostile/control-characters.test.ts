@@ -1,8 +1,8 @@
 // A control character in a name, an id, a key or a path is a 400 on every route there is, in the form
 // of the API it is for, and nothing is changed by it. The routes come from the tables that serve them.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { routesOf } from '../../src/engine/http.ts';
-import type { V2Deps } from '../../src/engine/http-reply.ts';
+import { v2Routes } from '../../src/engine/http.ts';
+import type { V2RouteOptions } from '../../src/engine/http-reply.ts';
 import { SUCCESSORS, type V1RouteName } from '../../src/translate/successors.ts';
 import { gistOf } from '../support/error-gist.ts';
 import { pngOf, uploadInput } from '../support/client-help.ts';
@@ -29,7 +29,7 @@ const V1 = (Object.keys(SUCCESSORS) as V1RouteName[]).map((name) => {
   const [method = '', path = ''] = name.split(' ');
   return { method, path };
 });
-const V2 = routesOf({ jobs: {} } as unknown as V2Deps).map(({ method, path }) => ({
+const V2 = v2Routes({ jobs: {} } as unknown as V2RouteOptions).map(({ method, path }) => ({
   method,
   path: `/api/v2${path}`,
 }));

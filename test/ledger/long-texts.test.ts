@@ -83,7 +83,7 @@ test('a long graph, its change, its end and its removal', async () => {
     prompt('a', { graphJson: LONG, extraDataJson: LONG }),
   );
   const graphJson = `${LONG} `;
-  await ledger.prompts.attach('a', { promptId: 'p', jobId: 'j', targetsJson: '[]', graphJson });
+  await ledger.prompts.linkJob('a', { promptId: 'p', jobId: 'j', targetsJson: '[]', graphJson });
   const end = { entryJson: '{}', statusWord: 'x', startedAtMs: 1, endedAtMs: 2 };
   await ledger.prompts.finish('a', end);
   const [done] = await ledger.prompts.history('ann', {});

@@ -171,7 +171,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     test.each(['is gone', 'does not answer'])(
       'and %s is waited for so long only; a write that was refused is not done later',
       async (how) => {
-        const ledger = openRedisLedger({ links, patienceMs: 300 });
+        const ledger = openRedisLedger({ links, timeoutMs: 300 });
         await ledger.prompts.insert(prompt('before'));
         if (how === 'is gone') await server.kill9();
         else server.pause();
@@ -190,7 +190,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
   });
 
   test('what was not sent in time is not sent when Redis is back', async () => {
-    const ledger = openRedisLedger({ links, patienceMs: 300 });
+    const ledger = openRedisLedger({ links, timeoutMs: 300 });
     await ledger.settings.all('nobody');
     await server.kill9();
     await expect(ledger.settings.merge('ann', { a: '1' })).rejects.toThrow('timed out');
@@ -263,7 +263,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       const patch = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '[]' };
       await ledger.prompts.insert(prompt('a'));
       lossy.loseNextAnswer(() => using((other) => other.prompts.finish('a', OUTCOME)));
-      await ledger.prompts.attach('a', patch);
+      await ledger.prompts.linkJob('a', patch);
       expect(await ledger.prompts.live()).toEqual([]);
       expect(await ledger.prompts.get('a')).toMatchObject({ state: 'done', jobId: 'j' });
     });

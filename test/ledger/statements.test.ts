@@ -2,7 +2,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { assetStore } from '../../src/ledger/sqlite-assets.ts';
 import { fileStore } from '../../src/ledger/sqlite-files.ts';
-import { createFileLists } from '../../src/ledger/sqlite-lists.ts';
+import { createFileListCache } from '../../src/ledger/sqlite-lists.ts';
 import { jobStore } from '../../src/ledger/sqlite-jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite-prompts.ts';
 import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
@@ -54,7 +54,7 @@ function openPrompts() {
 
 function openFiles() {
   const noted = noting();
-  return fileStore(noted, createWriter(noted), createFileLists());
+  return fileStore(noted, createWriter(noted), createFileListCache());
 }
 
 beforeEach(() => {
@@ -158,7 +158,7 @@ describe('group commit', () => {
 test('pages and look-ups are read from an index, never by sorting or scanning a table', () => {
   const noted = noting();
   const writer = createWriter(noted);
-  const lists = createFileLists();
+  const lists = createFileListCache();
   for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer, lists);
   const reads = prepared.filter((sql) => /^SELECT[^]*(LIMIT|= \?)/.test(sql));
   expect(reads.length).toBeGreaterThan(15);

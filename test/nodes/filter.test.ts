@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { convolveApart, convolveDirectly } from '../../src/nodes/filter-convolve.ts';
+import { convolveSeparably, convolveDirectly } from '../../src/nodes/filter-convolve.ts';
 import { gaussian, sharpening } from '../../src/nodes/filter-kernel.ts';
 import { FILTER_NODES } from '../../src/nodes/filter.ts';
 import { Cancelled } from '../../src/nodes/node.ts';
@@ -99,11 +99,11 @@ test.each(WIDE)(
     const kernel = alpha === null ? blur : sharpening(blur, alpha);
     const image = picture({ width: 40, height: 35, batch: 2 });
     const exact = convolveDirectly(fakeContext({}), image, kernel);
-    const fast = convolveApart(fakeContext({}), image, kernel);
+    const fast = convolveSeparably(fakeContext({}), image, kernel);
     const worst = Math.max(...exact.data.map((level, i) => Math.abs(level - (fast.data[i] ?? 9))));
     expect(worst).toBeLessThan(HUNDREDTH_OF_A_LEVEL);
     const white = picture({ width: 40, height: 35, level: () => 1 });
-    expect(toBytes(convolveApart(fakeContext({}), white, kernel), 0)).toEqual(
+    expect(toBytes(convolveSeparably(fakeContext({}), white, kernel), 0)).toEqual(
       toBytes(convolveDirectly(fakeContext({}), white, kernel), 0),
     );
   },

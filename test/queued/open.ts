@@ -4,7 +4,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/engine/engine.ts';
 import { DEFAULT_LIMITS, type EngineLimits } from '../../src/engine/limits.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
-import { createQueuedEngine } from '../../src/queued/engine.ts';
+import { createDistributedEngine } from '../../src/queued/engine.ts';
 import type { TakeoverTimes } from '../../src/queued/worker.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
@@ -50,7 +50,7 @@ export async function startQueued(
   const ledger = openRedisLedger({ links });
   const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
   await mkdir(spoolDir, { recursive: true });
-  const engine = await createQueuedEngine({
+  const engine = await createDistributedEngine({
     ...world,
     links,
     ledger,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { LiveJob } from '../../src/engine/live.ts';
-import { createPublisher } from '../../src/queued/publisher.ts';
-import type { Item } from '../../src/queued/runs.ts';
+import { createEventPublisher } from '../../src/queued/publisher.ts';
+import type { PublishItem } from '../../src/queued/runs.ts';
 import type { NodeUi } from '../../src/wire/v2.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
@@ -10,17 +10,17 @@ afterEach(() => void vi.useRealTimers());
 function open() {
   const ui: { [id: string]: NodeUi } = {};
   const job = { status: 'running', progress: null, outputs: [], ui, cachedNodes: [] };
-  const told: Item[] = [];
+  const told: PublishItem[] = [];
   const written: string[] = [];
-  const publisher = createPublisher({
-    held: { id: 'j', fence: 1 },
+  const publisher = createEventPublisher({
+    fencedJob: { id: 'j', fence: 1 },
     job: () => job as unknown as LiveJob,
     clock: Date.now,
-    onHeard() {},
+    onResult() {},
     onError(error) {
       throw error;
     },
-    runs: {
+    runState: {
       async append(_held, items, fields) {
         told.push(...items);
         if (fields['ui'] !== undefined) written.push(fields['ui']);

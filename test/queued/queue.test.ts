@@ -9,9 +9,9 @@ import { createBlobs } from '../../src/engine/blobs.ts';
 import type { AssetRow } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { createSharedBlobs } from '../../src/queued/files.ts';
-import { createKeys } from '../../src/queued/keys.ts';
+import { createQueueKeys } from '../../src/queued/keys.ts';
 import { priorityOf } from '../../src/queued/priority.ts';
-import { createRuns } from '../../src/queued/runs.ts';
+import { createRunStateStore } from '../../src/queued/runs.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { TINY_WORKFLOWS } from '../engine/open.ts';
@@ -52,7 +52,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       channels: world.prefix,
     };
     const ledger = openRedisLedger({ links });
-    const keys = createKeys(links);
+    const keys = createQueueKeys(links);
     onTestFinished(async () => {
       await ledger.close();
       await links.close();
@@ -61,7 +61,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       redis: links.commands,
       keys,
       ledger,
-      runs: createRuns({ redis: links.commands, keys }),
+      runs: createRunStateStore({ redis: links.commands, keys }),
     };
   }
 
@@ -168,7 +168,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
-    await runs.enter({ id: 'a', user: 'anna', order: 0 });
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
     const slow = { id: 'a', fence: 1 };
     expect([await runs.begin(slow), await runs.begin(slow), await tries()]).toEqual([
@@ -233,7 +233,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('what is given back has its try back, unless it was not heard', async () => {
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
-    await runs.enter({ id: 'a', user: 'anna', order: 0 });
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     for (const [triesBack, attempts] of [
       [0, 0],
       [1, 1],
@@ -241,7 +241,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     ] as const) {
       const { fence } = (await runs.claim('a', 0)) as { readonly fence: number };
       expect(await runs.begin({ id: 'a', fence })).toBe('ok');
-      await runs.handBack({ id: 'a', fence }, { order: 0, triesBack });
+      await runs.requeue({ id: 'a', fence }, { order: 0, attemptsReturned: triesBack });
       expect(await raw.hget(keys.run('a'), 'attempts')).toBe(String(attempts + 1 - triesBack));
     }
   });
@@ -249,11 +249,11 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('whoever had a job before is not heard, and nobody is heard twice', async () => {
     const world = await openWorld(redis());
     const { runs, redis: raw, keys } = handsOn(world);
-    await runs.enter({ id: 'a', user: 'anna', order: 0 });
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     const first = await runs.claim('a', 0);
     expect(first).toMatchObject({ kind: 'run', fence: 1 });
     const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
-    const told = () => raw.xlen(keys.events('a'));
+    const told = () => raw.xlen(keys.eventStream('a'));
     expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
     expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
     expect(await told()).toBe(1);
@@ -261,8 +261,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const stale = { id: 'a', fence: 1 };
     expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
     expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
-    expect(await runs.handBack(stale, { order: 0, triesBack: 1 })).toBe('stale');
-    expect(await runs.holds(stale)).toBe(false);
+    expect(await runs.requeue(stale, { order: 0, attemptsReturned: 1 })).toBe('stale');
+    expect(await runs.isCurrent(stale)).toBe(false);
     expect(await told()).toBe(1);
     const [state] = await runs.read(['a']);
     expect(state).toMatchObject({ status: 'running', end: undefined });
@@ -272,7 +272,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('a cancel that comes while the job succeeds still counts', async () => {
     const world = await openWorld(redis());
     const { runs } = handsOn(world);
-    await runs.enter({ id: 'a', user: 'anna', order: 0 });
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
     expect(await runs.askCancel('a')).toBe(true);
     const held = { id: 'a', fence: 1 };
@@ -298,7 +298,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       expiresAtMs: null,
       jobId: null,
     };
-    await blobs.adopt(file);
+    await blobs.moveIntoPlace(file);
     const assets = {
       ...hands.ledger.assets,
       // Between the count that said nobody and the removal.

@@ -1,9 +1,9 @@
 // Whose job a worker takes next is decided in Redis, when it has room for one.
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createQueue } from '../../src/engine/queue.ts';
-import { createKeys } from '../../src/queued/keys.ts';
-import { createRuns } from '../../src/queued/runs.ts';
+import { createJobQueue } from '../../src/engine/queue.ts';
+import { createQueueKeys } from '../../src/queued/keys.ts';
+import { createRunStateStore } from '../../src/queued/runs.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { TINY_WORKFLOWS } from '../engine/open.ts';
@@ -22,8 +22,12 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       channels: world.prefix,
     };
     onTestFinished(() => links.close());
-    const keys = createKeys(links);
-    return { raw: links.commands, keys, runs: createRuns({ redis: links.commands, keys }) };
+    const keys = createQueueKeys(links);
+    return {
+      raw: links.commands,
+      keys,
+      runs: createRunStateStore({ redis: links.commands, keys }),
+    };
   }
 
   /** A worker takes what is next, and begins with it. */
@@ -37,7 +41,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   test('a free worker is for the user who has none, and users take turns', async () => {
     const world = await hands();
     const { runs } = world;
-    for (const id of ['a1', 'a2', 'a3', 'a4']) await runs.enter({ id, user: 'anna', order: 0 });
+    for (const id of ['a1', 'a2', 'a3', 'a4']) await runs.enqueue({ id, user: 'anna', order: 0 });
     const first = await begin(world, 'a1');
     expect([first?.id, (await begin(world, 'a2'))?.id]).toEqual(['a1', 'a2']);
     for (const [id, order] of [
@@ -45,7 +49,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       ['b2', 7],
       ['b0', -7],
     ] as const)
-      await runs.enter({ id, user: 'ben', order });
+      await runs.enqueue({ id, user: 'ben', order });
     expect(await runs.places(['a3', 'a4', 'b0', 'b1', 'b2', 'a1'])).toEqual([2, 4, 0, 1, 3, null]);
     await runs.end(first!, { status: 'succeeded' });
     expect((await begin(world, 'a3'))?.id).toBe('b0');
@@ -70,12 +74,12 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
         const world = await hands();
-        const queue = createQueue<{ id: string; user: string; order: number }>(() => {});
+        const queue = createJobQueue<{ id: string; user: string; order: number }>(() => {});
         const running: { job: { id: string; user: string; order: number }; fence: number }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {
             queue.add({ id: `${i}`, ...what });
-            await world.runs.enter({ id: `${i}`, ...what });
+            await world.runs.enqueue({ id: `${i}`, ...what });
           } else if (what === 'take') {
             const job = queue.take();
             const taken = await begin(world, `ticket${i}`);
@@ -103,10 +107,10 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   test('a ticket leads to its job again until that is over, given back or lost', async () => {
     const world = await hands();
     const { runs, raw, keys } = world;
-    for (const id of ['a', 'b', 'c']) await runs.enter({ id, user: 'anna', order: 0 });
+    for (const id of ['a', 'b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
     const first = await begin(world, 'c');
     expect([first?.id, await runs.take('c')]).toEqual(['a', 'a']);
-    await runs.handBack(first!, { order: 0, triesBack: 1 });
+    await runs.requeue(first!, { order: 0, attemptsReturned: 1 });
     expect(await runs.take('x')).toBe('a');
     const second = await begin(world, 'x');
     expect(await runs.end(second!, { status: 'succeeded' })).toBe('ok');
@@ -116,11 +120,11 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       undefined,
     ]);
     // Their tickets are not in the library's queue: nobody would ever run them.
-    for (const id of ['b', 'c']) await runs.enter({ id, user: 'anna', order: 0 });
+    for (const id of ['b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
     expect(await runs.places(['b', 'c'])).toEqual([0, 1]);
-    await raw.set(`${keys.library}:jobs:w`, 'there');
+    await raw.set(`${keys.bullPrefix}:jobs:w`, 'there');
     expect(await runs.take('w')).toBe('b');
-    await runs.enter({ id: 'b', user: 'anna', order: 0 });
+    await runs.enqueue({ id: 'b', user: 'anna', order: 0 });
     expect(await runs.places(['b', 'c'])).toEqual([null, 0]);
   });
 
@@ -134,11 +138,11 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     await begins;
     const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
     onTestFinished(() => links.close());
-    const keys = createKeys({ ...links, channels: world.prefix });
+    const keys = createQueueKeys({ ...links, channels: world.prefix });
     const saving = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
     const { id } = value(await front.submit(ANNA, saving));
     // As if the first worker had been given it by this name: nothing can be added for it.
-    await links.commands.lrem(`${keys.library}:jobs:wait`, 0, id);
+    await links.commands.lrem(`${keys.bullPrefix}:jobs:wait`, 0, id);
     const ends = collect(front, id);
     await startQueued(world);
     expect((await ends).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
@@ -148,16 +152,16 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   test('what is over is forgotten', async () => {
     const world = await hands();
     const { runs, raw, keys } = world;
-    for (const id of ['a', 'b']) await runs.enter({ id, user: 'anna', order: 0 });
+    for (const id of ['a', 'b']) await runs.enqueue({ id, user: 'anna', order: 0 });
     const job = await begin(world, 'a');
     await runs.end(job!, { status: 'succeeded' });
     await runs.withdraw('b');
     await runs.drop((await runs.take('b')) ?? 'b', 'b');
     const left = await Promise.all([
       raw.zcard(keys.waiting),
-      raw.zcard(keys.turns),
-      raw.hlen(keys.held),
-      raw.hlen(keys.tickets),
+      raw.zcard(keys.userTurns),
+      raw.hlen(keys.heldJobs),
+      raw.hlen(keys.ticketQueue),
       raw.zcard(`${keys.waitingOf}anna`),
     ]);
     expect(left).toEqual([0, 0, 0, 0, 0]);

@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createBlobs } from '../../src/engine/blobs.ts';
 import { openRedisLedger } from '../../src/ledger/redis.ts';
 import { createSharedBlobs } from '../../src/queued/files.ts';
-import { createKeys } from '../../src/queued/keys.ts';
-import { createRuns } from '../../src/queued/runs.ts';
-import { createUpkeep } from '../../src/queued/upkeep.ts';
+import { createQueueKeys } from '../../src/queued/keys.ts';
+import { createRunStateStore } from '../../src/queued/runs.ts';
+import { createJanitor } from '../../src/queued/upkeep.ts';
 import { openRedis } from '../../src/redis.ts';
 import { silentLogger } from '../../src/telemetry.ts';
 import { tempDir } from '../engine/open.ts';
@@ -42,7 +42,7 @@ test.skipIf(!redis).each([
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
-  const shared = { redis: links.commands, keys: createKeys(links), ledger };
+  const shared = { redis: links.commands, keys: createQueueKeys(links), ledger };
   const clock = (): number => Date.now() + 2 * 60 * 60_000;
   const blobs = createSharedBlobs({
     ...shared,
@@ -50,14 +50,14 @@ test.skipIf(!redis).each([
     clock,
     blobs: createBlobs(join(dataDir, 'blobs')),
   });
-  const upkeep = createUpkeep({
+  const upkeep = createJanitor({
     ...shared,
-    runs: createRuns(shared),
+    runState: createRunStateStore(shared),
     blobs,
     clock,
     log,
-    stores: {} as never,
-    tickets: {
+    jobFiles: {} as never,
+    ticketQueue: {
       add: async () => {},
       fill: async () => {},
       remove: async () => false,

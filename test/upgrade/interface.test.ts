@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { OPTIONS } from '../../src/config/flags.ts';
 import { packageVersion } from '../../src/config/version.ts';
-import { type V2Deps } from '../../src/engine/http-reply.ts';
-import { routesOf } from '../../src/engine/http.ts';
+import { type V2RouteOptions } from '../../src/engine/http-reply.ts';
+import { v2Routes } from '../../src/engine/http.ts';
 import { SUCCESSORS } from '../../src/translate/successors.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
@@ -74,14 +74,14 @@ test('settings: flags, environment names, values and defaults', async () => {
 
 test('routes of v1, v2 and the model router', async () => {
   const v1 = Object.keys(SUCCESSORS);
-  const v2 = routesOf(NO_PARTS).map(({ method, path }) => `${method} /api/v2${path}`);
+  const v2 = v2Routes(NO_PARTS).map(({ method, path }) => `${method} /api/v2${path}`);
   await expectUnchanged('routes', [...v1, ...v2].toSorted());
   const paths = [...v1, ...v2].map((route) => route.split(' ')[1] ?? '');
   await expectUnchanged('answers', await answersOf([...new Set(paths)].toSorted()));
 });
 
 /** The routes are listed without serving any. */
-const NO_PARTS = {} as V2Deps;
+const NO_PARTS = {} as V2RouteOptions;
 
 async function answersOf(patterns: readonly string[]): Promise<readonly string[]> {
   const lines = [];
