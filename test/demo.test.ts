@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { lookOf } from './support/client-help.ts';
+import { formatOf } from './support/client-help.ts';
 import { type Holdover, startHoldover } from './support/holdover.ts';
 
 // `npm run demo -- ARGS`, as built.
@@ -51,8 +51,8 @@ describe('the demo', () => {
     expect(out).toMatch(
       /POST \/prompt +→ POST \/api\/v2\/jobs, GET \/api\/v2\/jobs\/\{id\}\/events/,
     );
-    expect(await lookOf(await readFile(pathOf(out, /\.png$/)))).toBe('png 384x256');
-    expect(await lookOf(await readFile(pathOf(out, /last-preview/)))).toMatch(/^jpeg /);
+    expect(await formatOf(await readFile(pathOf(out, /\.png$/)))).toBe('png 384x256');
+    expect(await formatOf(await readFile(pathOf(out, /last-preview/)))).toMatch(/^jpeg /);
     expect(out + err).not.toContain(KEY);
   });
 

@@ -84,15 +84,15 @@ describe('native code and WebAssembly', () => {
 });
 
 describe('a server', () => {
-  let house: Holdover | undefined;
-  afterEach(() => house?.dispose());
+  let holdover: Holdover | undefined;
+  afterEach(() => holdover?.dispose());
 
   async function storedHash(bytes: Uint8Array): Promise<unknown> {
     const form = new FormData();
     form.append('content_type', 'application/octet-stream');
     form.append('file_path', 'a.bin');
     form.append('file', new Blob([new Uint8Array(bytes)]), 'a.bin');
-    const answer = await fetch(`${house?.url}/api/v2/assets`, { method: 'POST', body: form });
+    const answer = await fetch(`${holdover?.url}/api/v2/assets`, { method: 'POST', body: form });
     return ((await answer.json()) as { hash?: unknown }).hash;
   }
 
@@ -100,10 +100,10 @@ describe('a server', () => {
     ['with the native code', {}, true],
     ['without it', WITHOUT_NATIVE, false],
   ])('%s stores a file under its hash', async (_which, env, isNative) => {
-    house = await startHoldover({ env, upstream: 'embedded' });
+    holdover = await startHoldover({ env, upstream: 'embedded' });
     const bytes = pattern(3_000_017);
     expect(await storedHash(bytes)).toBe(`blake3:${createHash().update(bytes).digest('hex')}`);
-    const loaded = readFileSync(`/proc/${house.pid}/maps`, 'utf8');
+    const loaded = readFileSync(`/proc/${holdover.pid}/maps`, 'utf8');
     expect(/blake-hash[^\n]*\.node/.test(loaded)).toBe(isNative);
   });
 });

@@ -71,12 +71,12 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
         extraData: {},
         idempotencyKey,
       });
-      const twin = api.submit(ANNA, {
+      const duplicate = api.submit(ANNA, {
         workflow: workflows.saving(1),
         extraData: {},
         idempotencyKey,
       });
-      const answers = await Promise.all([first, twin]);
+      const answers = await Promise.all([first, duplicate]);
       const late = await api.submit(ANNA, {
         workflow: workflows.saving(2),
         extraData: {},
@@ -327,16 +327,16 @@ export function jobsSuite(name: string, open: () => Promise<JobsUnderTest>): voi
     test('a key of from-hash gives its first answer again, and fits no other request', async () => {
       const { api } = await open();
       const { hash } = value(await api.createAsset(ANNA, await upload(randomUUID())));
-      const mint = (more: object = {}) =>
+      const createFromHash = (more: object = {}) =>
         api.assetFromHash(ANNA, { hash: hash ?? '', idempotencyKey: 'k', ...more });
-      const first = value(await mint());
-      expect(value(await mint())).toEqual(first);
+      const first = value(await createFromHash());
+      expect(value(await createFromHash())).toEqual(first);
       const reused = { error: { status: 422, code: 'idempotency_key_reuse' } };
-      expect(await mint({ filePath: 'input/c.txt' })).toMatchObject(reused);
+      expect(await createFromHash({ filePath: 'input/c.txt' })).toMatchObject(reused);
       const asUpload = { ...(await upload('x')), idempotencyKey: 'k' };
       expect(await api.createAsset(ANNA, asUpload)).toMatchObject(reused);
       value(await api.deleteAsset(ANNA, first.id));
-      expect(await mint()).toMatchObject(reused);
+      expect(await createFromHash()).toMatchObject(reused);
     });
 
     test("from-hash works with bytes of one's own only", async () => {

@@ -21,7 +21,7 @@ test('taken while the server runs, it brings back all a client was told', async 
   const { dataDir, into } = await own.folders();
   const server = await own.serve(dataDir);
   await own.fillServer(server);
-  const before = await own.told(server);
+  const before = await own.serverStateOf(server);
   const { code, stdout } = await own.backup(dataDir, into);
   expect([code, stdout]).toEqual([0, expect.stringContaining('3 of them new')]);
   await server.dispose();
@@ -29,7 +29,7 @@ test('taken while the server runs, it brings back all a client was told', async 
   const restored = join(await tempFolder('restored'), 'new');
   expect(await own.restore(into, restored)).toMatchObject({ code: 0 });
   const again = await own.serve(restored);
-  expect(await own.told(again)).toEqual(before);
+  expect(await own.serverStateOf(again)).toEqual(before);
   const { body } = await postPrompt(again.url, { prompt: flat({ prefix: 'kept' }) });
   await own.untilIdle(again.url);
   expect(await own.view(again.url, { name: 'kept_00002_.png', type: 'output' })).toMatch(/^iVBOR/);
@@ -73,7 +73,7 @@ test('the second one copies what is new, the first one stays as it was', async (
   const older = join(await tempFolder('restored'), 'older');
   await own.restore(into, older, { args: ['--at', first] });
   const again = await own.serve(older);
-  expect((await own.told(again)).userData).toBe('{"a": 1}');
+  expect((await own.serverStateOf(again)).userData).toBe('{"a": 1}');
   expect(await own.view(again.url, { name: 'second.bin', type: 'input' })).toBe('status 404');
 });
 

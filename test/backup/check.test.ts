@@ -13,13 +13,13 @@ import * as own from './open.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 let dataDir: string;
-let before: own.Told;
+let before: own.ServerState;
 
 beforeEach(async () => {
   dataDir = await tempFolder('data');
   const server = await own.serve(dataDir);
   await own.fillServer(server);
-  before = await own.told(server);
+  before = await own.serverStateOf(server);
   await server.terminate();
 }, 60_000);
 
@@ -48,7 +48,7 @@ describe('sound', () => {
       orphans: [],
       adopted: [],
     });
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
     expect(await snapshot(join(dataDir, 'blobs'))).toEqual(untouched);
   });
 
@@ -166,7 +166,7 @@ describe('files without a record', () => {
     const server = await own.serve(dataDir);
     const name = { name: `${png.slice(0, 16)}.png`, subfolder: 'recovered', type: 'output' };
     expect(await own.view(server.url, name)).toBe(picture.toString('base64'));
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
   });
 
   test('--user gives them to another one', async () => {
@@ -182,7 +182,7 @@ describe('files without a record', () => {
     expect(code).toBe(0);
     expect(report.adopted.map(({ as }: { as: string }) => as)).toEqual(Array(3).fill('remembered'));
     const server = await own.serve(dataDir);
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
     const [job] = (await getJson(`${server.url}/api/v2/jobs`)).jobs;
     const [output] = (await getJson(`${server.url}/api/v2/jobs/${job.id}`)).outputs;
     const content = await fetch(`${server.url}/api/v2/assets/${output.id}/content`);
@@ -219,7 +219,7 @@ describe('files without a record', () => {
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('another --ledger')]);
     expect(await own.checkJson(dataDir)).toMatchObject({ code: 1, report: { belongs: false } });
     expect(await own.checkJson(dataDir, '--repair')).toMatchObject({ code: 0 });
-    expect(await own.told(await own.serve(dataDir))).toEqual(before);
+    expect(await own.serverStateOf(await own.serve(dataDir))).toEqual(before);
   });
 
   test('--repair is refused while the server runs', async () => {

@@ -77,7 +77,7 @@ export function inDatabase(dataDir: string, sql: string): void {
 }
 
 /** All that a client was told, as it can be asked for again. */
-export type Told = {
+export type ServerState = {
   readonly history: unknown;
   readonly settings: unknown;
   readonly userData: string;
@@ -103,7 +103,7 @@ export async function untilIdle(url: string): Promise<void> {
   }
 }
 
-export async function told({ url }: Holdover): Promise<Told> {
+export async function serverStateOf({ url }: Holdover): Promise<ServerState> {
   const views = [
     ['first.bin', 'input', {}],
     ['anns.bin', 'input', ANN],

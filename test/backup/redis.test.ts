@@ -21,7 +21,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   let into: string;
   let redis: RedisServer;
   let server: Holdover;
-  let before: own.Told;
+  let before: own.ServerState;
 
   const env = () => ({ HOLDOVER_LEDGER: redis.url });
   const checkNow = async (folder: string, ...args: readonly string[]) => {
@@ -34,7 +34,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     redis = await startRedis();
     server = await own.serve(dataDir, { env: env() });
     await own.fillServer(server);
-    before = await own.told(server);
+    before = await own.serverStateOf(server);
   }, 60_000);
   afterEach(() => redis.dispose());
 
@@ -51,7 +51,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     const restored = await own.restore(into, dataDir);
     expect([restored.code, restored.stdout]).toEqual([0, expect.stringContaining('put back')]);
     const again = await own.serve(dataDir, { env: env() });
-    expect(await own.told(again)).toEqual(before);
+    expect(await own.serverStateOf(again)).toEqual(before);
     expect((await checkNow(dataDir)).code).toBe(0);
     expect((await readFile(snapshot)).length).toBeGreaterThan(100);
   });
@@ -63,7 +63,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
       1,
       expect.stringContaining('1 Holdover processes use'),
     ]);
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
     await server.terminate();
     expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
   });

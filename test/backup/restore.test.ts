@@ -14,14 +14,14 @@ vi.setConfig({ testTimeout: 120_000 });
 let dataDir: string;
 let into: string;
 let only: string;
-let before: own.Told;
+let before: own.ServerState;
 
 /** A stopped server with something of each kind, and one backup of it. */
 beforeEach(async () => {
   ({ dataDir, into } = await own.folders());
   const server = await own.serve(dataDir);
   await own.fillServer(server);
-  before = await own.told(server);
+  before = await own.serverStateOf(server);
   await server.terminate();
   await own.backup(dataDir, into);
   only = join(into, (await own.backupsIn(into))[0] ?? '');
@@ -34,7 +34,7 @@ describe('into a folder', () => {
     for (const name of ['absent', 'locked']) {
       expect(await own.restore(into, join(parent, name))).toMatchObject({ code: 0 });
       const server = await own.serve(join(parent, name));
-      expect(await own.told(server)).toEqual(before);
+      expect(await own.serverStateOf(server)).toEqual(before);
       await server.dispose();
     }
   });
@@ -58,7 +58,7 @@ describe('into a folder', () => {
     const aside = /is in (.*)\.$/m.exec(stdout)?.[1] ?? '';
     expect(await contentOf(aside)).toEqual(former);
     const again = await own.serve(dataDir);
-    expect(await own.told(again)).toEqual(before);
+    expect(await own.serverStateOf(again)).toEqual(before);
     await again.terminate();
     // The folder that was moved aside is a data folder.
     const put = join(await tempFolder('put-back'), 'data');
@@ -73,7 +73,7 @@ describe('into a folder', () => {
       const { code, stderr } = await own.restore(into, dataDir, { args });
       expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
     }
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
   });
 
   test('around or inside of the backups: refused', async () => {
@@ -189,7 +189,7 @@ describe('killed', () => {
     expect(await contentOf(dataDir)).toEqual(untouched);
     await mkdir(join(dataDir, 'restore-copying'));
     const server = await own.serve(dataDir);
-    expect(await own.told(server)).toEqual(before);
+    expect(await own.serverStateOf(server)).toEqual(before);
     await server.terminate();
     expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
     expect(await readdir(dataDir)).not.toContain('restore-copying');
@@ -211,7 +211,7 @@ describe('killed', () => {
       expect((await own.restore(into, dataDir)).code).toBe(1);
       expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
       const server = await own.serve(dataDir);
-      expect(await own.told(server)).toEqual(before);
+      expect(await own.serverStateOf(server)).toEqual(before);
       const everything = (await readdir(dataDir, { recursive: true })).join('\n');
       for (const hex of blobs) expect(everything.split(hex).length).toBeGreaterThanOrEqual(3);
       expect(everything).toMatch(/^set-aside\/[^/\n]*\/holdover\.db$/m);

@@ -37,8 +37,8 @@ export const start: Bench = {
     const samples = await interleave(rounds, contestants);
     const against = samples.node;
     return [
-      beyond('empty', { samples: samples.empty, against, mostMs: 400 }),
-      beyond(`${ENTRIES} history entries`, { samples: samples.full, against, mostMs: 800 }),
+      aboveBareNode('empty', { samples: samples.empty, against, mostMs: 400 }),
+      aboveBareNode(`${ENTRIES} history entries`, { samples: samples.full, against, mostMs: 800 }),
     ];
   },
 };
@@ -68,7 +68,7 @@ async function bareNode(): Promise<Sample> {
   return { value: performance.now() - startedAt };
 }
 
-function beyond(
+function aboveBareNode(
   figure: string,
   options: { samples: readonly Sample[]; against: readonly Sample[]; mostMs: number },
 ): Row {

@@ -47,22 +47,22 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
 
   describe.skipIf(notRun)(`on its first visit${notRun}`, () => {
     let browser: Browser;
-    let house: Holdover;
+    let holdover: Holdover;
     beforeAll(async () => {
       browser = await launchChromium(chromium.ok ? chromium.path : '');
       const root = folder.ok ? folder.root : '';
-      house = await startHoldover({ args: ['--front-end-root', root], upstream: 'embedded' });
+      holdover = await startHoldover({ args: ['--front-end-root', root], upstream: 'embedded' });
     });
     afterAll(async () => {
       await browser?.close();
-      await house?.dispose();
+      await holdover?.dispose();
     });
 
     async function visit() {
       const options = { folder: `first-run-${name}`, allowed: FAULTS_OF_THEIRS };
       const watched = await openPage(browser, options);
       onTestFinished(() => watched.close());
-      await watched.page.goto(house.url);
+      await watched.page.goto(holdover.url);
       return watched;
     }
 

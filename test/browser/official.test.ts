@@ -23,7 +23,7 @@ const IDLE = { queue_running: [], queue_pending: [] };
 /** A server with the front end, and a page on it that complains of nothing. */
 function useFrontEnd(upstream: 'embedded' | 'remote') {
   let browser: Browser;
-  let house: Holdover;
+  let holdover: Holdover;
   let watched: WatchedPage;
   const args = ['--front-end-root', frontEnd.ok ? frontEnd.root : ''];
   /** Behind the one in front; it lives on while that one is killed. */
@@ -38,24 +38,24 @@ function useFrontEnd(upstream: 'embedded' | 'remote') {
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     if (upstream === 'remote') engine = await startHoldover({ upstream: 'embedded' });
-    house = await start();
+    holdover = await start();
     watched = await openPage(browser, { folder: `official-${upstream}`, allowed: NO_FAULTS });
   });
   afterAll(async () => {
     await browser?.close();
-    await house?.dispose();
+    await holdover?.dispose();
     await engine?.dispose();
   });
   afterEach(() => expect(watched.complaints()).toEqual([]));
 
   return {
-    url: () => house.url,
+    url: () => holdover.url,
     ui: () => createUi(watched.page),
     watched: () => watched,
     async restart() {
-      const { dataDir, port } = house;
-      await house.kill9();
-      house = await start({ dataDir, port });
+      const { dataDir, port } = holdover;
+      await holdover.kill9();
+      holdover = await start({ dataDir, port });
     },
   };
 }

@@ -35,11 +35,11 @@ describe.skipIf(notRun)(`a web client on another port${notRun}`, () => {
     await closed?.dispose();
   });
 
-  async function visit(house: Holdover, folder: string) {
+  async function visit(holdover: Holdover, folder: string) {
     const watched = await openPage(browser, { folder, allowed: [] });
     onTestFinished(() => watched.close());
     const { port } = client.address() as AddressInfo;
-    await watched.page.goto(`http://127.0.0.1:${port}/?server=${house.url}`);
+    await watched.page.goto(`http://127.0.0.1:${port}/?server=${holdover.url}`);
     const buffer = await pngOf();
     const picture = { name: 'own.png', mimeType: 'image/png', buffer };
     await watched.page.locator('#picture').setInputFiles(picture);

@@ -42,16 +42,16 @@ const FILES = {
 describe.skipIf(notRun)(`the starter graph${notRun}`, () => {
   let browser: Browser;
   let web: WebRoot;
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
     web = await makeWebRoot();
     for (const [name, content] of Object.entries(FILES)) await web.write(name, content);
-    house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+    holdover = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
     browser = await launchChromium(chromium.ok ? chromium.path : '');
   });
   afterAll(async () => {
     await browser?.close();
-    await house?.dispose();
+    await holdover?.dispose();
     await web?.dispose();
   });
 
@@ -72,7 +72,7 @@ describe.skipIf(notRun)(`the starter graph${notRun}`, () => {
       },
       [types, DEFAULT, place] as const,
     );
-    await watched.page.goto(house.url);
+    await watched.page.goto(holdover.url);
     await watched.page.waitForFunction(() => (globalThis as any).load);
     const shown = await watched.page.evaluate((all) => (globalThis as any).load(...all), given);
     expect(watched.complaints()).toEqual([]);

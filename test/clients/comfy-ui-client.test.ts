@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { NO_PICTURE, interrupt, lookOf, pngOf, untilRunning } from '../support/client-help.ts';
+import { NOT_A_PICTURE, interrupt, formatOf, pngOf, untilRunning } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
@@ -12,20 +12,20 @@ import { endless, flat, growing, loading } from '../support/workflows.ts';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 let client: ComfyUIClient;
 
 beforeAll(async () => {
-  house = await startHoldover();
-  client = new ComfyUIClient(`127.0.0.1:${house.port}`, 'comfy-ui-client');
+  holdover = await startHoldover();
+  client = new ComfyUIClient(`127.0.0.1:${holdover.port}`, 'comfy-ui-client');
   await client.connect();
 });
 afterAll(async () => {
   await client.disconnect();
-  await house.dispose();
+  await holdover.dispose();
 });
 
-const blobLook = async (blob: Blob): Promise<string> => lookOf(await blob.arrayBuffer());
+const blobLook = async (blob: Blob): Promise<string> => formatOf(await blob.arrayBuffer());
 
 test('getImages runs a workflow with previews and answers its pictures, not its previews', async () => {
   const images = await client.getImages(growing({ prefix: 'cuc' }) as never);
@@ -53,7 +53,7 @@ test('getImages never misses the end of a workflow that is over at once', async 
 });
 
 test('getImages ends without pictures when the workflow fails, and the history says why', async () => {
-  await client.uploadImage(NO_PICTURE, 'cuc-corrupt.png');
+  await client.uploadImage(NOT_A_PICTURE, 'cuc-corrupt.png');
   expect(await client.getImages(loading('cuc-corrupt.png') as never)).toEqual({});
   const entries = Object.values(await client.getHistory()) as any[];
   const { status } = entries.at(-1);
@@ -64,7 +64,7 @@ test('getImages ends without pictures when the workflow fails, and the history s
 
 test('getImages ends without pictures when the workflow is interrupted', async () => {
   const running = client.getImages(endless() as never);
-  const promptId = await untilRunning(house.url);
+  const promptId = await untilRunning(holdover.url);
   // Its own `interrupt` parses the empty answer and throws, as it does against the original.
   await expect(client.interrupt()).rejects.toThrow('JSON');
   expect(await running).toEqual({});
@@ -88,14 +88,14 @@ test('queuePrompt, getQueue, getPrompt and getHistory agree about one prompt', a
   expect(pending).toEqual([]);
   expect(await client.getPrompt()).toEqual({ exec_info: { queue_remaining: 1 } });
   expect(await client.getHistory(id)).toEqual({});
-  await interrupt(house.url);
+  await interrupt(holdover.url);
 });
 
 test('saveImages writes what was generated', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'cuc-'));
   const images = await client.getImages(flat({ prefix: 'cuc-saved', color: 0xff0000 }) as never);
   await client.saveImages(images, directory);
-  expect(await lookOf(await readFile(join(directory, 'cuc-saved_00001_.png')))).toBe('png 20x12');
+  expect(await formatOf(await readFile(join(directory, 'cuc-saved_00001_.png')))).toBe('png 20x12');
   await rm(directory, { recursive: true });
 });
 

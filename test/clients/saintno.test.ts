@@ -1,7 +1,13 @@
 import { CallWrapper, ComfyApi, PromptBuilder } from '@saintno/comfyui-sdk';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { NO_PICTURE, lookOf, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import {
+  NOT_A_PICTURE,
+  formatOf,
+  pngOf,
+  untilRunning,
+  uploadInput,
+} from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
@@ -19,11 +25,11 @@ type Told = {
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 let api: ComfyApi;
 
 async function openApi(options: object = {}): Promise<ComfyApi> {
-  const opened = new ComfyApi(house.url, undefined, {
+  const opened = new ComfyApi(holdover.url, undefined, {
     customWebSocketImpl: WebSocket as any,
     ...options,
   });
@@ -55,12 +61,12 @@ describe.each([
   { name: '--preview-method auto', args: ['--preview-method', 'auto'], previewed: true },
 ])('with $name', ({ args, previewed }) => {
   beforeAll(async () => {
-    house = await startHoldover({ args });
+    holdover = await startHoldover({ args });
     api = await openApi();
   });
   afterAll(async () => {
     api.destroy();
-    await house.dispose();
+    await holdover.dispose();
   });
 
   test(`a workflow finishes with its pictures, progress and previews: ${previewed}`, async () => {
@@ -73,22 +79,24 @@ describe.each([
     ]);
     expect(steps.at(-1)).toBe('40/40');
     expect(previews.length > 0).toBe(previewed);
-    const looks = await Promise.all(previews.map(async (blob) => lookOf(await blob.arrayBuffer())));
+    const looks = await Promise.all(
+      previews.map(async (blob) => formatOf(await blob.arrayBuffer())),
+    );
     expect(looks.filter((look) => !look.startsWith('jpeg '))).toEqual([]);
     const picture = await api.getImage(result.pictures.images[0]);
-    expect(await lookOf(await picture.arrayBuffer())).toBe('png 64x64');
+    expect(await formatOf(await picture.arrayBuffer())).toBe('png 64x64');
   });
 });
 
 describe('with previews forwarded', () => {
   beforeAll(async () => {
-    house = await startHoldover();
+    holdover = await startHoldover();
     api = await openApi();
-    await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+    await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
   });
   afterAll(async () => {
     api.destroy();
-    await house.dispose();
+    await holdover.dispose();
   });
 
   test('a cached workflow finishes with the same pictures', async () => {
@@ -127,7 +135,7 @@ describe('with previews forwarded', () => {
 
   test('an interrupted workflow is reported as interrupted', async () => {
     const running = call(endless());
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     await api.interrupt();
     const { result, failure } = await running;
     expect(result).toBe(false);
@@ -167,7 +175,7 @@ describe('with previews forwarded', () => {
     const mask = await api.uploadMask(await pngOf(), info);
     expect(mask).toMatchObject({ info: { filename: 'mask.png', type: 'input' } });
     const masked = await api.getImage((mask as { info: any }).info);
-    expect(await lookOf(await masked.arrayBuffer())).toBe('png 30x20');
+    expect(await formatOf(await masked.arrayBuffer())).toBe('png 30x20');
     const { result } = await call(loading('sub/snt in.png', 'snt-loaded'));
     expect(result.pictures.images[0].filename).toBe('snt-loaded_00001_.png');
   });
@@ -214,9 +222,9 @@ describe('with previews forwarded', () => {
 
 describe('with --local-token', () => {
   beforeAll(async () => {
-    house = await startHoldover({ args: ['--local-token', 'open-sesame'] });
+    holdover = await startHoldover({ args: ['--local-token', 'open-sesame'] });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each([
     [{ type: 'bearer_token', token: 'open-sesame' }],
@@ -232,7 +240,7 @@ describe('with --local-token', () => {
   test('a wrong credential is an auth_error event', async () => {
     const refused = new Promise<any>((resolve) => {
       const credentials = { type: 'bearer_token', token: 'wrong' } as const;
-      const client = new ComfyApi(house.url, undefined, { credentials });
+      const client = new ComfyApi(holdover.url, undefined, { credentials });
       client.on('auth_error', resolve);
     });
     expect((await refused).detail.status).toBe(401);

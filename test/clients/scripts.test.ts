@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
-  NO_PICTURE,
+  NOT_A_PICTURE,
   interrupt,
-  lookOf,
+  formatOf,
   pngText,
   untilRunning,
   uploadInput,
@@ -18,19 +18,23 @@ const KEY = 'hosted-user-key';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
-  house = await startHoldover();
-  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
-  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' }, { 'X-API-Key': KEY });
+  holdover = await startHoldover();
+  await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
+  await uploadInput(
+    holdover.url,
+    { bytes: NOT_A_PICTURE, name: 'corrupt.png' },
+    { 'X-API-Key': KEY },
+  );
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 const hosted = (graph: object | string, ...after: string[]): Promise<ScriptRun> =>
-  runScript('hosted-style.mjs', graph, { before: [house.url, KEY], after });
+  runScript('hosted-style.mjs', graph, { before: [holdover.url, KEY], after });
 const local = (script: string, graph: object | string): Promise<ScriptRun> =>
-  runScript(script, graph, { before: [`127.0.0.1:${house.port}`] });
+  runScript(script, graph, { before: [`127.0.0.1:${holdover.port}`] });
 
 describe('hosted style: submit, then connect with a random client id', () => {
   test.each([
@@ -44,7 +48,7 @@ describe('hosted style: submit, then connect with a random client id', () => {
     expect(run.told.outputs).toEqual({
       '9': { images: [{ filename: `${prefix}_00001_.png`, subfolder: '', type: 'output' }] },
     });
-    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
   });
 
   test.each([[[]], [['--wait-before-connecting']]])(
@@ -81,8 +85,8 @@ describe('hosted style: submit, then connect with a random client id', () => {
 
   test('polling ends as cancelled when the workflow is interrupted', async () => {
     const running = hosted(endless(), '--poll');
-    await untilRunning(house.url, { 'X-API-Key': KEY });
-    await interrupt(house.url, { 'X-API-Key': KEY });
+    await untilRunning(holdover.url, { 'X-API-Key': KEY });
+    await interrupt(holdover.url, { 'X-API-Key': KEY });
     expect(await running).toMatchObject({ code: 1, stderr: 'ended as cancelled\n' });
   });
 });
@@ -101,7 +105,7 @@ describe.each([
       expect(run.told.outputs['9'].images).toEqual([
         { filename: `${script}_00001_.png`, subfolder: '', type: 'output' },
       ]);
-      expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+      expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
     });
 
     test('a cached rerun ends with the same file', async () => {
@@ -124,8 +128,8 @@ describe.each([
 
     test('an interrupted workflow ends without files, and its history says so', async () => {
       const running = local(script, endless());
-      const id = await untilRunning(house.url);
-      await interrupt(house.url);
+      const id = await untilRunning(holdover.url);
+      await interrupt(holdover.url);
       const { told } = await running;
       expect(told.promptId).toBe(id);
       expect(told.saved).toEqual([]);
@@ -144,20 +148,20 @@ describe('socket images: bytes while save_image_websocket_node executes', () => 
   test.each(['first', 'cached'])('the %s run delivers one PNG after eight bytes', async () => {
     const run = await local('socket-images.mjs', streaming());
     expect(run.stderr).toBe('');
-    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 24x16']);
+    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 24x16']);
   });
 
   test('previews of an earlier node are not taken for results', async () => {
     const { '1': grower } = growing({ seed: 80 });
     const run = await local('socket-images.mjs', { ...streaming(), '1': grower });
-    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
   });
 
   test.each([
     ['failing', async () => {}, { ...loading('corrupt.png') }],
     [
       'interrupted',
-      async () => void (await untilRunning(house.url).then(() => interrupt(house.url))),
+      async () => void (await untilRunning(holdover.url).then(() => interrupt(holdover.url))),
       endless(),
     ],
   ])('a run that is %s ends without pictures', async (_how, act, graph) => {

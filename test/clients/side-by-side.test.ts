@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { NO_PICTURE, entryOf, lookOf, pngText, uploadInput } from '../support/client-help.ts';
+import { NOT_A_PICTURE, entryOf, formatOf, pngText, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { installPackages } from '../support/python-packages.ts';
 import { postPrompt } from '../support/v1-client.ts';
@@ -58,7 +58,7 @@ function workflow(prefix: string, seed: number): object {
 /** What the library calls it, and the picture's own record of its making. */
 async function pictureIn(name: string, bytes: Buffer): Promise<Picture> {
   const seed = /"seed": (\d+)/.exec(pngText(bytes, 'prompt') ?? '')?.[1];
-  return { name, look: await lookOf(bytes), seed: Number(seed) };
+  return { name, look: await formatOf(bytes), seed: Number(seed) };
 }
 
 /** One library gives no names. */
@@ -75,16 +75,16 @@ const wanted = (program: number, prefix: string): Picture[][] =>
   ]);
 
 describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () => {
-  let house: Holdover;
+  let holdover: Holdover;
   let folder: string;
 
   beforeAll(async () => {
-    house = await startHoldover();
+    holdover = await startHoldover();
     folder = await mkdtemp(join(tmpdir(), 'holdover-clients-'));
-    await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+    await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
   });
   afterAll(async () => {
-    await house.dispose();
+    await holdover.dispose();
     await rm(folder, { recursive: true });
   });
 
@@ -99,7 +99,7 @@ describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () 
     );
     const { stdout } = await promisify(execFile)(
       'python3',
-      [SCRIPT, library, `127.0.0.1:${house.port}`, ...paths],
+      [SCRIPT, library, `127.0.0.1:${holdover.port}`, ...paths],
       { env: { ...process.env, PYTHONPATH: packages }, maxBuffer: 64 * 1024 * 1024 },
     );
     const told = stdout
@@ -117,7 +117,7 @@ describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () 
 
   /** The pictures of `enqueue`, which waits for the first `executed` of its prompt. */
   async function stableCanvas(program: number): Promise<(Picture[] | string)[]> {
-    const client = new Client({ api_host: `127.0.0.1:${house.port}`, WebSocket });
+    const client = new Client({ api_host: `127.0.0.1:${holdover.port}`, WebSocket });
     await client.connect();
     const results: (Picture[] | string)[] = [];
     for (let round = 0; round < ROUNDS; round++) {
@@ -141,17 +141,17 @@ describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () 
 
   /** Programs without a client id, and a v2 client: prompts that fail, and some that do not. */
   async function others(isOver: () => boolean): Promise<string[]> {
-    const v2 = v2Client(house.url);
+    const v2 = v2Client(holdover.url);
     const statuses: string[] = [];
     for (let round = 0; !isOver(); round++) {
       const failing = loading('corrupt.png', `other-${round}`);
-      const { body } = await postPrompt(house.url, { prompt: failing });
+      const { body } = await postPrompt(holdover.url, { prompt: failing });
       await v2.submit(failing);
-      await postPrompt(house.url, { prompt: growing({ seed: 5_000 + round, prefix: 'other' }) });
+      await postPrompt(holdover.url, { prompt: growing({ seed: 5_000 + round, prefix: 'other' }) });
       await expect
-        .poll(() => entryOf(house.url, body.prompt_id), { timeout: 60_000 })
+        .poll(() => entryOf(holdover.url, body.prompt_id), { timeout: 60_000 })
         .toBeDefined();
-      const { status } = await entryOf(house.url, body.prompt_id);
+      const { status } = await entryOf(holdover.url, body.prompt_id);
       statuses.push(status.messages.at(-1)[0]);
     }
     return statuses;

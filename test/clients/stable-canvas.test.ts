@@ -1,7 +1,7 @@
 import { Client, Workflow } from '@stable-canvas/comfyui-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { NO_PICTURE, lookOf, untilRunning, uploadInput } from '../support/client-help.ts';
+import { NOT_A_PICTURE, formatOf, untilRunning, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { endless, flat, growing, loading } from '../support/workflows.ts';
 
@@ -14,13 +14,13 @@ type Graph = Parameters<Client['enqueue']>[0];
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 let client: Client;
 
 const urlsOf = (images: readonly Image[]): string[] =>
   images.flatMap(({ data }) => (typeof data === 'string' ? [data] : []));
 const lookAt = async (url: string): Promise<string> =>
-  lookOf(await (await fetch(url)).arrayBuffer());
+  formatOf(await (await fetch(url)).arrayBuffer());
 const asGraph = (graph: object): Graph => graph as Graph;
 
 /** The same run as its fluent builder makes it. */
@@ -43,7 +43,7 @@ function loadingWorkflow(image: string): Workflow {
 }
 
 async function open(): Promise<void> {
-  client = new Client({ api_host: `127.0.0.1:${house.port}`, WebSocket });
+  client = new Client({ api_host: `127.0.0.1:${holdover.port}`, WebSocket });
   await client.connect();
 }
 
@@ -53,12 +53,12 @@ describe.each([
   { args: ['--preview-method', 'auto'], fewest: 1, previews: 12, name: '--preview-method auto' },
 ])('with $name', ({ args, fewest, previews }) => {
   beforeAll(async () => {
-    house = await startHoldover({ args });
+    holdover = await startHoldover({ args });
     await open();
   });
   afterAll(async () => {
     client.close();
-    await house.dispose();
+    await holdover.dispose();
   });
 
   test(`enqueue answers one link to the saved picture and up to ${previews} previews`, async () => {
@@ -68,7 +68,7 @@ describe.each([
     });
     const [url] = urlsOf(images);
     expect(url).toBe(
-      `http://127.0.0.1:${house.port}/view?filename=enq_00001_.png&subfolder=&type=output`,
+      `http://127.0.0.1:${holdover.port}/view?filename=enq_00001_.png&subfolder=&type=output`,
     );
     expect(await lookAt(url!)).toBe('png 64x64');
     expect(steps).toHaveLength(12);
@@ -76,7 +76,7 @@ describe.each([
     const buffers = images.filter(({ type }) => type === 'buff');
     expect(buffers.length).toBeGreaterThanOrEqual(fewest);
     expect(buffers.length).toBeLessThanOrEqual(previews);
-    const looks = await Promise.all(buffers.map(({ data }) => lookOf(data as ArrayBuffer)));
+    const looks = await Promise.all(buffers.map(({ data }) => formatOf(data as ArrayBuffer)));
     expect(looks.filter((look) => !look.startsWith('jpeg '))).toEqual([]);
     expect((await client.getPromptOutputs(id))['9']).toBeDefined();
   });
@@ -93,10 +93,10 @@ describe.each([
 
 describe('in every mode of waiting', () => {
   beforeAll(async () => {
-    house = await startHoldover();
-    await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+    holdover = await startHoldover();
+    await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
   beforeEach(open);
   afterEach(() => client.close());
 
@@ -141,7 +141,7 @@ describe('in every mode of waiting', () => {
     const invoked = built({ seed: 6, prefix: 'never', steps: 10_000 }).instance(client);
     await invoked.enqueue();
     const outcome = expect(invoked.wait()).rejects.toThrow('interrupted');
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     await invoked.interrupt();
     await outcome;
     // As with the original, its history is written after the interruption was told.
@@ -166,7 +166,7 @@ describe('in every mode of waiting', () => {
     const outcome = expect(
       client.enqueue_polling(asGraph(endless({ seed: 63 })), { polling_ms: 50 }),
     ).rejects.toThrow('failed with status: error');
-    await client.interrupt(await untilRunning(house.url));
+    await client.interrupt(await untilRunning(holdover.url));
     await outcome;
   });
 
@@ -212,7 +212,7 @@ describe('in every mode of waiting', () => {
   });
 
   test('connect with polling is satisfied by /system_stats and needs no socket', async () => {
-    const poller = new Client({ api_host: `127.0.0.1:${house.port}`, WebSocket });
+    const poller = new Client({ api_host: `127.0.0.1:${holdover.port}`, WebSocket });
     expect(
       await poller.connect({ polling: { enabled: true }, websocket: { enabled: false } }),
     ).toBe(true);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type Hook, fault } from '../support/hostile-v2.ts';
 import { staysRunning } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type Guest, type Replicas, guest, openReplicas } from '../support/replicas.ts';
+import { type TestUser, type Replicas, createTestUser, openReplicas } from '../support/replicas.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
@@ -30,7 +30,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   beforeAll(async () => void (replicas = await openReplicas()));
   afterAll(() => replicas?.close());
 
-  const url = (index: number) => replicas.house(index % 3).url;
+  const url = (index: number) => replicas.holdover(index % 3).url;
 
   async function call(at: number, [path, body]: readonly [string, object]): Promise<number> {
     // In hosted form: there a delete cancels a prompt that runs.
@@ -41,8 +41,8 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     return Date.now() - startedAtMs;
   }
 
-  async function posted(who: Guest, at: number, runs: boolean): Promise<string> {
-    replicas.upstream.play(runs ? staysRunning : undefined);
+  async function posted(who: TestUser, at: number, runs: boolean): Promise<string> {
+    replicas.upstream.script(runs ? staysRunning : undefined);
     const promptId = await who.post(url(at));
     const shown = async () => (await who.get(`${url(at)}/api/jobs/${promptId}`)).status;
     await expect.poll(shown).toBe(runs ? 'in_progress' : 'pending');
@@ -55,7 +55,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   }
 
   test.each(CALLS)('$title: it is in history and nowhere else', async ({ call: asked, runs }) => {
-    const who = guest();
+    const who = createTestUser();
     answering('get', fault.late(LATE_MS));
     for (let round = 0; round < ROUNDS; round++) {
       const promptId = await posted(who, round, runs);
@@ -72,7 +72,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('a job that takes its time to stop does not hold the call', async () => {
-    const who = guest();
+    const who = createTestUser();
     answering('cancel', ({ id, server, json }) => json(200, server.jobs.get(id)));
     const promptId = await posted(who, 0, true);
     expect(await call(1, hosted(promptId))).toBeLessThan(500);
@@ -80,7 +80,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('a service that never shows the end it told of holds the call for two seconds', async () => {
-    const who = guest();
+    const who = createTestUser();
     const promptId = await posted(who, 0, true);
     answering('get', fault.hang());
     expect(await call(0, hosted(promptId))).toBeLessThan(3000);

@@ -41,22 +41,22 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   }
 
   test('have nothing to tell each other', async () => {
-    const houses = [await open(0), await open(1), await open(1)];
-    for (const [i, { promptEventLog }] of houses.entries()) {
+    const replicas = [await open(0), await open(1), await open(1)];
+    for (const [i, { promptEventLog }] of replicas.entries()) {
       const key = `k${i}`;
       await promptEventLog.claim(key);
-      promptEventLog.subscribe({ key, user: USER }, nobody);
+      promptEventLog.subscribe({ key, user: USER }, ignoreAll);
       await promptEventLog.append(key, { kind: 'waits' });
       promptEventLog.requestCancel(key);
     }
-    await expect.poll(() => houses[1]?.heard).toContain('cancel k2');
-    for (const { promptEventLog } of houses) await promptEventLog.whenCaughtUp(USER);
-    expect(houses.map(({ heard }) => heard.toSorted())).toEqual([
+    await expect.poll(() => replicas[1]?.heard).toContain('cancel k2');
+    for (const { promptEventLog } of replicas) await promptEventLog.whenCaughtUp(USER);
+    expect(replicas.map(({ heard }) => heard.toSorted())).toEqual([
       ['cancel k0'],
       ['cancel k1', 'cancel k2', 'prompt k2'],
       ['cancel k1', 'cancel k2', 'prompt k1'],
     ]);
-    const watchers = await houses[0]?.links.commands.pubsub('NUMSUB', 'holdover:previews:ann');
+    const watchers = await replicas[0]?.links.commands.pubsub('NUMSUB', 'holdover:previews:ann');
     expect(watchers).toEqual(['holdover:previews:ann', 1]);
   });
 
@@ -68,7 +68,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   });
 });
 
-const nobody = {
+const ignoreAll = {
   apply: async () => {},
   onLeadershipLost() {},
   onSubscribed() {},

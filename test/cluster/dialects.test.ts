@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { finish, progressAt, staysRunning } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type Guest, type Replicas, guest, openReplicas } from '../support/replicas.ts';
+import { type TestUser, type Replicas, createTestUser, openReplicas } from '../support/replicas.ts';
 import { type Recorder, connect } from '../support/v1-client.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
@@ -12,21 +12,21 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await openReplicas();
-    replicas.upstream.play(staysRunning);
+    replicas.upstream.script(staysRunning);
   });
   afterAll(() => replicas?.close());
 
-  const url = (index: number) => replicas.house(index).url;
+  const url = (index: number) => replicas.holdover(index).url;
 
   /** A user of its own, with both kinds of sockets. */
-  function someone(): Guest & {
+  function someone(): TestUser & {
     local(at: number, clientId?: string): Promise<Recorder>;
     hosted(at: number, clientId?: string): Promise<Recorder>;
   } {
     const key = `key-${randomUUID()}`;
-    const who = guest(key);
+    const who = createTestUser(key);
     const open = async (at: number, options: Parameters<typeof connect>[1]) => {
-      const recorder = await connect(replicas.house(at).wsUrl, options);
+      const recorder = await connect(replicas.holdover(at).wsUrl, options);
       onTestFinished(() => recorder.socket.terminate());
       // The answer comes after everything a new socket is handed.
       recorder.send({ type: 'feature_flags', data: {} });
@@ -50,13 +50,13 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     if (ended) finish(replicas.upstream, ended);
   }
 
-  const isOver = async (who: Guest): Promise<boolean> => {
+  const isOver = async (who: TestUser): Promise<boolean> => {
     const counts = [0, 1, 2].map(async (at) => (await who.get(`${url(at)}/prompt`)).exec_info);
     return (await Promise.all(counts)).every(({ queue_remaining: left }) => left === 0);
   };
 
   /** Without asking for its result. */
-  async function ranUnheard(who: Guest, more: object = {}): Promise<string> {
+  async function ranUnheard(who: TestUser, more: object = {}): Promise<string> {
     const promptId = await who.post(url(0), more);
     await runToItsEnd(promptId);
     await expect.poll(() => isOver(who)).toBe(true);

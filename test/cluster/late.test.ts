@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type Exchange, type Hook, type WireJob, fault } from '../support/hostile-v2.ts';
 import { finish, nameOf, progressAt, staysRunning } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type Guest, type Replicas, guest, openReplicas } from '../support/replicas.ts';
+import { type TestUser, type Replicas, createTestUser, openReplicas } from '../support/replicas.ts';
 import { type Recorder, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
@@ -18,7 +18,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
   let redis: Redis;
   beforeAll(async () => {
     replicas = await openReplicas({ count: 2 });
-    replicas.upstream.play(staysRunning);
+    replicas.upstream.script(staysRunning);
     redis = new Redis(replicas.redis.url);
   });
   afterAll(async () => {
@@ -26,11 +26,11 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     await replicas?.close();
   });
 
-  const url = (index: number) => replicas.house(index).url;
+  const url = (index: number) => replicas.holdover(index).url;
 
   /** The first replica stands still as soon as the service has its submission. */
   function standsStill(heard: Hook): { wakes(said: Hook): Promise<void> } {
-    const { pid } = replicas.house(0);
+    const { pid } = replicas.holdover(0);
     const calls: Exchange[] = [];
     replicas.upstream.once('submit', (exchange) => {
       process.kill(pid, 'SIGSTOP');
@@ -46,12 +46,12 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     };
   }
 
-  const jobsOf = async (who: Guest, index: number): Promise<string[]> => {
+  const jobsOf = async (who: TestUser, index: number): Promise<string[]> => {
     const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
     return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
   };
 
-  async function takenOver(who: Guest): Promise<WireJob> {
+  async function takenOver(who: TestUser): Promise<WireJob> {
     const running = async () => (await who.get(`${url(1)}/queue`)).queue_running;
     await expect.poll(running, { timeout: 20_000 }).toHaveLength(1);
     const job = () => [...replicas.upstream.jobs.values()].at(-1);
@@ -70,7 +70,7 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     finish(replicas.upstream, job);
   }
 
-  function expectToldOnce(recorder: Recorder, promptId: string): void {
+  function expectFrameOnce(recorder: Recorder, promptId: string): void {
     const heard = recorder.outline(promptId);
     expect(heard.filter((name) => name.startsWith('progress:'))).toEqual(
       Array.from({ length: STEPS }, (_, i) => `progress:${i + 1}/${STEPS}`),
@@ -100,8 +100,8 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
   ])(
     'the service $title, as one learns that stood still: all is as the other one says it',
     async ({ heard = nothing, said = nothing, status, at }) => {
-      const who = guest(`key-${randomUUID()}`);
-      const socket = await who.listen(replicas.house(at).wsUrl);
+      const who = createTestUser(`key-${randomUUID()}`);
+      const socket = await who.listen(replicas.holdover(at).wsUrl);
       const still = standsStill(heard);
       const body = { prompt: flat(), client_id: who.clientId };
       const call = postPrompt(url(0), body, { headers: who.headers });
@@ -117,20 +117,20 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
       await heardStart(socket, promptId);
       runToItsEnd(job);
       await socket.untilDone(promptId);
-      expectToldOnce(socket, promptId);
+      expectFrameOnce(socket, promptId);
       for (const index of [0, 1]) {
         const history = await who.get(`${url(index)}/history`);
         expect(history[promptId].status.status_str).toBe('success');
         expect(await jobsOf(who, index)).toEqual([]);
       }
       await goesOn(who);
-      expect(replicas.house(0).log()).not.toContain('"level":50');
+      expect(replicas.holdover(0).log()).not.toContain('"level":50');
     },
   );
 
   test('an outbox that sent what another one took over meanwhile goes on', async () => {
-    const who = guest(`key-${randomUUID()}`);
-    const socket = await who.listen(replicas.house(0).wsUrl);
+    const who = createTestUser(`key-${randomUUID()}`);
+    const socket = await who.listen(replicas.holdover(0).wsUrl);
     const full = fault.refuse(429, 'queue_full', { 'Retry-After': '0' });
     replicas.upstream.once('submit', full, full);
     const posted = await who.post(url(0));
@@ -140,14 +140,14 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
     await heardStart(socket, posted);
     runToItsEnd(job);
     await socket.untilDone(posted);
-    expectToldOnce(socket, posted);
+    expectFrameOnce(socket, posted);
     await goesOn(who);
-    expect(replicas.house(0).log()).not.toContain('"level":50');
+    expect(replicas.holdover(0).log()).not.toContain('"level":50');
   });
 
   /** The one that stood still takes prompts, and tells what becomes of them. */
-  async function goesOn(who: Guest): Promise<void> {
-    const socket = await who.listen(replicas.house(0).wsUrl);
+  async function goesOn(who: TestUser): Promise<void> {
+    const socket = await who.listen(replicas.holdover(0).wsUrl);
     const next = await who.post(url(0), { prompt: flat({ prefix: 'next' }) });
     const job = () => [...replicas.upstream.jobs.values()].at(-1) as WireJob;
     await expect

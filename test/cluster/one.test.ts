@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
-import { guest } from '../support/replicas.ts';
+import { createTestUser } from '../support/replicas.ts';
 import { growing } from '../support/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissing()}`, () => {
   let redis: RedisServer;
-  let house: Holdover;
+  let holdover: Holdover;
   const start = (dataDir?: string): Promise<Holdover> =>
     startHoldover({
       upstream: 'embedded',
@@ -18,17 +18,17 @@ describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissi
     });
   beforeAll(async () => {
     redis = await startRedis();
-    house = await start();
+    holdover = await start();
   });
   afterAll(async () => {
-    await house?.dispose();
+    await holdover?.dispose();
     await redis?.dispose();
   });
 
   test('a prompt is heard from its start to its end, with every step and preview', async () => {
-    const who = guest();
-    const recorder = await who.listen(house.wsUrl);
-    const promptId = await who.post(house.url, {
+    const who = createTestUser();
+    const recorder = await who.listen(holdover.wsUrl);
+    const promptId = await who.post(holdover.url, {
       prompt: growing({ steps: 4 }),
       extra_data: { preview_method: 'auto' },
     });
@@ -48,16 +48,16 @@ describe.skipIf(redisMissing() !== '')(`the embedded engine on Redis${redisMissi
   });
 
   test('what it was at when it was killed, it is at again, and runs to its end', async () => {
-    const who = guest();
+    const who = createTestUser();
     const ids: string[] = [];
     for (const seed of [1, 2, 3]) {
-      ids.push(await who.post(house.url, { prompt: growing({ seed, steps: 60 }) }));
+      ids.push(await who.post(holdover.url, { prompt: growing({ seed, steps: 60 }) }));
     }
-    await house.kill9();
-    house = await start(house.dataDir);
-    const recorder = await who.listen(house.wsUrl);
+    await holdover.kill9();
+    holdover = await start(holdover.dataDir);
+    const recorder = await who.listen(holdover.wsUrl);
     await Promise.all(ids.map((id) => recorder.untilDone(id, 40_000)));
-    const history = await who.get(`${house.url}/history`);
+    const history = await who.get(`${holdover.url}/history`);
     for (const id of ids) expect(history[id].status.status_str).toBe('success');
   });
 });

@@ -11,16 +11,16 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 describe.skipIf(redisMissing() !== '')(`beside a running server${redisMissing()}`, () => {
   let redis: RedisServer;
   let server: Holdover;
-  let elsewhere: string;
+  let otherFolder: string;
   beforeAll(async () => {
     redis = await startRedis();
-    elsewhere = await mkdtemp(join(tmpdir(), 'holdover-elsewhere-'));
+    otherFolder = await mkdtemp(join(tmpdir(), 'holdover-elsewhere-'));
     server = await startHoldover({ upstream: 'embedded', env: { HOLDOVER_LEDGER: redis.url } });
   });
   afterAll(async () => {
     await server?.dispose();
     await redis?.dispose();
-    await rm(elsewhere, { recursive: true, force: true });
+    await rm(otherFolder, { recursive: true, force: true });
   });
 
   const roles: [string, readonly string[]][] = [
@@ -29,11 +29,11 @@ describe.skipIf(redisMissing() !== '')(`beside a running server${redisMissing()}
   ];
 
   test.each(roles)('%s with another folder is refused', async (_, words) => {
-    const args = [...words, '--ledger', redis.url, '--data-dir', elsewhere];
+    const args = [...words, '--ledger', redis.url, '--data-dir', otherFolder];
     expect(await runHoldover(args)).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `error: --data-dir ${elsewhere} is not the folder that other processes of this --ledger use: give all of them the same one\n`,
+      stderr: `error: --data-dir ${otherFolder} is not the folder that other processes of this --ledger use: give all of them the same one\n`,
     });
   });
 

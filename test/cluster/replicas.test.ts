@@ -17,11 +17,11 @@ import { startInFront } from '../support/in-front.ts';
 import { finish, nameOf, preview, progressAt, staysRunning } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
 import {
-  type Guest,
+  type TestUser,
   PREVIEWS,
   type Replicas,
-  gist,
-  guest,
+  frameText,
+  createTestUser,
   openReplicas,
 } from '../support/replicas.ts';
 import type { Recorder } from '../support/v1-client.ts';
@@ -36,13 +36,13 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await openReplicas();
-    replicas.upstream.play(staysRunning);
+    replicas.upstream.script(staysRunning);
   });
-  beforeEach(() => replicas.revive());
+  beforeEach(() => replicas.restartKilled());
   afterAll(() => replicas?.close());
 
-  const url = (index: number) => replicas.house(index).url;
-  const wsUrl = (index: number) => replicas.house(index).wsUrl;
+  const url = (index: number) => replicas.holdover(index).url;
+  const wsUrl = (index: number) => replicas.holdover(index).wsUrl;
 
   async function jobOf(promptId: string): Promise<WireJob> {
     const job = () => replicas.upstream.jobs.get(promptId);
@@ -79,7 +79,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(heard.at(-1)).toBe('executing:null');
   }
 
-  async function begun(who: Guest, at: number, listener: number) {
+  async function begun(who: TestUser, at: number, listener: number) {
     const recorder = await who.listen(wsUrl(listener));
     const promptId = await who.post(url(at));
     await jobOf(promptId);
@@ -99,7 +99,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   }
 
   test('a prompt posted at one is heard at another, and known to the third', async () => {
-    const who = guest();
+    const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const queue = await who.get(`${url(2)}/queue`);
     expect(queue.queue_running.map(([, id]: [number, string]) => id)).toContain(promptId);
@@ -112,7 +112,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     const alone = await startInFront(replicas.upstream, { args: PREVIEWS });
     onTestFinished(() => alone.dispose());
     const run = async (prefix: string, post: string, ws: string): Promise<string[]> => {
-      const who = guest();
+      const who = createTestUser();
       const recorder = await who.listen(ws);
       const promptId = await who.post(post, { prompt: flat({ prefix }) });
       await jobOf(promptId);
@@ -124,7 +124,9 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       await end(promptId);
       await recorder.untilDone(promptId);
       await recorder.close();
-      return recorder.frames.map((frame) => gist(frame, promptId).replaceAll(prefix, 'PREFIX'));
+      return recorder.frames.map((frame) =>
+        frameText(frame, promptId).replaceAll(prefix, 'PREFIX'),
+      );
     };
     const expected = await run('alone', alone.url, alone.wsUrl);
     expect(expected.filter((frame) => frame.startsWith('binary'))).toHaveLength(STEPS);
@@ -133,7 +135,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('a socket behind the balancer that comes late gets what it missed, and nobody twice', async () => {
-    const who = guest();
+    const who = createTestUser();
     const promptId = await who.post(url(0));
     await jobOf(promptId);
     step(promptId, 1);
@@ -158,17 +160,17 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test.each([
-    ['killed', (house: Holdover): Promise<unknown> => house.kill9()],
+    ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
     [
       'told to stop',
-      async (house: Holdover): Promise<unknown> => expect(await house.terminate()).toBe(0),
+      async (holdover: Holdover): Promise<unknown> => expect(await holdover.terminate()).toBe(0),
     ],
   ])(
     'the one that follows a job is %s: another goes on, and its client notices nothing',
     async (_, leave) => {
-      const who = guest();
+      const who = createTestUser();
       const { recorder, promptId } = await begun(who, 0, 1);
-      await leave(replicas.house(0));
+      await leave(replicas.holdover(0));
       await followedAgain(promptId);
       await heardToItsEnd(recorder, promptId);
       expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
@@ -176,9 +178,9 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   );
 
   test('a client of the one that was killed comes back through the balancer for the rest', async () => {
-    const who = guest();
+    const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 0);
-    await replicas.house(0).kill9();
+    await replicas.holdover(0).kill9();
     await expect.poll(() => recorder.socket.readyState).toBe(recorder.socket.CLOSED);
     const again = await who.listen(replicas.balancer.wsUrl);
     await followedAgain(promptId);
@@ -191,15 +193,15 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('one that was as good as dead for a while says nothing more of what others took over', async () => {
-    const who = guest();
+    const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 0);
     const other = await who.listen(wsUrl(1));
-    process.kill(replicas.house(0).pid, 'SIGSTOP');
-    onTestFinished(() => void process.kill(replicas.house(0).pid, 'SIGCONT'));
+    process.kill(replicas.holdover(0).pid, 'SIGSTOP');
+    onTestFinished(() => void process.kill(replicas.holdover(0).pid, 'SIGCONT'));
     await followedAgain(promptId);
     step(promptId, 2);
     await heardStep(other, promptId, 2);
-    process.kill(replicas.house(0).pid, 'SIGCONT');
+    process.kill(replicas.holdover(0).pid, 'SIGCONT');
     for (let at = 3; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
     await Promise.all([recorder.untilDone(promptId), other.untilDone(promptId)]);
@@ -212,7 +214,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     { title: 'in history', forget: false },
     { title: 'deleted from it', forget: true },
   ])('one that heard nothing until all was forgotten: it has ended, $title', async ({ forget }) => {
-    const who = guest();
+    const who = createTestUser();
     const promptId = await who.post(url(0));
     await jobOf(promptId);
     const redis = new Redis(replicas.redis.url);
@@ -223,7 +225,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
     };
     expect(await idsAt(2)).toContain(promptId);
-    const { pid } = replicas.house(2);
+    const { pid } = replicas.holdover(2);
     process.kill(pid, 'SIGSTOP');
     onTestFinished(() => void process.kill(pid, 'SIGCONT'));
     await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
@@ -236,7 +238,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('entries that are delivered twice are heard once', async () => {
-    const who = guest();
+    const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const redis = new Redis(replicas.redis.url);
     onTestFinished(() => redis.disconnect());
@@ -255,7 +257,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     { title: 'killed and started again', away: () => replicas.redis.restart() },
     { title: 'silent for longer than any lease', away: pause },
   ])('Redis is $title amid a run: the run goes on, once and in order', async ({ away }) => {
-    const who = guest();
+    const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
     const gone = away();
     step(promptId, 2);
@@ -270,7 +272,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('a picture that is a result waits, at all of them, for a socket that comes late', async () => {
-    const who = guest('key-of-dora');
+    const who = createTestUser('key-of-dora');
     const promptId = await who.post(url(0));
     await jobOf(promptId);
     const bytes = Buffer.from([0xff, 0xd8, 0xff, ...Buffer.from('the result and nothing else')]);
@@ -297,9 +299,9 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     { title: 'that runs', play: staysRunning, status: 'running' },
     { title: 'that waits in the service', play: undefined, status: 'queued' },
   ])('a prompt $title is cancelled at another replica', async ({ play, status }) => {
-    replicas.upstream.play(play);
-    onTestFinished(() => replicas.upstream.play(staysRunning));
-    const who = guest();
+    replicas.upstream.script(play);
+    onTestFinished(() => replicas.upstream.script(staysRunning));
+    const who = createTestUser();
     const recorder = await who.listen(wsUrl(1));
     const promptId = await who.post(url(0));
     await expect.poll(() => replicas.upstream.jobs.get(promptId)?.status).toBe(status);
@@ -312,7 +314,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   describe('while the service has no room', () => {
     test('a prompt in the outbox of one is cancelled at another', async () => {
-      const who = guest();
+      const who = createTestUser();
       await crowd();
       const recorder = await who.listen(wsUrl(1));
       const promptId = await who.post(url(0));
@@ -324,13 +326,13 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     });
 
     test('prompts of one user are submitted once, in their order, whoever took them and died', async () => {
-      const who = guest();
+      const who = createTestUser();
       const before = replicas.upstream.jobs.size;
       const admit = await crowd();
       const first = await who.post(url(0), { prompt: flat({ prefix: 'first' }) });
       const second = await who.post(url(1), { prompt: flat({ prefix: 'second' }) });
       const third = await who.post(url(2), { prompt: flat({ prefix: 'third' }) });
-      await replicas.house(0).kill9();
+      await replicas.holdover(0).kill9();
       admit();
       const made = () => [...replicas.upstream.jobs.values()].slice(before).map(nameOf);
       await expect.poll(made, { timeout: 20_000 }).toHaveLength(3);
@@ -350,8 +352,8 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   describe('users with keys of their own', () => {
     test('hear and see nothing of each other, wherever they are', async () => {
-      const anna = guest('key-of-anna');
-      const ben = guest('key-of-ben');
+      const anna = createTestUser('key-of-anna');
+      const ben = createTestUser('key-of-ben');
       const { promptId } = await begun(anna, 0, 1);
       const nosy = await ben.listen(`${wsUrl(1)}`);
       step(promptId, 2);
@@ -365,9 +367,9 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     });
 
     test('a job is taken over by one its user has called; keys are nowhere in Redis', async () => {
-      const carla = guest('key-of-carla');
+      const carla = createTestUser('key-of-carla');
       const { promptId } = await begun(carla, 0, 0);
-      await replicas.house(0).kill9();
+      await replicas.holdover(0).kill9();
       await delay(7000);
       expect(asked(promptId)).toBe(1);
       const again = await carla.listen(wsUrl(2));
@@ -387,7 +389,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     replicas.redis.resume();
   }
 
-  async function waiting(who: Guest): Promise<string[]> {
+  async function waiting(who: TestUser): Promise<string[]> {
     const { queue_running, queue_pending } = await who.get(`${url(1)}/queue`);
     return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
   }
@@ -412,7 +414,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       );
     await expect.poll(steps, { timeout: 10_000 }).not.toEqual([]);
     redis.disconnect();
-    await guest().get(`${url(2)}/queue`);
+    await createTestUser().get(`${url(2)}/queue`);
   }
 });
 

@@ -3,29 +3,29 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { fault } from '../support/hostile-v2.ts';
 import { nameOf } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type Guest, type Replicas, guest, openReplicas } from '../support/replicas.ts';
+import { type TestUser, type Replicas, createTestUser, openReplicas } from '../support/replicas.ts';
 import { flat } from '../support/workflows.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
 const ROUNDS = 4;
-const HOUSES = [0, 1, 2];
+const REPLICAS = [0, 1, 2];
 
 describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
   let replicas: Replicas;
   beforeAll(async () => void (replicas = await openReplicas()));
   afterAll(() => replicas?.close());
 
-  const url = (index: number) => replicas.house(index % 3).url;
+  const url = (index: number) => replicas.holdover(index % 3).url;
 
   /** Twelve at the same time, four at each. */
-  async function many(who: Guest, more: object): Promise<void> {
+  async function postTwelve(who: TestUser, more: object): Promise<void> {
     await Promise.all([...Array(12).keys()].map((i) => who.post(url(i), more)));
   }
 
   type Shown = { readonly runs: string[]; readonly waits: string[] };
 
-  async function shownAt(who: Guest, index: number): Promise<Shown> {
+  async function shownAt(who: TestUser, index: number): Promise<Shown> {
     const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
     const ids = (items: [number, string][]) => items.map(([, id]) => id);
     return { runs: ids(queue_running), waits: ids(queue_pending) };
@@ -41,9 +41,9 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     { title: 'numbers of their own', more: {} },
   ])('$title: all show the same queue, and end the one the others show', async ({ more }) => {
     for (let round = 0; round < ROUNDS; round++) {
-      const who = guest();
-      await many(who, more);
-      const [one, ...others] = await Promise.all(HOUSES.map((index) => shownAt(who, index)));
+      const who = createTestUser();
+      await postTwelve(who, more);
+      const [one, ...others] = await Promise.all(REPLICAS.map((index) => shownAt(who, index)));
       expect(one?.runs).toHaveLength(1);
       expect(one?.waits).toHaveLength(11);
       for (const other of others) expect(other).toEqual(one);
@@ -55,7 +55,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   });
 
   test('equal numbers that wait for room are submitted as they came, wherever they lie', async () => {
-    const who = guest();
+    const who = createTestUser();
     replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
     const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());
     onTestFinished(admit);

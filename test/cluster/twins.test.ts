@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { fault } from '../support/hostile-v2.ts';
 import { staysRunning } from '../support/plays.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type Guest, type Replicas, guest, openReplicas } from '../support/replicas.ts';
+import { type TestUser, type Replicas, createTestUser, openReplicas } from '../support/replicas.ts';
 import { postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
@@ -17,18 +17,18 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await openReplicas({ count: 2 });
-    replicas.upstream.play(staysRunning);
+    replicas.upstream.script(staysRunning);
   });
   afterAll(() => replicas?.close());
 
-  const url = (index: number) => replicas.house(index).url;
+  const url = (index: number) => replicas.holdover(index).url;
 
-  async function listed(who: Guest, index: number): Promise<[number, string][]> {
+  async function listed(who: TestUser, index: number): Promise<[number, string][]> {
     const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
     return [...queue_running, ...queue_pending].map(([number, id]) => [number, id]);
   }
 
-  async function lostWith(env: NodeJS.ProcessEnv, who: Guest, body: object): Promise<void> {
+  async function lostWith(env: NodeJS.ProcessEnv, who: TestUser, body: object): Promise<void> {
     const dying = await replicas.join(env);
     onTestFinished(() => dying.kill9());
     await expect(postPrompt(dying.url, body, who)).rejects.toThrow();
@@ -37,7 +37,7 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
   test.each(['after-intent', 'after-submit', 'after-attach'])(
     'its server died %s: another answers for it, and there is one job',
     async (moment) => {
-      const who = guest();
+      const who = createTestUser();
       const body = { prompt: flat(), prompt_id: randomUUID(), client_id: who.clientId };
       const before = replicas.upstream.jobs.size;
       await lostWith({ HOLDOVER_CRASH_AT: moment }, who, body);
@@ -53,7 +53,7 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
   );
 
   test('another graph under the id of a lost one is another prompt, at once', async () => {
-    const who = guest();
+    const who = createTestUser();
     const body = { prompt: flat({ prefix: 'one' }), prompt_id: randomUUID() };
     await lostWith({ HOLDOVER_CRASH_AT: 'after-attach' }, who, body);
     const again = { ...body, prompt: flat({ prefix: 'other' }) };
@@ -61,14 +61,14 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
   });
 
   test('one that was answered is used again on purpose, at once', async () => {
-    const who = guest();
+    const who = createTestUser();
     const body = { prompt: flat(), prompt_id: randomUUID() };
     expect((await postPrompt(url(1), body, who)).status).toBe(200);
     await expectAnotherAtOnce(who, body);
   });
 
   test('one that is refused elsewhere meanwhile is sent again', async () => {
-    const who = guest();
+    const who = createTestUser();
     const body = { prompt: flat(), prompt_id: randomUUID() };
     const asked = () => replicas.upstream.requests('submit').length;
     const before = asked();
@@ -82,7 +82,7 @@ describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()
     expect(ids.filter((id) => id === body.prompt_id)).toHaveLength(1);
   });
 
-  async function expectAnotherAtOnce(who: Guest, body: { prompt_id: string }): Promise<void> {
+  async function expectAnotherAtOnce(who: TestUser, body: { prompt_id: string }): Promise<void> {
     const before = replicas.upstream.jobs.size;
     const startedAtMs = Date.now();
     const { status } = await postPrompt(url(0), body, who);

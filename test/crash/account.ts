@@ -1,6 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import sharp from 'sharp';
-import { type Told, type ToldJob, type ToldPrompt, sha256 } from './acts.ts';
+import {
+  type Acknowledged,
+  type AcknowledgedJob,
+  type AcknowledgedPrompt,
+  sha256,
+} from './acts.ts';
 import { type Client, insist } from './client.ts';
 
 /** What became of all that was accepted; the last four are failures of the servers. */
@@ -19,7 +24,7 @@ export type Account = {
   readonly troubles: string[];
 };
 
-type Fate = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
+type Outcome = 'done' | 'three deaths' | 'cancelled' | 'never taken' | 'lost';
 
 /** What has not ended by then, while nothing else of its client has either, never will. */
 const PATIENCE_MS = 180_000;
@@ -42,21 +47,21 @@ export function newAccount(): Account {
 }
 
 /** Waits until everything is over, and adds up what became of it. */
-export async function settle(account: Account, told: Told): Promise<void> {
-  if (!(await isIdle(account, told))) return;
-  for (const prompt of told.prompts) {
+export async function settle(account: Account, acknowledged: Acknowledged): Promise<void> {
+  if (!(await isIdle(account, acknowledged))) return;
+  for (const prompt of acknowledged.prompts) {
     account.prompts += 1;
-    count(account, `prompt ${prompt.marker}`, await fateOf(told, prompt));
+    count(account, `prompt ${prompt.marker}`, await outcomeOf(acknowledged, prompt));
   }
-  for (const job of told.jobs) {
+  for (const job of acknowledged.jobs) {
     account.jobs += 1;
-    count(account, `job ${job.marker}`, await fateOfJob(told.client, job));
+    count(account, `job ${job.marker}`, await jobOutcome(acknowledged.client, job));
   }
-  await countDoubled(account, told);
-  await countFiles(account, told);
+  await countDoubled(account, acknowledged);
+  await countFiles(account, acknowledged);
 }
 
-async function isIdle(account: Account, { client }: Told): Promise<boolean> {
+async function isIdle(account: Account, { client }: Acknowledged): Promise<boolean> {
   let deadlineMs = Date.now() + PATIENCE_MS;
   let left: unknown[] = [];
   for (let fewest = Infinity; Date.now() < deadlineMs;) {
@@ -73,64 +78,69 @@ async function isIdle(account: Account, { client }: Told): Promise<boolean> {
   return false;
 }
 
-function count(account: Account, what: string, { fate, why }: { fate: Fate; why: string }): void {
-  if (fate === 'done') return;
-  if (fate === 'three deaths') account.threeDeaths += 1;
-  else if (fate === 'cancelled') account.cancelled += 1;
+function count(
+  account: Account,
+  what: string,
+  { outcome, why }: { outcome: Outcome; why: string },
+): void {
+  if (outcome === 'done') return;
+  if (outcome === 'three deaths') account.threeDeaths += 1;
+  else if (outcome === 'cancelled') account.cancelled += 1;
   else {
-    if (fate === 'never taken') account.neverTaken += 1;
+    if (outcome === 'never taken') account.neverTaken += 1;
     else account.lost += 1;
-    account.troubles.push(`${fate}: ${what}: ${why}`);
+    account.troubles.push(`${outcome}: ${what}: ${why}`);
   }
 }
 
-async function fateOf(
-  { client, mayBeCancelled }: Told,
-  { promptId, marker }: ToldPrompt,
-): Promise<{ fate: Fate; why: string }> {
+async function outcomeOf(
+  { client, mayBeCancelled }: Acknowledged,
+  { promptId, marker }: AcknowledgedPrompt,
+): Promise<{ outcome: Outcome; why: string }> {
   const entry = (await insist(client, `/history/${promptId}`)).json()[promptId];
   if (entry === undefined) {
-    if (mayBeCancelled) return { fate: 'cancelled', why: '' };
-    return { fate: 'lost', why: `${promptId} is not in the history` };
+    if (mayBeCancelled) return { outcome: 'cancelled', why: '' };
+    return { outcome: 'lost', why: `${promptId} is not in the history` };
   }
-  if (entry.status.status_str !== 'success') return fateIn(entry.status.messages, mayBeCancelled);
+  if (entry.status.status_str !== 'success')
+    return outcomeIn(entry.status.messages, mayBeCancelled);
   const images = entry.outputs['9']?.images ?? [];
   if (images.length !== 1 || !String(images[0].filename).startsWith(`${marker}_`)) {
-    return { fate: 'lost', why: `its outputs are ${JSON.stringify(images)}` };
+    return { outcome: 'lost', why: `its outputs are ${JSON.stringify(images)}` };
   }
   const picture = await insist(client, `/view?${new URLSearchParams(images[0])}`);
-  if (picture.status === 200) return { fate: 'done', why: '' };
-  return { fate: 'lost', why: `its picture is answered ${picture.status}` };
+  if (picture.status === 200) return { outcome: 'done', why: '' };
+  return { outcome: 'lost', why: `its picture is answered ${picture.status}` };
 }
 
-function fateIn(messages: unknown, mayBeCancelled: boolean): { fate: Fate; why: string } {
+function outcomeIn(messages: unknown, mayBeCancelled: boolean): { outcome: Outcome; why: string } {
   const why = JSON.stringify(messages);
-  if (/died 3 times while running/.test(why)) return { fate: 'three deaths', why };
-  if (/never took it/.test(why)) return { fate: 'never taken', why };
-  if (mayBeCancelled && /interrupted/.test(why)) return { fate: 'cancelled', why };
-  return { fate: 'lost', why };
+  if (/died 3 times while running/.test(why)) return { outcome: 'three deaths', why };
+  if (/never took it/.test(why)) return { outcome: 'never taken', why };
+  if (mayBeCancelled && /interrupted/.test(why)) return { outcome: 'cancelled', why };
+  return { outcome: 'lost', why };
 }
 
 /** The answer to a key that was used before names no job: its label does. */
-async function fateOfJob(
+async function jobOutcome(
   client: Client,
-  { jobId, marker }: ToldJob,
-): Promise<{ fate: Fate; why: string }> {
+  { jobId, marker }: AcknowledgedJob,
+): Promise<{ outcome: Outcome; why: string }> {
   const jobs = await jobsOf(client, marker);
   const [job] = jobs;
-  if (!job) return { fate: 'never taken', why: `no job of ${jobId ?? 'its key'} is there` };
-  if (jobs.length > 1) return { fate: 'lost', why: `it has ${jobs.length} jobs` };
+  if (!job) return { outcome: 'never taken', why: `no job of ${jobId ?? 'its key'} is there` };
+  if (jobs.length > 1) return { outcome: 'lost', why: `it has ${jobs.length} jobs` };
   for (const deadlineMs = Date.now() + PATIENCE_MS; Date.now() < deadlineMs;) {
     const { status, error } = (await insist(client, `/api/v2/jobs/${job.id}`)).json();
-    if (status === 'succeeded') return { fate: 'done', why: '' };
-    if (/died 3 times/.test(error?.message ?? '')) return { fate: 'three deaths', why: '' };
-    if (status === 'canceled') return { fate: 'cancelled', why: '' };
+    if (status === 'succeeded') return { outcome: 'done', why: '' };
+    if (/died 3 times/.test(error?.message ?? '')) return { outcome: 'three deaths', why: '' };
+    if (status === 'canceled') return { outcome: 'cancelled', why: '' };
     if (status === 'failed' || status === 'expired') {
-      return { fate: 'lost', why: JSON.stringify(error) };
+      return { outcome: 'lost', why: JSON.stringify(error) };
     }
     await delay(POLL_MS);
   }
-  return { fate: 'lost', why: `${job.id} does not end` };
+  return { outcome: 'lost', why: `${job.id} does not end` };
 }
 
 async function jobsOf(client: Client, marker: string): Promise<readonly { id: string }[]> {
@@ -139,7 +149,7 @@ async function jobsOf(client: Client, marker: string): Promise<readonly { id: st
 }
 
 /** Each of them has a name of its own for its one output: a second run would be numbered on. */
-async function countDoubled(account: Account, { client }: Told): Promise<void> {
+async function countDoubled(account: Account, { client }: Acknowledged): Promise<void> {
   const history = (await insist(client, '/history')).json() as Record<string, any>;
   const runs = Object.values(history).map(({ prompt }) => prefixIn(prompt[2]));
   const files: string[] = (await insist(client, '/internal/files/output')).json();
@@ -159,24 +169,24 @@ function prefixIn(graph: Record<string, { inputs: Record<string, unknown> }>): s
   return String(graph['9']?.inputs['filename_prefix']);
 }
 
-async function countFiles(account: Account, told: Told): Promise<void> {
-  const { client } = told;
+async function countFiles(account: Account, acknowledged: Acknowledged): Promise<void> {
+  const { client } = acknowledged;
   const lose = (what: string): void => {
     account.lost += 1;
     account.troubles.push(`lost: ${client.key}: ${what}`);
   };
-  for (const { name, sha256: expected } of told.inputs) {
+  for (const { name, sha256: expected } of acknowledged.inputs) {
     account.files += 1;
     const { status, bytes } = await insist(client, viewOf(name));
     if (status !== 200 || sha256(bytes) !== expected) lose(`upload ${name} (${status})`);
   }
-  for (const name of told.masks) {
+  for (const name of acknowledged.masks) {
     account.files += 1;
     const { status, bytes } = await insist(client, viewOf(name));
     const isWhole = status === 200 && (await isPicture(bytes));
     if (!isWhole) lose(`mask ${name} (${status})`);
   }
-  for (const [name, { told: last, sent }] of told.userdata) {
+  for (const [name, { acknowledged: last, sent }] of acknowledged.userdata) {
     if (last === undefined) continue;
     account.files += 1;
     const { status, bytes } = await insist(client, `/userdata/${name}`);

@@ -5,29 +5,32 @@ import { flat, growing, loading } from '../support/workflows.ts';
 import type { Client } from './client.ts';
 
 /** What one client was told is done, and must be so after any number of kills. */
-export type Told = {
+export type Acknowledged = {
   readonly client: Client;
-  readonly prompts: ToldPrompt[];
+  readonly prompts: AcknowledgedPrompt[];
   /** Sent, and never answered: they may have been taken, once. */
-  readonly unheard: string[];
-  readonly jobs: ToldJob[];
-  readonly inputs: ToldFile[];
+  readonly unanswered: string[];
+  readonly jobs: AcknowledgedJob[];
+  readonly inputs: AcknowledgedFile[];
   readonly masks: string[];
   /** By name: what was answered last, and what was sent later without an answer. */
-  readonly userdata: Map<string, { told: string | undefined; sent: string[]; isBusy: boolean }>;
+  readonly userdata: Map<
+    string,
+    { acknowledged: string | undefined; sent: string[]; isBusy: boolean }
+  >;
   /** From then on its prompts may end by a cancel. */
   mayBeCancelled: boolean;
 };
 
-export type ToldPrompt = { readonly promptId: string; readonly marker: string };
-export type ToldJob = { readonly jobId: string | undefined; readonly marker: string };
-export type ToldFile = { readonly name: string; readonly sha256: string };
+export type AcknowledgedPrompt = { readonly promptId: string; readonly marker: string };
+export type AcknowledgedJob = { readonly jobId: string | undefined; readonly marker: string };
+export type AcknowledgedFile = { readonly name: string; readonly sha256: string };
 
-export function newTold(client: Client): Told {
+export function noneAcknowledged(client: Client): Acknowledged {
   return {
     client,
     prompts: [],
-    unheard: [],
+    unanswered: [],
     jobs: [],
     inputs: [],
     masks: [],
@@ -36,10 +39,10 @@ export function newTold(client: Client): Told {
   };
 }
 
-export type Act = (told: Told, scene: Scene) => Promise<void>;
+export type ClientAction = (acknowledged: Acknowledged, context: ActionContext) => Promise<void>;
 
 /** `next` numbers everything that is made, so that no two are alike. */
-export type Scene = { readonly random: () => number; readonly next: () => number };
+export type ActionContext = { readonly random: () => number; readonly next: () => number };
 
 const RESENDS = 20;
 const RESEND_MS = 300;
@@ -50,7 +53,7 @@ export function sha256(bytes: Uint8Array): string {
 }
 
 /** Half are quick, the others run long enough to be hit, or read an upload. */
-function graphOf({ inputs }: Told, marker: string, { random, next }: Scene): Graph {
+function graphOf({ inputs }: Acknowledged, marker: string, { random, next }: ActionContext): Graph {
   const kind = random();
   const input = inputs.at(Math.floor(random() * inputs.length));
   if (kind > 0.8 && input) return loading(input.name, marker);
@@ -58,21 +61,22 @@ function graphOf({ inputs }: Told, marker: string, { random, next }: Scene): Gra
   return flat({ color: next() % 0xffffff, prefix: marker });
 }
 
-const prompt: Act = async (told, scene) => {
-  const { client } = told;
-  const { random, next } = scene;
+const prompt: ClientAction = async (acknowledged, context) => {
+  const { client } = acknowledged;
+  const { random, next } = context;
   const marker = `p${next()}`;
   const body = {
-    prompt: graphOf(told, marker, scene),
+    prompt: graphOf(acknowledged, marker, context),
     ...(random() < 0.5 && { client_id: `client-${client.key}` }),
     ...(random() < 0.5 && { prompt_id: `own-${marker}` }),
   };
   const answer = await client.ask('POST', '/prompt', { json: body });
-  if (answer?.status === 200) told.prompts.push({ promptId: answer.json().prompt_id, marker });
-  else told.unheard.push(marker);
+  if (answer?.status === 200)
+    acknowledged.prompts.push({ promptId: answer.json().prompt_id, marker });
+  else acknowledged.unanswered.push(marker);
 };
 
-const upload: Act = async ({ client, inputs }, { next }) => {
+const upload: ClientAction = async ({ client, inputs }, { next }) => {
   const name = `in-${next()}.png`;
   const bytes = await noise();
   const form = new FormData();
@@ -81,7 +85,7 @@ const upload: Act = async ({ client, inputs }, { next }) => {
   if (answer?.status === 200) inputs.push({ name: answer.json().name, sha256: sha256(bytes) });
 };
 
-const mask: Act = async ({ client, inputs, masks }, { next }) => {
+const mask: ClientAction = async ({ client, inputs, masks }, { next }) => {
   const original = inputs.at(-1);
   if (!original) return;
   const form = new FormData();
@@ -94,9 +98,9 @@ const mask: Act = async ({ client, inputs, masks }, { next }) => {
 };
 
 /** A delete of one that waits, or an interrupt of what runs. */
-const cancel: Act = async (told, { random }) => {
-  told.mayBeCancelled = true;
-  const { client, prompts } = told;
+const cancel: ClientAction = async (acknowledged, { random }) => {
+  acknowledged.mayBeCancelled = true;
+  const { client, prompts } = acknowledged;
   const recent = prompts.slice(-4);
   const one = recent.at(Math.floor(random() * recent.length));
   if (random() < 0.3 || !one) await client.ask('POST', '/interrupt', { json: {} });
@@ -104,7 +108,7 @@ const cancel: Act = async (told, { random }) => {
 };
 
 /** As the contract has it: sent again under its key until there is an answer. */
-const job: Act = async ({ client, jobs }, { random, next }) => {
+const job: ClientAction = async ({ client, jobs }, { random, next }) => {
   const marker = `j${next()}`;
   const steps = random() < 0.3 ? 20 : 1;
   const workflow = growing({ seed: next(), steps, side: 64, prefix: marker });
@@ -124,16 +128,16 @@ const job: Act = async ({ client, jobs }, { random, next }) => {
   }
 };
 
-const read: Act = async ({ client }, { random }) => {
+const read: ClientAction = async ({ client }, { random }) => {
   const path = random() < 0.5 ? '/history?max_items=50' : '/queue';
   const answer = await client.ask('GET', path);
   if (answer?.status === 200) answer.json();
 };
 
-const userdata: Act = async ({ client, userdata: files }, { random, next }) => {
+const userdata: ClientAction = async ({ client, userdata: files }, { random, next }) => {
   const name = `workflow-${Math.floor(random() * 5)}.json`;
   const text = `version ${next()}`;
-  const file = files.get(name) ?? { told: undefined, sent: [], isBusy: false };
+  const file = files.get(name) ?? { acknowledged: undefined, sent: [], isBusy: false };
   files.set(name, file);
   // Which of two writes at a time is the last one is not for the client to say.
   if (file.isBusy) return;
@@ -142,12 +146,12 @@ const userdata: Act = async ({ client, userdata: files }, { random, next }) => {
   const answer = await client.ask('POST', `/userdata/${name}?overwrite=true`, { json: text });
   file.isBusy = false;
   if (answer?.status !== 200) return;
-  file.told = text;
+  file.acknowledged = text;
   file.sent.length = 0;
 };
 
 /** Act → its share of what a client does. */
-export const SHARES: readonly (readonly [Act, number])[] = [
+export const SHARES: readonly (readonly [ClientAction, number])[] = [
   [prompt, 40],
   [upload, 12],
   [mask, 5],
@@ -157,7 +161,7 @@ export const SHARES: readonly (readonly [Act, number])[] = [
 ];
 
 /** Beside the above; of one client only, since it makes its prompts' ends uncertain. */
-export const CANCELS: readonly (readonly [Act, number])[] = [[cancel, 12]];
+export const CANCELS: readonly (readonly [ClientAction, number])[] = [[cancel, 12]];
 
 async function noise(): Promise<Buffer> {
   const raw = { ...SIZE, channels: 4 } as const;

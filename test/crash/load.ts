@@ -1,11 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { type Act, CANCELS, SHARES, type Scene, type Told, newTold } from './acts.ts';
+import {
+  type ClientAction,
+  CANCELS,
+  SHARES,
+  type ActionContext,
+  type Acknowledged,
+  noneAcknowledged,
+} from './acts.ts';
 import { createClient } from './client.ts';
 
 /** A mixed load that goes on while servers die. */
 export type Load = {
-  readonly told: readonly Told[];
+  readonly acknowledged: readonly Acknowledged[];
   /** What no client may see. */
   readonly problems: string[];
   /** Resolves when everything under way is answered, or never will be. */
@@ -14,41 +21,46 @@ export type Load = {
 
 /** The empty one is a client without a key. */
 const KEYS = ['', 'ann', 'bob-who-cancels'] as const;
-const LANES = 2;
+const PARALLEL_ACTIONS = 2;
 const PAUSE_MS = 150;
 const RECONNECT_MS = 400;
 
-export function startLoad(urls: readonly string[], scene: Scene): Load {
-  const { random } = scene;
+export function startLoad(urls: readonly string[], context: ActionContext): Load {
+  const { random } = context;
   const problems: string[] = [];
-  const told = KEYS.map((key) => newTold(createClient(urls, { key, random })));
-  const sockets = told.map(({ client: { key } }) => keepSocket(urls, key));
+  const acknowledged = KEYS.map((key) => noneAcknowledged(createClient(urls, { key, random })));
+  const sockets = acknowledged.map(({ client: { key } }) => keepSocket(urls, key));
   let isOver = false;
 
-  async function lane(one: Told): Promise<void> {
+  async function actOneAfterAnother(one: Acknowledged): Promise<void> {
     const cancels = one.client.key.includes('cancels') ? CANCELS : [];
     const shares = [...SHARES, ...cancels];
     while (!isOver) {
-      await pick(shares, random)(one, scene).catch((error: unknown) => {
+      await pick(shares, random)(one, context).catch((error: unknown) => {
         problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
       });
       await delay(PAUSE_MS * (0.5 + random()));
     }
   }
 
-  const lanes = told.flatMap((one) => Array.from({ length: LANES }, () => lane(one)));
+  const loops = acknowledged.flatMap((one) =>
+    Array.from({ length: PARALLEL_ACTIONS }, () => actOneAfterAnother(one)),
+  );
   return {
-    told,
+    acknowledged,
     problems,
     async stop() {
       isOver = true;
-      await Promise.all(lanes);
+      await Promise.all(loops);
       for (const close of sockets) close();
     },
   };
 }
 
-function pick(shares: readonly (readonly [Act, number])[], random: () => number): Act {
+function pick(
+  shares: readonly (readonly [ClientAction, number])[],
+  random: () => number,
+): ClientAction {
   let left = random() * shares.reduce((sum, [, share]) => sum + share, 0);
   const chosen = shares.find(([, share]) => (left -= share) < 0) ?? shares[0];
   if (!chosen) throw new Error('there is nothing to do');

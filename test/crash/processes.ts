@@ -15,7 +15,7 @@ export type Topology = (typeof TOPOLOGIES)[number];
 type Running = { readonly pid: number; kill9(): Promise<void>; log(): string };
 
 /** A process that is killed and started again on what it stored. */
-export type Victim = {
+export type KillableProcess = {
   readonly name: string;
   /** The named points it can reach. */
   readonly points: readonly CrashPoint[];
@@ -28,8 +28,8 @@ export type Victim = {
   log(): string;
 };
 
-export type Place = {
-  readonly victims: readonly Victim[];
+export type TopologyProcesses = {
+  readonly killables: readonly KillableProcess[];
   /** Addresses of the servers that clients call. */
   readonly urls: readonly string[];
   dispose(): Promise<void>;
@@ -49,11 +49,11 @@ const RUN = ['after-run-begin', 'after-job-end'] as const;
 /** A port is taken for some time by a process that has just died. */
 const START_TRIES = 5;
 
-function victim(
+function killableProcess(
   name: string,
   points: readonly CrashPoint[],
   launch: (env: NodeJS.ProcessEnv) => Promise<Running>,
-): Victim {
+): KillableProcess {
   let running: Running | undefined;
   const logs: string[] = [];
   return {
@@ -88,15 +88,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-export async function openPlace(topology: Topology): Promise<Place> {
+export async function startTopology(topology: Topology): Promise<TopologyProcesses> {
   const root = await mkdtemp(join(tmpdir(), `holdover-crash-${topology}-`));
-  const place = await { embedded, redis, remote }[topology](root);
-  for (const each of place.victims) await each.start(undefined);
+  const processes = await { embedded, redis, remote }[topology](root);
+  for (const each of processes.killables) await each.start(undefined);
   return {
-    ...place,
+    ...processes,
     async dispose() {
-      await Promise.all(place.victims.map((each) => each.kill9()));
-      await place.dispose();
+      await Promise.all(processes.killables.map((each) => each.kill9()));
+      await processes.dispose();
       await rm(root, { recursive: true, force: true });
     },
   };
@@ -107,24 +107,27 @@ async function server(options: {
   readonly points: readonly CrashPoint[];
   readonly dataDir: string;
   readonly args: readonly string[];
-}): Promise<{ readonly victim: Victim; readonly url: string }> {
+}): Promise<{ readonly killableProcess: KillableProcess; readonly url: string }> {
   const { name, points, dataDir, args } = options;
   const port = await freePort();
   const launch = (env: NodeJS.ProcessEnv) =>
     startHoldover({ upstream: 'embedded', dataDir, port, args, env });
-  return { victim: victim(name, points, launch), url: `http://127.0.0.1:${port}` };
+  return {
+    killableProcess: killableProcess(name, points, launch),
+    url: `http://127.0.0.1:${port}`,
+  };
 }
 
-async function embedded(root: string): Promise<Place> {
+async function embedded(root: string): Promise<TopologyProcesses> {
   const points = [...PROMPT, ...FILES, ...RUN, 'after-job-insert', 'folder-owed'] as const;
   const args = ['--output-directory', await mkdtemp(join(root, 'outputs-'))];
   const dataDir = join(root, 'data');
-  const { victim: one, url } = await server({ name: 'server', points, dataDir, args });
-  return { victims: [one], urls: [url], dispose: async () => {} };
+  const { killableProcess: one, url } = await server({ name: 'server', points, dataDir, args });
+  return { killables: [one], urls: [url], dispose: async () => {} };
 }
 
 /** Two servers that only take prompts, and two workers that run them. */
-async function redis(root: string): Promise<Place> {
+async function redis(root: string): Promise<TopologyProcesses> {
   const store = await startRedis();
   const dataDir = join(root, 'data');
   const entry = [...PROMPT, 'after-job-insert', 'after-queue-entry', ...FILES] as const;
@@ -134,18 +137,18 @@ async function redis(root: string): Promise<Place> {
   const second = await server({ name: 'server', points: entry, dataDir, args });
   const limits = ['--worker-limits', JSON.stringify({ lockMs: 2000, checkMs: 500 })];
   const worker = () =>
-    victim('worker', run, (env) =>
+    killableProcess('worker', run, (env) =>
       startWorker({ ledger: store.url, dataDir, args: limits, env: { ...env } }),
     );
   return {
-    victims: [first.victim, second.victim, worker(), worker()],
+    killables: [first.killableProcess, second.killableProcess, worker(), worker()],
     urls: [first.url, second.url],
     dispose: () => store.dispose(),
   };
 }
 
 /** A server in front of another one that has little room, so that prompts wait in the first. */
-async function remote(root: string): Promise<Place> {
+async function remote(root: string): Promise<TopologyProcesses> {
   const upstream = await server({
     name: 'upstream',
     points: ['after-job-insert', ...RUN, ...FILES],
@@ -159,7 +162,7 @@ async function remote(root: string): Promise<Place> {
     args: ['--upstream', upstream.url],
   });
   return {
-    victims: [upstream.victim, front.victim],
+    killables: [upstream.killableProcess, front.killableProcess],
     urls: [front.url],
     dispose: async () => {},
   };

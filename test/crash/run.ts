@@ -2,7 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { seeded } from '../support/seeded.ts';
 import { type Account, newAccount, settle } from './account.ts';
 import { type Load, startLoad } from './load.ts';
-import { type Place, type Topology, type Victim, openPlace } from './processes.ts';
+import {
+  type TopologyProcesses,
+  type Topology,
+  type KillableProcess,
+  startTopology,
+} from './processes.ts';
 
 export type CrashOptions = {
   readonly topology: Topology;
@@ -35,22 +40,22 @@ export async function crash(options: CrashOptions): Promise<CrashReport> {
   const { topology, seed } = options;
   const { random } = seeded(seed);
   let made = 0;
-  const scene = { random, next: () => ++made };
-  const place = await openPlace(topology);
+  const context = { random, next: () => ++made };
+  const processes = await startTopology(topology);
   const account = newAccount();
   const tally: Tally = {};
   const tried: Tally = {};
   try {
     for (let left = options.kills; left > 0; left -= BATCH) {
-      const load = startLoad(place.urls, scene);
-      await killSome(place, { random, tally, tried, kills: Math.min(BATCH, left) });
+      const load = startLoad(processes.urls, context);
+      await killSome(processes, { random, tally, tried, kills: Math.min(BATCH, left) });
       await load.stop();
-      await restAll(place, tally);
-      await settleAll(account, place, load);
+      await restAll(processes, tally);
+      await settleAll(account, processes, load);
       options.onBatch?.({ topology, kills: tally, account });
     }
   } finally {
-    await place.dispose();
+    await processes.dispose();
   }
   return { topology, kills: tally, account };
 }
@@ -63,10 +68,13 @@ type Killing = {
   readonly kills: number;
 };
 
-async function killSome(place: Place, { random, tally, tried, kills }: Killing): Promise<void> {
-  const armed = new Map<Victim, string>();
+async function killSome(
+  processes: TopologyProcesses,
+  { random, tally, tried, kills }: Killing,
+): Promise<void> {
+  const armed = new Map<KillableProcess, string>();
   for (let kill = 0; kill < kills; kill++) {
-    const victim = place.victims[Math.floor(random() * place.victims.length)];
+    const victim = processes.killables[Math.floor(random() * processes.killables.length)];
     if (!victim) throw new Error('there is nothing to kill');
     const died = await dieAt(victim, armed.get(victim), random);
     tally[died] = (tally[died] ?? 0) + 1;
@@ -78,7 +86,11 @@ async function killSome(place: Place, { random, tally, tried, kills }: Killing):
 }
 
 /** Each point has its turn. */
-function pointOf({ points }: Victim, tried: Tally, random: () => number): string | undefined {
+function pointOf(
+  { points }: KillableProcess,
+  tried: Tally,
+  random: () => number,
+): string | undefined {
   const triesOf = (point: string): number => tried[point] ?? 0;
   const fewest = Math.min(...points.map(triesOf));
   const next = points.filter((point) => triesOf(point) === fewest);
@@ -90,7 +102,7 @@ function pointOf({ points }: Victim, tried: Tally, random: () => number): string
 
 /** Where it died: at the point it was started for, or at any moment. */
 async function dieAt(
-  victim: Victim,
+  victim: KillableProcess,
   point: string | undefined,
   random: () => number,
 ): Promise<string> {
@@ -105,7 +117,7 @@ async function dieAt(
 }
 
 /** Nothing dies any more: what was accepted is to end now. */
-async function restAll({ victims }: Place, tally: Tally): Promise<void> {
+async function restAll({ killables: victims }: TopologyProcesses, tally: Tally): Promise<void> {
   for (const victim of victims) {
     await victim.kill9();
     tally['random'] = (tally['random'] ?? 0) + 1;
@@ -113,10 +125,14 @@ async function restAll({ victims }: Place, tally: Tally): Promise<void> {
   }
 }
 
-async function settleAll(account: Account, place: Place, load: Load): Promise<void> {
-  for (const told of load.told) await settle(account, told);
+async function settleAll(
+  account: Account,
+  processes: TopologyProcesses,
+  load: Load,
+): Promise<void> {
+  for (const acknowledged of load.acknowledged) await settle(account, acknowledged);
   for (const problem of load.problems) account.troubles.push(problem);
-  for (const victim of place.victims) {
+  for (const victim of processes.killables) {
     const fatal = /^.*"level":60.*$/m.exec(victim.log());
     if (fatal) account.troubles.push(`${victim.name}: ${fatal[0]}`);
   }

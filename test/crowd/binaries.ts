@@ -1,5 +1,5 @@
-import { type Crowd, type Socket, cameAfter } from './crowd.ts';
-import { type CrowdJob, shareOf } from './rules.ts';
+import { type ClientGroup, type Socket, cameAfter } from './crowd.ts';
+import { type GroupJob, deliveryOf } from './rules.ts';
 
 /** A binary frame: what kind, of which job when that can be told, and the width of a PNG. */
 type Binary =
@@ -27,19 +27,19 @@ function binaryOf(bytes: Buffer): Binary {
 }
 
 /** A socket that was there from before the job until after its end. */
-function wasThere(socket: Socket, job: CrowdJob): boolean {
+function wasThere(socket: Socket, job: GroupJob): boolean {
   return socket.closedAt === Infinity && !cameAfter(socket, job);
 }
 
 /** Where the TEXT messages and the socket-only pictures went that should not, and the other way round. */
-export function misplaced(crowd: Crowd): string[] {
-  return crowd.sockets.flatMap((socket) => {
+export function misplaced(group: ClientGroup): string[] {
+  return group.sockets.flatMap((socket) => {
     const binaries = binariesOf(socket);
-    return crowd.jobs.flatMap((job) => {
+    return group.jobs.flatMap((job) => {
       const times = timesOf(binaries, job);
       const isOfUser = job.user === socket.caller.user;
       // The original sends TEXT to every socket; ours stays with the user.
-      const isMeant = job.kind === 'sized' ? isOfUser : shareOf(socket, job) !== 'nothing';
+      const isMeant = job.kind === 'sized' ? isOfUser : deliveryOf(socket, job) !== 'nothing';
       const allowed = wasThere(socket, job) ? [Number(isMeant)] : [0, Number(isMeant)];
       if (times === undefined || allowed.includes(times)) return [];
       return [`${socket.name} gets ${job.kind} ${job.number} ${times} times`];
@@ -47,7 +47,7 @@ export function misplaced(crowd: Crowd): string[] {
   });
 }
 
-function timesOf(binaries: readonly Binary[], { kind, size }: CrowdJob): number | undefined {
+function timesOf(binaries: readonly Binary[], { kind, size }: GroupJob): number | undefined {
   if (kind === 'sized') {
     return binaries.filter((one) => one.kind === 'text' && one.text.startsWith(`width: ${size},`))
       .length;
@@ -56,23 +56,23 @@ function timesOf(binaries: readonly Binary[], { kind, size }: CrowdJob): number 
   return binaries.filter((one) => one.kind === 'result' && one.width === size).length;
 }
 
-function wants(socket: Socket, job: CrowdJob): boolean {
+function wants(socket: Socket, job: GroupJob): boolean {
   return socket.caller.form === 'hosted' || socket.negotiated || job.asksForPreviews;
 }
 
 /** Where the previews of samplers went that should not, and the other way round. */
-export function mispreviewed(crowd: Crowd): string[] {
-  return crowd.sockets.flatMap((socket) => {
+export function mispreviewed(group: ClientGroup): string[] {
+  return group.sockets.flatMap((socket) => {
     const previews = binariesOf(socket).filter((one) => one.kind === 'preview');
-    const wanted = crowd.jobs.filter(
-      (job) => job.kind === 'grown' && shareOf(socket, job) !== 'nothing' && wants(socket, job),
+    const wanted = group.jobs.filter(
+      (job) => job.kind === 'grown' && deliveryOf(socket, job) !== 'nothing' && wants(socket, job),
     );
     const isSure = wanted.some((job) => wasThere(socket, job));
     const foreign = previews.filter(
       ({ promptId }) =>
         promptId !== undefined &&
-        !crowd.jobs.some(
-          (job) => job.promptId === promptId && shareOf(socket, job) === 'everything',
+        !group.jobs.some(
+          (job) => job.promptId === promptId && deliveryOf(socket, job) === 'everything',
         ),
     );
     const faults = {

@@ -58,16 +58,16 @@ describe.each<[string, readonly string[], (call: Call) => Call[2]]>([
   ['with --dialect local', ['--dialect', 'local'], () => 'local'],
   ['with --dialect hosted', ['--dialect', 'hosted'], () => 'hosted'],
 ])('%s', (_name, args, dialectOf) => {
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
-    house = await startHoldover({ args });
+    holdover = await startHoldover({ args });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each(CALLS.map((call): Call => [call[0], call[1], dialectOf(call)]))(
     'GET %s %j is %s',
     async (target, headers, dialect) => {
-      const { status, body } = await get(house, target, headers);
+      const { status, body } = await get(holdover, target, headers);
       expect([400, 404]).toContain(status);
       if (dialect === 'local') expect(body).toBe('');
       else {
@@ -81,14 +81,14 @@ describe.each<[string, readonly string[], (call: Call) => Call[2]]>([
 });
 
 describe('whose a call is', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   let promptId: string;
   beforeAll(async () => {
-    house = await startHoldover();
+    holdover = await startHoldover();
     const headers = { 'X-API-Key': 'k' };
-    promptId = (await postPrompt(house.url, { prompt: flat() }, { headers })).body.prompt_id;
+    promptId = (await postPrompt(holdover.url, { prompt: flat() }, { headers })).body.prompt_id;
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each<[string, Lines, boolean]>([
     ['/prompt', { 'X-API-Key': 'k' }, true],
@@ -109,7 +109,7 @@ describe('whose a call is', () => {
     ['/api/prompt', { 'X-API-Key': ['k', 'other'] }, false],
   ])('%s %j is that of the key: %s', async (path, headers, isTheirs) => {
     const target = path.replace('prompt', `job/${promptId}/status`);
-    const { status } = await get(house, target.replace(/^\/job/, '/api/job'), headers);
+    const { status } = await get(holdover, target.replace(/^\/job/, '/api/job'), headers);
     expect(status).toBe(isTheirs ? 200 : 404);
   });
 });

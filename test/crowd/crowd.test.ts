@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { NO_PICTURE, uploadInput } from '../support/client-help.ts';
+import { NOT_A_PICTURE, uploadInput } from '../support/client-help.ts';
 import { misplaced, mispreviewed } from './binaries.ts';
 import { keyedUsers, keyedV2, previews, sharedUser } from './cast.ts';
-import { CORRUPT, type Crowd, createCrowd } from './crowd.ts';
+import { CORRUPT, type ClientGroup, createClientGroup } from './crowd.ts';
 import { outlineOf, sparseOutlineOf } from './rules.ts';
 import { TOPOLOGIES, type Topology } from './topologies.ts';
-import { misled, misordered, unlawful, unlike } from './verdict.ts';
+import { wrongWatcherFrames, wrongOrder, unexpectedFrames, unlike } from './verdict.ts';
 
 // Programs written for the original server, for the hosted one and for v2, on one Holdover and all at
 // once. Each hears exactly what its own server would have sent it.
@@ -18,18 +18,18 @@ const HOLD_THE_TOKEN = 'local-token';
 const SERVED = TOPOLOGIES.filter(({ isServed }) => isServed);
 
 describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topology) => {
-  let crowd: Crowd;
+  let group: ClientGroup;
   let stop: () => Promise<void>;
   let failed: string[];
 
   beforeAll(async () => {
-    const { house, close } = await topology.open();
-    crowd = createCrowd(house, topology.mostLiveJobs);
+    const { holdover, close } = await topology.open();
+    group = createClientGroup(holdover, topology.mostLiveJobs);
     stop = close;
-    failed = await perform(crowd, topology);
+    failed = await perform(group, topology);
   });
   afterAll(async () => {
-    await crowd?.close();
+    await group?.close();
     await stop?.();
   });
 
@@ -39,33 +39,33 @@ describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topol
 
   test('each job is told whole and in order', async () => {
     const outline = topology.tellsAll ? outlineOf : sparseOutlineOf;
-    expect(await misordered(crowd, outline)).toEqual([]);
+    expect(await wrongOrder(group, outline)).toEqual([]);
   });
 
   test('each socket hears of each job what its server would have sent it', async () => {
-    expect(await unlawful(crowd)).toEqual([]);
+    expect(await unexpectedFrames(group)).toEqual([]);
   });
 
   test('the first end a local program hears is its own', () => {
-    expect(misled(crowd)).toEqual([]);
+    expect(wrongWatcherFrames(group)).toEqual([]);
   });
 
   test('counts, words for exceptions and notifications are those of its server', () => {
-    expect(unlike(crowd)).toEqual([]);
+    expect(unlike(group)).toEqual([]);
   });
 
   test.runIf(topology.tellsAll)('texts and pictures of nodes go where they belong', () => {
-    expect(misplaced(crowd)).toEqual([]);
+    expect(misplaced(group)).toEqual([]);
   });
 
   test.runIf(topology.tellsAll)('previews go to those who want them', () => {
-    expect(mispreviewed(crowd)).toEqual([]);
+    expect(mispreviewed(group)).toEqual([]);
   });
 });
 
 /** Runs all programs at once; tells what failed them. */
 async function perform(
-  crowd: Crowd,
+  group: ClientGroup,
   { name, callers, isV2ByKey = true }: Topology,
 ): Promise<string[]> {
   const users = [
@@ -73,16 +73,16 @@ async function perform(
     ...KEYS.flatMap((key) => [callers.hosted(key), callers.bareKey(key)]),
   ];
   for (const { headers } of users) {
-    await uploadInput(crowd.house.url, { bytes: NO_PICTURE, name: CORRUPT }, { ...headers });
+    await uploadInput(group.holdover.url, { bytes: NOT_A_PICTURE, name: CORRUPT }, { ...headers });
   }
-  const programs = [...sharedUser(crowd, callers)];
+  const programs = [...sharedUser(group, callers)];
   if (!name.includes(HOLD_THE_TOKEN)) {
-    programs.push(...keyedUsers(crowd, callers), previews(crowd, callers));
-    if (isV2ByKey) programs.push(...keyedV2(crowd, callers));
+    programs.push(...keyedUsers(group, callers), previews(group, callers));
+    if (isV2ByKey) programs.push(...keyedV2(group, callers));
   }
   const ended = await Promise.allSettled(programs.map(inTime));
   const failures = ended.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
-  if (failures.length === 0) await crowd.settle();
+  if (failures.length === 0) await group.settle();
   return failures;
 }
 

@@ -3,10 +3,10 @@ import type { Holdover } from '../support/holdover.ts';
 import { type Received, type Recorder, connect } from '../support/v1-client.ts';
 import { endless, flat, growing, loading, streaming } from '../support/workflows.ts';
 import type { Caller } from './callers.ts';
-import type { CrowdJob, Kind } from './rules.ts';
+import type { GroupJob, Kind } from './rules.ts';
 
 /** What a socket holds against a job that began, or was over, before it connected. */
-export type Late =
+export type LateDelivery =
   /** It hears what comes while it is connected, and nothing of what was before. */
   | 'from now on'
   /** All of it: the job is of its client id, and no socket of that id heard it. */
@@ -21,23 +21,23 @@ export type Socket = {
   readonly recorder: Recorder;
   readonly negotiated: boolean;
   readonly openedAtMs: number;
-  readonly late: Late;
+  readonly late: LateDelivery;
   /** Jobs submitted after it was closed are none of its business. */
   closedAt: number;
 };
 
-export type Crowd = {
-  readonly house: Holdover;
-  readonly jobs: CrowdJob[];
+export type ClientGroup = {
+  readonly holdover: Holdover;
+  readonly jobs: GroupJob[];
   readonly sockets: Socket[];
   /** Opens a socket that is compared at the end. */
   join(
     name: string,
     caller: Caller,
-    options?: { clientId?: string; negotiates?: boolean; late?: Late },
+    options?: { clientId?: string; negotiates?: boolean; late?: LateDelivery },
   ): Promise<Socket>;
   /** `POST /prompt` of a job of that kind. */
-  post(caller: Caller, kind: Kind, options?: PostOptions): Promise<CrowdJob>;
+  post(caller: Caller, kind: Kind, options?: PostOptions): Promise<GroupJob>;
   /** The body of a job, for callers with an API of their own, and its entry among the jobs. */
   readonly draft: (kind: Kind) => Promise<Draft>;
   get(caller: Caller, path: string): Promise<Response>;
@@ -66,15 +66,15 @@ export type Draft = {
   readonly giveUp: () => void;
   readonly note: (
     caller: Caller,
-    job: Pick<CrowdJob, 'promptId' | 'clientId'> & Partial<CrowdJob>,
-  ) => Promise<CrowdJob>;
+    job: Pick<GroupJob, 'promptId' | 'clientId'> & Partial<GroupJob>,
+  ) => Promise<GroupJob>;
 };
 
 export const CORRUPT = 'corrupt.png';
 
 /** `mostLiveJobs`: others wait before they are submitted. */
-export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
-  const jobs: CrowdJob[] = [];
+export function createClientGroup(holdover: Holdover, mostLiveJobs = Infinity): ClientGroup {
+  const jobs: GroupJob[] = [];
   const sockets: Socket[] = [];
   const watchers = new Map<string, Promise<Recorder>>();
   const ended = new Map<string, Promise<void>>();
@@ -94,15 +94,15 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
         const { user } = caller;
         const noted = { kind, number, size, postedAtMs, asksForPreviews: false, user, ...job };
         jobs.push(noted);
-        ended.set(job.promptId, endOfJob(await watch(caller), job.promptId).then(leaveRoom));
+        ended.set(job.promptId, endOfJob(await watch(caller), job.promptId).then(leaveSpace));
         return noted;
       },
-      giveUp: leaveRoom,
+      giveUp: leaveSpace,
     };
   }
 
   /** To the next one that waits, if there is one. */
-  function leaveRoom(): void {
+  function leaveSpace(): void {
     const next = live.waiting.shift();
     if (next) next();
     else live.count--;
@@ -112,7 +112,7 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
     const { user, socketQuery, socketHeaders } = caller;
     const watching =
       watchers.get(user) ??
-      connect(house.wsUrl, {
+      connect(holdover.wsUrl, {
         clientId: null,
         headers: socketHeaders,
         query: ['watch=1', socketQuery].filter(Boolean).join('&'),
@@ -122,7 +122,7 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
   }
 
   return {
-    house,
+    holdover,
     jobs,
     sockets,
     draft,
@@ -130,7 +130,7 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
     async join(name, caller, { clientId = name, negotiates = false, late = 'from now on' } = {}) {
       await watch(caller);
       const { socketHeaders: headers, socketQuery: query } = caller;
-      const recorder = await connect(house.wsUrl, { clientId, headers, query });
+      const recorder = await connect(holdover.wsUrl, { clientId, headers, query });
       const opened = { openedAtMs: performance.now(), closedAt: Infinity };
       const socket = { name, caller, clientId, recorder, negotiated: negotiates, late, ...opened };
       sockets.push(socket);
@@ -157,9 +157,12 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
       return note(caller, { promptId, clientId: clientId ?? null, asksForPreviews });
     },
     get: (caller, path) =>
-      fetch(`${house.url}${caller.prefix}${path}`, { headers: caller.headers, redirect: 'manual' }),
+      fetch(`${holdover.url}${caller.prefix}${path}`, {
+        headers: caller.headers,
+        redirect: 'manual',
+      }),
     send: (caller, path, body) =>
-      fetch(`${house.url}${caller.prefix}${path}`, {
+      fetch(`${holdover.url}${caller.prefix}${path}`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json', ...caller.headers },
         ...(body && { body: JSON.stringify(body) }),
@@ -185,7 +188,7 @@ export function createCrowd(house: Holdover, mostLiveJobs = Infinity): Crowd {
 }
 
 /** Whether the submission of the job began before the socket was there. */
-export function cameAfter(socket: Socket, job: CrowdJob): boolean {
+export function cameAfter(socket: Socket, job: GroupJob): boolean {
   return job.postedAtMs < socket.openedAtMs;
 }
 

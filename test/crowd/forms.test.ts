@@ -87,20 +87,20 @@ describe.each<[string, readonly string[], readonly Form[], (user: string) => Hea
   ['with --dialect local', ['--dialect', 'local'], forced('local'), bearer],
   ['with --dialect hosted', ['--dialect', 'hosted'], forced('hosted'), bearer],
 ])('%s', (_name, args, forms, headersOf) => {
-  let house: Holdover;
+  let holdover: Holdover;
   let sockets: readonly Recorder[];
 
   beforeAll(async () => {
-    house = await startHoldover({ args });
-    sockets = await Promise.all(forms.map((form) => opened(house, form)));
+    holdover = await startHoldover({ args });
+    sockets = await Promise.all(forms.map((form) => opened(holdover, form)));
     const users = new Set(forms.map(([, , user]) => user));
     for (const [at, user] of [...users].entries())
-      await runOne(house, { user, at }, headersOf(user));
+      await runOne(holdover, { user, at }, headersOf(user));
     await Promise.all(sockets.map(allHeard));
   });
   afterAll(async () => {
     for (const { socket } of sockets) socket.terminate();
-    await house.dispose();
+    await holdover.dispose();
   });
 
   test.each(forms.map((form, at) => [...form, at] as const))(
@@ -129,21 +129,21 @@ const WHOLE = [
 
 const promptIdOf = (user: string): string => `prompt-of-${user || 'nobody'}`;
 
-function opened(house: Holdover, [path, headers]: Form): Promise<Recorder> {
+function opened(holdover: Holdover, [path, headers]: Form): Promise<Recorder> {
   const [base, query = ''] = path.split('?') as [string, string?];
-  return connect(house.wsUrl, { clientId: null, path: base, query, headers });
+  return connect(holdover.wsUrl, { clientId: null, path: base, query, headers });
 }
 
 /** A prompt without a client id, by a script that holds the key, to its end. */
 async function runOne(
-  house: Holdover,
+  holdover: Holdover,
   { user, at }: { user: string; at: number },
   headers: Headers,
 ): Promise<void> {
-  const watcher = await connect(house.wsUrl, { clientId: null, query: 'watch=1', headers });
+  const watcher = await connect(holdover.wsUrl, { clientId: null, query: 'watch=1', headers });
   const prompt_id = promptIdOf(user);
   const body = { prompt: flat({ color: 1 + at }), prompt_id };
-  const answer = await postPrompt(house.url, body, { headers });
+  const answer = await postPrompt(holdover.url, body, { headers });
   expect([answer.status, answer.body.error]).toEqual([200, undefined]);
   await watcher.untilDone(prompt_id);
   await watcher.close();

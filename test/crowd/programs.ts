@@ -3,69 +3,73 @@ import { pngText } from '../support/client-help.ts';
 import type { Recorder } from '../support/v1-client.ts';
 import { v2Client } from '../support/v2-client.ts';
 import type { Caller } from './callers.ts';
-import { type Crowd, type Socket, endOfJob, frameFrom, isEnd } from './crowd.ts';
-import { type CrowdJob, DOCUMENTED_EXCEPTIONS, type Kind, endOf } from './rules.ts';
+import { type ClientGroup, type Socket, endOfJob, frameFrom, isEnd } from './crowd.ts';
+import { type GroupJob, DOCUMENTED_EXCEPTIONS, type Kind, endOf } from './rules.ts';
 
 // Programs of the crowd. Each waits as its kind of client waits, and throws when that fails it.
 
 const POLL_MS = 40;
 
 /** Polls the history as most scripts do, and looks at the result. */
-export async function poll(crowd: Crowd, caller: Caller, kind: Kind): Promise<CrowdJob> {
-  const job = await crowd.post(caller, kind);
-  await untilResult(crowd, caller, job);
+export async function poll(group: ClientGroup, caller: Caller, kind: Kind): Promise<GroupJob> {
+  const job = await group.post(caller, kind);
+  await untilResult(group, caller, job);
   return job;
 }
 
 /** Connects, then submits prompt after prompt and takes the first `executing` with node null for its end. */
 export async function listen(
-  crowd: Crowd,
+  group: ClientGroup,
   caller: Caller,
   options: { name: string; kinds: readonly Kind[]; negotiates?: boolean },
 ): Promise<Socket> {
   const { name, kinds, negotiates = false } = options;
-  const socket = await crowd.join(name, caller, { negotiates });
+  const socket = await group.join(name, caller, { negotiates });
   for (const kind of kinds) {
     const heard = socket.recorder.frames.length;
-    const job = await crowd.post(caller, kind, { clientId: name });
+    const job = await group.post(caller, kind, { clientId: name });
     // Hosted ones are told of every prompt of their user, and know it.
     if (caller.form === 'hosted') await endOfJob(socket.recorder, job.promptId);
     else await untilFirstEnd(socket.recorder, heard);
     // Scripts index the history with their id at once.
-    await checkResult(crowd, caller, job);
+    await checkResult(group, caller, job);
   }
   return socket;
 }
 
 /** Interrupts its own prompt once it runs. */
-export async function cancel(crowd: Crowd, caller: Caller, clientId?: string): Promise<void> {
-  if (clientId !== undefined) await crowd.join(clientId, caller);
-  const job = await crowd.post(caller, 'cancelled', clientId === undefined ? {} : { clientId });
-  await untilRunning(crowd, caller, job);
-  await crowd.send(caller, '/interrupt', { prompt_id: job.promptId });
-  await untilResult(crowd, caller, job);
+export async function cancel(group: ClientGroup, caller: Caller, clientId?: string): Promise<void> {
+  if (clientId !== undefined) await group.join(clientId, caller);
+  const job = await group.post(caller, 'cancelled', clientId === undefined ? {} : { clientId });
+  await untilRunning(group, caller, job);
+  await group.send(caller, '/interrupt', { prompt_id: job.promptId });
+  await untilResult(group, caller, job);
 }
 
 /** Takes a prompt back that waits behind another one of its own. */
-export async function takeBack(crowd: Crowd, caller: Caller, clientId?: string): Promise<void> {
+export async function takeBack(
+  group: ClientGroup,
+  caller: Caller,
+  clientId?: string,
+): Promise<void> {
   const options = clientId === undefined ? {} : { clientId };
-  if (clientId !== undefined) await crowd.join(clientId, caller);
+  if (clientId !== undefined) await group.join(clientId, caller);
   // There must be room for both before the first one blocks the queue.
-  const draft = await crowd.draft('unstarted');
-  const blocker = await crowd.post(caller, 'cancelled', options);
-  const job = await crowd.post(caller, 'unstarted', { ...options, draft });
-  await untilRunning(crowd, caller, blocker);
-  await crowd.send(caller, '/queue', { delete: [job.promptId] });
-  await untilResult(crowd, caller, job);
-  await crowd.send(caller, '/interrupt', { prompt_id: blocker.promptId });
-  await untilResult(crowd, caller, blocker);
+  const draft = await group.draft('unstarted');
+  const blocker = await group.post(caller, 'cancelled', options);
+  const job = await group.post(caller, 'unstarted', { ...options, draft });
+  await untilRunning(group, caller, blocker);
+  await group.send(caller, '/queue', { delete: [job.promptId] });
+  await untilResult(group, caller, job);
+  await group.send(caller, '/interrupt', { prompt_id: blocker.promptId });
+  await untilResult(group, caller, blocker);
 }
 
 /** A program on the v2 API at the same address. */
-export async function useV2(crowd: Crowd, caller: Caller, kind: Kind): Promise<void> {
-  await crowd.watch(caller);
-  const { graph, note, giveUp } = await crowd.draft(kind);
-  const v2 = v2Client(crowd.house.url, { ...caller.headers });
+export async function useV2(group: ClientGroup, caller: Caller, kind: Kind): Promise<void> {
+  await group.watch(caller);
+  const { graph, note, giveUp } = await group.draft(kind);
+  const v2 = v2Client(group.holdover.url, { ...caller.headers });
   const { status, body } = await v2.submit(graph);
   if (status !== 201) {
     giveUp();
@@ -83,59 +87,63 @@ export async function useV2(crowd: Crowd, caller: Caller, kind: Kind): Promise<v
 const isTerminal = (status: string): boolean => ['succeeded', 'failed'].includes(status);
 
 /** Two programs with one fixed id in turn; the second also finds a prompt whose result is fetched. */
-export async function reuseId(crowd: Crowd, caller: Caller, clientId: string): Promise<void> {
-  const first = await crowd.join(`${clientId}, first`, caller, { clientId });
-  const own = await crowd.post(caller, 'grown', { clientId });
+export async function reuseId(group: ClientGroup, caller: Caller, clientId: string): Promise<void> {
+  const first = await group.join(`${clientId}, first`, caller, { clientId });
+  const own = await group.post(caller, 'grown', { clientId });
   await endOfJob(first.recorder, own.promptId);
-  await crowd.leave(first);
-  const unheard = await crowd.post(caller, 'sized', { clientId });
-  await untilResult(crowd, caller, unheard);
-  const second = await crowd.join(`${clientId}, second`, caller, { clientId });
-  const next = await crowd.post(caller, 'failed', { clientId });
+  await group.leave(first);
+  const unseen = await group.post(caller, 'sized', { clientId });
+  await untilResult(group, caller, unseen);
+  const second = await group.join(`${clientId}, second`, caller, { clientId });
+  const next = await group.post(caller, 'failed', { clientId });
   await untilFirstEnd(second.recorder, 0);
-  mustBeSilent(second, [own, unheard]);
-  await checkResult(crowd, caller, next);
+  mustBeSilent(second, [own, unseen]);
+  await checkResult(group, caller, next);
 }
 
 /** Submits under an id of its own and connects later. */
 export async function comeLate(
-  crowd: Crowd,
+  group: ClientGroup,
   caller: Caller,
   options: { clientId: string; when: 'at once' | 'after the end' | 'after the fetch'; kind?: Kind },
 ): Promise<void> {
   const { clientId, when, kind = 'grown' } = options;
-  const job = await crowd.post(caller, kind, { clientId });
-  if (when === 'after the end') await untilOver(crowd, caller, job);
-  if (when === 'after the fetch') await untilResult(crowd, caller, job);
+  const job = await group.post(caller, kind, { clientId });
+  if (when === 'after the end') await untilOver(group, caller, job);
+  if (when === 'after the fetch') await untilResult(group, caller, job);
   const isFetched = when === 'after the fetch';
   const late = isFetched ? 'from now on' : 'all of its own id';
-  const socket = await crowd.join(clientId, caller, { late });
+  const socket = await group.join(clientId, caller, { late });
   if (isFetched) return mustBeSilent(socket, [job]);
   await endOfJob(socket.recorder, job.promptId);
-  await checkResult(crowd, caller, job);
+  await checkResult(group, caller, job);
 }
 
 /** Opens a socket after a prompt without a client id has ended: it is none of its business. */
-export async function comeAfterStranger(crowd: Crowd, caller: Caller, name: string): Promise<void> {
-  const job = await crowd.post(caller, 'failed');
-  await untilOver(crowd, caller, job);
-  const socket = await crowd.join(name, caller);
-  const own = await crowd.post(caller, 'sized', { clientId: name });
+export async function comeAfterStranger(
+  group: ClientGroup,
+  caller: Caller,
+  name: string,
+): Promise<void> {
+  const job = await group.post(caller, 'failed');
+  await untilOver(group, caller, job);
+  const socket = await group.join(name, caller);
+  const own = await group.post(caller, 'sized', { clientId: name });
   await untilFirstEnd(socket.recorder, 0);
   mustBeSilent(socket, [job]);
-  await checkResult(crowd, caller, own);
+  await checkResult(group, caller, own);
 }
 
 /** A sample of the hosted documentation: submits without an id, connects, waits for the success. */
 export async function followSample(
-  crowd: Crowd,
+  group: ClientGroup,
   caller: Caller,
   options: { name: string; when: 'at once' | 'after the end' | 'after another' },
 ): Promise<void> {
   const { name, when } = options;
-  const { last, earlier } = await submitSample(crowd, caller, when);
-  if (when !== 'at once') await untilOver(crowd, caller, last);
-  const socket = await crowd.join(name, caller, { late: 'all of the last job' });
+  const { last, earlier } = await submitSample(group, caller, when);
+  if (when !== 'at once') await untilOver(group, caller, last);
+  const socket = await group.join(name, caller, { late: 'all of the last job' });
   await frameFrom(
     socket.recorder,
     0,
@@ -145,27 +153,31 @@ export async function followSample(
       frame.data.prompt_id === last.promptId,
   );
   await endOfJob(socket.recorder, last.promptId);
-  await checkResult(crowd, caller, last);
+  await checkResult(group, caller, last);
   mustBeSilent(socket, earlier);
 }
 
 /** The same sample when it polled for the status instead: there is nothing left to be told. */
-export async function pollStatusFirst(crowd: Crowd, caller: Caller, name: string): Promise<void> {
-  const job = await crowd.post(caller, 'grown');
+export async function pollStatusFirst(
+  group: ClientGroup,
+  caller: Caller,
+  name: string,
+): Promise<void> {
+  const job = await group.post(caller, 'grown');
   await until(async () => {
-    const answer = await crowd.get(caller, `/job/${job.promptId}/status`);
+    const answer = await group.get(caller, `/job/${job.promptId}/status`);
     return ((await answer.json()) as { status: string }).status === 'success';
   });
-  mustBeSilent(await crowd.join(name, caller), [job]);
+  mustBeSilent(await group.join(name, caller), [job]);
 }
 
 async function submitSample(
-  crowd: Crowd,
+  group: ClientGroup,
   caller: Caller,
   when: string,
-): Promise<{ readonly last: CrowdJob; readonly earlier: readonly CrowdJob[] }> {
-  const earlier = when === 'after another' ? [await crowd.post(caller, 'sized')] : [];
-  return { earlier, last: await crowd.post(caller, 'grown') };
+): Promise<{ readonly last: GroupJob; readonly earlier: readonly GroupJob[] }> {
+  const earlier = when === 'after another' ? [await group.post(caller, 'sized')] : [];
+  return { earlier, last: await group.post(caller, 'grown') };
 }
 
 /** The client stops at the first `executing` with node null it hears, whoever's it is. */
@@ -173,7 +185,7 @@ async function untilFirstEnd(recorder: Recorder, from: number): Promise<void> {
   await frameFrom(recorder, from, isEnd);
 }
 
-function mustBeSilent({ name, recorder }: Socket, jobs: readonly CrowdJob[]): void {
+function mustBeSilent({ name, recorder }: Socket, jobs: readonly GroupJob[]): void {
   const heard = jobs.flatMap(({ promptId }) =>
     recorder.frames.filter((frame) => frame.kind === 'text' && frame.data.prompt_id === promptId),
   );
@@ -181,9 +193,9 @@ function mustBeSilent({ name, recorder }: Socket, jobs: readonly CrowdJob[]): vo
     throw new Error(`${name} hears of a prompt that is over: ${recorder.outline().join(' ')}`);
 }
 
-async function untilRunning(crowd: Crowd, caller: Caller, job: CrowdJob): Promise<void> {
+async function untilRunning(group: ClientGroup, caller: Caller, job: GroupJob): Promise<void> {
   await until(async () => {
-    const status = await fetch(`${crowd.house.url}/api/job/${job.promptId}/status`, {
+    const status = await fetch(`${group.holdover.url}/api/job/${job.promptId}/status`, {
       headers: caller.headers,
     });
     return ((await status.json()) as { status: string }).status === 'executing';
@@ -191,26 +203,34 @@ async function untilRunning(crowd: Crowd, caller: Caller, job: CrowdJob): Promis
 }
 
 /** As n8n waits: until the id has gone from the queue. */
-async function untilOver(crowd: Crowd, caller: Caller, { promptId }: CrowdJob): Promise<void> {
+async function untilOver(
+  group: ClientGroup,
+  caller: Caller,
+  { promptId }: GroupJob,
+): Promise<void> {
   await until(async () => {
-    const queue = await (await crowd.get(caller, '/queue')).text();
+    const queue = await (await group.get(caller, '/queue')).text();
     return !queue.includes(promptId);
   });
 }
 
-async function untilResult(crowd: Crowd, caller: Caller, job: CrowdJob): Promise<void> {
-  await until(async () => (await historyOf(crowd, caller, job)) !== undefined);
-  await checkResult(crowd, caller, job);
+async function untilResult(group: ClientGroup, caller: Caller, job: GroupJob): Promise<void> {
+  await until(async () => (await historyOf(group, caller, job)) !== undefined);
+  await checkResult(group, caller, job);
 }
 
-async function historyOf(crowd: Crowd, caller: Caller, { promptId }: CrowdJob): Promise<any> {
-  const answer = await crowd.get(caller, `/history/${promptId}`);
+async function historyOf(group: ClientGroup, caller: Caller, { promptId }: GroupJob): Promise<any> {
+  const answer = await group.get(caller, `/history/${promptId}`);
   return ((await answer.json()) as Record<string, any>)[promptId];
 }
 
 /** That its entry is there, ended as it should, and its result is its own. */
-export async function checkResult(crowd: Crowd, caller: Caller, job: CrowdJob): Promise<void> {
-  const entry = await historyOf(crowd, caller, job);
+export async function checkResult(
+  group: ClientGroup,
+  caller: Caller,
+  job: GroupJob,
+): Promise<void> {
+  const entry = await historyOf(group, caller, job);
   if (!entry) throw new Error(`no history of ${job.kind} ${job.number} when its client looked`);
   const [type, data] = entry.status.messages.at(-1);
   mustEqual(type, endOf(job), `end of ${job.kind} ${job.number}`);
@@ -218,7 +238,7 @@ export async function checkResult(crowd: Crowd, caller: Caller, job: CrowdJob): 
   const shown = entry.outputs['3']?.text;
   // v2 carries no texts but between Holdovers.
   if (shown) mustEqual(shown[0], String(job.size), 'text');
-  if (job.kind === 'grown') await checkPicture(crowd, caller, { job, entry });
+  if (job.kind === 'grown') await checkPicture(group, caller, { job, entry });
 }
 
 function checkException(caller: Caller, type: string): void {
@@ -227,18 +247,18 @@ function checkException(caller: Caller, type: string): void {
 }
 
 async function checkPicture(
-  crowd: Crowd,
+  group: ClientGroup,
   caller: Caller,
-  { job, entry }: { job: CrowdJob; entry: any },
+  { job, entry }: { job: GroupJob; entry: any },
 ): Promise<void> {
   const [file] = entry.outputs['9'].images;
   mustEqual(file.filename, `crowd-${job.number}_00001_.png`, 'file name');
-  const answer = await crowd.get(caller, `/view?${new URLSearchParams(file).toString()}`);
+  const answer = await group.get(caller, `/view?${new URLSearchParams(file).toString()}`);
   const isHosted = caller.form === 'hosted';
   mustEqual(answer.status, isHosted ? 302 : 200, `status of /view for a ${caller.form} caller`);
   const location = answer.headers.get('Location') ?? '';
   // The key must not go where the link leads.
-  const picture = isHosted ? await fetch(new URL(location, crowd.house.url)) : answer;
+  const picture = isHosted ? await fetch(new URL(location, group.holdover.url)) : answer;
   const text = pngText(Buffer.from(await picture.arrayBuffer()), 'prompt') ?? '';
   mustEqual(/"seed": (\d+)/.exec(text)?.[1], String(7_000 + job.number), 'seed in the picture');
 }

@@ -14,7 +14,7 @@ export type Kind =
   | 'cancelled'
   | 'unstarted';
 
-export type CrowdJob = {
+export type GroupJob = {
   readonly promptId: string;
   /** When its submission began, by the clock of the process. */
   readonly postedAtMs: number;
@@ -30,13 +30,13 @@ export type CrowdJob = {
   readonly asksForPreviews: boolean;
 };
 
-export type Share = 'everything' | 'broadcasts' | 'nothing';
+export type Delivery = 'everything' | 'broadcasts' | 'nothing';
 
 /** What a socket is sent of a job that runs while it is connected. */
-export function shareOf(
+export function deliveryOf(
   socket: { readonly caller: Caller; readonly clientId: string },
-  job: Pick<CrowdJob, 'user' | 'clientId'>,
-): Share {
+  job: Pick<GroupJob, 'user' | 'clientId'>,
+): Delivery {
   if (socket.caller.user !== job.user) return 'nothing';
   // Hosted: every connection of the same user receives the same messages.
   if (socket.caller.form === 'hosted') return 'everything';
@@ -47,7 +47,7 @@ export function shareOf(
 /** JSON messages the original sends to all when a prompt names no client id (recording `no-client-id`). */
 const BROADCASTS = new Set(['progress', 'progress_state', 'execution_interrupted']);
 
-export function isShared(share: Share, type: string, { kind }: Pick<CrowdJob, 'kind'>): boolean {
+export function isShared(share: Delivery, type: string, { kind }: Pick<GroupJob, 'kind'>): boolean {
   if (share === 'everything') return true;
   // A prompt that is taken out of the queue before its start is told to nobody by the original.
   return share === 'broadcasts' && kind !== 'unstarted' && BROADCASTS.has(type);
@@ -66,7 +66,7 @@ export const DOCUMENTED_EXCEPTIONS: readonly string[] = [
 const BEGIN = 'execution_start execution_cached';
 
 /** All JSON messages of a job in order, as the original sends them to the client they are for. */
-export function outlineOf({ kind, size }: Pick<CrowdJob, 'kind' | 'size'>): RegExp {
+export function outlineOf({ kind, size }: Pick<GroupJob, 'kind' | 'size'>): RegExp {
   switch (kind) {
     case 'grown': {
       const steps = Array.from(
@@ -104,14 +104,14 @@ export function outlineOf({ kind, size }: Pick<CrowdJob, 'kind' | 'size'>): RegE
 }
 
 /** The same of a service that tells of a job now and then (rows `sparse-progress`, `sparse-previews`). */
-export function sparseOutlineOf({ kind }: Pick<CrowdJob, 'kind'>): RegExp {
+export function sparseOutlineOf({ kind }: Pick<GroupJob, 'kind'>): RegExp {
   if (kind === 'unstarted') return whole('execution_interrupted executing:null');
   const node = String.raw`( (progress_state|executing:\d+|executed:\d+|progress:\d+/\d+))*`;
   return whole(`${BEGIN}${node} ${endOf({ kind })} executing:null`);
 }
 
 /** The last word about a job before its final `executing`. */
-export function endOf({ kind }: Pick<CrowdJob, 'kind'>): string {
+export function endOf({ kind }: Pick<GroupJob, 'kind'>): string {
   if (kind === 'failed' || kind === 'misnamed') return 'execution_error';
   return kind === 'cancelled' || kind === 'unstarted'
     ? 'execution_interrupted'

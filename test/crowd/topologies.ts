@@ -20,7 +20,7 @@ export type Topology = {
   readonly mostLiveJobs?: number;
   /** Under a fixed key only callers without a key of their own may use v2. */
   readonly isV2ByKey?: boolean;
-  open(): Promise<{ readonly house: Holdover; readonly close: () => Promise<void> }>;
+  open(): Promise<{ readonly holdover: Holdover; readonly close: () => Promise<void> }>;
 };
 
 const installed = await installComfyApiProxy();
@@ -82,8 +82,11 @@ export const TOPOLOGIES: readonly Topology[] = [
   },
 ];
 
-function alone(house: Holdover): { readonly house: Holdover; readonly close: () => Promise<void> } {
-  return { house, close: () => house.dispose() };
+function alone(holdover: Holdover): {
+  readonly holdover: Holdover;
+  readonly close: () => Promise<void>;
+} {
+  return { holdover, close: () => holdover.dispose() };
 }
 
 async function inFrontOfHoldover(options: {
@@ -93,12 +96,12 @@ async function inFrontOfHoldover(options: {
 }): ReturnType<Topology['open']> {
   const { args = [], behind = [], key } = options;
   const engine = await startHoldover({ upstream: 'embedded', args: behind });
-  const house = await startHoldover({
+  const holdover = await startHoldover({
     upstream: 'embedded',
     args: ['--upstream', engine.url, ...args],
     ...(key !== undefined && { env: { HOLDOVER_UPSTREAM_KEY: key } }),
   });
-  return { house, close: () => closeAll(house, engine) };
+  return { holdover, close: () => closeAll(holdover, engine) };
 }
 
 async function inFrontOfComfyApiProxy(): ReturnType<Topology['open']> {
@@ -106,11 +109,11 @@ async function inFrontOfComfyApiProxy(): ReturnType<Topology['open']> {
   const engine = await startHoldover({ upstream: 'embedded' });
   const proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
   const source = ['--object-info', `${engine.url}/object_info`];
-  const house = await startHoldover({
+  const holdover = await startHoldover({
     upstream: 'embedded',
     args: ['--upstream', proxy.url, ...source],
   });
-  return { house, close: () => closeAll(house, proxy, engine) };
+  return { holdover, close: () => closeAll(holdover, proxy, engine) };
 }
 
 async function closeAll(...all: readonly (Holdover | ComfyApiProxy)[]): Promise<void> {

@@ -1,12 +1,12 @@
 import type { Received } from '../support/v1-client.ts';
-import { type Crowd, type Socket, cameAfter, isEnd, nameOf } from './crowd.ts';
-import { type CrowdJob, DOCUMENTED_EXCEPTIONS, isShared, shareOf } from './rules.ts';
+import { type ClientGroup, type Socket, cameAfter, isEnd, nameOf } from './crowd.ts';
+import { type GroupJob, DOCUMENTED_EXCEPTIONS, isShared, deliveryOf } from './rules.ts';
 
 /** A JSON frame of a prompt as it is compared: the exception's word is the dialect's own. */
 type Line = { readonly name: string; readonly text: string };
 
 /** JSON frames of one job, in order. */
-export function linesOf(frames: readonly Received[], { promptId }: CrowdJob): Line[] {
+export function linesOf(frames: readonly Received[], { promptId }: GroupJob): Line[] {
   return frames.flatMap((frame) => {
     const name = nameOf(frame);
     if (name === undefined || frame.kind !== 'text' || frame.data.prompt_id !== promptId) return [];
@@ -19,15 +19,15 @@ const namesOf = (lines: readonly Line[]): string =>
   lines.map(({ name }) => name).join(' ') || 'nothing';
 
 /** Where sockets hear of jobs what their server would not have sent them, in words. */
-export async function unlawful(crowd: Crowd): Promise<string[]> {
+export async function unexpectedFrames(group: ClientGroup): Promise<string[]> {
   const faults: string[] = [];
-  for (const [at, job] of crowd.jobs.entries()) {
-    const whole = linesOf((await crowd.watched(job.user)).frames, job);
-    for (const socket of crowd.sockets) {
+  for (const [at, job] of group.jobs.entries()) {
+    const whole = linesOf((await group.watched(job.user)).frames, job);
+    for (const socket of group.sockets) {
       const got = linesOf(socket.recorder.frames, job);
-      const share = shareOf(socket, job);
+      const share = deliveryOf(socket, job);
       const wanted = whole.filter(({ name }) => isShared(share, name.split(':', 1)[0] ?? '', job));
-      if (isLawful({ crowd, socket, job, at }, got, wanted)) continue;
+      if (isExpected({ group, socket, job, at }, got, wanted)) continue;
       const whose = job.clientId === null ? 'without an id' : `of ${job.clientId}`;
       faults.push(
         `${socket.name} (${socket.caller.form}) of ${job.kind} ${job.number} ${whose}: ${namesOf(got)}, not ${namesOf(wanted)}`,
@@ -38,14 +38,14 @@ export async function unlawful(crowd: Crowd): Promise<string[]> {
 }
 
 type Case = {
-  readonly crowd: Crowd;
+  readonly group: ClientGroup;
   readonly socket: Socket;
-  readonly job: CrowdJob;
+  readonly job: GroupJob;
   readonly at: number;
 };
 
-function isLawful(
-  { crowd, socket, job, at }: Case,
+function isExpected(
+  { group, socket, job, at }: Case,
   got: readonly Line[],
   wanted: readonly Line[],
 ): boolean {
@@ -57,11 +57,11 @@ function isLawful(
   const isCutOff = at >= socket.closedAt || (socket.closedAt < Infinity && !isOwn);
   if (isCutOff) return cameAfter(socket, job) ? all.includes(heard) : all.startsWith(heard);
   if (heard === all) return true;
-  return cameAfter(socket, job) && !isHandedOver(crowd, socket, job) && all.endsWith(heard);
+  return cameAfter(socket, job) && !isHandedOver(group, socket, job) && all.endsWith(heard);
 }
 
 /** Whether a socket that came after a job is handed all of it. */
-function isHandedOver({ jobs }: Crowd, socket: Socket, job: CrowdJob): boolean {
+function isHandedOver({ jobs }: ClientGroup, socket: Socket, job: GroupJob): boolean {
   const { late, clientId, caller } = socket;
   if (late === 'all of its own id') return job.clientId === clientId;
   if (late === 'from now on') return false;
@@ -70,20 +70,20 @@ function isHandedOver({ jobs }: Crowd, socket: Socket, job: CrowdJob): boolean {
 }
 
 /** The watcher's own sequence of each job, where it is not the one of the original. */
-export async function misordered(
-  crowd: Crowd,
-  outlineOf: (job: CrowdJob) => RegExp,
+export async function wrongOrder(
+  group: ClientGroup,
+  outlineOf: (job: GroupJob) => RegExp,
 ): Promise<string[]> {
   const faults: string[] = [];
-  for (const job of crowd.jobs) {
-    const names = namesOf(linesOf((await crowd.watched(job.user)).frames, job));
+  for (const job of group.jobs) {
+    const names = namesOf(linesOf((await group.watched(job.user)).frames, job));
     if (!outlineOf(job).test(names)) faults.push(`${job.kind} ${job.number}: ${names}`);
   }
   return faults;
 }
 
 /** Local sockets whose first `executing` with node null is not of a prompt of their own. */
-export function misled({ sockets, jobs }: Crowd): string[] {
+export function wrongWatcherFrames({ sockets, jobs }: ClientGroup): string[] {
   const local = sockets.filter(({ caller }) => caller.form === 'local');
   return local.flatMap(({ name, clientId, recorder }) => {
     const end = recorder.frames.find(isEnd);
@@ -93,7 +93,7 @@ export function misled({ sockets, jobs }: Crowd): string[] {
 }
 
 /** Sockets whose messages are not their server's: its counts, its exceptions, its notifications. */
-export function unlike({ sockets, jobs }: Crowd): string[] {
+export function unlike({ sockets, jobs }: ClientGroup): string[] {
   return sockets.flatMap(({ name, caller, clientId, recorder, closedAt }) => {
     const texts = recorder.frames.flatMap((frame) => (frame.kind === 'text' ? [frame] : []));
     const counts = texts.flatMap(({ type, data }) =>

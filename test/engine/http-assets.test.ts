@@ -2,15 +2,15 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { refuse } from '../../src/wire/jobs.ts';
 import { ASSET, ASSET_ID, BYTES, type FakeJobs, HASH } from '../support/fake-jobs.ts';
-import { type V2House, openV2 } from '../support/v2-routes.ts';
+import { type TestV2App, createTestV2App } from '../support/v2-routes.ts';
 import { type Part, multipart } from '../support/v1-routes.ts';
 
-let house: V2House<FakeJobs>;
-beforeEach(async () => void (house = await openV2()));
-afterEach(() => house.close());
+let app: TestV2App<FakeJobs>;
+beforeEach(async () => void (app = await createTestV2App()));
+afterEach(() => app.close());
 
 function upload(...parts: Part[]) {
-  return house.ask('/api/v2/assets', multipart(...parts));
+  return app.ask('/api/v2/assets', multipart(...parts));
 }
 
 function field(name: string, value: string): Part {
@@ -29,9 +29,9 @@ describe('POST /assets', () => {
     const answer = await upload(...FIELDS, FILE);
     expect([answer.status, answer.json()]).toEqual([
       201,
-      { ...ASSET, url: house.url + ASSET.url, created_new: true },
+      { ...ASSET, url: app.url + ASSET.url, created_new: true },
     ]);
-    expect(house.jobs.uploads).toMatchObject([
+    expect(app.jobs.uploads).toMatchObject([
       {
         bytes: Buffer.from('picture'),
         contentType: 'image/png',
@@ -39,11 +39,11 @@ describe('POST /assets', () => {
         file: { sizeBytes: 7, hash: expect.stringMatching(/^blake3:[0-9a-f]{64}$/) as string },
       },
     ]);
-    expect(house.jobs.uploads[0]).not.toHaveProperty('tags');
+    expect(app.jobs.uploads[0]).not.toHaveProperty('tags');
   });
 
   test('answers 200 when the bytes were known', async () => {
-    house.jobs.createdNew = false;
+    app.jobs.createdNew = false;
     expect((await upload(...FIELDS, FILE)).status).toBe(200);
   });
 
@@ -55,7 +55,7 @@ describe('POST /assets', () => {
       field('expected_hash', HASH.replace('ab', 'AB')),
     ];
     expect((await upload(FILE, ...more, ...FIELDS)).status).toBe(201);
-    expect(house.jobs.uploads).toMatchObject([
+    expect(app.jobs.uploads).toMatchObject([
       { tags: ['a', 'b'], expiresInSeconds: 60, expectedHash: HASH },
     ]);
   });
@@ -70,35 +70,35 @@ describe('POST /assets', () => {
   ])('refuses %s with 422 and keeps nothing', async (_what, parts) => {
     const answer = await upload(...parts);
     expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
-    expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
+    expect([app.jobs.uploads, await app.spooled()]).toEqual([[], []]);
   });
 
   test('answers 409 to an expected_hash that no bytes have, and keeps nothing', async () => {
     const answer = await upload(...FIELDS, field('expected_hash', 'sha256:00'), FILE);
     expect([answer.status, answer.json()]).toEqual([409, errorOf('hash_mismatch')]);
-    expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
+    expect([app.jobs.uploads, await app.spooled()]).toEqual([[], []]);
   });
 
   test('refuses a content_type with a line break with 422 and keeps nothing', async () => {
     const type = field('content_type', 'a/b\r\nX: y');
     const answer = await upload(type, field('file_path', 'a.png'), FILE);
     expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
-    expect([house.jobs.uploads, await house.spooled()]).toEqual([[], []]);
+    expect([app.jobs.uploads, await app.spooled()]).toEqual([[], []]);
   });
 
   test('refuses a body that is no form with 422', async () => {
-    const answer = await house.ask('/api/v2/assets', { method: 'POST', body: '{}' });
+    const answer = await app.ask('/api/v2/assets', { method: 'POST', body: '{}' });
     expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
   });
 
   test('refuses a file over the limit with 413 and keeps nothing', async () => {
     const answer = await upload(...FIELDS, { ...FILE, data: Buffer.alloc(70_000) });
     expect([answer.status, answer.json()]).toEqual([413, errorOf('payload_too_large')]);
-    expect(await house.spooled()).toEqual([]);
+    expect(await app.spooled()).toEqual([]);
   });
 
   test('passes on that the bytes are not what was expected', async () => {
-    house.jobs.answers.createAsset = refuse(409, 'hash_mismatch', 'no');
+    app.jobs.answers.createAsset = refuse(409, 'hash_mismatch', 'no');
     const answer = await upload(...FIELDS, FILE);
     expect([answer.status, answer.json()]).toEqual([409, errorOf('hash_mismatch')]);
   });
@@ -106,27 +106,27 @@ describe('POST /assets', () => {
 
 describe('assets by hash', () => {
   const fromHash = (body: unknown) =>
-    house.ask('/api/v2/assets/from-hash', { method: 'POST', body: JSON.stringify(body) });
+    app.ask('/api/v2/assets/from-hash', { method: 'POST', body: JSON.stringify(body) });
 
   test('POST from-hash mints a record and answers 201', async () => {
-    house.jobs.createdNew = false;
+    app.jobs.createdNew = false;
     const answer = await fromHash({ hash: HASH, file_path: 'b.png', tags: ['t'], expires_in: 60 });
     expect([answer.status, answer.json()]).toEqual([
       201,
-      { ...ASSET, url: house.url + ASSET.url, created_new: false },
+      { ...ASSET, url: app.url + ASSET.url, created_new: false },
     ]);
-    expect(house.jobs.fromHash).toEqual([
+    expect(app.jobs.fromHash).toEqual([
       { hash: HASH, filePath: 'b.png', tags: ['t'], expiresInSeconds: 60 },
     ]);
   });
 
   test('POST from-hash needs the hash only', async () => {
     await fromHash({ hash: HASH, file_path: null });
-    expect(house.jobs.fromHash).toEqual([{ hash: HASH }]);
+    expect(app.jobs.fromHash).toEqual([{ hash: HASH }]);
   });
 
   test('POST from-hash answers 404 for bytes nobody has', async () => {
-    house.jobs.answers.assetFromHash = refuse(404, 'blob_not_found', 'no');
+    app.jobs.answers.assetFromHash = refuse(404, 'blob_not_found', 'no');
     const answer = await fromHash({ hash: HASH });
     expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);
   });
@@ -140,18 +140,18 @@ describe('assets by hash', () => {
   ])('POST from-hash answers 404 to %j: the contract has no other refusal', async (body) => {
     const answer = await fromHash(body);
     expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);
-    expect(house.jobs.fromHash).toEqual([]);
+    expect(app.jobs.fromHash).toEqual([]);
   });
 
   test.each(['', '{', '[]', 'null'])('POST from-hash answers 404 to the body %j', async (body) => {
-    const answer = await house.ask('/api/v2/assets/from-hash', { method: 'POST', body });
+    const answer = await app.ask('/api/v2/assets/from-hash', { method: 'POST', body });
     expect([answer.status, answer.json()]).toEqual([404, errorOf('blob_not_found')]);
   });
 
   test('POST from-hash answers 404 where its path or lifetime is refused', async () => {
-    house.jobs.answers.assetFromHash = refuse(422, 'invalid_request', 'no');
+    app.jobs.answers.assetFromHash = refuse(422, 'invalid_request', 'no');
     expect((await fromHash({ hash: HASH })).status).toBe(404);
-    house.jobs.answers.assetFromHash = refuse(422, 'idempotency_key_reuse', 'no');
+    app.jobs.answers.assetFromHash = refuse(422, 'idempotency_key_reuse', 'no');
     expect((await fromHash({ hash: HASH })).status).toBe(422);
   });
 
@@ -161,7 +161,7 @@ describe('assets by hash', () => {
     [`blake3:${'cd'.repeat(32)}`, 404],
     ['nonsense', 404],
   ])('HEAD by-hash/%s answers %i and nothing else', async (hash, status) => {
-    const answer = await house.ask(`/api/v2/assets/by-hash/${hash}`, { method: 'HEAD' });
+    const answer = await app.ask(`/api/v2/assets/by-hash/${hash}`, { method: 'HEAD' });
     expect([answer.status, answer.body.length, answer.headers['content-type']]).toEqual([
       status,
       0,
@@ -172,21 +172,21 @@ describe('assets by hash', () => {
 
 describe('one asset', () => {
   test('GET answers 200', async () => {
-    const answer = await house.ask(`/api/v2/assets/${ASSET_ID}`);
-    expect([answer.status, answer.json()]).toEqual([200, { ...ASSET, url: house.url + ASSET.url }]);
+    const answer = await app.ask(`/api/v2/assets/${ASSET_ID}`);
+    expect([answer.status, answer.json()]).toEqual([200, { ...ASSET, url: app.url + ASSET.url }]);
   });
 
   test('DELETE answers 204, or 409 while it is in use', async () => {
-    expect((await house.ask(`/api/v2/assets/${ASSET_ID}`, { method: 'DELETE' })).status).toBe(204);
-    house.jobs.answers.deleteAsset = refuse(409, 'asset_in_use', 'no');
-    const answer = await house.ask(`/api/v2/assets/${ASSET_ID}`, { method: 'DELETE' });
+    expect((await app.ask(`/api/v2/assets/${ASSET_ID}`, { method: 'DELETE' })).status).toBe(204);
+    app.jobs.answers.deleteAsset = refuse(409, 'asset_in_use', 'no');
+    const answer = await app.ask(`/api/v2/assets/${ASSET_ID}`, { method: 'DELETE' });
     expect([answer.status, answer.json()]).toEqual([409, errorOf('asset_in_use')]);
   });
 });
 
 describe('GET content', () => {
   const content = (headers: Readonly<Record<string, string>> = {}, method = 'GET') =>
-    house.ask(`/api/v2/assets/${ASSET_ID}/content`, { headers, method });
+    app.ask(`/api/v2/assets/${ASSET_ID}/content`, { headers, method });
 
   test('answers 200 with everything, its type, and the hash as ETag', async () => {
     const answer = await content();
@@ -262,7 +262,7 @@ describe('GET content', () => {
   });
 
   test('sends the caller to where the bytes are', async () => {
-    house.jobs.contentAnswer = { kind: 'redirect', location: 'https://store.example/x?sig=1' };
+    app.jobs.contentAnswer = { kind: 'redirect', location: 'https://store.example/x?sig=1' };
     const answer = await content();
     expect([answer.status, answer.headers.location]).toEqual([
       302,
@@ -279,15 +279,15 @@ describe('GET content', () => {
     ];
     for (const headers of asked) await content(headers);
     await content({}, 'HEAD');
-    await expect.poll(() => house.jobs.openStreams.size).toBe(0);
+    await expect.poll(() => app.jobs.openStreams.size).toBe(0);
   });
 
   test('cuts the answer off when the bytes end in an error', async () => {
     const stream = new Readable({ read() {} });
-    house.jobs.contentAnswer = { kind: 'bytes', stream, contentType: 'a/b', totalBytes: 10 };
+    app.jobs.contentAnswer = { kind: 'bytes', stream, contentType: 'a/b', totalBytes: 10 };
     const answer = content();
     stream.push('01234');
-    await expect.poll(() => house.jobs.ranges.length).toBe(1);
+    await expect.poll(() => app.jobs.ranges.length).toBe(1);
     stream.destroy(new Error('disk'));
     await expect(answer).rejects.toThrow();
   });

@@ -2,14 +2,14 @@ import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type JobEvent, type Result, ok, refuse } from '../../src/wire/jobs.ts';
 import { ASSET_ID, type FakeJobs, JOB, JOB_ID, OUTPUT, STATUS } from '../support/fake-jobs.ts';
-import { type EventReader, type V2House, openV2 } from '../support/v2-routes.ts';
+import { type EventReader, type TestV2App, createTestV2App } from '../support/v2-routes.ts';
 
 const GRAPH = { '1': { class_type: 'EmptyImage', inputs: { width: 8 } } };
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`;
 
-let house: V2House<FakeJobs>;
-beforeEach(async () => void (house = await openV2()));
-afterEach(() => house.close());
+let app: TestV2App<FakeJobs>;
+beforeEach(async () => void (app = await createTestV2App()));
+afterEach(() => app.close());
 
 function preview(step: number, bytes = Buffer.from([step])): JobEvent {
   return {
@@ -28,7 +28,7 @@ async function statusOf(reader: Promise<EventReader>): Promise<number> {
 
 describe('GET events', () => {
   test('says at once that it is alive, in headers proxies understand', async () => {
-    const reader = await house.listen(EVENTS);
+    const reader = await app.listen(EVENTS);
     expect(reader.status).toBe(200);
     expect(reader.headers).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
@@ -40,8 +40,8 @@ describe('GET events', () => {
   });
 
   test('sends every event in order and ends after the terminal status', async () => {
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit(
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(
       STATUS.queued,
       STATUS.running,
       progress(1),
@@ -57,10 +57,10 @@ describe('GET events', () => {
         event: 'preview',
         data: { node_id: '3', content_type: 'image/jpeg', x_with_step: true, data_base64: 'AQ==' },
       },
-      { event: 'output', data: { ...OUTPUT, url: house.url + OUTPUT.url } },
+      { event: 'output', data: { ...OUTPUT, url: app.url + OUTPUT.url } },
       { event: 'status', data: { status: 'succeeded' } },
     ]);
-    await house.jobs.listeners(0);
+    await app.jobs.listeners(0);
   });
 
   test.each([
@@ -68,25 +68,25 @@ describe('GET events', () => {
     ['is gone', refuse(404, 'not_found', 'no')],
     ['cannot be read', new Error('the ledger is away')],
   ])('the terminal status comes alone where its job %s', async (_, answer) => {
-    house.jobs.answers.get = answer as Result<never> | Error;
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit(STATUS.succeeded);
+    app.jobs.answers.get = answer as Result<never> | Error;
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
     expect(await reader.rest()).toEqual([{ event: 'status', data: { status: 'succeeded' } }]);
   });
 
   test('the terminal status has the members of its job', async () => {
     const job = ok({ ...JOB, status: 'succeeded', outputs: [OUTPUT] });
-    house.jobs.answers.get = job as Result<never>;
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit(STATUS.succeeded);
-    const outputs = [{ ...OUTPUT, url: house.url + OUTPUT.url }];
+    app.jobs.answers.get = job as Result<never>;
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
+    const outputs = [{ ...OUTPUT, url: app.url + OUTPUT.url }];
     expect(await reader.rest()).toEqual([
       { event: 'status', data: { ...JOB, status: 'succeeded', outputs } },
     ]);
   });
 
   test('sends what a node shows, line breaks and all', async () => {
-    const reader = await house.listen(EVENTS);
+    const reader = await app.listen(EVENTS);
     const shown: JobEvent[] = [
       {
         event: 'x_node',
@@ -94,49 +94,49 @@ describe('GET events', () => {
       },
       { event: 'x_text', data: { node_id: '1', text: 'data: x\n\nevent: y' } },
     ];
-    house.jobs.emit(...shown, STATUS.succeeded);
+    app.jobs.emit(...shown, STATUS.succeeded);
     expect((await reader.rest()).slice(0, 2)).toEqual(shown);
   });
 
   test('keeps an idle stream alive', async () => {
-    await house.close();
-    house = await openV2({ heartbeatMs: 5 });
-    const reader = await house.listen(EVENTS);
+    await app.close();
+    app = await createTestV2App({ heartbeatMs: 5 });
+    const reader = await app.listen(EVENTS);
     while (reader.comments.length < 3) await reader.comment();
     expect(reader.comments).toEqual(expect.arrayContaining(['keep-alive']));
     reader.leave();
   });
 
   test('ends when the source ends, so that the reader asks for the job', async () => {
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit(STATUS.running);
-    house.jobs.hangUp();
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.running);
+    app.jobs.hangUp();
     expect(await reader.rest()).toEqual([STATUS.running]);
   });
 
   test('sends what it has when the source breaks, and ends', async () => {
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit(STATUS.running);
-    house.jobs.hangUp(new Error('lost'));
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.running);
+    app.jobs.hangUp(new Error('lost'));
     await expect(reader.rest()).resolves.toEqual([STATUS.running]);
-    await expect.poll(() => house.failures.length).toBe(1);
+    await expect.poll(() => app.failures.length).toBe(1);
   });
 
   test('ends the subscription of a reader that goes away', async () => {
-    const reader = await house.listen(EVENTS);
-    await house.jobs.listeners(1);
+    const reader = await app.listen(EVENTS);
+    await app.jobs.listeners(1);
     reader.leave();
-    await house.jobs.listeners(0);
-    expect(house.failures).toEqual([]);
+    await app.jobs.listeners(0);
+    expect(app.failures).toEqual([]);
   });
 
   test('links of outputs are absolute where our address is known', async () => {
-    await house.close();
-    house = await openV2({
+    await app.close();
+    app = await createTestV2App({
       addresses: createPublicAddresses({ publicUrl: { origin: 'https://h.example', prefix: '' } }),
     });
-    const reader = await house.listen(EVENTS);
-    house.jobs.emit({ event: 'output', data: OUTPUT });
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit({ event: 'output', data: OUTPUT });
     const url = `https://h.example/api/v2/assets/${ASSET_ID}/content`;
     expect(await reader.next()).toMatchObject({ event: 'output', data: { url } });
     reader.leave();
@@ -145,39 +145,39 @@ describe('GET events', () => {
 
 describe('the stream cap', () => {
   test('refuses a stream too many with 429 and Retry-After, per caller', async () => {
-    const open = [await house.listen(EVENTS), await house.listen(EVENTS)];
-    const refused = await house.ask(EVENTS);
+    const open = [await app.listen(EVENTS), await app.listen(EVENTS)];
+    const refused = await app.ask(EVENTS);
     expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5']);
     expect(refused.json()).toMatchObject({ error: { code: 'too_many_streams' } });
-    const other = await house.listen(EVENTS, { user: 'ben' });
+    const other = await app.listen(EVENTS, { user: 'ben' });
     expect(other.status).toBe(200);
     for (const reader of [...open, other]) reader.leave();
   });
 
   test('counts streams that are over no more', async () => {
-    const first = await house.listen(EVENTS);
-    const second = await house.listen(EVENTS);
-    house.jobs.emit(STATUS.succeeded);
+    const first = await app.listen(EVENTS);
+    const second = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
     await Promise.all([first.rest(), second.rest()]);
-    await expect.poll(() => statusOf(house.listen(EVENTS))).toBe(200);
+    await expect.poll(() => statusOf(app.listen(EVENTS))).toBe(200);
   });
 
   test('counts no stream of a job that does not exist', async () => {
-    for (let i = 0; i < 3; i++) expect((await house.ask('/api/v2/jobs/x/events')).status).toBe(404);
+    for (let i = 0; i < 3; i++) expect((await app.ask('/api/v2/jobs/x/events')).status).toBe(404);
   });
 });
 
 describe('a job its reader has just submitted', () => {
   const submit = async (): Promise<unknown> =>
-    house.ask('/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow: GRAPH }) });
+    app.ask('/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow: GRAPH }) });
 
   test('is told from its very start, to the first who listens', async () => {
     await submit();
-    house.jobs.emit(STATUS.queued, STATUS.running, progress(1));
-    const first = await house.listen(EVENTS);
-    const second = await house.listen(EVENTS);
-    await house.jobs.listeners(2);
-    house.jobs.emit(progress(2), STATUS.succeeded);
+    app.jobs.emit(STATUS.queued, STATUS.running, progress(1));
+    const first = await app.listen(EVENTS);
+    const second = await app.listen(EVENTS);
+    await app.jobs.listeners(2);
+    app.jobs.emit(progress(2), STATUS.succeeded);
     expect((await first.rest()).map(({ event }) => event)).toEqual([
       'status',
       'status',
@@ -190,17 +190,17 @@ describe('a job its reader has just submitted', () => {
 
   test('is not told to another user from what was kept', async () => {
     await submit();
-    house.jobs.emit(STATUS.running, progress(1));
-    const other = await house.listen(EVENTS, { user: 'ben' });
-    await house.jobs.listeners(2);
-    house.jobs.emit(STATUS.succeeded);
+    app.jobs.emit(STATUS.running, progress(1));
+    const other = await app.listen(EVENTS, { user: 'ben' });
+    await app.jobs.listeners(2);
+    app.jobs.emit(STATUS.succeeded);
     expect((await other.rest()).map(({ event }) => event)).toEqual(['status']);
   });
 
   test('is let go when nobody comes', async () => {
     await submit();
-    await house.jobs.listeners(1);
-    await house.jobs.listeners(0);
+    await app.jobs.listeners(1);
+    await app.jobs.listeners(0);
   });
 });
 
@@ -208,15 +208,15 @@ describe('a slow reader', () => {
   const COUNT = 400;
 
   test('misses previews but the latest, and nothing else', async () => {
-    const reader = await house.listen(EVENTS);
+    const reader = await app.listen(EVENTS);
     const picture = Buffer.alloc(256 * 1024, 7);
     for (let step = 1; step <= COUNT; step++) {
-      house.jobs.emit(
+      app.jobs.emit(
         preview(step, Buffer.concat([Buffer.from([step % 256]), picture])),
         progress(step),
       );
     }
-    house.jobs.emit(STATUS.succeeded);
+    app.jobs.emit(STATUS.succeeded);
     const events = await reader.rest();
     const steps = events
       .filter(({ event }) => event === 'progress')
@@ -231,16 +231,16 @@ describe('a slow reader', () => {
   });
 
   test('that takes nothing at all is cut off', async () => {
-    await house.close();
-    house = await openV2({ heartbeatMs: 10 });
-    const reader = await house.listen(EVENTS);
+    await app.close();
+    app = await createTestV2App({ heartbeatMs: 10 });
+    const reader = await app.listen(EVENTS);
     // More than the kernel's buffers on both sides hold.
     const node = {
       event: 'x_text',
       data: { node_id: '1', text: 'x'.repeat(1024 * 1024) },
     } as const;
-    for (let i = 0; i < 64; i++) house.jobs.emit(node);
-    await house.jobs.listeners(0);
+    for (let i = 0; i < 64; i++) app.jobs.emit(node);
+    await app.jobs.listeners(0);
     await expect(reader.rest()).rejects.toThrow();
   });
 });

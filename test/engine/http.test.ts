@@ -4,17 +4,17 @@ import { isV2Path } from '../../src/wire/v2-paths.ts';
 import { LosslessNumber, parseJson } from '../../src/wire/json.ts';
 import { refuse } from '../../src/wire/jobs.ts';
 import { ASSET_ID, type FakeJobs, HASH, JOB, JOB_ID, OUTPUT } from '../support/fake-jobs.ts';
-import { type V2House, openV2 } from '../support/v2-routes.ts';
+import { type TestV2App, createTestV2App } from '../support/v2-routes.ts';
 
-let house: V2House<FakeJobs>;
-beforeEach(async () => void (house = await openV2()));
-afterEach(() => house.close());
+let app: TestV2App<FakeJobs>;
+beforeEach(async () => void (app = await createTestV2App()));
+afterEach(() => app.close());
 
 const GRAPH = { '1': { class_type: 'EmptyImage', inputs: { width: 8 } } };
 
 function post(body: unknown, headers: Readonly<Record<string, string>> = {}) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return house.ask('/api/v2/jobs', { method: 'POST', body: text, headers });
+  return app.ask('/api/v2/jobs', { method: 'POST', body: text, headers });
 }
 
 function envelope(code: string, details: unknown = null) {
@@ -29,7 +29,7 @@ describe('POST /jobs', () => {
     );
     expect(answer.status).toBe(201);
     expect(answer.json()).toEqual({ ...JOB, x_workflow: GRAPH });
-    expect(house.jobs.submitted).toEqual([
+    expect(app.jobs.submitted).toEqual([
       { caller: { user: 'anna' }, request: { workflow: GRAPH, extraData: {} } },
     ]);
   });
@@ -38,7 +38,7 @@ describe('POST /jobs', () => {
     const text =
       '{"workflow":{"1":{"class_type":"A","inputs":{"seed":18446744073709551615,"cfg":0.1}}}}';
     const answer = await post(text);
-    const seed = house.jobs.submitted[0]?.request.workflow['1']?.inputs['seed'];
+    const seed = app.jobs.submitted[0]?.request.workflow['1']?.inputs['seed'];
     expect(seed).toBeInstanceOf(LosslessNumber);
     expect(answer.body.toString()).toContain('"seed":18446744073709551615,"cfg":0.1');
   });
@@ -55,7 +55,7 @@ describe('POST /jobs', () => {
       },
       { 'Idempotency-Key': 'once' },
     );
-    expect(house.jobs.submitted[0]?.request).toEqual({
+    expect(app.jobs.submitted[0]?.request).toEqual({
       workflow: GRAPH,
       idempotencyKey: 'once',
       metadata: { shim_key: 'k' },
@@ -67,7 +67,7 @@ describe('POST /jobs', () => {
 
   test('knows api_key_service_org as the same secret', async () => {
     await post({ workflow: GRAPH, extra_data: { api_key_service_org: 's' } });
-    expect(house.jobs.submitted[0]?.request.extraData).toEqual({ api_key_comfy_org: 's' });
+    expect(app.jobs.submitted[0]?.request.extraData).toEqual({ api_key_comfy_org: 's' });
   });
 
   test('takes null for a field that is left out', async () => {
@@ -142,10 +142,10 @@ describe('POST /jobs', () => {
       : typeof body === 'string'
         ? body
         : JSON.stringify(body);
-    const answer = await house.ask('/api/v2/jobs', { method: 'POST', body: raw });
+    const answer = await app.ask('/api/v2/jobs', { method: 'POST', body: raw });
     expect(answer.status).toBe(status);
     expect(answer.json()).toEqual(envelope(code));
-    expect(house.jobs.submitted).toEqual([]);
+    expect(app.jobs.submitted).toEqual([]);
   });
 
   test.each([0, 256])('refuses an idempotency key of %i characters', async (length) => {
@@ -158,7 +158,7 @@ describe('POST /jobs', () => {
     const body = JSON.stringify({ workflow: GRAPH, pad: 'x'.repeat(70_000) });
     const announced = await post(body);
     expect([announced.status, announced.json()]).toEqual([413, envelope('payload_too_large')]);
-    const chunked = await house.ask('/api/v2/jobs', {
+    const chunked = await app.ask('/api/v2/jobs', {
       method: 'POST',
       body,
       headers: { 'Transfer-Encoding': 'chunked' },
@@ -167,7 +167,7 @@ describe('POST /jobs', () => {
   });
 
   test('passes a refusal on, with Retry-After and details', async () => {
-    house.jobs.answers.submit = refuse(429, 'queue_full', 'full', { retryAfterSeconds: 7 });
+    app.jobs.answers.submit = refuse(429, 'queue_full', 'full', { retryAfterSeconds: 7 });
     const full = await post({ workflow: GRAPH });
     expect([full.status, full.headers['retry-after'], full.json()]).toEqual([
       429,
@@ -175,21 +175,21 @@ describe('POST /jobs', () => {
       envelope('queue_full'),
     ]);
     const details = { node_errors: { '1': { errors: [] } } };
-    house.jobs.answers.submit = refuse(422, 'invalid_workflow', 'no', { details });
+    app.jobs.answers.submit = refuse(422, 'invalid_workflow', 'no', { details });
     expect((await post({ workflow: GRAPH })).json()).toEqual(envelope('invalid_workflow', details));
   });
 
   test('says null where details are empty', async () => {
-    house.jobs.answers.submit = refuse(422, 'missing_asset', 'no', { details: {} });
+    app.jobs.answers.submit = refuse(422, 'missing_asset', 'no', { details: {} });
     expect((await post({ workflow: GRAPH })).json()).toEqual(envelope('missing_asset'));
   });
 
   test('answers 500 upstream_error and tells nothing when something breaks', async () => {
-    house.jobs.answers.submit = new Error('password 1234');
+    app.jobs.answers.submit = new Error('password 1234');
     const answer = await post({ workflow: GRAPH });
     expect([answer.status, answer.json()]).toEqual([500, envelope('upstream_error')]);
     expect(answer.body.toString()).not.toContain('1234');
-    expect(house.failures).toHaveLength(1);
+    expect(app.failures).toHaveLength(1);
   });
 });
 
@@ -204,13 +204,13 @@ describe('reading jobs', () => {
     ],
     ['GET', '/api/v2/health', { status: 'healthy', upstream: 'fake' }],
   ])('%s %s answers 200', async (method, path, body) => {
-    const answer = await house.ask(path, { method });
+    const answer = await app.ask(path, { method });
     expect([answer.status, answer.json()]).toEqual([200, body]);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
   });
 
   test('GET logs answers 204: none are captured here', async () => {
-    const answer = await house.ask(`/api/v2/jobs/${JOB_ID}/logs`);
+    const answer = await app.ask(`/api/v2/jobs/${JOB_ID}/logs`);
     expect([answer.status, answer.body.length]).toEqual([204, 0]);
   });
 
@@ -230,7 +230,7 @@ describe('reading jobs', () => {
     ['GET', '/api/v2'],
     ['POST', '/api/v2/manager/queue'],
   ])('%s %s answers 404 not_found', async (method, path) => {
-    const answer = await house.ask(path, { method });
+    const answer = await app.ask(path, { method });
     expect([answer.status, answer.json()]).toEqual([404, envelope('not_found')]);
   });
 
@@ -242,19 +242,19 @@ describe('reading jobs', () => {
     ['GET', `/api/v2/assets/by-hash/${HASH}`, 'HEAD'],
     ['POST', '/api/v2/health', 'GET, HEAD'],
   ])('%s %s answers 405 and what is allowed', async (method, path, allow) => {
-    const answer = await house.ask(path, { method });
+    const answer = await app.ask(path, { method });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
     expect(answer.json()).toEqual(envelope('method_not_allowed'));
   });
 
   test('HEAD answers as GET does, without a body', async () => {
-    const answer = await house.ask(`/api/v2/jobs/${JOB_ID}`, { method: 'HEAD' });
+    const answer = await app.ask(`/api/v2/jobs/${JOB_ID}`, { method: 'HEAD' });
     expect([answer.status, answer.body.length]).toEqual([200, 0]);
     expect(answer.headers['content-length']).toBe(String(JSON.stringify(JOB).length));
   });
 
   test('HEAD on the events opens no stream', async () => {
-    const answer = await house.ask(`/api/v2/jobs/${JOB_ID}/events`, { method: 'HEAD' });
+    const answer = await app.ask(`/api/v2/jobs/${JOB_ID}/events`, { method: 'HEAD' });
     expect([answer.status, answer.headers['content-type']]).toEqual([
       200,
       'text/event-stream; charset=utf-8',
@@ -263,14 +263,14 @@ describe('reading jobs', () => {
 });
 
 describe('GET /jobs', () => {
-  const list = (query: string) => house.ask(`/api/v2/jobs${query}`);
+  const list = (query: string) => app.ask(`/api/v2/jobs${query}`);
 
   test('answers jobs and a cursor; items carry their times by both names', async () => {
     const answer = await list('');
     expect(answer.status).toBe(200);
     const times = { create_time: JOB.created_at, update_time: JOB.created_at };
     expect(answer.json()).toEqual({
-      jobs: [{ ...JOB, outputs: [{ ...OUTPUT, url: house.url + OUTPUT.url }], ...times }],
+      jobs: [{ ...JOB, outputs: [{ ...OUTPUT, url: app.url + OUTPUT.url }], ...times }],
       next_cursor: JOB_ID,
     });
   });
@@ -283,7 +283,7 @@ describe('GET /jobs', () => {
     ['?metadata[a]=1&metadata%5Bb.c%5D=x%20y', { metadata: { a: '1', 'b.c': 'x y' } }],
   ])('understands "%s"', async (query, understood) => {
     await list(query);
-    expect(house.jobs.listed).toEqual([understood]);
+    expect(app.jobs.listed).toEqual([understood]);
   });
 
   test.each([
@@ -302,7 +302,7 @@ describe('GET /jobs', () => {
   ])('refuses "%s"', async (query, code) => {
     const answer = await list(query);
     expect([answer.status, answer.json()]).toEqual([400, envelope(code)]);
-    expect(house.jobs.listed).toEqual([]);
+    expect(app.jobs.listed).toEqual([]);
   });
 });
 
@@ -314,13 +314,13 @@ describe('who may call', () => {
     ['POST', '/api/v2/assets'],
     ['GET', `/api/v2/assets/${ASSET_ID}/content`],
   ])('%s %s without a key answers 401 and asks for a Bearer', async (method, path) => {
-    const answer = await house.ask(path, { method, user: '' });
+    const answer = await app.ask(path, { method, user: '' });
     expect([answer.status, answer.json()]).toEqual([401, envelope('unauthorized')]);
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
 
   test('health asks nobody for a key', async () => {
-    expect((await house.ask('/api/v2/health', { user: '' })).status).toBe(200);
+    expect((await app.ask('/api/v2/health', { user: '' })).status).toBe(200);
   });
 });
 
@@ -341,12 +341,12 @@ describe('whose path it is', () => {
   });
 
   test('leaves what is v1\u2019s to v1', async () => {
-    expect((await house.ask('/api/v2/userdata?path=x')).body.toString()).toBe('v1');
+    expect((await app.ask('/api/v2/userdata?path=x')).body.toString()).toBe('v1');
   });
 });
 
 test('the url of a file is a whole one, at the address the caller used; a job’s links need not be', async () => {
-  const answer = await house.ask('/api/v2/jobs', { headers: { Host: 'me.example:81' } });
+  const answer = await app.ask('/api/v2/jobs', { headers: { Host: 'me.example:81' } });
   expect(answer.json()).toMatchObject({
     jobs: [
       {
@@ -358,7 +358,7 @@ test('the url of a file is a whole one, at the address the caller used; a job’
 });
 
 test('all links are absolute where our address is known', async () => {
-  const outside = await openV2({
+  const outside = await createTestV2App({
     addresses: createPublicAddresses({
       publicUrl: { origin: 'https://h.example', prefix: '/mount' },
     }),

@@ -3,13 +3,13 @@ import { ANNA, graph, isStep, runJob, until, value, words } from '../support/job
 import { startEngine } from './open.ts';
 
 const spin = graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
-const deaf = graph({ 1: ['Deaf', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
+const ignoresCancel = graph({ 1: ['Deaf', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
 const fine = graph({ 1: ['Show', { value: 'fine' }] });
 
 describe('limits of a job', () => {
   test.each([
     ['that looks at its stop flag', spin],
-    ['that does not', deaf],
+    ['that does not', ignoresCancel],
   ])('a node %s is stopped at the time limit: failed with timeout', async (_, workflow) => {
     const engine = await startEngine({ limits: { jobTimeMs: 1500, stopGraceMs: 100 } });
     const { job } = await runJob(engine, workflow);
@@ -56,7 +56,7 @@ describe('limits of a job', () => {
 
   test('a canceled job that does not listen loses its worker and ends canceled', async () => {
     const engine = await startEngine({ limits: { stopGraceMs: 50 } });
-    const { id } = value(await engine.submit(ANNA, { workflow: deaf, extraData: {} }));
+    const { id } = value(await engine.submit(ANNA, { workflow: ignoresCancel, extraData: {} }));
     await until(engine, id, isStep);
     expect(value(await engine.cancel(ANNA, id)).status).toBe('canceling');
     expect(value(await engine.get(ANNA, id)).status).toBe('canceling');

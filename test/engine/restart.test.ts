@@ -25,13 +25,13 @@ const gate = (file: string) =>
   });
 const show = graph({ 1: ['Show', { value: 'x' }] });
 
-async function world() {
+async function setup() {
   return { ledger: createMemoryLedger(), dataDir: await tempDir() };
 }
 
 /** What a process that was killed in the middle of a job leaves behind. */
 async function killedWhileRunning(patch: Partial<JobRow>) {
-  const { ledger, dataDir } = await world();
+  const { ledger, dataDir } = await setup();
   const before = await openEngine({ ledger, dataDir });
   const { id } = value(await before.submit(ANNA, { workflow: show, extraData: {} }));
   await ledger.jobs.update(id, { startedAtMs: Date.now(), ...patch });
@@ -40,7 +40,7 @@ async function killedWhileRunning(patch: Partial<JobRow>) {
 
 describe('after a restart', () => {
   test('queued jobs run, in their order', async () => {
-    const { ledger, dataDir } = await world();
+    const { ledger, dataDir } = await setup();
     const before = await openEngine({ ledger, dataDir });
     const late = value(await before.submit(ANNA, { workflow: show, extraData: {}, order: 9 }));
     const early = value(await before.submit(ANNA, { workflow: show, extraData: {}, order: 1 }));
@@ -57,7 +57,7 @@ describe('after a restart', () => {
   });
 
   test('a job that was running when the engine closed runs again from the start', async () => {
-    const { ledger, dataDir } = await world();
+    const { ledger, dataDir } = await setup();
     const file = path.join(dataDir, 'open');
     const before = await startEngine({ ledger, dataDir });
     const { id } = value(await before.submit(ANNA, { workflow: gate(file), extraData: {} }));
@@ -101,7 +101,7 @@ describe('after a restart', () => {
   });
 
   test('a run is on record before its first node begins, and one that begins none never is', async () => {
-    const { ledger, dataDir } = await world();
+    const { ledger, dataDir } = await setup();
     const written: unknown[] = [];
     let letGo = (): void => {};
     const held = new Promise<void>((resolve) => (letGo = resolve));
@@ -134,7 +134,7 @@ describe('after a restart', () => {
   });
 
   test('a stop in good order is no death', async () => {
-    const { ledger, dataDir } = await world();
+    const { ledger, dataDir } = await setup();
     const file = path.join(dataDir, 'open');
     const before = await openEngine({ ledger, dataDir });
     const { id } = value(await before.submit(ANNA, { workflow: gate(file), extraData: {} }));
@@ -153,7 +153,7 @@ describe('after a restart', () => {
   });
 
   test('finished jobs and their files are still there', async () => {
-    const stored = await world();
+    const stored = await setup();
     const before = await startEngine(stored);
     const workflow = graph({
       1: ['Number', { value: 1 }],
@@ -172,7 +172,7 @@ describe('after a restart', () => {
   });
 
   test('half-written uploads, and bytes noted as not yet recorded, are gone; other bytes stay', async () => {
-    const stored = await world();
+    const stored = await setup();
     const [owed, lost] = ['a'.repeat(64), `aa${'b'.repeat(62)}`];
     const folders = ['spool', 'blobs/aa', 'blobs-unrecorded'];
     const files = [

@@ -16,7 +16,7 @@ const HASH = `blake3:${'ab'.repeat(32)}`;
 class Killed extends Error {}
 
 /** A store of files whose process dies, so to say, at one step of the ledger. */
-async function world(dies: Partial<AssetStore> = {}) {
+async function setup(dies: Partial<AssetStore> = {}) {
   const dataDir = await tempDir();
   const whole = createMemoryLedger();
   const blobs = createBlobs(path.join(dataDir, 'blobs'));
@@ -55,7 +55,7 @@ async function world(dies: Partial<AssetStore> = {}) {
 const die = (): Promise<never> => Promise.reject(new Killed());
 
 test('an upload leaves no note once it is recorded, nor once it is discarded', async () => {
-  const { next, upload, notes, isStored } = await world();
+  const { next, upload, notes, isStored } = await setup();
   const made = await next.assets.create('ann', await upload());
   expect([await notes(), isStored()]).toEqual([[], true]);
   await next.assets.remove('ann', made.ok ? made.value.id : '');
@@ -63,7 +63,7 @@ test('an upload leaves no note once it is recorded, nor once it is discarded', a
 });
 
 test('bytes whose record was never written are cleared up by the next process', async () => {
-  const { dying, next, upload, notes, isStored } = await world({ insert: die });
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
   await sweepWithUnrecorded(next);
@@ -71,7 +71,7 @@ test('bytes whose record was never written are cleared up by the next process', 
 });
 
 test('bytes whose record is gone while they are not are cleared up by the next process', async () => {
-  const { dying, next, upload, notes, isStored } = await world({ countByHash: die });
+  const { dying, next, upload, notes, isStored } = await setup({ countByHash: die });
   const made = await next.assets.create('ann', await upload());
   await expect(dying.assets.remove('ann', made.ok ? made.value.id : '')).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
@@ -80,7 +80,7 @@ test('bytes whose record is gone while they are not are cleared up by the next p
 });
 
 test('bytes recorded by then lose their note only', async () => {
-  const { dying, next, upload, notes, isStored } = await world({ insert: die });
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
   await next.assets.create('bob', await upload());
   await sweepWithUnrecorded(next);
@@ -88,7 +88,7 @@ test('bytes recorded by then lose their note only', async () => {
 });
 
 test('bytes of a ledger that is lost stay, also when an upload of the same bytes dies', async () => {
-  const { blobs, dying, next, upload, isStored } = await world({ insert: die });
+  const { blobs, dying, next, upload, isStored } = await setup({ insert: die });
   await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
   await writeFile(blobs.pathOf(HASH), 'bytes');
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);

@@ -22,12 +22,12 @@ const RECORDED = JSON.parse(
 ) as { exchanges: Exchange[] };
 
 /** Ours on purpose, or not the validator's business: file lookup, missing bodies, classes we do not have. */
-const ELSEWHERE =
+const OTHER_NODES =
   /missing file|over 20 entries|unknown class|dependency cycle|UI-format|partial_execution/;
 
 const CASES = RECORDED.exchanges
   .filter(({ request }) => isJsonObject((request.body_json?.prompt ?? null) as Json))
-  .filter(({ note = '' }) => !ELSEWHERE.test(note));
+  .filter(({ note = '' }) => !OTHER_NODES.test(note));
 
 /** Orders that are the original's accident, texts that name its source lines, and our own tooltips. */
 function comparable(value: unknown): unknown {

@@ -4,18 +4,18 @@ import { FormData } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { runs } from '../support/plays.ts';
-import { type Client, type Scene, ownScene } from './open.ts';
+import { runsToCompletion } from '../support/plays.ts';
+import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 const AFTER_SUBMIT = { HOLDOVER_CRASH_AT: 'after-submit' };
 
-const keysOf = ({ upstream }: Scene) => upstream.requests('submit').map(keyOf);
+const keysOf = ({ upstream }: FaultSetup) => upstream.requests('submit').map(keyOf);
 
 /** Posts into a process that dies of it. */
-async function postAndDie(client: Client, promptId: string, body: object = {}): Promise<void> {
+async function postUntilKilled(client: Client, promptId: string, body: object = {}): Promise<void> {
   const more = { prompt_id: promptId };
   await expect(client.post({ marker: promptId, more, ...body })).rejects.toThrow();
 }
@@ -42,22 +42,22 @@ describe('a prompt that was sent under another key than its first', () => {
     ['for a file with a new record', fault.refuse(422, 'missing_asset')],
   ])('%s: that key is known after a kill -9', async (_, refusal) => {
     const args = ['--upstream-assets', 'object'];
-    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT, args });
-    scene.upstream.play(runs());
-    const client = await scene.client();
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT, args });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
     const body = new FormData();
     body.set('image', new Blob([Buffer.from('abcdef')]), 'm.png');
     await client.ask('/upload/image', { method: 'POST', body });
-    scene.upstream.once('submit', refusal);
-    scene.upstream.once('asset', fault.refuse(404, 'asset_not_found'));
-    await postAndDie(client, 'key', { prompt });
-    const before = new Set(keysOf(scene));
+    setup.upstream.once('submit', refusal);
+    setup.upstream.once('asset', fault.refuse(404, 'asset_not_found'));
+    await postUntilKilled(client, 'key', { prompt });
+    const before = new Set(keysOf(setup));
     expect(before.size).toBe(2);
-    await scene.restart();
+    await setup.restart();
     await client.reconnect();
     await runsOnce(client, 'key');
-    expect(new Set(keysOf(scene))).toEqual(before);
-    await scene.check();
+    expect(new Set(keysOf(setup))).toEqual(before);
+    await setup.check();
   });
 });
 
@@ -72,68 +72,68 @@ const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
 ];
 
 /** Of the list, for so many looks. */
-const blind = (times: number) =>
+const withoutJobs = (times: number) =>
   Array.from({ length: times }, () => fault.refuse(501, 'not_implemented'));
 
 describe('a job nobody knows of, after a kill -9', () => {
   test('is looked for before anything is sent', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT });
-    scene.upstream.play(runs());
-    const client = await scene.client();
-    await postAndDie(client, 'look');
-    await scene.restart();
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(client, 'look');
+    await setup.restart();
     await client.reconnect();
     await runsOnce(client, 'look');
-    expect(scene.upstream.requests('submit')).toHaveLength(1);
-    await scene.check();
+    expect(setup.upstream.requests('submit')).toHaveLength(1);
+    await setup.check();
   });
 
   test.each(NOT_ABOUT_THE_JOB)('is not given up for a %s to its key', async (_, refusal) => {
     const limits = { submitBudgetMs: 100 };
-    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT, limits });
-    scene.upstream.play(runs());
-    const client = await scene.client();
-    await postAndDie(client, 'kept');
-    scene.upstream.always('submit', refusal);
-    scene.upstream.once('list', ...blind(2));
-    await scene.restart();
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT, limits });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(client, 'kept');
+    setup.upstream.always('submit', refusal);
+    setup.upstream.once('list', ...withoutJobs(2));
+    await setup.restart();
     await client.reconnect();
     await runsOnce(client, 'kept');
-    await scene.check();
+    await setup.check();
   });
 
   test('is not given up for a 402 when its prompt had waited for room', async () => {
-    const scene = await ownScene({ env: FIXED });
-    const { upstream } = scene;
-    upstream.play(runs());
-    const client = await scene.client();
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    const client = await setup.client();
     const isDead = new Promise<void>((resolve) => {
       upstream.once('submit', fault.refuse(429, 'queue_full'), (exchange) => {
         upstream.makeJob(exchange);
-        process.kill(scene.house().pid, 'SIGKILL');
+        process.kill(setup.holdover().pid, 'SIGKILL');
         resolve();
       });
     });
     const { promptId, marker } = await client.post();
     await isDead;
     upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
-    await scene.restart();
+    await setup.restart();
     await client.reconnect();
     await runsOnce(client, promptId, marker);
-    await scene.check();
+    await setup.check();
   });
 
   test('is not canceled unseen when its prompt is', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: AFTER_SUBMIT });
-    const client = await scene.client();
-    await postAndDie(client, 'stop');
-    scene.upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
-    scene.upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
-    await scene.restart();
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    const client = await setup.client();
+    await postUntilKilled(client, 'stop');
+    setup.upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+    setup.upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    await setup.restart();
     await client.reconnect();
-    await expect.poll(() => scene.upstream.requests('submit').length).toBeGreaterThan(1);
+    await expect.poll(() => setup.upstream.requests('submit').length).toBeGreaterThan(1);
     await client.say('/queue', { delete: ['stop'] });
-    scene.upstream.always('list', (exchange) => exchange.honestly());
+    setup.upstream.always('list', (exchange) => exchange.honestly());
     await expect.poll(() => client.jobs('stop')[0]?.status, { timeout: 8_000 }).toBe('canceled');
     await client.ended('stop');
   });
@@ -142,21 +142,21 @@ describe('a job nobody knows of, after a kill -9', () => {
 test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
   'a prompt that is looked for is not failed for a %s to its key',
   async (_, refusal) => {
-    const scene = await ownScene({ env: FIXED });
-    const { upstream } = scene;
-    upstream.play(runs());
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
     upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
     const broken = fault.refuse(502, 'bad_gateway');
     const die = fault.claimAndDie({ withJob: true });
     upstream.once('submit', fault.refuse(429, 'queue_full'), die, broken, broken);
     upstream.always('submit', refusal);
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, marker } = await client.post();
     const submits = () => upstream.requests('submit').length;
     await expect.poll(submits, { timeout: 20_000 }).toBeGreaterThan(4);
     upstream.always('list', (exchange) => exchange.honestly());
     await runsOnce(client, promptId, marker);
-    await scene.check();
+    await setup.check();
   },
 );
 
@@ -167,40 +167,40 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     ['a fixed key', FIXED],
     ['keys passed through', {}],
   ])('with %s: its job is found without that key', async (_, env) => {
-    const scene = await ownScene({ env: { ...env }, firstEnv: AFTER_SUBMIT });
-    scene.upstream.play(runs());
-    const client = await scene.client();
+    const setup = await openOwnSetup({ env: { ...env }, firstEnv: AFTER_SUBMIT });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
     const more = { prompt_id: 'found', ...withKey('of-somebody-else') };
-    await postAndDie(client, 'found', { more });
-    await scene.restart();
+    await postUntilKilled(client, 'found', { more });
+    await setup.restart();
     await client.reconnect();
     await runsOnce(client, 'found');
-    expect(keysOf(scene)).toHaveLength(1);
+    expect(keysOf(setup)).toHaveLength(1);
   });
 
   test('whose outcome was unknown: its job is found all the same', async () => {
-    const scene = await ownScene({ env: FIXED });
-    const { upstream } = scene;
-    upstream.play(runs());
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
     upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
     upstream.once('submit', fault.claimAndDie({ withJob: true }));
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, marker } = await client.post({ more: withKey('of-somebody-else') });
-    await scene.restart();
+    await setup.restart();
     upstream.always('list', (exchange) => exchange.honestly());
     await client.reconnect();
     await runsOnce(client, promptId, marker);
   });
 
   test('and was never sent: it fails and says why, unless the key is its owner’s', async () => {
-    const scene = await ownScene();
-    const { upstream } = scene;
-    upstream.play(runs());
+    const setup = await openOwnSetup();
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
     upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
-    const client = await scene.client();
+    const client = await setup.client();
     const own = await client.post({ more: withKey(client.key) });
     const foreign = await client.post({ more: withKey('of-somebody-else') });
-    await scene.restart();
+    await setup.restart();
     upstream.always('submit', (exchange) => exchange.honestly());
     await client.reconnect();
     await runsOnce(client, own.promptId, own.marker);
@@ -209,20 +209,20 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     const { status } = await client.ended(foreign.promptId);
     expect(JSON.stringify(status)).toContain('Keys are never stored');
     expect(client.jobs(foreign.marker)).toEqual([]);
-    await scene.check();
+    await setup.check();
   });
 
   test('with a fixed key: what only its owner’s key can send waits for them', async () => {
-    const scene = await ownScene({ env: FIXED });
-    const { upstream } = scene;
-    upstream.play(runs());
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
     upstream.always('submit', fault.refuse(429, 'queue_full'));
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, marker } = await client.post({ more: withKey(client.key) });
-    await scene.restart();
+    await setup.restart();
     upstream.always('submit', (exchange) => exchange.honestly());
     await client.reconnect();
     await runsOnce(client, promptId, marker);
-    await scene.check();
+    await setup.check();
   });
 });

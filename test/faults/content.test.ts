@@ -5,14 +5,21 @@ import { FormData, fetch } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type HostileV2, type Hook, error, fault, openHostileV2 } from '../support/hostile-v2.ts';
 import { footprint } from '../support/invariants.ts';
-import { outputOf, runs } from '../support/plays.ts';
+import { outputOf, runsToCompletion } from '../support/plays.ts';
 import { loading } from '../support/workflows.ts';
-import { type Answer, type Client, type Scene, openScene, ownScene, shareScene } from './open.ts';
+import {
+  type Answer,
+  type Client,
+  type FaultSetup,
+  openFaultSetup,
+  openOwnSetup,
+  useSharedSetup,
+} from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
+const theirs = (client: Client) => setup.upstream.of(client.key);
 
 const RECORD = {
   hash: null,
@@ -36,16 +43,16 @@ function upload(
   return client.ask('/upload/image', { method: 'POST', body: form });
 }
 
-async function shown(client: Client, name: string, house = scene.house()): Promise<Buffer> {
-  const url = `${house.url}/view?${new URLSearchParams({ filename: name, type: 'input' })}`;
+async function shown(client: Client, name: string, holdover = setup.holdover()): Promise<Buffer> {
+  const url = `${holdover.url}/view?${new URLSearchParams({ filename: name, type: 'input' })}`;
   const answer = await fetch(url, { headers: client.headers });
   expect(answer.status).toBe(200);
   return Buffer.from(await answer.arrayBuffer());
 }
 
 /** A finished prompt whose picture is these bytes; the query of its `/view`. */
-async function picture(where: Scene, client: Client, bytes: Buffer): Promise<string> {
-  where.upstream.play(async (job, server) => {
+async function picture(where: FaultSetup, client: Client, bytes: Buffer): Promise<string> {
+  where.upstream.script(async (job, server) => {
     const made = outputOf(job, { size_bytes: bytes.length }) as { id: string };
     server.contents.set(made.id, bytes);
     server.change(job.id, { outputs: [made], status: 'succeeded' });
@@ -57,7 +64,7 @@ async function picture(where: Scene, client: Client, bytes: Buffer): Promise<str
 
 describe('uploads', () => {
   test('F66 bytes damaged on the way are sent once more', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const bytes = randomBytes(5_000);
     theirs(client).once('upload', fault.refuse(409, 'hash_mismatch'));
     expect((await upload(client, bytes)).json.name).toBe('a.png');
@@ -66,7 +73,7 @@ describe('uploads', () => {
   });
 
   test('F66 damaged twice is an error, and the name is not taken', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('upload', fault.refuse(409, 'hash_mismatch'));
     expect((await upload(client, randomBytes(5_000))).status).toBeGreaterThanOrEqual(500);
     expect(theirs(client).requests('upload')).toHaveLength(2);
@@ -74,7 +81,7 @@ describe('uploads', () => {
   });
 
   test('F67 bytes that are there when asked and gone when wanted are sent', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('byHash', ({ res }) => void res.writeHead(200).end());
     theirs(client).once('fromHash', fault.refuse(404, 'blob_not_found'));
     const bytes = randomBytes(5_000);
@@ -84,7 +91,7 @@ describe('uploads', () => {
   });
 
   test('known bytes are not sent again', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const bytes = randomBytes(5_000);
     await upload(client, bytes);
     await upload(client, bytes, { name: 'b.png' });
@@ -93,7 +100,7 @@ describe('uploads', () => {
   });
 
   test('F68 413 while the bytes are still on their way is a 4xx, and nothing is left', async () => {
-    const own = await ownScene();
+    const own = await openOwnSetup();
     own.upstream.hasty.add('upload');
     own.upstream.always('upload', ({ req }) => {
       const body = JSON.stringify(error('payload_too_large'));
@@ -109,23 +116,26 @@ describe('uploads', () => {
   });
 
   test('one that goes up slowly, but goes, takes as long as it takes', async () => {
-    const own = await ownScene({ limits: { submitTimeoutMs: 6_000 } });
+    const own = await openOwnSetup({ limits: { submitTimeoutMs: 6_000 } });
     const client = await own.client();
     const bytes = randomBytes(700_000);
     own.proxy.set('up', { bytesPerSecond: 350_000, sliceBytes: 8_192 });
     expect((await upload(client, bytes)).status).toBe(200);
     own.proxy.heal();
-    expect(await shown(client, 'a.png', own.house())).toEqual(bytes);
+    expect(await shown(client, 'a.png', own.holdover())).toEqual(bytes);
   });
 
   test('F69 many at once cost no memory', async () => {
-    const own = await ownScene({ limits: { submitTimeoutMs: 20_000, readTimeoutMs: 10_000 } });
+    const own = await openOwnSetup({ limits: { submitTimeoutMs: 20_000, readTimeoutMs: 10_000 } });
     const client = await own.client();
     own.upstream.always('byHash', ({ res }) => void res.writeHead(404).end());
     own.upstream.always('upload', ({ json }) => json(201, { ...RECORD, id: randomUUID() }));
-    const before = footprint(own.house()).rssBytes;
+    const before = footprint(own.holdover()).rssBytes;
     let most = before;
-    const sampler = setInterval(() => (most = Math.max(most, footprint(own.house()).rssBytes)), 50);
+    const sampler = setInterval(
+      () => (most = Math.max(most, footprint(own.holdover()).rssBytes)),
+      50,
+    );
     onTestFinished(() => clearInterval(sampler));
     const all = await Promise.all(
       Array.from({ length: 12 }, (_, i) =>
@@ -139,7 +149,7 @@ describe('uploads', () => {
   });
 
   test('F70 one name at the same time with different bytes: two names, each with its own bytes', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const [one, two] = [randomBytes(200_000), randomBytes(200_000)];
     const answers = await Promise.all([upload(client, one), upload(client, two)]);
     const names = answers.map(({ json }) => String(json.name));
@@ -149,7 +159,7 @@ describe('uploads', () => {
   });
 
   test('F70 with overwrite: the name has all of one or all of the other', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const both = [randomBytes(200_000), randomBytes(200_000)];
     const fields = { overwrite: 'true' };
     await Promise.all(both.map((bytes) => upload(client, bytes, { fields })));
@@ -158,7 +168,7 @@ describe('uploads', () => {
   });
 
   test('F13 an upload the service has lost meanwhile is given to it once more, and the prompt runs', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     await upload(client, randomBytes(3_000), { name: 'lost.png' });
     const gone = lostAsset();
     theirs(client).once('submit', gone);
@@ -176,7 +186,7 @@ describe('uploads', () => {
   });
 
   test('F13 one that cannot be mended is 400, names the file, and was not tried for long', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     await upload(client, randomBytes(3_000), { name: 'lost.png' });
     theirs(client).always('submit', lostAsset());
     theirs(client).always('fromHash', fault.refuse(404, 'blob_not_found'));
@@ -189,7 +199,7 @@ describe('uploads', () => {
   });
 
   test('F13 one that is refused again under its new id is refused for good', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     await upload(client, randomBytes(3_000), { name: 'lost.png' });
     theirs(client).always('submit', lostAsset());
     const marker = `f13-${randomUUID()}`;
@@ -220,8 +230,8 @@ describe('a clock that is wrong', () => {
     ['ten minutes ahead', 600_000],
     ['ten minutes behind', -600_000],
   ])('F60 %s: prompts run, lost submissions are found, pictures are shown', async (_, ms) => {
-    const own = await ownScene({ env: shifted(ms) });
-    own.upstream.play(runs());
+    const own = await openOwnSetup({ env: shifted(ms) });
+    own.upstream.script(runsToCompletion());
     const client = await own.client();
     own.upstream.once('submit', fault.claimAndDie({ withJob: true }));
     const { status, promptId } = await client.post();
@@ -235,11 +245,11 @@ describe('a clock that is wrong', () => {
   });
 
   test('F64 an hour back in the middle of it: order and numbers stay, and nothing hangs', async () => {
-    const own = await ownScene({ env: shifted(0) });
-    own.upstream.play(runs({ waitMs: 150 }));
+    const own = await openOwnSetup({ env: shifted(0) });
+    own.upstream.script(runsToCompletion({ waitMs: 150 }));
     const client = await own.client();
     const before = await client.post();
-    process.kill(own.house().pid, 'SIGUSR2');
+    process.kill(own.holdover().pid, 'SIGUSR2');
     const after = await client.post();
     for (const { promptId } of [before, after]) await client.ended(promptId);
     expect(after.json.number).toBeGreaterThan(before.json.number);
@@ -261,11 +271,11 @@ describe('a clock that is wrong', () => {
     '2026-10-25T02:30:00+02:00',
     '0001-01-01T00:00:00Z',
   ])('F65 %j as every time of a job is no obstacle, and no NaN for anybody', async (time) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const times = { created_at: time, started_at: time, completed_at: time, expires_at: time };
-    scene.upstream.play(async (job, server) => {
+    setup.upstream.script(async (job, server) => {
       Object.assign(job, times);
-      await runs()(job, server);
+      await runsToCompletion()(job, server);
       Object.assign(job, times);
     }, client.key);
     const { promptId } = await client.post();
@@ -288,10 +298,10 @@ describe('a clock that is wrong', () => {
 
 describe('links that expire', () => {
   let store: HostileV2;
-  let own: Scene;
+  let own: FaultSetup;
   beforeAll(async () => {
     store = await openHostileV2();
-    own = await openScene();
+    own = await openFaultSetup();
     own.upstream.signing = { origin: store.origin, forMs: 60_000 };
   });
   afterAll(async () => {
@@ -366,7 +376,7 @@ describe('links that expire', () => {
         res.write(bytes.subarray(0, 180_000));
         setTimeout(() => res.socket?.resetAndDestroy(), 30);
       });
-      return { client, url: `${own.house().url}/view?${query}` };
+      return { client, url: `${own.holdover().url}/view?${query}` };
     }
 
     test('the rest is fetched, if it is the rest of the same', async () => {
@@ -391,4 +401,4 @@ describe('links that expire', () => {
   });
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

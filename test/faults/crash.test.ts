@@ -7,10 +7,10 @@ import type { CrashPoint } from '../../src/crash-point.ts';
 import { runHoldover } from '../support/holdover.ts';
 import { fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
+import { finish, nameOf, runsToCompletion, staysRunning } from '../support/plays.ts';
 import { seeded } from '../support/seeded.ts';
 import { flat } from '../support/workflows.ts';
-import { type Client, type Scene, ownScene } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
 
@@ -24,13 +24,13 @@ const MODES = [
 
 const dieAt = (moment: CrashPoint) => ({ HOLDOVER_CRASH_AT: moment });
 
-const keysOf = ({ upstream }: Scene) => new Set(upstream.requests('submit').map(keyOf));
+const keysOf = ({ upstream }: FaultSetup) => new Set(upstream.requests('submit').map(keyOf));
 
 /** Posts into a process that dies of it, and starts the next one. */
-async function postAndDie(scene: Scene, client: Client, promptId: string): Promise<void> {
+async function postUntilKilled(setup: FaultSetup, client: Client, promptId: string): Promise<void> {
   const more = { prompt_id: promptId };
   await expect(client.post({ marker: promptId, more })).rejects.toThrow();
-  await scene.restart();
+  await setup.restart();
 }
 
 /** The owner's next call. */
@@ -41,81 +41,81 @@ async function call(client: Client): Promise<void> {
 
 describe('kill -9', () => {
   test('F36 before the prompt was read: nothing of it is anywhere', async () => {
-    const scene = await ownScene();
-    const client = await scene.client();
+    const setup = await openOwnSetup();
+    const client = await setup.client();
     const body = JSON.stringify({ prompt: {}, prompt_id: 'half' });
-    const socket = dial(scene.house().port, '127.0.0.1');
+    const socket = dial(setup.holdover().port, '127.0.0.1');
     socket.on('error', () => {});
     await once(socket, 'connect');
     socket.write(
-      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
+      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${setup.holdover().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
     );
-    await scene.restart();
+    await setup.restart();
     await call(client);
     expect(await client.queue()).toEqual({ running: [], pending: [] });
-    expect(scene.upstream.requests('submit')).toEqual([]);
+    expect(setup.upstream.requests('submit')).toEqual([]);
   });
 
   test('F37 between the intent and the submission: it is submitted once', async () => {
-    const scene = await ownScene({ firstEnv: dieAt('after-intent') });
-    scene.upstream.play(runs());
-    const client = await scene.client();
-    await postAndDie(scene, client, 'f37');
-    expect(scene.upstream.requests('submit')).toEqual([]);
+    const setup = await openOwnSetup({ firstEnv: dieAt('after-intent') });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(setup, client, 'f37');
+    expect(setup.upstream.requests('submit')).toEqual([]);
     await call(client);
     expect((await client.ended('f37')).status.status_str).toBe('success');
     expect(client.jobs('f37')).toHaveLength(1);
-    expect(keysOf(scene).size).toBe(1);
-    await scene.check();
+    expect(keysOf(setup).size).toBe(1);
+    await setup.check();
   });
 
   test.each(MODES)(
     'F38 between the submission and the job’s id, %s: the job is found, not made again',
     async (_, env) => {
-      const scene = await ownScene({ env: { ...env }, firstEnv: dieAt('after-submit') });
-      scene.upstream.play(runs());
-      const client = await scene.client();
-      await postAndDie(scene, client, 'f38');
+      const setup = await openOwnSetup({ env: { ...env }, firstEnv: dieAt('after-submit') });
+      setup.upstream.script(runsToCompletion());
+      const client = await setup.client();
+      await postUntilKilled(setup, client, 'f38');
       expect(client.jobs('f38')).toHaveLength(1);
       await call(client);
       expect((await client.ended('f38')).status.status_str).toBe('success');
       expect(client.jobs('f38')).toHaveLength(1);
-      expect(keysOf(scene).size).toBe(1);
-      await scene.check();
+      expect(keysOf(setup).size).toBe(1);
+      await setup.check();
     },
   );
 
   test('F38 with no list to find it in: no second job, and nothing pretends to run', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: dieAt('after-submit') });
-    scene.upstream.play(runs());
-    scene.upstream.always('list', fault.refuse(501, 'not_implemented'));
-    const client = await scene.client();
-    await postAndDie(scene, client, 'f38');
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-submit') });
+    setup.upstream.script(runsToCompletion());
+    setup.upstream.always('list', fault.refuse(501, 'not_implemented'));
+    const client = await setup.client();
+    await postUntilKilled(setup, client, 'f38');
     await call(client);
     await expect
       .poll(() => client.queue(), { timeout: 8_000 })
       .toEqual({ running: [], pending: [] });
     expect(client.jobs('f38')).toHaveLength(1);
-    expect(keysOf(scene).size).toBe(1);
+    expect(keysOf(setup).size).toBe(1);
   });
 
   test('F39 between the job’s id and the answer: the prompt is there and runs', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: dieAt('after-attach') });
-    scene.upstream.play(runs());
-    const client = await scene.client();
-    await postAndDie(scene, client, 'f39');
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-attach') });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(setup, client, 'f39');
     await call(client);
     expect((await client.ended('f39')).status.status_str).toBe('success');
     expect(client.jobs('f39')).toHaveLength(1);
-    expect(scene.upstream.requests('submit')).toHaveLength(1);
-    await scene.check();
+    expect(setup.upstream.requests('submit')).toHaveLength(1);
+    await setup.check();
   });
 
   test('F39 a client whose answer was lost sends its prompt again under its own id: the same prompt, one job', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: dieAt('after-attach') });
-    scene.upstream.play(staysRunning);
-    const client = await scene.client();
-    await postAndDie(scene, client, 'again');
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-attach') });
+    setup.upstream.script(staysRunning);
+    const client = await setup.client();
+    await postUntilKilled(setup, client, 'again');
     await client.reconnect();
     const { status, promptId } = await client.post({
       marker: 'again',
@@ -124,65 +124,65 @@ describe('kill -9', () => {
     expect([status, promptId]).toEqual([200, 'again']);
     const [job, second] = client.jobs('again');
     expect(second).toBeUndefined();
-    if (job) finish(scene.upstream, job);
+    if (job) finish(setup.upstream, job);
     expect((await client.ended('again')).status.status_str).toBe('success');
-    expect(scene.upstream.requests('submit')).toHaveLength(1);
-    await scene.check();
+    expect(setup.upstream.requests('submit')).toHaveLength(1);
+    await setup.check();
   });
 
   test.each(MODES)(
     'with prompts that wait for room, %s: they are submitted in their order, under the keys they had',
     async (_, env) => {
-      const scene = await ownScene({ env: { ...env } });
-      scene.upstream.always('submit', fault.refuse(429, 'queue_full'));
-      const client = await scene.client();
+      const setup = await openOwnSetup({ env: { ...env } });
+      setup.upstream.always('submit', fault.refuse(429, 'queue_full'));
+      const client = await setup.client();
       const posts = [await client.post(), await client.post(), await client.post()];
-      const before = keysOf(scene);
-      await scene.restart();
-      scene.upstream.play(runs());
-      scene.upstream.always('submit', (exchange) => exchange.honestly());
+      const before = keysOf(setup);
+      await setup.restart();
+      setup.upstream.script(runsToCompletion());
+      setup.upstream.always('submit', (exchange) => exchange.honestly());
       await call(client);
       for (const { promptId } of posts) {
         expect((await client.ended(promptId)).status.status_str).toBe('success');
       }
-      const made = [...scene.upstream.jobs.values()].map(nameOf);
+      const made = [...setup.upstream.jobs.values()].map(nameOf);
       expect(made).toEqual(posts.map(({ marker }) => `${marker}_00001_.png`));
-      for (const key of before) expect([...keysOf(scene)]).toContain(key);
-      expect(keysOf(scene).size).toBe(3);
-      await scene.check();
+      for (const key of before) expect([...keysOf(setup)]).toContain(key);
+      expect(keysOf(setup).size).toBe(3);
+      await setup.check();
     },
   );
 
   test('right after a prompt was put aside, before its client heard: it runs once or not at all', async () => {
-    const scene = await ownScene({ env: FIXED, firstEnv: dieAt('after-outbox') });
-    scene.upstream.always('submit', fault.refuse(429, 'queue_full'));
-    const client = await scene.client();
-    await postAndDie(scene, client, 'aside');
-    scene.upstream.play(runs());
-    scene.upstream.always('submit', (exchange) => exchange.honestly());
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-outbox') });
+    setup.upstream.always('submit', fault.refuse(429, 'queue_full'));
+    const client = await setup.client();
+    await postUntilKilled(setup, client, 'aside');
+    setup.upstream.script(runsToCompletion());
+    setup.upstream.always('submit', (exchange) => exchange.honestly());
     await call(client);
     await expect
       .poll(() => client.queue(), { timeout: 8_000 })
       .toEqual({ running: [], pending: [] });
     expect(client.jobs('aside').length).toBeLessThanOrEqual(1);
-    expect(keysOf(scene).size).toBe(1);
+    expect(keysOf(setup).size).toBe(1);
   });
 
   test('of a prompt whose outcome is unknown: it is looked for again', async () => {
-    const scene = await ownScene({ env: FIXED });
-    const { upstream } = scene;
-    upstream.play(runs());
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
     upstream.once('submit', fault.claimAndDie({ withJob: true }));
     upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
-    const client = await scene.client();
+    const client = await setup.client();
     const { status, promptId, marker } = await client.post();
     expect(status).toBe(500);
-    await scene.restart();
+    await setup.restart();
     upstream.always('list', (exchange) => exchange.honestly());
     await client.reconnect();
     expect((await client.ended(promptId)).status.status_str).toBe('success');
     expect(client.jobs(marker)).toHaveLength(1);
-    expect(keysOf(scene).size).toBe(1);
+    expect(keysOf(setup).size).toBe(1);
   });
 
   test.each([
@@ -191,10 +191,10 @@ describe('kill -9', () => {
   ])(
     'of a prompt whose outcome is unknown: the job of another user with the same workflow that %s stays theirs',
     async (_, isOver) => {
-      const scene = await ownScene({ env: FIXED, args: ['--upstream-labels', 'none'] });
-      const { upstream } = scene;
-      upstream.play(staysRunning);
-      const [ann, bob] = [await scene.client(), await scene.client()];
+      const setup = await openOwnSetup({ env: FIXED, args: ['--upstream-labels', 'none'] });
+      const { upstream } = setup;
+      upstream.script(staysRunning);
+      const [ann, bob] = [await setup.client(), await setup.client()];
       const prompt = flat({ prefix: 'same' });
       const theirs = await bob.post({ marker: 'same', prompt });
       const [job] = bob.jobs('same');
@@ -202,11 +202,11 @@ describe('kill -9', () => {
       if (isOver) await bob.ended(theirs.promptId);
       upstream.once('submit', async ({ server, req }) => {
         server.keys.add(String(req.headers['idempotency-key']));
-        process.kill(scene.house().pid, 'SIGKILL');
+        process.kill(setup.holdover().pid, 'SIGKILL');
       });
       const more = { prompt_id: 'of-ann' };
       await expect(ann.post({ marker: 'ann', prompt, more })).rejects.toThrow();
-      await scene.restart();
+      await setup.restart();
       await bob.reconnect();
       await ann.reconnect();
       const entry = await ann.ended('of-ann');
@@ -219,13 +219,13 @@ describe('kill -9', () => {
   test.each(MODES)(
     'F40 while a hundred prompts run, %s: all of them end, under their numbers',
     async (_, env) => {
-      const scene = await ownScene({ env: { ...env } });
-      const { upstream } = scene;
-      upstream.play(staysRunning);
-      const client = await scene.client();
+      const setup = await openOwnSetup({ env: { ...env } });
+      const { upstream } = setup;
+      upstream.script(staysRunning);
+      const client = await setup.client();
       const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
       const numbers = new Map(posts.map(({ promptId, json }) => [promptId, json.number]));
-      await scene.restart();
+      await setup.restart();
       upstream.streams.most = upstream.streams.open;
       const submits = upstream.requests('submit').length;
       await call(client);
@@ -243,68 +243,68 @@ describe('kill -9', () => {
       }
       expect(upstream.streams.most).toBeLessThanOrEqual(6);
       expect(upstream.requests('submit')).toHaveLength(submits);
-      await scene.check();
+      await setup.check();
     },
   );
 
   test('F41 again and again at random moments: nothing acknowledged is lost, nothing runs twice', async () => {
     const { seed, random } = seeded();
-    const scene = await ownScene({ env: FIXED });
-    scene.upstream.play(runs({ steps: 2 }));
-    const client = await scene.client();
+    const setup = await openOwnSetup({ env: FIXED });
+    setup.upstream.script(runsToCompletion({ steps: 2 }));
+    const client = await setup.client();
     for (let round = 0; round < 4; round += 1) {
       const posting = Array.from({ length: 12 }, async (_, i) => {
         await new Promise((resolve) => setTimeout(resolve, i * 8));
         await client.post().catch(() => {});
       });
       await new Promise((resolve) => setTimeout(resolve, random() * 150));
-      await scene.restart();
+      await setup.restart();
       await Promise.all(posting);
     }
     await client.reconnect();
     const left = async () => (await client.ask('/prompt')).json.exec_info.queue_remaining;
     await expect.poll(left, { timeout: 15_000, message: `seed ${seed}` }).toBe(0);
-    await scene.check();
+    await setup.check();
   });
 });
 
 test('F42 SIGTERM while a prompt runs upstream: exits with 0, and does not stop the job', async () => {
-  const scene = await ownScene();
-  scene.upstream.play(staysRunning);
-  const client = await scene.client();
+  const setup = await openOwnSetup();
+  setup.upstream.script(staysRunning);
+  const client = await setup.client();
   const { promptId, marker } = await client.post();
   await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
   const closed = once(client.socket.socket, 'close');
-  expect(await scene.house().terminate()).toBe(0);
+  expect(await setup.holdover().terminate()).toBe(0);
   expect((await closed)[0]).toBe(1001);
   const [job] = client.jobs(marker);
   expect(job?.status).toBe('running');
-  expect(scene.upstream.requests('cancel')).toEqual([]);
-  if (job) finish(scene.upstream, job);
-  await scene.restart();
+  expect(setup.upstream.requests('cancel')).toEqual([]);
+  if (job) finish(setup.upstream, job);
+  await setup.restart();
   await call(client);
   expect((await client.ended(promptId)).status.status_str).toBe('success');
 });
 
 test('F43 a second process on the same data refuses, and submits nothing of it', async () => {
-  const scene = await ownScene({ env: FIXED });
-  scene.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
-  const client = await scene.client();
+  const setup = await openOwnSetup({ env: FIXED });
+  setup.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+  const client = await setup.client();
   await client.post();
   const args = [
     '--port',
     '0',
     '--data-dir',
-    scene.house().dataDir,
+    setup.holdover().dataDir,
     '--upstream',
-    scene.upstream.url,
+    setup.upstream.url,
   ];
   // The first one stands still: whatever is asked now is asked by the other.
-  process.kill(scene.house().pid, 'SIGSTOP');
-  const asked = scene.upstream.journal.length;
+  process.kill(setup.holdover().pid, 'SIGSTOP');
+  const asked = setup.upstream.journal.length;
   const second = await runHoldover(args, FIXED);
-  const heard = scene.upstream.journal.slice(asked).map(({ route }) => route);
-  process.kill(scene.house().pid, 'SIGCONT');
+  const heard = setup.upstream.journal.slice(asked).map(({ route }) => route);
+  process.kill(setup.holdover().pid, 'SIGCONT');
   expect(second.code).not.toBe(0);
   expect(second.stderr).toMatch(/in use by another Holdover/);
   expect(heard.filter((route) => route === 'submit')).toEqual([]);

@@ -3,20 +3,20 @@
 import { describe, expect, test } from 'vitest';
 import { error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { finish, nameOf, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, ownScene, shareScene } from './open.ts';
+import { finish, nameOf, runsToCompletion, staysRunning } from '../support/plays.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
+const theirs = (client: Client) => setup.upstream.of(client.key);
 const FULL = ['queue_full', 'deployment_not_ready', 'rate_limited'] as const;
 
 describe('no room for more', () => {
   test.each(FULL)(
     'F20 %s: accepted, pending as submitted, and run as soon as there is room',
     async (code) => {
-      const client = await scene.client();
+      const client = await setup.client();
       const full = theirs(client);
       full.always('submit', fault.refuse(429, code, { 'Retry-After': '1' }));
       const { status, promptId, marker, json } = await client.post();
@@ -35,7 +35,7 @@ describe('no room for more', () => {
   );
 
   test('F20 the v2 id of a prompt that waited leads to it, too', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', fault.refuse(429, 'queue_full'));
     const { promptId, marker } = await client.post();
     await client.ended(promptId);
@@ -46,7 +46,7 @@ describe('no room for more', () => {
   });
 
   test('F20 many that wait are run in the order they came', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full'));
     const posted = [];
@@ -59,7 +59,7 @@ describe('no room for more', () => {
   });
 
   test('F20 who comes when there is room again does not overtake those that wait', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
     const first = await client.post();
@@ -72,7 +72,7 @@ describe('no room for more', () => {
   });
 
   test('F20 front is before all that wait, and a number has its place', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full'));
     const [a, b] = [await client.post(), await client.post()];
@@ -86,7 +86,7 @@ describe('no room for more', () => {
   });
 
   test('F20 a prompt that waits can be deleted: it never reaches the upstream, and ends as interrupted', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full'));
     const [first, second] = [await client.post(), await client.post()];
@@ -101,7 +101,7 @@ describe('no room for more', () => {
   });
 
   test('F20 one that is refused when its turn comes ends with execution_error, for the reason given', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full'));
     const { promptId } = await client.post();
@@ -126,7 +126,7 @@ describe('no room for more', () => {
     'F21 a storm: two hundred prompts are accepted, few of them knock, and all of them run',
     { timeout: 60_000 },
     async () => {
-      const client = await scene.client();
+      const client = await setup.client();
       const full = theirs(client);
       full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
       const posts = await Promise.all(Array.from({ length: 200 }, () => client.post()));
@@ -150,7 +150,7 @@ describe('no room for more', () => {
     ['a date far away', { 'Retry-After': 'Wed, 21 Oct 2115 07:28:00 GMT' }],
     ['words', { 'Retry-After': 'soon' }],
   ] as const)('F22 Retry-After %s neither hammers nor waits for ever', async (_, headers) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full', headers));
     const { promptId } = await client.post();
@@ -162,7 +162,7 @@ describe('no room for more', () => {
   });
 
   test('F26 a cold start keeps nobody busy: the prompt waits, and the pause is kept', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const cold = theirs(client);
     cold.always('submit', fault.refuse(429, 'deployment_not_ready', { 'Retry-After': '180' }));
     const { status, promptId } = await client.post();
@@ -176,8 +176,8 @@ describe('no room for more', () => {
   });
 
   test('a full outbox is 503 with Retry-After, and what is in it is not touched', async () => {
-    const small = await ownScene({ args: ['--outbox-limit', '2'] });
-    small.upstream.play(runs());
+    const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
+    small.upstream.script(runsToCompletion());
     small.upstream.always('submit', fault.refuse(429, 'queue_full'));
     const client = await small.client();
     const [a, b] = [await client.post(), await client.post()];
@@ -199,7 +199,7 @@ describe('no room for more', () => {
     ['a forbidding page', fault.html(403)],
     ['a missing page', fault.html(404)],
   ])('%s in between costs no prompt that was accepted', async (_, page) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const full = theirs(client);
     full.always('submit', fault.refuse(429, 'queue_full'));
     const { promptId, marker } = await client.post();
@@ -212,8 +212,8 @@ describe('no room for more', () => {
   });
 
   test('many at once do not overrun it', async () => {
-    const small = await ownScene({ args: ['--outbox-limit', '2'] });
-    small.upstream.play(runs());
+    const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
+    small.upstream.script(runsToCompletion());
     small.upstream.always('submit', fault.refuse(429, 'queue_full'));
     const client = await small.client();
     const posted = await Promise.all(Array.from({ length: 10 }, () => client.post()));
@@ -230,7 +230,7 @@ describe('no room for more', () => {
     ['subscription_inactive', 'Your subscription is not active.', [429, null]],
     ['monthly_limit', 'Spent.', [503, '3600']],
   ])('429 %s is a refusal, at once', async (code, message, expected) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const retry = { 'Retry-After': '3600' };
     theirs(client).once('submit', ({ json }) =>
       json(429, error(code, message), code === 'monthly_limit' ? retry : {}),
@@ -244,9 +244,9 @@ describe('no room for more', () => {
 
 describe('limits on looking', () => {
   test('F23 429 on reads of a job: its progress pauses, its end is not lost', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const seen = theirs(client);
-    scene.upstream.play(staysRunning, client.key);
+    setup.upstream.script(staysRunning, client.key);
     seen.always('events', fault.refuse(404, 'not_found'));
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.jobs(marker)[0]?.status).toBe('running');
@@ -256,7 +256,7 @@ describe('limits on looking', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect(seen.requests('get').length - before).toBeLessThanOrEqual(6);
     expect(client.outline(promptId)).not.toContain('execution_error');
-    finish(scene.upstream, client.jobs(marker)[0]!);
+    finish(setup.upstream, client.jobs(marker)[0]!);
     seen.always('get', (exchange) => exchange.honestly());
     expect((await client.ended(promptId)).status.status_str).toBe('success');
     expect(client.outline(promptId)).toContain('executed:9');
@@ -266,8 +266,8 @@ describe('limits on looking', () => {
     'F24 a hundred jobs, streams for few: no cap is exceeded, and all of them end',
     { timeout: 60_000 },
     async () => {
-      const narrow = await ownScene();
-      narrow.upstream.play(runs({ pauseMs: 30 }));
+      const narrow = await openOwnSetup();
+      narrow.upstream.script(runsToCompletion({ pauseMs: 30 }));
       narrow.upstream.maxStreams = 3;
       const client = await narrow.client();
       const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
@@ -279,11 +279,11 @@ describe('limits on looking', () => {
   );
 
   test('F24 the streams go to jobs whose owner is listening', async () => {
-    const narrow = await ownScene({
+    const narrow = await openOwnSetup({
       args: ['--upstream-streams', '2'],
       limits: { streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
     });
-    narrow.upstream.play(staysRunning);
+    narrow.upstream.script(staysRunning);
     const [away, here] = [await narrow.client(), await narrow.client()];
     const unwatched = [await away.post(), await away.post()];
     await expect.poll(() => narrow.upstream.streams.open).toBe(2);
@@ -298,8 +298,8 @@ describe('limits on looking', () => {
   });
 
   test('F25 501 on the stream: asked for once, then every job is polled to its end', async () => {
-    const pollOnly = await ownScene();
-    pollOnly.upstream.play(runs());
+    const pollOnly = await openOwnSetup();
+    pollOnly.upstream.script(runsToCompletion());
     pollOnly.upstream.always('events', fault.refuse(501, 'not_implemented'));
     const client = await pollOnly.client();
     for (let i = 0; i < 3; i += 1) {
@@ -313,4 +313,4 @@ describe('limits on looking', () => {
   });
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

@@ -17,10 +17,10 @@ beforeEach(async () => {
 });
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
-const away = (): string => join(parent, 'away');
+const movedDir = (): string => join(parent, 'away');
 const GONE: readonly [string, () => Promise<unknown>][] = [
   ['removed', () => rm(dataDir, { recursive: true })],
-  ['moved away', () => rename(dataDir, away())],
+  ['moved away', () => rename(dataDir, movedDir())],
   [
     'removed and made anew',
     async () => {
@@ -31,9 +31,9 @@ const GONE: readonly [string, () => Promise<unknown>][] = [
   [
     'replaced by a copy of itself',
     async () => {
-      await cp(dataDir, away(), { recursive: true });
+      await cp(dataDir, movedDir(), { recursive: true });
       await rename(dataDir, join(parent, 'earlier'));
-      await rename(away(), dataDir);
+      await rename(movedDir(), dataDir);
     },
   ],
 ];
@@ -120,7 +120,7 @@ describe('the watch', () => {
     watch.check();
     await new Promise((resolve) => setTimeout(resolve, 1200));
     expect(lost).toBeUndefined();
-    await rename(dataDir, away());
+    await rename(dataDir, movedDir());
     expect(() => watch.check()).toThrow('is gone or was replaced while in use');
     await watch.lost;
     watch.close();

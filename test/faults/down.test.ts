@@ -3,34 +3,34 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { fault } from '../support/hostile-v2.ts';
-import { finish, outputOf, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, ownScene, shareScene } from './open.ts';
+import { finish, outputOf, runsToCompletion, staysRunning } from '../support/plays.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const theirs = (client: Client) => setup.upstream.of(client.key);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function away(): Promise<() => Promise<void>> {
-  await scene.proxy.down();
-  onTestFinished(() => scene.proxy.up());
-  return () => scene.proxy.up();
+async function disconnect(): Promise<() => Promise<void>> {
+  await setup.proxy.down();
+  onTestFinished(() => setup.proxy.up());
+  return () => setup.proxy.up();
 }
 
 /** A prompt that runs until somebody says otherwise. */
 async function running(client: Client) {
-  scene.upstream.play(staysRunning, client.key);
+  setup.upstream.script(staysRunning, client.key);
   const { promptId, marker } = await client.post();
   await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
   const [job] = client.jobs(marker);
   if (!job) throw new Error('no job');
-  return { promptId, job, end: () => finish(scene.upstream, job) };
+  return { promptId, job, end: () => finish(setup.upstream, job) };
 }
 
 describe('an upstream that is not there', () => {
   test('F01 does not keep the process from starting and answering for itself; prompts run once it is back', async () => {
-    const own = await ownScene();
+    const own = await openOwnSetup();
     await own.proxy.down();
     await own.restart();
     const client = await own.client();
@@ -53,14 +53,14 @@ describe('an upstream that is not there', () => {
     ]);
     expect((await client.post()).status).toBe(502);
     await own.proxy.up();
-    own.upstream.play(runs());
+    own.upstream.script(runsToCompletion());
     const { promptId } = await client.post();
     await client.ended(promptId);
     await own.check();
   });
 
   test('F02 does not keep /object_info from being answered, and is not asked for it by everybody', async () => {
-    const own = await ownScene();
+    const own = await openOwnSetup();
     own.upstream.always('objectInfo', ({ json }) => json(200, OBJECT_INFO));
     await own.restart();
     const client = await own.client();
@@ -78,10 +78,10 @@ describe('an upstream that is not there', () => {
   });
 
   test('F14 while a prompt runs: the socket hears no error, and the run goes on to its end', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, end } = await running(client);
-    const back = await away();
-    await tick(1_000);
+    const back = await disconnect();
+    await sleep(1_000);
     expect(client.socket.socket.readyState).toBe(client.socket.socket.OPEN);
     expect(client.outline(promptId)).not.toContain('execution_error');
     expect((await client.queue()).running).toEqual([promptId]);
@@ -110,9 +110,9 @@ describe('an upstream that is not there', () => {
   ] as const)(
     'F15 %s is 200, shown as wanted, and carried out when it is back',
     async (_, stop) => {
-      const client = await scene.client();
+      const client = await setup.client();
       const { promptId, job } = await running(client);
-      const back = await away();
+      const back = await disconnect();
       expect((await stop(client, promptId)).status).toBe(200);
       expect(await client.word(promptId)).toBe('cancel_requested');
       expect((await client.queue()).running).toEqual([promptId]);
@@ -126,9 +126,9 @@ describe('an upstream that is not there', () => {
   );
 
   test('F15 a cancel that comes too late resolves to what really happened', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, end } = await running(client);
-    const back = await away();
+    const back = await disconnect();
     await client.say('/interrupt');
     end();
     await back();
@@ -137,8 +137,8 @@ describe('an upstream that is not there', () => {
   });
 
   test('F15 a cancel outlives the process', async () => {
-    const own = await ownScene();
-    own.upstream.play(staysRunning);
+    const own = await openOwnSetup();
+    own.upstream.script(staysRunning);
     const client = await own.client();
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
@@ -156,7 +156,7 @@ describe('an upstream that is not there', () => {
 describe('files', () => {
   /** A prompt's picture, with so many bytes. */
   async function picture(client: Client, bytes: Buffer) {
-    scene.upstream.play(async (job, server) => {
+    setup.upstream.script(async (job, server) => {
       const made = outputOf(job, { size_bytes: bytes.length }) as { id: string };
       server.contents.set(made.id, bytes);
       server.emit(job.id, 'output', made);
@@ -169,10 +169,10 @@ describe('files', () => {
   }
 
   test('F16 /view before anything came is 502, and the picture is there when it is back', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const bytes = Buffer.alloc(5_000, 7);
     const path = await picture(client, bytes);
-    const back = await away();
+    const back = await disconnect();
     expect((await client.ask(path)).status).toBe(502);
     await back();
     expect((await client.ask(path)).text.length).toBe(5_000);
@@ -181,32 +181,32 @@ describe('files', () => {
   test.each(['rst', 'fin'] as const)(
     'F16 /view cut off (%s) in the middle is no short picture but a broken connection',
     async (how) => {
-      const client = await scene.client();
+      const client = await setup.client();
       const bytes = Buffer.alloc(400_000, 7);
       const path = await picture(client, bytes);
-      scene.proxy.cut('rst');
-      scene.proxy.set('down', { limit: { bytes: 150_000, end: how } });
-      onTestFinished(() => scene.proxy.heal());
+      setup.proxy.cut('rst');
+      setup.proxy.set('down', { limit: { bytes: 150_000, end: how } });
+      onTestFinished(() => setup.proxy.heal());
       await expect(client.ask(path)).rejects.toThrow();
-      scene.proxy.heal();
+      setup.proxy.heal();
       expect((await client.ask(path)).text.length).toBe(400_000);
     },
   );
 
   test('F17 an upload is refused, leaves nothing, and its name still shows what it showed', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const [first, second] = [
       await pngOf({ r: 1, g: 2, b: 3 }),
       await pngOf({ r: 200, g: 2, b: 3 }),
     ];
     const file = { name: 'kept.png', fields: { overwrite: 'true' } };
-    const kept = await uploadInput(scene.house().url, { ...file, bytes: first }, client.headers);
+    const kept = await uploadInput(setup.holdover().url, { ...file, bytes: first }, client.headers);
     expect(kept.name).toBe('kept.png');
-    const back = await away();
+    const back = await disconnect();
     const refused = await upload(client, second);
     expect(refused.status).toBe(502);
     await back();
-    const shown = await fetch(`${scene.house().url}/view?filename=kept.png&type=input`, {
+    const shown = await fetch(`${setup.holdover().url}/view?filename=kept.png&type=input`, {
       headers: client.headers,
     });
     expect(Buffer.from(await shown.arrayBuffer()).equals(first)).toBe(true);
@@ -216,7 +216,7 @@ describe('files', () => {
     const form = new FormData();
     form.append('overwrite', 'true');
     form.append('image', new Blob([Buffer.from(bytes)]), 'kept.png');
-    return fetch(`${scene.house().url}/upload/image`, {
+    return fetch(`${setup.holdover().url}/upload/image`, {
       method: 'POST',
       body: form,
       headers: client.headers,
@@ -226,10 +226,10 @@ describe('files', () => {
 
 describe('F18 a job that is gone', () => {
   test('ends its prompt with an error that says so, and is not asked about again', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, job } = await running(client);
-    scene.upstream.jobs.delete(job.id);
-    scene.proxy.cut('rst');
+    setup.upstream.jobs.delete(job.id);
+    setup.proxy.cut('rst');
     const entry = await client.ended(promptId);
     expect(entry.status.status_str).toBe('error');
     await client.socket.untilDone(promptId);
@@ -237,17 +237,17 @@ describe('F18 a job that is gone', () => {
     expect(await client.word(promptId)).toBe('lost');
     expect(await client.queue()).toEqual({ running: [], pending: [] });
     const asked = theirs(client).requests('get').length;
-    await tick(400);
+    await sleep(400);
     expect(theirs(client).requests('get').length).toBe(asked);
   });
 
   test('for a moment only, is not gone', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, end } = await running(client);
     theirs(client).always('events', fault.refuse(404, 'not_found'));
-    scene.proxy.cut('rst');
+    setup.proxy.cut('rst');
     theirs(client).once('get', fault.refuse(404, 'job_not_found'));
-    await tick(300);
+    await sleep(300);
     end();
     expect((await client.ended(promptId)).status.status_str).toBe('success');
   });
@@ -269,4 +269,4 @@ const OBJECT_INFO = {
   },
 };
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

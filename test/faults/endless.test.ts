@@ -18,26 +18,26 @@ const ON_THE_WAY = 16 * MIB;
 const KEY = { 'X-API-Key': 'anna' };
 
 let upstream: HostileV2;
-let house: Holdover;
+let holdover: Holdover;
 let sockets: Set<Socket>;
 /** An output, of which there is no copy here. */
 let file: Partial<FileRef>;
 
 beforeAll(async () => {
   upstream = await openHostileV2();
-  house = await startInFront(upstream, { limits: LIMITS });
-  const made = await madeOutputs({ upstream, house }, [{ id: 'made' }], KEY);
+  holdover = await startInFront(upstream, { limits: LIMITS });
+  const made = await madeOutputs({ upstream, holdover }, [{ id: 'made' }], KEY);
   [file = {}] = made.files;
 });
 beforeEach(() => void (sockets = new Set()));
 afterEach(async () => {
   for (const route of ['content', 'get', 'events', 'upload', 'byHash'] as const) honestly(route);
-  upstream.play(undefined);
+  upstream.script(undefined);
   // The service would go on for ever: it is we who hung up.
   await expect.poll(() => [...sockets].every((socket) => socket.destroyed)).toBe(true);
 });
 afterAll(async () => {
-  await house?.dispose();
+  await holdover?.dispose();
   await upstream?.close();
 });
 
@@ -75,17 +75,17 @@ const taken = () =>
   Math.max(0, ...[...sockets].map((socket) => socket.bytesWritten - socket.writableLength));
 
 const lines = (event: string) =>
-  house
+  holdover
     .log()
     .split('\n')
     .filter((line) => line.includes(`"event":"${event}"`));
 
 const resident = async (): Promise<number> => {
-  const text = await (await fetch(`${house.url}/metrics`)).text();
+  const text = await (await fetch(`${holdover.url}/metrics`)).text();
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]);
 };
 
-const view = () => fetch(`${house.url}/view?${viewQuery(file)}`, { headers: KEY });
+const view = () => fetch(`${holdover.url}/view?${viewQuery(file)}`, { headers: KEY });
 
 describe('of a head', () => {
   test.each([
@@ -113,7 +113,7 @@ describe('of a head', () => {
     upstream.always('upload', hook);
     const form = new FormData();
     form.append('image', new Blob([`other bytes ${_what}`]), 'b.png');
-    const answer = await fetch(`${house.url}/upload/image`, {
+    const answer = await fetch(`${holdover.url}/upload/image`, {
       method: 'POST',
       body: form,
       headers: KEY,
@@ -130,11 +130,11 @@ describe('of a head', () => {
     ['interim answers', INTERIM],
   ])('%s: a call that is passed through is a 502 in v2’s words', async (_what, hook) => {
     upstream.always('get', hook);
-    const small = await fetch(`${house.url}/api/v2/jobs/some-job`, { headers: KEY });
+    const small = await fetch(`${holdover.url}/api/v2/jobs/some-job`, { headers: KEY });
     upstream.always('upload', hook);
     const body = new Blob(['x'.repeat(100_000)]).stream();
     const init = { method: 'POST', body, headers: KEY, duplex: 'half' };
-    const streamed = await fetch(`${house.url}/api/v2/assets`, init as RequestInit);
+    const streamed = await fetch(`${holdover.url}/api/v2/assets`, init as RequestInit);
     for (const answer of [small, streamed]) {
       expect(answer.status).toBe(502);
       expect((await answer.json()).error).toMatchObject({ code: expect.any(String) });
@@ -156,7 +156,7 @@ describe('of JSON', () => {
     for (let i = 0; i < 8; i++) {
       const form = new FormData();
       form.append('image', new Blob([`${what} ${i}`]), 'c.png');
-      const answer = await fetch(`${house.url}/upload/image`, {
+      const answer = await fetch(`${holdover.url}/upload/image`, {
         method: 'POST',
         body: form,
         headers: KEY,
@@ -173,15 +173,15 @@ describe('of JSON', () => {
   });
 
   test('a job that cannot be read ends once it can', async () => {
-    upstream.play(staysRunning);
+    upstream.script(staysRunning);
     upstream.always('events', ({ json }) => json(503, {}));
-    const { body } = await postPrompt(house.url, { prompt: flat() }, { headers: KEY });
+    const { body } = await postPrompt(holdover.url, { prompt: flat() }, { headers: KEY });
     upstream.always('get', JSON_TEXT);
     await expect.poll(() => sockets.size, { timeout: 20_000 }).toBeGreaterThan(1);
     honestly('get');
     finish(upstream, upstream.jobs.get(body.prompt_id)!);
     const ended = async () =>
-      Object.keys(await getJson(`${house.url}/history/${body.prompt_id}`, KEY));
+      Object.keys(await getJson(`${holdover.url}/history/${body.prompt_id}`, KEY));
     await expect.poll(ended, { timeout: 20_000 }).toEqual([body.prompt_id]);
     expect(taken()).toBeLessThan(LIMITS.maxAnswerBytes + ON_THE_WAY);
   });
@@ -197,16 +197,16 @@ describe('of events', () => {
     ['a field nobody knows', endless(SSE, 'x')],
   ])('%s: the stream is left, and the job ends as its own record says', async (_what, hook) => {
     const before = lines('upstream.event_too_large').length;
-    upstream.play(staysRunning);
+    upstream.script(staysRunning);
     upstream.always('events', hook);
     const memory = await resident();
-    const { body } = await postPrompt(house.url, { prompt: flat() }, { headers: KEY });
+    const { body } = await postPrompt(holdover.url, { prompt: flat() }, { headers: KEY });
     await expect
       .poll(() => lines('upstream.event_too_large').length, { timeout: 20_000 })
       .toBeGreaterThan(before);
     finish(upstream, upstream.jobs.get(body.prompt_id)!);
     const word = async () =>
-      (await getJson(`${house.url}/api/job/${body.prompt_id}/status`, KEY)).status;
+      (await getJson(`${holdover.url}/api/job/${body.prompt_id}/status`, KEY)).status;
     await expect.poll(word, { timeout: 20_000 }).toBe('success');
     // A stream like that is not opened again and again.
     expect(sockets.size).toBeLessThanOrEqual(2);

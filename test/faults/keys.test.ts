@@ -3,40 +3,42 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { error, fault } from '../support/hostile-v2.ts';
-import { type Client, type Scene, ownScene } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
 
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const FIXED_KEY = 'the-fixed-key-canary';
 const PARTNER = 'partner-key-canary';
 
 /** All that clients and the disk get to see. */
-async function shown(scene: Scene, client: Client, promptId: string): Promise<string> {
+async function shown(setup: FaultSetup, client: Client, promptId: string): Promise<string> {
   const paths = [`/history/${promptId}`, `/api/jobs/${promptId}`, `/api/job/${promptId}/status`];
   const answers = await Promise.all(paths.map((path) => client.ask(path)));
-  const { dataDir } = scene.house();
+  const { dataDir } = setup.holdover();
   const files = (await readdir(dataDir, { withFileTypes: true })).filter((file) => file.isFile());
   const kept = await Promise.all(files.map(({ name }) => readFile(join(dataDir, name), 'latin1')));
   const texts = answers.map(({ text }) => text);
-  return [...texts, JSON.stringify(client.socket.frames), ...kept, scene.house().log()].join('\n');
+  return [...texts, JSON.stringify(client.socket.frames), ...kept, setup.holdover().log()].join(
+    '\n',
+  );
 }
 
 test.each([
   ['our own', { HOLDOVER_UPSTREAM_KEY: FIXED_KEY }],
   ['the caller’s', {}],
 ])('a job that repeats %s and a partner’s key', async (_, env) => {
-  const scene = await ownScene({ env: { ...env } });
-  const { upstream } = scene;
-  const client = await scene.client();
-  upstream.play(async (job, server) => {
+  const setup = await openOwnSetup({ env: { ...env } });
+  const { upstream } = setup;
+  const client = await setup.client();
+  upstream.script(async (job, server) => {
     const said = `called with ${FIXED_KEY}, ${client.key} and ${PARTNER}`;
-    await tick(20);
+    await sleep(20);
     const progress = { value: 0.5, nodes_done: 0, nodes_total: 2, current_node: '1' };
     server.change(job.id, { status: 'running' });
     server.emit(job.id, 'progress', { ...progress, message: said });
     server.emit(job.id, 'x_text', { node_id: '1', text: said });
-    await tick(100);
+    await sleep(100);
     const failure = { code: 'node_execution_error', node_id: '1', message: said, traceback: said };
     server.change(job.id, { status: 'failed', error: failure });
   });
@@ -44,7 +46,7 @@ test.each([
   const { promptId } = await client.post({ more: { extra_data } });
   await client.ended(promptId);
   await client.socket.untilDone(promptId);
-  const text = await shown(scene, client, promptId);
+  const text = await shown(setup, client, promptId);
   const account = upstream.requests('submit')[0]?.account ?? '';
   expect(text).toContain('called with');
   expect(text).not.toContain(PARTNER);
@@ -52,16 +54,16 @@ test.each([
 });
 
 test('a refusal, after a wait for room, that repeats a partner’s key', async () => {
-  const scene = await ownScene();
-  const client = await scene.client();
+  const setup = await openOwnSetup();
+  const client = await setup.client();
   const refuse = fault.refuse(429, 'queue_full');
-  scene.upstream.once('submit', refuse, ({ json }) =>
+  setup.upstream.once('submit', refuse, ({ json }) =>
     json(422, error('invalid_workflow', `the key ${PARTNER} is none`)),
   );
   const extra_data = { api_key_comfy_org: PARTNER };
   const { promptId } = await client.post({ more: { extra_data } });
   await client.ended(promptId);
-  const text = await shown(scene, client, promptId);
+  const text = await shown(setup, client, promptId);
   expect(text).toContain('the key [removed] is none');
   expect(text).not.toContain(PARTNER);
 });

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type Hook,
-  type Play,
+  type JobScript,
   type WireJob,
   error,
   fault,
@@ -12,15 +12,22 @@ import {
   openHostileV2,
   startSse,
 } from '../support/hostile-v2.ts';
-import { finish, outputOf, preview, progressAt, runs, staysRunning } from '../support/plays.ts';
+import {
+  finish,
+  outputOf,
+  preview,
+  progressAt,
+  runsToCompletion,
+  staysRunning,
+} from '../support/plays.ts';
 import { growing } from '../support/workflows.ts';
-import { type Client, type Scene, ownScene, shareScene } from './open.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const theirs = (client: Client) => setup.upstream.of(client.key);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const RUNNING = frame('status', { status: 'running' });
 const SUCCEEDED = frame('status', { status: 'succeeded' });
 const jobOf = ({ server, id }: Parameters<Hook>[0]) => server.jobs.get(id) as WireJob;
@@ -37,8 +44,8 @@ async function expectWhole(client: Client, promptId: string): Promise<any> {
   return entry;
 }
 
-async function run(client: Client, play?: Play): Promise<any> {
-  if (play) scene.upstream.play(play, client.key);
+async function run(client: Client, script?: JobScript): Promise<any> {
+  if (script) setup.upstream.script(script, client.key);
   const { status, promptId } = await client.post();
   expect(status).toBe(200);
   return { promptId, entry: await expectWhole(client, promptId) };
@@ -46,8 +53,8 @@ async function run(client: Client, play?: Play): Promise<any> {
 
 describe('how a job ends', () => {
   test('expired for a moment, between two lists, is no end', async () => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     theirs(client).always('events', fault.sse(RUNNING));
     const { promptId, marker } = await client.post();
     const [job] = client.jobs(marker) as [WireJob];
@@ -56,15 +63,15 @@ describe('how a job ends', () => {
       exchange.json(200, { ...job, workflow: undefined, status: 'expired' });
     theirs(client).once('get', expired);
     await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
-    await tick(200);
+    await sleep(200);
     expect(client.outline(promptId)).not.toContain('execution_error');
-    finish(scene.upstream, job);
+    finish(setup.upstream, job);
     await expectWhole(client, promptId);
   });
 
   test('expired that stays is an end: an error, and status lost', async () => {
-    const client = await scene.client();
-    scene.upstream.play(
+    const client = await setup.client();
+    setup.upstream.script(
       async (job, server) => server.change(job.id, { status: 'expired' }),
       client.key,
     );
@@ -74,8 +81,8 @@ describe('how a job ends', () => {
   });
 
   test('expired after a cancel is cancelled', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async () => {}, client.key);
+    const client = await setup.client();
+    setup.upstream.script(async () => {}, client.key);
     theirs(client).always('cancel', (exchange) => {
       exchange.server.change(exchange.id, { status: 'expired' });
       exchange.json(200, { ...jobOf(exchange), workflow: undefined });
@@ -89,8 +96,8 @@ describe('how a job ends', () => {
   });
 
   test('canceling for a while is no end', async () => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     theirs(client).always('cancel', (exchange) => {
       exchange.server.change(exchange.id, { status: 'canceling' });
       exchange.json(200, { ...jobOf(exchange), workflow: undefined });
@@ -98,17 +105,17 @@ describe('how a job ends', () => {
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
     await client.say('/interrupt');
-    await tick(200);
+    await sleep(200);
     expect(await client.word(promptId)).toBe('cancel_requested');
     expect(await client.history(promptId)).toBeUndefined();
-    scene.upstream.change(client.jobs(marker)[0]?.id ?? '', { status: 'canceled' });
+    setup.upstream.change(client.jobs(marker)[0]?.id ?? '', { status: 'canceled' });
     await client.ended(promptId);
     expect(await client.word(promptId)).toBe('cancelled');
   });
 
   test('canceled although nobody asked is an interruption', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async (job, server) => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
       await staysRunning(job, server);
       server.change(job.id, { status: 'canceled' });
     }, client.key);
@@ -119,7 +126,7 @@ describe('how a job ends', () => {
   });
 
   test('a terminal status before the outputs: all of them are in history', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('events', async (exchange) => {
       const job = jobOf(exchange);
       const made = [outputOf(job), outputOf(job, { node_id: '1', name: 'other.png' })];
@@ -138,7 +145,7 @@ describe('how a job ends', () => {
   });
 
   test('a stream that ends on running: the job is asked', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('events', async (exchange) => {
       finish(exchange.server, jobOf(exchange));
       await fault.sse(RUNNING)(exchange);
@@ -147,14 +154,14 @@ describe('how a job ends', () => {
   });
 
   test('a stream that ends on an error event: the job is asked, and may go on', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('events', fault.sse(RUNNING + frame('error', { code: 'x', message: 'y' })));
-    const { promptId } = await run(client, runs({ waitMs: 150 }));
+    const { promptId } = await run(client, runsToCompletion({ waitMs: 150 }));
     expect(client.outline(promptId)).not.toContain('execution_error');
   });
 
   test('a terminal status that carries the whole job, with logs, is one', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('events', async (exchange) => {
       const job = jobOf(exchange);
       finish(exchange.server, job);
@@ -165,8 +172,8 @@ describe('how a job ends', () => {
   });
 
   test('a failure tells its node, its type and its words', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async (job, server) => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
       await staysRunning(job, server);
       const message = 'CUDA out of memory. Tried to allocate 2 GiB';
       const failure = {
@@ -198,7 +205,7 @@ describe('how a job ends', () => {
 
 describe('how a job goes on', () => {
   test('progress of two scales, and one that falls: never a step back within a node', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const said = [
       progressAt(1, 4),
       { value: 0.5, nodes_done: 1, nodes_total: 2, current_node: '1' },
@@ -208,12 +215,12 @@ describe('how a job goes on', () => {
       { value: 0.5, nodes_done: 1, nodes_total: 3, current_node: '1' },
       progressAt(4, 4),
     ];
-    scene.upstream.play(async (job, server) => {
-      await tick(100);
+    setup.upstream.script(async (job, server) => {
+      await sleep(100);
       server.change(job.id, { status: 'running' });
       for (const progress of said) {
         server.emit(job.id, 'progress', progress);
-        await tick(15);
+        await sleep(15);
       }
       finish(server, job);
     }, client.key);
@@ -235,19 +242,19 @@ describe('how a job goes on', () => {
   ])(
     'progress that is %s on every read hides nothing of what the stream says',
     async (_, progress) => {
-      const client = await scene.client();
+      const client = await setup.client();
       theirs(client).always('get', (exchange) => {
         const { workflow: _workflow, ...job } = jobOf(exchange);
         exchange.json(200, { ...job, progress });
       });
-      const { promptId } = await run(client, runs({ waitMs: 80, pauseMs: 20 }));
+      const { promptId } = await run(client, runsToCompletion({ waitMs: 80, pauseMs: 20 }));
       expect(client.outline(promptId)).toContain('progress:3/3');
     },
   );
 
   test('never running, never a queue position: work shows that it runs', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async () => {}, client.key);
+    const client = await setup.client();
+    setup.upstream.script(async () => {}, client.key);
     theirs(client).always('events', async ({ res }) => {
       startSse(res);
       res.write(frame('status', { status: 'queued' }) + frame('progress', progressAt(1, 2)));
@@ -255,19 +262,19 @@ describe('how a job goes on', () => {
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.word(promptId)).toBe('executing');
     expect((await client.queue()).running).toEqual([promptId]);
-    finish(scene.upstream, client.jobs(marker)[0] as WireJob);
+    finish(setup.upstream, client.jobs(marker)[0] as WireJob);
     await expectWhole(client, promptId);
   });
 
   test('previews without a node, or a PNG, are previews', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async (job, server) => {
-      await tick(80);
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await sleep(80);
       server.change(job.id, { status: 'running' });
       server.emit(job.id, 'progress', progressAt(1, 2));
       const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
       server.emit(job.id, 'preview', { ...preview(png), node_id: '', content_type: 'image/png' });
-      await tick(80);
+      await sleep(80);
       finish(server, job);
     }, client.key);
     const { promptId } = await client.post({ more: { extra_data: { preview_method: 'auto' } } });
@@ -277,9 +284,9 @@ describe('how a job goes on', () => {
   });
 
   test('eight streams and no more: all of twenty prompts end', async () => {
-    const eight = await ownScene();
+    const eight = await openOwnSetup();
     eight.upstream.maxStreams = 8;
-    eight.upstream.play(runs({ pauseMs: 40 }));
+    eight.upstream.script(runsToCompletion({ pauseMs: 40 }));
     const client = await eight.client();
     const posts = await Promise.all(Array.from({ length: 20 }, () => client.post()));
     for (const { promptId } of posts) await expectWhole(client, promptId);
@@ -288,9 +295,9 @@ describe('how a job goes on', () => {
   });
 
   test('two sockets and three pollers share the one stream of a job', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     await client.reconnect();
-    const { promptId } = await run(client, runs({ waitMs: 100, pauseMs: 30 }));
+    const { promptId } = await run(client, runsToCompletion({ waitMs: 100, pauseMs: 30 }));
     await Promise.all([client.word(promptId), client.queue(), client.history(promptId)]);
     expect(theirs(client).requests('events')).toHaveLength(1);
   });
@@ -298,9 +305,9 @@ describe('how a job goes on', () => {
 
 describe('what things are called', () => {
   test('size 0 is no empty file', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const bytes = Buffer.from('real bytes, all the same');
-    scene.upstream.play(async (job, server) => {
+    setup.upstream.script(async (job, server) => {
       const made = outputOf(job, { size_bytes: 0 }) as { id: string };
       server.contents.set(made.id, bytes);
       server.change(job.id, { outputs: [made], status: 'succeeded' });
@@ -323,7 +330,7 @@ describe('what things are called', () => {
     ['ü'.repeat(20), 'an id that is no ASCII'],
     ['x'.repeat(280), 'a long id'],
   ])('%s as the id of a job and of its output', async (id) => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', (exchange) => {
       const {
         workflow: _,
@@ -334,8 +341,8 @@ describe('what things are called', () => {
       exchange.json(201, job);
     });
     const outId = `${id}-${randomUUID()}`;
-    scene.upstream.play(async (job, server) => {
-      await tick(20);
+    setup.upstream.script(async (job, server) => {
+      await sleep(20);
       finish(server, job, { id: outId });
     }, client.key);
     const { entry, promptId } = await run(client);
@@ -349,9 +356,9 @@ describe('what things are called', () => {
   });
 
   test('two jobs whose outputs have one name: both are to be had, each under its own', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const made = ['first picture', 'second picture!'];
-    scene.upstream.play(async (job, server) => {
+    setup.upstream.script(async (job, server) => {
       const bytes = Buffer.from(made[server.of(client.key).jobs().length - 1] ?? '');
       const output = outputOf(job, {
         name: 'ComfyUI_00001_.png',
@@ -371,9 +378,9 @@ describe('what things are called', () => {
   });
 
   test('fields nobody knows, and events nobody knows, are passed over', async () => {
-    const client = await scene.client();
-    scene.upstream.play(async (job, server) => {
-      await tick(60);
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await sleep(60);
       server.change(job.id, {
         status: 'running',
         x_new: { deep: [1, { a: null }] },
@@ -381,7 +388,7 @@ describe('what things are called', () => {
       });
       server.emit(job.id, 'constellation', { stars: 7 });
       server.emit(job.id, 'progress', { ...progressAt(1, 2), x_more: 'yes', message: null });
-      await tick(30);
+      await sleep(30);
       finish(server, job, { x_new: 1, type: 'hologram' });
     }, client.key);
     const { promptId } = await client.post();
@@ -393,8 +400,8 @@ describe('what things are called', () => {
 
 describe('where things are', () => {
   test('a mount prefix, with links from the root: everything is found below it', async () => {
-    const mounted = await ownScene({ mount: '/deployment/abc' });
-    mounted.upstream.play(runs());
+    const mounted = await openOwnSetup({ mount: '/deployment/abc' });
+    mounted.upstream.script(runsToCompletion());
     const client = await mounted.client();
     const { promptId } = await client.post();
     const entry = await expectWhole(client, promptId);
@@ -411,13 +418,13 @@ describe('where things are', () => {
   describe('content that is kept elsewhere', () => {
     async function elsewhere() {
       const store = await openHostileV2();
-      scene.upstream.signing = { origin: store.origin, forMs: 60_000 };
+      setup.upstream.signing = { origin: store.origin, forMs: 60_000 };
       onTestFinished(async () => {
-        scene.upstream.signing = undefined;
+        setup.upstream.signing = undefined;
         await store.close();
       });
-      const client = await scene.client();
-      const { entry } = await run(client, runs());
+      const client = await setup.client();
+      const { entry } = await run(client, runsToCompletion());
       return { store, client, query: new URLSearchParams(entry.outputs['9'].images[0]) };
     }
 
@@ -441,7 +448,7 @@ describe('where things are', () => {
 
   test('a redirect of a call is followed by nobody, whatever it is', async () => {
     const elsewhere = await openHostileV2();
-    const client = await scene.client();
+    const client = await setup.client();
     for (const route of ['submit', 'get', 'events', 'cancel', 'list'] as const) {
       theirs(client).always(
         route,
@@ -455,8 +462,8 @@ describe('where things are', () => {
   });
 
   test('what browsers send along stays here', async () => {
-    const client = await scene.client();
-    const { origin } = new URL(scene.house().url);
+    const client = await setup.client();
+    const { origin } = new URL(setup.holdover().url);
     const body = JSON.stringify({
       prompt: growing({ prefix: 'browser', steps: 1 }),
       client_id: client.clientId,
@@ -480,7 +487,7 @@ describe('where things are', () => {
 
 describe('users and keys', () => {
   test('each caller’s own key goes along, and one user’s jobs are never told to another', async () => {
-    const [one, two] = [await scene.client(), await scene.client()];
+    const [one, two] = [await setup.client(), await setup.client()];
     const posted = await Promise.all([one.post(), two.post(), one.post(), two.post()]);
     for (const [i, { promptId }] of posted.entries()) await [one, two][i % 2]!.ended(promptId);
     expect(theirs(one).jobs()).toHaveLength(2);
@@ -491,7 +498,7 @@ describe('users and keys', () => {
   });
 
   test('403 sso_required keeps its words and is 403', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('submit', ({ json }) =>
       json(403, {
         error: {
@@ -513,11 +520,11 @@ describe('users and keys', () => {
     ['made_up_code', 422, 400],
     ['made_up_code', 418, 418],
   ])('%s (%d) is %d, in its own words', async (code, given, expected) => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).always('submit', ({ json }) => json(given, error(code, `about ${code}`)));
     const { status, json } = await client.post();
     expect([status, json.error.message]).toEqual([expected, `about ${code}`]);
   });
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

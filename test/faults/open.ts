@@ -10,16 +10,16 @@ import { type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type HostileV2, type WireJob, openHostileV2 } from '../support/hostile-v2.ts';
 import {
-  type Answered,
-  type Heard,
-  type Posted,
+  type AnswerRecord,
+  type SocketRecord,
+  type PromptRecord,
   type Run,
   checkAll,
   footprint,
   jobsOf,
 } from '../support/invariants.ts';
 import { type Recorder, connect } from '../support/v1-client.ts';
-import { runs } from '../support/plays.ts';
+import { runsToCompletion } from '../support/plays.ts';
 import { flat } from '../support/workflows.ts';
 
 /** Every wait cut down to what a test can sit through. */
@@ -83,10 +83,10 @@ type Options = {
 };
 
 /** A Holdover process, the line it is on, and the upstream at its other end. */
-export type Scene = {
+export type FaultSetup = {
   readonly upstream: HostileV2;
   readonly proxy: FaultProxy;
-  readonly house: () => Holdover;
+  readonly holdover: () => Holdover;
   /** A v1 client with a key nobody else has. */
   client(options?: { readonly key?: string; readonly clientId?: string }): Promise<Client>;
   /** SIGKILL, or nothing if it is gone already; then another process on what it stored. */
@@ -131,18 +131,18 @@ export type Client = {
 };
 
 /** The scene that all tests of a file share, once it is there; its jobs run. */
-export function shareScene(take: (scene: Scene) => void): void {
+export function useSharedSetup(take: (setup: FaultSetup) => void): void {
   vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });
-  let shared: Scene;
+  let shared: FaultSetup;
   beforeAll(async () => {
-    shared = await openScene();
-    shared.upstream.play(runs());
+    shared = await openFaultSetup();
+    shared.upstream.script(runsToCompletion());
     take(shared);
   });
   afterAll(() => shared.close());
 }
 
-export async function openScene(options: Options = {}): Promise<Scene> {
+export async function openFaultSetup(options: Options = {}): Promise<FaultSetup> {
   const { mount = '' } = options;
   const upstream = await openHostileV2({ mount });
   const proxy = await openFaultProxy(upstream.origin);
@@ -156,68 +156,68 @@ export async function openScene(options: Options = {}): Promise<Scene> {
     const args = [...own, ...redirects, ...(options.args ?? [])];
     return startHoldover({ upstream: 'embedded', dataDir, args, env: { ...options.env, ...env } });
   };
-  let house = await start(options.firstEnv);
+  let holdover = await start(options.firstEnv);
   const record = {
-    answers: [] as Answered[],
-    posts: [] as Posted[],
-    sockets: [] as Heard[],
+    answers: [] as AnswerRecord[],
+    posts: [] as PromptRecord[],
+    sockets: [] as SocketRecord[],
     keys: [options.env?.['HOLDOVER_UPSTREAM_KEY'] ?? []].flat(),
     oldLogs: [] as string[],
   };
   const run: Run = {
     ...record,
     upstream,
-    house: () => house,
+    holdover: () => holdover,
     base: { files: 0, sockets: 0, rssBytes: 0 },
   };
-  await fetch(`${house.url}/healthz`);
-  Object.assign(run.base, footprint(house));
+  await fetch(`${holdover.url}/healthz`);
+  Object.assign(run.base, footprint(holdover));
   const recorders: Recorder[] = [];
   const dispatcher = new Agent({ connections: CLIENT_CONNECTIONS });
-  const scene: Scene = {
+  const setup: FaultSetup = {
     upstream,
     proxy,
     run,
-    house: () => house,
-    client: (own = {}) => openClient(scene, { ...record, recorders, dispatcher }, own),
+    holdover: () => holdover,
+    client: (own = {}) => openClient(setup, { ...record, recorders, dispatcher }, own),
     async restart({ env } = {}) {
-      record.oldLogs.push(house.log());
-      await house.kill9();
-      house = await start(env);
-      Object.assign(run.base, footprint(house));
+      record.oldLogs.push(holdover.log());
+      await holdover.kill9();
+      holdover = await start(env);
+      Object.assign(run.base, footprint(holdover));
     },
     check: () => checkAll(run),
     async close() {
       for (const recorder of recorders) recorder.socket.terminate();
       await dispatcher.destroy();
-      await house.dispose();
+      await holdover.dispose();
       await proxy.close();
       await upstream.close();
       await rm(dataDir, { recursive: true, force: true });
       expect(upstream.failures).toEqual([]);
     },
   };
-  return scene;
+  return setup;
 }
 
 /** A scene of this test alone. */
-export async function ownScene(options: Options = {}): Promise<Scene> {
-  const scene = await openScene(options);
-  onTestFinished(() => scene.close());
-  return scene;
+export async function openOwnSetup(options: Options = {}): Promise<FaultSetup> {
+  const setup = await openFaultSetup(options);
+  onTestFinished(() => setup.close());
+  return setup;
 }
 
 type OnRecord = {
-  readonly answers: Answered[];
-  readonly posts: Posted[];
-  readonly sockets: Heard[];
+  readonly answers: AnswerRecord[];
+  readonly posts: PromptRecord[];
+  readonly sockets: SocketRecord[];
   readonly keys: string[];
   readonly recorders: Recorder[];
   readonly dispatcher: Agent;
 };
 
 async function openClient(
-  scene: Scene,
+  setup: FaultSetup,
   record: OnRecord,
   own: { readonly key?: string; readonly clientId?: string },
 ): Promise<Client> {
@@ -227,7 +227,7 @@ async function openClient(
   if (key !== '' && !record.keys.includes(key)) record.keys.push(key);
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
-    const url = `${scene.house().url}${path}`;
+    const url = `${setup.holdover().url}${path}`;
     const { dispatcher } = record;
     const own = { ...headers, ...(init.headers as Record<string, string>) };
     const response = await fetch(url, { redirect: 'manual', dispatcher, ...init, headers: own });
@@ -238,7 +238,7 @@ async function openClient(
   }
 
   async function listen(): Promise<Recorder> {
-    const recorder = await connect(scene.house().wsUrl, { clientId, headers });
+    const recorder = await connect(setup.holdover().wsUrl, { clientId, headers });
     const early: string[] = [];
     recorder.socket.on('message', (data: Buffer, isBinary) => {
       if (isBinary) return;
@@ -300,7 +300,7 @@ async function openClient(
       socket
         .outline(promptId)
         .filter((name) => !name.startsWith('binary') && !name.startsWith('progress_state')),
-    jobs: (marker) => jobsOf(scene.upstream, marker),
+    jobs: (marker) => jobsOf(setup.upstream, marker),
     async reconnect() {
       socket = await listen();
       return socket;

@@ -2,9 +2,9 @@
 import { setTimeout as tick } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { type Hook, type Route, fault, frame } from '../support/hostile-v2.ts';
-import { runs } from '../support/plays.ts';
+import { runsToCompletion } from '../support/plays.ts';
 import { seeded } from '../support/seeded.ts';
-import { type Client, ownScene } from './open.ts';
+import { type Client, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 30_000 });
 
@@ -56,13 +56,13 @@ const FAULTS: {
 test('eighty prompts of four users under random faults, then all is as it should be', async () => {
   const { seed, random } = seeded();
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
-  const scene = await ownScene();
-  const { upstream, proxy } = scene;
-  upstream.play(runs());
+  const setup = await openOwnSetup();
+  const { upstream, proxy } = setup;
+  upstream.script(runsToCompletion());
   for (const [route, faults] of Object.entries(FAULTS) as [Route, readonly Hook[]][]) {
     upstream.always(route, (exchange) => (random() < 0.3 ? pick(faults) : honest)(exchange));
   }
-  const clients = await Promise.all(Array.from({ length: 4 }, () => scene.client()));
+  const clients = await Promise.all(Array.from({ length: 4 }, () => setup.client()));
 
   async function use(client: Client): Promise<void> {
     for (let i = 0; i < 20; i += 1) {
@@ -94,9 +94,9 @@ test('eighty prompts of four users under random faults, then all is as it should
   };
   await expect.poll(left, { timeout: 20_000, interval: 100, message: `seed ${seed}` }).toBe(0);
   await tick(100);
-  expect(scene.run.posts.filter(({ status }) => status === 200).length).toBeGreaterThan(20);
+  expect(setup.run.posts.filter(({ status }) => status === 200).length).toBeGreaterThan(20);
   try {
-    await scene.check();
+    await setup.check();
   } catch (cause) {
     throw new Error(`HOLDOVER_TEST_SEED=${seed}: ${(cause as Error).message}`, { cause });
   }

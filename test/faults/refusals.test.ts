@@ -1,16 +1,16 @@
 // What refusals of the upstream become for clients of either v1 server.
 import { FormData, fetch } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { gistOf } from '../support/error-gist.ts';
+import { errorSummary } from '../support/error-gist.ts';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { finish, staysRunning } from '../support/plays.ts';
 import { flat } from '../support/workflows.ts';
-import { type Client, type Scene, shareScene } from './open.ts';
+import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const notFoundPage: Hook = ({ res }) => {
   res.writeHead(404, { 'Content-Type': 'text/plain' });
@@ -20,10 +20,10 @@ const notFoundPage: Hook = ({ res }) => {
 /** Until the test is over. */
 function always(
   client: Client,
-  route: Parameters<ReturnType<Scene['upstream']['of']>['always']>[0],
+  route: Parameters<ReturnType<FaultSetup['upstream']['of']>['always']>[0],
   hook: Hook,
 ): void {
-  const theirs = scene.upstream.of(client.key);
+  const theirs = setup.upstream.of(client.key);
   theirs.always(route, hook);
   onTestFinished(() => theirs.always(route, (exchange) => exchange.honestly()));
 }
@@ -42,7 +42,7 @@ describe('of a file', () => {
     ['/view', 503],
     ['/api/view', 500],
   ])('a pause that %s cannot wait out is %i', async (route, expected) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const view = (await viewOf(client)).replace('/view', route);
     always(client, 'content', fault.refuse(429, 'rate_limited', { 'Retry-After': '5' }));
     const { status, headers } = await client.ask(view);
@@ -50,17 +50,17 @@ describe('of a file', () => {
   });
 
   test('and so it is for an upload', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     always(client, 'upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '5' }));
     const body = new FormData();
     body.set('image', new Blob(['not seen before']), 'x.png');
-    const url = `${scene.house().url}/upload/image`;
+    const url = `${setup.holdover().url}/upload/image`;
     const { status, headers } = await fetch(url, { method: 'POST', body, headers: client.headers });
     expect([status, headers.get('retry-after')]).toEqual([503, '5']);
   });
 
   test('what an upstream says of its inside goes no further', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const view = await viewOf(client);
     const inside = 'connect ECONNREFUSED http://10.1.2.3:8188/view /srv/secret';
     always(client, 'content', ({ json }) => json(500, error('upstream_error', inside)));
@@ -70,7 +70,7 @@ describe('of a file', () => {
   });
 
   test('what ends too early is cut off, not taken for all of it', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const view = await viewOf(client);
     always(client, 'content', ({ req }) => {
       req.socket.end('HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nConnection: close\r\n\r\nab');
@@ -79,7 +79,7 @@ describe('of a file', () => {
   });
 
   test('a link relative to what was asked for leads there', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const view = (await viewOf(client)).replace('/view', '/api/view');
     always(client, 'content', ({ res }) => {
       res.writeHead(302, { Location: '../../blob/abc?sig=1' });
@@ -100,12 +100,12 @@ describe('of a prompt, as the server its client was written for says it', () => 
     ['a failure inside', fault.refuse(500, 'upstream_error'), 500, 500, 'submit_outcome_unknown'],
     ['a workflow it refuses', fault.refuse(422, 'invalid_body'), 400, 400, 'invalid_prompt'],
   ] as const)('%s', async (_what, hook, local, hosted, type) => {
-    const client = await scene.client();
+    const client = await setup.client();
     always(client, 'submit', hook);
     const body = { prompt: flat({ prefix: 'refused' }) };
     const answers = [await client.say('/prompt', body), await client.say('/api/prompt', body)];
     const gists = answers.map(({ status, text }) =>
-      gistOf({ status, text, headers: { 'content-type': 'application/json' } }),
+      errorSummary({ status, text, headers: { 'content-type': 'application/json' } }),
     );
     expect(gists).toEqual([`${local} refusal ${type}`, `${hosted} hosted refusal ${type}`]);
   });
@@ -117,39 +117,39 @@ describe('of a job', () => {
     ['HTML', fault.html(404)],
     ['a forbidding page', fault.html(403)],
   ])('%s for a moment says nothing of it', async (_, page) => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.outline(promptId)).toContain('execution_start');
     always(client, 'get', page);
     always(client, 'events', page);
-    scene.proxy.cut('rst');
-    await tick(800);
+    setup.proxy.cut('rst');
+    await sleep(800);
     expect((await client.queue()).running).toEqual([promptId]);
     for (const route of ['get', 'events'] as const)
-      scene.upstream.of(client.key).always(route, (exchange) => exchange.honestly());
+      setup.upstream.of(client.key).always(route, (exchange) => exchange.honestly());
     const [job] = client.jobs(marker);
-    if (job) finish(scene.upstream, job);
+    if (job) finish(setup.upstream, job);
     expect((await client.ended(promptId)).status.status_str).toBe('success');
   });
 
   test('410 is the end of one that is no more', async () => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     const { promptId } = await client.post();
     await expect.poll(() => client.outline(promptId)).toContain('execution_start');
     always(client, 'get', fault.refuse(410, 'gone'));
     always(client, 'events', fault.refuse(410, 'gone'));
-    scene.proxy.cut('rst');
+    setup.proxy.cut('rst');
     expect((await client.ended(promptId)).status.status_str).toBe('error');
   });
 
   test('a page in place of an answer to a cancel is no answer', async () => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     const { promptId } = await client.post();
     await expect.poll(() => client.outline(promptId)).toContain('execution_start');
-    scene.upstream.of(client.key).once('cancel', notFoundPage);
+    setup.upstream.of(client.key).once('cancel', notFoundPage);
     await client.say('/interrupt', { prompt_id: promptId });
     const { status } = await client.ended(promptId);
     expect(status.messages.at(-1)[0]).toBe('execution_interrupted');
@@ -157,7 +157,7 @@ describe('of a job', () => {
 });
 
 test('history is forgotten under either id', async () => {
-  const client = await scene.client();
+  const client = await setup.client();
   const [own, others] = [await client.post({ more: { prompt_id: 'own-id' } }), await client.post()];
   await Promise.all([client.ended('own-id'), client.ended(others.promptId)]);
   const [job] = client.jobs(own.marker);

@@ -19,21 +19,21 @@ import {
   startSse,
 } from '../support/hostile-v2.ts';
 import { footprint } from '../support/invariants.ts';
-import { finish, outputOf, runs, staysRunning } from '../support/plays.ts';
+import { finish, outputOf, runsToCompletion, staysRunning } from '../support/plays.ts';
 import { flat } from '../support/workflows.ts';
 import { connect } from '../support/v1-client.ts';
-import { type Client, type Scene, openScene, ownScene } from './open.ts';
+import { type Client, type FaultSetup, openFaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let scene: Scene;
+let setup: FaultSetup;
 beforeAll(async () => {
-  scene = await openScene();
-  scene.upstream.play(runs());
+  setup = await openFaultSetup();
+  setup.upstream.script(runsToCompletion());
 });
-afterAll(() => scene.close());
+afterAll(() => setup.close());
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
+const theirs = (client: Client) => setup.upstream.of(client.key);
 
 /** Changes what a running process may use. */
 function limitOf(pid: number, limit: string): Promise<unknown> {
@@ -41,11 +41,11 @@ function limitOf(pid: number, limit: string): Promise<unknown> {
 }
 
 test('F49 no descriptors left: who is there waits or is refused, and all is well when there are some again', async () => {
-  const own = await ownScene();
-  own.upstream.play(runs());
+  const own = await openOwnSetup();
+  own.upstream.script(runsToCompletion());
   const client = await own.client();
-  const { pid, port } = own.house();
-  const { files, sockets } = footprint(own.house());
+  const { pid, port } = own.holdover();
+  const { files, sockets } = footprint(own.holdover());
   const limits = readFileSync(`/proc/${pid}/limits`, 'utf8');
   const softLimit = /Max open files\s+(\d+)/.exec(limits)?.[1];
   await limitOf(pid, `nofile=${files + sockets + 8}:`);
@@ -85,13 +85,13 @@ describe('a disk that is full', () => {
   }
 
   test('F46 when an upload arrives: an error at once, nothing left of it, and later ones are kept', async () => {
-    const own = await ownScene();
+    const own = await openOwnSetup();
     const client = await own.client();
-    const { pid, dataDir } = own.house();
+    const { pid, dataDir } = own.holdover();
     const send = () => {
       const form = new FormData();
       form.append('image', new Blob([new Uint8Array(randomBytes(2_000_000))]), 'big.bin');
-      const url = `${own.house().url}/upload/image`;
+      const url = `${own.holdover().url}/upload/image`;
       return fetch(url, { method: 'POST', body: form, headers: client.headers });
     };
     await limitOf(pid, 'fsize=200000:');
@@ -106,12 +106,12 @@ describe('a disk that is full', () => {
   });
 
   test('F47 when a prompt is to be written down: an error, nothing goes upstream, and later ones run', async () => {
-    const own = await ownScene();
-    own.upstream.play(runs());
+    const own = await openOwnSetup();
+    own.upstream.script(runsToCompletion());
     const client = await own.client();
     const before = await client.post();
     await client.ended(before.promptId);
-    const empty = await fill(own.house());
+    const empty = await fill(own.holdover());
     const submits = own.upstream.requests('submit').length;
     // The journal of the database is written over from its start now and then: more than fits.
     const heavy = { extra_data: { extra_pnginfo: { workflow: 'x'.repeat(600_000) } } };
@@ -136,8 +136,8 @@ describe('a disk that is full', () => {
   ] as [string, (server: HostileV2, job: WireJob) => void][])(
     'F48 when an end %s is to be written down: it is written when there is room again',
     async (_, end) => {
-      const own = await ownScene();
-      own.upstream.play(staysRunning);
+      const own = await openOwnSetup();
+      own.upstream.script(staysRunning);
       const client = await own.client();
       const { promptId, marker } = await client.post({
         more: { extra_data: { big: 'x'.repeat(3_000_000) } },
@@ -146,7 +146,7 @@ describe('a disk that is full', () => {
       await expect.poll(() => job.status).toBe('running');
       const limited = await promisify(execFile)('prlimit', [
         '--pid',
-        String(own.house().pid),
+        String(own.holdover().pid),
         '--fsize=4096:',
       ]).then(() => true);
       expect(limited).toBe(true);
@@ -155,7 +155,7 @@ describe('a disk that is full', () => {
       expect((await client.queue()).running).toEqual([promptId]);
       await promisify(execFile)('prlimit', [
         '--pid',
-        String(own.house().pid),
+        String(own.holdover().pid),
         '--fsize=unlimited:',
       ]);
       expect((await client.ended(promptId)).status.status_str).toBe('success');
@@ -167,8 +167,8 @@ describe('a disk that is full', () => {
 
 test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
   const env = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
-  const own = await ownScene({ env, args: ['--max-sockets-per-user', '500'] });
-  own.upstream.play(staysRunning);
+  const own = await openOwnSetup({ env, args: ['--max-sockets-per-user', '500'] });
+  own.upstream.script(staysRunning);
   const client = await own.client();
   await client.post();
   await own.restart();
@@ -176,7 +176,7 @@ test('F52 two hundred sockets at once after a restart: all are let in, and hardl
   const asked = own.upstream.journal.length;
   const sockets = await Promise.all(
     Array.from({ length: 200 }, (_, i) =>
-      connect(own.house().wsUrl, { clientId: `storm-${i}`, headers: client.headers }),
+      connect(own.holdover().wsUrl, { clientId: `storm-${i}`, headers: client.headers }),
     ),
   );
   await Promise.all(
@@ -189,8 +189,8 @@ test('F52 two hundred sockets at once after a restart: all are let in, and hardl
 
 describe('F54 a kept connection whose other end has vanished', () => {
   test('costs a read another try, not its answer', async () => {
-    const own = await ownScene();
-    own.upstream.play(runs());
+    const own = await openOwnSetup();
+    own.upstream.script(runsToCompletion());
     const client = await own.client();
     await client.ended((await client.post()).promptId);
     own.proxy.set('up', { isBlackhole: true });
@@ -206,8 +206,8 @@ describe('F54 a kept connection whose other end has vanished', () => {
   });
 
   test('never makes a prompt run twice', async () => {
-    const own = await ownScene();
-    own.upstream.play(runs());
+    const own = await openOwnSetup();
+    own.upstream.script(runsToCompletion());
     const client = await own.client();
     await client.ended((await client.post()).promptId);
     own.proxy.set('up', { isBlackhole: true });
@@ -225,15 +225,15 @@ describe('F54 a kept connection whose other end has vanished', () => {
 
 describe('a client that leaves', () => {
   test('F56 amid an upload: nothing goes upstream', async () => {
-    const client = await scene.client();
-    const socket = dial(scene.house().port, '127.0.0.1');
+    const client = await setup.client();
+    const socket = dial(setup.holdover().port, '127.0.0.1');
     await once(socket, 'connect');
     const head = '--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\n';
     socket.write(
-      `POST /upload/image HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000000\r\n\r\n${head}`,
+      `POST /upload/image HTTP/1.1\r\nHost: 127.0.0.1:${setup.holdover().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000000\r\n\r\n${head}`,
     );
     socket.write(randomBytes(300_000));
-    const spool = join(scene.house().dataDir, 'spool');
+    const spool = join(setup.holdover().dataDir, 'spool');
     await expect.poll(() => readdirSync(spool).length).toBeGreaterThan(0);
     socket.destroy();
     await expect.poll(() => readdirSync(spool)).toEqual([]);
@@ -241,10 +241,10 @@ describe('a client that leaves', () => {
   });
 
   test('F57 amid a download: the upstream is let go, too', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     let closed = false;
     let sent = 0;
-    scene.upstream.play(async (job, server) => {
+    setup.upstream.script(async (job, server) => {
       server.change(job.id, {
         outputs: [outputOf(job, { size_bytes: 2 ** 30 })],
         status: 'succeeded',
@@ -262,7 +262,7 @@ describe('a client that leaves', () => {
     const { promptId } = await client.post();
     const entry = await client.ended(promptId);
     const deprecation = new AbortController();
-    const url = `${scene.house().url}/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
+    const url = `${setup.holdover().url}/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
     const answer = await fetch(url, { headers: client.headers, signal: deprecation.signal });
     await answer.body?.getReader().read();
     deprecation.abort();
@@ -271,17 +271,17 @@ describe('a client that leaves', () => {
   });
 
   test('F58 during its POST /prompt: the prompt was queued all the same', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', fault.late(200));
     const body = JSON.stringify({
       prompt: flat({ prefix: 'f58-left' }),
       prompt_id: 'f58',
       client_id: client.clientId,
     });
-    const socket = dial(scene.house().port, '127.0.0.1');
+    const socket = dial(setup.holdover().port, '127.0.0.1');
     await once(socket, 'connect');
     socket.write(
-      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${scene.house().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${setup.holdover().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
     await expect.poll(() => theirs(client).requests('submit').length).toBe(1);
     socket.destroy();
@@ -338,14 +338,14 @@ describe('F45 an upstream that answers with', () => {
   test.each(GARBAGE)(
     '%s, to anything: the process lives, and others are served',
     async (_, bytes) => {
-      const [hurt, other] = [await scene.client(), await scene.client()];
+      const [hurt, other] = [await setup.client(), await setup.client()];
       const garbage: Hook = ({ req }) => void req.socket.end(bytes, 'latin1');
       const { promptId } = await hurt.post();
       await hurt.ended(promptId);
       for (const route of ROUTES) theirs(hurt).always(route, garbage);
       const form = new FormData();
       form.append('image', new Blob(['bytes']), 'a.png');
-      const upload = fetch(`${scene.house().url}/upload/image`, {
+      const upload = fetch(`${setup.holdover().url}/upload/image`, {
         method: 'POST',
         body: form,
         headers: hurt.headers,
@@ -366,7 +366,7 @@ describe('F45 an upstream that answers with', () => {
 });
 
 test('I5 streams nobody reads to their end do not pile up over a hundred prompts', async () => {
-  const client = await scene.client();
+  const client = await setup.client();
   theirs(client).always('events', async (exchange) => {
     startSse(exchange.res);
     exchange.res.write(`: ${'x'.repeat(1_000)}\n\n`);
@@ -374,10 +374,10 @@ test('I5 streams nobody reads to their end do not pile up over a hundred prompts
     finish(exchange.server, exchange.server.jobs.get(exchange.id) as WireJob);
     exchange.res.end();
   });
-  scene.upstream.play(staysRunning, client.key);
+  setup.upstream.script(staysRunning, client.key);
   const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
   for (const { promptId } of posts) await client.ended(promptId, 15_000);
-  onTestFinished(() => expect(scene.upstream.streams.open).toBe(0));
+  onTestFinished(() => expect(setup.upstream.streams.open).toBe(0));
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

@@ -10,14 +10,21 @@ import {
   startSse,
 } from '../support/hostile-v2.ts';
 import { footprint } from '../support/invariants.ts';
-import { finish, outputOf, preview, progressAt, runs, staysRunning } from '../support/plays.ts';
-import { type Client, type Scene, ownScene, shareScene } from './open.ts';
+import {
+  finish,
+  outputOf,
+  preview,
+  progressAt,
+  runsToCompletion,
+  staysRunning,
+} from '../support/plays.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const theirs = (client: Client) => setup.upstream.of(client.key);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const POLL = { timeout: 5_000 };
 const RUNNING = frame('status', { status: 'running' });
 const SUCCEEDED = frame('status', { status: 'succeeded' });
@@ -25,12 +32,12 @@ const STEP = frame('progress', progressAt(1, 2)) + frame('preview', preview());
 
 /** A prompt whose job runs until `end` is called. */
 async function held(client: Client, stream?: Hook) {
-  scene.upstream.play(staysRunning, client.key);
+  setup.upstream.script(staysRunning, client.key);
   if (stream) theirs(client).always('events', stream);
   const { promptId, marker } = await client.post();
   const [job] = client.jobs(marker) as [WireJob];
   await expect.poll(() => job.status).toBe('running');
-  return { promptId, marker, job, end: (fields?: object) => finish(scene.upstream, job, fields) };
+  return { promptId, marker, job, end: (fields?: object) => finish(setup.upstream, job, fields) };
 }
 
 /** From start to end, once, with its picture. */
@@ -79,7 +86,7 @@ const CUTS: readonly (readonly [string, (bytes: Buffer) => Hook])[] = [
 
 describe('F27 a stream that breaks off', () => {
   test.each(CUTS)('by %s at any byte: each prompt ends once, with its picture', async (_, cut) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const broken = new Set<string>();
     theirs(client).always('events', (exchange) => {
       const job = exchange.server.jobs.get(exchange.id);
@@ -95,7 +102,7 @@ describe('F27 a stream that breaks off', () => {
 
 describe('an end that is none', () => {
   test('F28 a stream that ends without a terminal status is opened again, and the run goes on', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, end } = await held(client, fault.sse(RUNNING + STEP));
     await expect.poll(() => theirs(client).requests('events').length).toBeGreaterThan(2);
     expect(await client.history(promptId)).toBeUndefined();
@@ -104,12 +111,12 @@ describe('an end that is none', () => {
   });
 
   test('I4 a stream that says succeeded of a job that runs ends nothing', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, job } = await held(client, fault.sse(RUNNING + SUCCEEDED));
-    await tick(400);
+    await sleep(400);
     expect(await client.history(promptId)).toBeUndefined();
     expect(client.outline(promptId)).not.toContain('execution_success');
-    scene.upstream.change(job.id, {
+    setup.upstream.change(job.id, {
       status: 'failed',
       error: { code: 'oom', message: 'out of memory' },
     });
@@ -118,7 +125,7 @@ describe('an end that is none', () => {
   });
 
   test('F29 one that trickles bytes and never an event is left for the job itself', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, end } = await held(client, fault.drip(30));
     await expect.poll(() => theirs(client).requests('events').length, POLL).toBeGreaterThan(1);
     end();
@@ -126,12 +133,12 @@ describe('an end that is none', () => {
   });
 
   test('F29 one that says something now and then is kept', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, job, end } = await held(client);
     await expect.poll(() => theirs(client).requests('events').length).toBe(1);
     for (let step = 1; step <= 12; step += 1) {
-      scene.upstream.emit(job.id, 'progress', progressAt(step, 12));
-      await tick(100);
+      setup.upstream.emit(job.id, 'progress', progressAt(step, 12));
+      await sleep(100);
     }
     expect(theirs(client).requests('events')).toHaveLength(1);
     end();
@@ -139,12 +146,12 @@ describe('an end that is none', () => {
   });
 
   test('F30 keep-alives alone do not hide that the job is over', async () => {
-    const own = await ownScene({ limits: { streamCheckMs: { first: 200, last: 200 } } });
-    own.upstream.play(staysRunning);
+    const own = await openOwnSetup({ limits: { streamCheckMs: { first: 200, last: 200 } } });
+    own.upstream.script(staysRunning);
     own.upstream.always('events', async ({ res }) => {
       startSse(res);
       res.write(RUNNING);
-      for (; !res.destroyed; await tick(50)) res.write(': keepalive\n\n');
+      for (; !res.destroyed; await sleep(50)) res.write(': keepalive\n\n');
     });
     const client = await own.client();
     const { promptId, marker } = await client.post();
@@ -164,8 +171,8 @@ test.each([
 ] as [string, Hook, number][])(
   'F34 %s in the place of a stream: the job is polled to its end',
   async (_, hook, most) => {
-    const own = await ownScene();
-    own.upstream.play(runs({ waitMs: 300 }));
+    const own = await openOwnSetup();
+    own.upstream.script(runsToCompletion({ waitMs: 300 }));
     own.upstream.always('events', hook);
     const client = await own.client();
     const { promptId } = await client.post();
@@ -180,8 +187,8 @@ describe('too much', () => {
     ['a line without an end', 'x'.repeat(64 * 1024)],
     ['data lines without an end', `data: ${'x'.repeat(64 * 1024)}\n`],
   ])('F31 %s is not taken into memory', async (_, piece) => {
-    const own = await ownScene({ limits: { streamIdleTimeoutMs: 30_000 } });
-    own.upstream.play(staysRunning);
+    const own = await openOwnSetup({ limits: { streamIdleTimeoutMs: 30_000 } });
+    own.upstream.script(staysRunning);
     let total = 0;
     own.upstream.once('events', async ({ res }) => {
       startSse(res);
@@ -193,32 +200,32 @@ describe('too much', () => {
       }
     });
     const client = await own.client();
-    const before = footprint(own.house()).rssBytes;
+    const before = footprint(own.holdover()).rssBytes;
     const { promptId, marker } = await client.post();
     await expect.poll(() => own.upstream.requests('events').length, POLL).toBeGreaterThan(1);
-    expect(footprint(own.house()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
+    expect(footprint(own.holdover()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
     expect(total).toBeLessThan(48 * 2 ** 20);
     finish(own.upstream, client.jobs(marker)[0] as WireJob);
     await expectWhole(client, promptId);
   });
 
   test('F33 a flood of previews: some may be left out, no step and no end is', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const { promptId, job, end } = await held(client);
     await expect.poll(() => theirs(client).requests('events').length).toBeGreaterThan(0);
-    const before = footprint(scene.house()).rssBytes;
+    const before = footprint(setup.holdover()).rssBytes;
     const picture = preview(
       Buffer.concat([Buffer.from([0xff, 0xd8, 0xff]), Buffer.alloc(20_000, 7)]),
     );
     for (let step = 1; step <= 20; step += 1) {
-      for (let i = 0; i < 20; i += 1) scene.upstream.emit(job.id, 'preview', picture);
-      scene.upstream.emit(job.id, 'progress', progressAt(step, 20));
-      await tick(25);
+      for (let i = 0; i < 20; i += 1) setup.upstream.emit(job.id, 'preview', picture);
+      setup.upstream.emit(job.id, 'progress', progressAt(step, 20));
+      await sleep(25);
     }
     end();
     await expectWhole(client, promptId);
     expect(client.outline(promptId)).toContain('progress:20/20');
-    expect(footprint(scene.house()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
+    expect(footprint(setup.holdover()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
   });
 });
 
@@ -243,12 +250,12 @@ const NONSENSE = [
 
 describe('F32 nonsense between the events', () => {
   test.each([1, 7, 1_000, undefined])('in pieces of %s bytes is passed over', async (bytes) => {
-    const client = await scene.client();
-    scene.upstream.play(staysRunning, client.key);
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
     theirs(client).always('events', async (exchange) => {
       const { server, id } = exchange;
       const job = server.jobs.get(id) as WireJob;
-      await tick(50);
+      await sleep(50);
       const made = outputOf(job);
       server.change(id, { outputs: [made], status: 'succeeded' });
       const late = frame('progress', progressAt(1, 2)) + SUCCEEDED;
@@ -263,7 +270,7 @@ describe('F32 nonsense between the events', () => {
 
 test('F35 a link to another origin is not followed, and the key never goes there', async () => {
   const evil = await openHostileV2();
-  const client = await scene.client();
+  const client = await setup.client();
   theirs(client).always('submit', (exchange) => {
     const { urls } = exchange.server.addJob();
     const away = Object.fromEntries(
@@ -283,4 +290,4 @@ test('F35 a link to another origin is not followed, and the key never goes there
   await evil.close();
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

@@ -6,22 +6,22 @@ import { FormData } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Hook, error, fault } from '../support/hostile-v2.ts';
 import { keyOf } from '../support/invariants.ts';
-import { runs } from '../support/plays.ts';
-import { type Client, type Scene, ownScene, shareScene } from './open.ts';
+import { runsToCompletion } from '../support/plays.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
-let scene: Scene;
-shareScene((opened) => (scene = opened));
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
 
-const theirs = (client: Client) => scene.upstream.of(client.key);
+const theirs = (client: Client) => setup.upstream.of(client.key);
 const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);
-const tick = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('never sent', () => {
   test('F03 a refused connection is 502 upstream_unavailable, and the prompt is nowhere', async () => {
-    const client = await scene.client();
-    await scene.proxy.down();
+    const client = await setup.client();
+    await setup.proxy.down();
     const answer = await client.post();
-    await scene.proxy.up();
+    await setup.proxy.up();
     expect(answer.status).toBe(502);
     expect(answer.json).toMatchObject({ error: { type: 'upstream_unavailable' }, node_errors: {} });
     expect(await client.queue()).toEqual({ running: [], pending: [] });
@@ -32,10 +32,10 @@ describe('never sent', () => {
   });
 
   test('F05 a connection reset before the request was read: the prompt runs, once', async () => {
-    const client = await scene.client();
-    scene.proxy.cut('rst');
-    scene.proxy.set('up', { limit: { bytes: 0, end: 'rst' } });
-    setTimeout(() => scene.proxy.heal(), 15);
+    const client = await setup.client();
+    setup.proxy.cut('rst');
+    setup.proxy.set('up', { limit: { bytes: 0, end: 'rst' } });
+    setTimeout(() => setup.proxy.heal(), 15);
     const { status, promptId, marker } = await client.post();
     expect(status).toBe(200);
     await client.ended(promptId);
@@ -44,8 +44,8 @@ describe('never sent', () => {
 });
 
 test('F04 a peer that takes no connection is 502 within the connect time-out', async () => {
-  const nowhere = await ownScene({
-    upstreamUrl: await deafPort(),
+  const nowhere = await openOwnSetup({
+    upstreamUrl: await silentPort(),
     args: ['--object-info', 'embedded'],
     limits: { connectTimeoutMs: 200, discoverTimeoutMs: 300, unsentRetryMs: [] },
   });
@@ -56,7 +56,7 @@ test('F04 a peer that takes no connection is 502 within the connect time-out', a
 });
 
 /** A listener that is too busy to accept: once its backlog is full, handshakes are not answered. */
-async function deafPort(): Promise<string> {
+async function silentPort(): Promise<string> {
   const code = `require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
     require('fs').writeSync(1, String(this.address().port));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
@@ -69,7 +69,7 @@ async function deafPort(): Promise<string> {
     for (const filler of fillers) filler.destroy();
     child.kill('SIGKILL');
   });
-  await tick(50);
+  await sleep(50);
   return `http://127.0.0.1:${String(port)}`;
 }
 
@@ -107,7 +107,7 @@ describe('nobody knows', () => {
   test.each(DEATHS)(
     '%s, and the job is there: its prompt is accepted and runs',
     async (_, last) => {
-      const client = await scene.client();
+      const client = await setup.client();
       theirs(client).once('submit', fault.claimAndDie({ withJob: true, last }));
       const { status, promptId, marker } = await client.post();
       expect(status).toBe(200);
@@ -118,7 +118,7 @@ describe('nobody knows', () => {
   );
 
   test.each(DEATHS)('%s, and nothing was done: the same key goes through', async (_, last) => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', last);
     const { status, promptId, marker } = await client.post();
     expect(status).toBe(200);
@@ -130,7 +130,7 @@ describe('nobody knows', () => {
   test.each(DEATHS.filter(([name]) => /reset|silence|500|cut off/.test(name)))(
     '%s, the key is used up and no job to be seen: 500, pending as submitted, in the end lost',
     async (_, last) => {
-      const client = await scene.client();
+      const client = await setup.client();
       theirs(client).once('submit', fault.claimAndDie({ withJob: false, last }));
       const { status, json, promptId } = await client.post();
       expect([status, json.error.type]).toEqual([500, 'submit_outcome_unknown']);
@@ -150,7 +150,7 @@ describe('nobody knows', () => {
   );
 
   test('F06 a job that shows up in the list later is the prompt’s, which then runs like any other', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const seen = theirs(client);
     seen.once('submit', fault.claimAndDie({ withJob: true }));
     seen.always('list', fault.refuse(503, 'upstream_unreachable'));
@@ -165,7 +165,7 @@ describe('nobody knows', () => {
   });
 
   test('F06 without a list the prompt ends as lost, and is never sent under another key', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const seen = theirs(client);
     seen.always('list', fault.refuse(501, 'not_implemented'));
     seen.once('submit', fault.claimAndDie({ withJob: true }));
@@ -181,8 +181,8 @@ describe('nobody knows', () => {
     ['a missing file', fault.refuse(422, 'missing_asset')],
     ['one bad output', BAD_8],
   ] as const)('F06 a reset, then a refusal for %s: no second key, one job', async (_, refusal) => {
-    const own = await ownScene({ args: ['--upstream-assets', 'object'] });
-    own.upstream.play(runs());
+    const own = await openOwnSetup({ args: ['--upstream-assets', 'object'] });
+    own.upstream.script(runsToCompletion());
     const client = await own.client();
     await upload(client);
     own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
@@ -201,7 +201,7 @@ describe('nobody knows', () => {
   ])(
     'F06 a reset, then a refusal for %s, and no list to look in: still no second key',
     async (_, refusal) => {
-      const own = await ownScene({ args: ['--upstream-assets', 'object'] });
+      const own = await openOwnSetup({ args: ['--upstream-assets', 'object'] });
       const client = await own.client();
       await upload(client);
       own.upstream.always('list', fault.refuse(501, 'not_implemented'));
@@ -215,13 +215,13 @@ describe('nobody knows', () => {
   );
 
   test('F19 an answer that comes too late: the job is the prompt’s all the same, once', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', fault.late(900));
     const { promptId, marker } = await client.post();
     expect(promptId).toBeDefined();
     await client.ended(promptId);
     await expect.poll(() => client.jobs(marker).length).toBe(1);
-    await tick(100);
+    await sleep(100);
     expect(client.jobs(marker)).toHaveLength(1);
     expect(new Set(keysOf(client)).size).toBe(1);
   });
@@ -229,7 +229,7 @@ describe('nobody knows', () => {
 
 describe('refused', () => {
   test('F09 a login page with 200 is 502, and none of it is repeated', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', fault.html());
     const { status, json, text } = await client.post();
     expect([status, json.error.type]).toEqual([502, 'bad_upstream_response']);
@@ -238,19 +238,19 @@ describe('refused', () => {
   });
 
   test('F10 a key that is revoked: 401 to the prompt, watching pauses, and goes on when it is good again', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     const seen = theirs(client);
-    scene.upstream.play(async () => {}, client.key);
+    setup.upstream.script(async () => {}, client.key);
     const { promptId, marker } = await client.post();
     const [job] = client.jobs(marker);
     const revoked = fault.refuse(401, 'unauthorized');
     for (const route of ['get', 'events', 'submit', 'list', 'cancel'] as const)
       seen.always(route, revoked);
-    scene.proxy.cut('rst');
-    await tick(200);
+    setup.proxy.cut('rst');
+    await sleep(200);
     const before = seen.requests('get').length + seen.requests('events').length;
     const sinceMs = performance.now();
-    await tick(900);
+    await sleep(900);
     const asked = seen.requests('get').length + seen.requests('events').length - before;
     // One question in 400 ms, by whoever asks first.
     expect(asked).toBeLessThanOrEqual(1 + Math.ceil((performance.now() - sinceMs) / 400));
@@ -260,12 +260,12 @@ describe('refused', () => {
     for (const route of ['get', 'events', 'submit', 'list', 'cancel'] as const) {
       seen.always(route, (exchange) => exchange.honestly());
     }
-    scene.upstream.change(job?.id ?? '', { status: 'succeeded' });
+    setup.upstream.change(job?.id ?? '', { status: 'succeeded' });
     expect((await client.ended(promptId)).status.status_str).toBe('success');
   });
 
   test('F11 without credits it is 402 with a text for people, and the next prompt may run', async () => {
-    const client = await scene.client();
+    const client = await setup.client();
     theirs(client).once('submit', ({ json }) =>
       json(402, error('insufficient_credits', 'Please add credits.')),
     );
@@ -301,7 +301,7 @@ describe('refused', () => {
       },
     ],
   ])('F12 node errors %s are v1’s node_errors', async (_, nodeErrors) => {
-    const client = await scene.client();
+    const client = await setup.client();
     const details = { node_errors: nodeErrors };
     theirs(client).once('submit', ({ json }) =>
       json(422, error('invalid_workflow', 'bad', details)),
@@ -331,4 +331,4 @@ describe('refused', () => {
   });
 });
 
-test('I1 to I10 hold over all of it', () => scene.check());
+test('I1 to I10 hold over all of it', () => setup.check());

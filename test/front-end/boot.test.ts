@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Called, call } from '../support/call.ts';
-import { gistOf } from '../support/error-gist.ts';
+import { errorSummary } from '../support/error-gist.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
 
 let web: WebRoot;
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
   web = await makeWebRoot();
-  house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+  holdover = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await web.dispose();
 });
 
@@ -55,7 +55,7 @@ const BOOT = [
 
 describe('what a browser front end asks at its start', () => {
   test.each(BOOT)('%s is answered in JSON', async (path, expected) => {
-    const answer = await call(house.url, path, { headers: { 'Comfy-User': '' } });
+    const answer = await call(holdover.url, path, { headers: { 'Comfy-User': '' } });
     expect([answer.status, answer.headers['content-type']]).toEqual([200, JSON_TYPE]);
     expect(JSON.parse(answer.text)).toMatchObject(expected);
   });
@@ -71,11 +71,11 @@ describe('what a browser front end asks at its start', () => {
     ['/api/experiment/models/preview/checkpoints/0/x.safetensors', 404],
     ['/internal/files/nope', 400],
   ])('%s, which there is not yet, is %i and no failure of the server', async (path, status) => {
-    expect((await call(house.url, path)).status).toBe(status);
+    expect((await call(holdover.url, path)).status).toBe(status);
   });
 
   test('/api/experiment/models names the folders, not where they are', async () => {
-    const folders = JSON.parse((await call(house.url, '/api/experiment/models')).text);
+    const folders = JSON.parse((await call(holdover.url, '/api/experiment/models')).text);
     expect(folders).toContainEqual({ name: 'checkpoints', folders: ['checkpoints'] });
     expect(JSON.stringify(folders)).not.toContain('/');
   });
@@ -83,7 +83,7 @@ describe('what a browser front end asks at its start', () => {
   test.each(['{"username":"bob"}', '{"username":" "}'])(
     'POST /users %s is told that there are no accounts',
     async (body) => {
-      const answer = await call(house.url, '/users', { method: 'POST', body });
+      const answer = await call(holdover.url, '/users', { method: 'POST', body });
       expect(answer.status).toBe(400);
       expect(JSON.parse(answer.text).error.message).toMatch(/no accounts/);
     },
@@ -91,18 +91,18 @@ describe('what a browser front end asks at its start', () => {
 });
 
 describe('an unknown route', () => {
-  const times = (text: string): number => house.log().split(text).length - 1;
+  const times = (text: string): number => holdover.log().split(text).length - 1;
   const ask = (path: string, method = 'GET'): Promise<Called> =>
-    call(house.url, path, { method, headers: { 'X-API-Key': 'secret-key' } });
+    call(holdover.url, path, { method, headers: { 'X-API-Key': 'secret-key' } });
 
   test('is a 404, logged once however often it is asked for', async () => {
     for (let i = 0; i < 3; i++) {
       const answer = await ask('/api/manager/version?token=secret-token');
       // The key below `/api` makes it a call to the hosted service.
-      expect(gistOf(answer)).toBe('404 code not_found');
+      expect(errorSummary(answer)).toBe('404 code not_found');
     }
     const line = /"path":"\/api\/manager\/version","status":404,"msg":"unknown route"/g;
-    expect(house.log().match(line)).toHaveLength(1);
+    expect(holdover.log().match(line)).toHaveLength(1);
   });
 
   test('keeps no secret in that line', async () => {

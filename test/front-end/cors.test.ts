@@ -18,10 +18,10 @@ beforeAll(async () => {
     start('--enable-cors-header', 'http://LOCALHOST:3000/'),
   ]);
 });
-afterAll(() => Promise.all([closed, open, named].map((house) => house.dispose())));
+afterAll(() => Promise.all([closed, open, named].map((holdover) => holdover.dispose())));
 
-const houseOf = { closed: () => closed, open: () => open, named: () => named };
-type Name = keyof typeof houseOf;
+const holdoverOf = { closed: () => closed, open: () => open, named: () => named };
+type Name = keyof typeof holdoverOf;
 
 /** What v1 clients in browsers send beside what is always allowed. */
 const SENT = ['Content-Type', 'Authorization', 'X-API-Key', 'Comfy-User', 'Range'];
@@ -30,7 +30,7 @@ const SENT_TO_V2 = ['Idempotency-Key', 'Last-Event-ID', 'Comfy-Usage-Source', 'U
 
 /** What a browser does before a call: it asks, and compares. */
 async function preflight(name: Name, method: string, header: string): Promise<boolean> {
-  const answer = await call(houseOf[name]().url, '/api/prompt', {
+  const answer = await call(holdoverOf[name]().url, '/api/prompt', {
     method: 'OPTIONS',
     headers: {
       Origin: APP,
@@ -72,7 +72,7 @@ describe('a page of another origin', () => {
     ['closed', APP, 403, undefined],
   ] as const)('%s: a call from %s is %i', async (name, origin, status, allowed) => {
     const options = { method: 'POST', headers: { Origin: origin }, body: '{}' };
-    const answer = await call(houseOf[name]().url, '/queue', options);
+    const answer = await call(holdoverOf[name]().url, '/queue', options);
     expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([
       status,
       allowed,
@@ -107,7 +107,7 @@ describe('a page of another origin', () => {
     ['named', 'https://evil.example', 403],
     ['closed', APP, 403],
   ] as const)('%s: a WebSocket from %s is %i', async (name, origin, status) => {
-    const socket = new WebSocket(`${houseOf[name]().wsUrl}/ws?clientId=x`, { origin });
+    const socket = new WebSocket(`${holdoverOf[name]().wsUrl}/ws?clientId=x`, { origin });
     const answered = await Promise.race([
       once(socket, 'open').then(() => 101),
       once(socket, 'unexpected-response').then(([, response]) => response.statusCode as number),

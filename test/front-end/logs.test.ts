@@ -4,31 +4,31 @@ import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type Received, type Recorder, connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
-  house = await startHoldover({ upstream: 'embedded' });
+  holdover = await startHoldover({ upstream: 'embedded' });
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 type Entry = { readonly t: string; readonly m: string };
 
 const withKey = (key: string): Record<string, string> => ({ 'X-API-Key': key });
 
 async function raw(key: string): Promise<{ entries: Entry[]; size: object }> {
-  const answer = await call(house.url, '/internal/logs/raw', { headers: withKey(key) });
+  const answer = await call(holdover.url, '/internal/logs/raw', { headers: withKey(key) });
   return JSON.parse(answer.text) as { entries: Entry[]; size: object };
 }
 
 async function subscribe(key: string, clientId: string, enabled: boolean): Promise<void> {
   const body = JSON.stringify({ clientId, enabled });
   const options = { method: 'PATCH', headers: withKey(key), body };
-  const answer = await call(house.url, '/internal/logs/subscribe', options);
+  const answer = await call(holdover.url, '/internal/logs/subscribe', options);
   expect([answer.status, answer.text]).toEqual([200, '']);
 }
 
 async function run(key: string, clientId: string): Promise<string> {
   const prompt = { prompt: flat(), client_id: clientId };
-  const { body } = await postPrompt(house.url, prompt, { headers: withKey(key) });
+  const { body } = await postPrompt(holdover.url, prompt, { headers: withKey(key) });
   return body.prompt_id;
 }
 
@@ -50,7 +50,7 @@ describe('/internal/logs', () => {
   });
 
   test('tells of the caller’s own prompts in v1’s words', async () => {
-    const socket = await connect(house.wsUrl, { clientId: 'a', headers: withKey('words') });
+    const socket = await connect(holdover.wsUrl, { clientId: 'a', headers: withKey('words') });
     await socket.untilDone(await run('words', 'a'));
     await expect
       .poll(() => raw('words'))
@@ -65,7 +65,7 @@ describe('/internal/logs', () => {
         ],
         size: { cols: 80, rows: 24 },
       });
-    const whole = await call(house.url, '/internal/logs', { headers: withKey('words') });
+    const whole = await call(holdover.url, '/internal/logs', { headers: withKey('words') });
     expect(JSON.parse(whole.text)).toMatch(
       /^\S+ - Holdover \S+ started\n\S+ - got prompt\n\S+ - Prompt executed in .*\n$/,
     );
@@ -73,7 +73,7 @@ describe('/internal/logs', () => {
   });
 
   test('shows nobody the lines, the files or the key of another', async () => {
-    await call(house.url, '/userdata/of-alice.json', {
+    await call(holdover.url, '/userdata/of-alice.json', {
       method: 'POST',
       headers: withKey('alice-secret'),
       body: 'x',
@@ -87,8 +87,8 @@ describe('/internal/logs', () => {
 
   test('keeps the last 300 lines; calls that only read are not among them', async () => {
     const options = { method: 'POST', headers: withKey('busy'), body: '1' };
-    for (let i = 0; i < 310; i++) await call(house.url, `/settings/s${i}?token=hidden`, options);
-    await call(house.url, '/queue', { headers: withKey('busy') });
+    for (let i = 0; i < 310; i++) await call(holdover.url, `/settings/s${i}?token=hidden`, options);
+    await call(holdover.url, '/queue', { headers: withKey('busy') });
     const { entries } = await raw('busy');
     expect(entries).toHaveLength(300);
     expect(entries[0]?.m).toMatch(/^POST \/settings\/s10 -> 200 \(\d+ ms\)\n$/);
@@ -97,13 +97,13 @@ describe('/internal/logs', () => {
   });
 
   test('has no twin under /api', async () => {
-    expect((await call(house.url, '/api/internal/logs')).status).toBe(404);
+    expect((await call(holdover.url, '/api/internal/logs')).status).toBe(404);
   });
 });
 
 describe('PATCH /internal/logs/subscribe', () => {
   test('sends new lines to this socket; the size of the terminal once', async () => {
-    const socket = await connect(house.wsUrl, { clientId: 'sub', headers: withKey('carol') });
+    const socket = await connect(holdover.wsUrl, { clientId: 'sub', headers: withKey('carol') });
     await subscribe('carol', 'sub', true);
     await run('carol', 'sub');
     await socket.until(isLog('Prompt executed in'));
@@ -122,15 +122,15 @@ describe('PATCH /internal/logs/subscribe', () => {
 
   test('reaches a socket that comes back under its id', async () => {
     await subscribe('dave', 'again', true);
-    const socket = await connect(house.wsUrl, { clientId: 'again', headers: withKey('dave') });
+    const socket = await connect(holdover.wsUrl, { clientId: 'again', headers: withKey('dave') });
     await run('dave', 'again');
     await socket.until(isLog('got prompt'));
     await socket.close();
   });
 
   test('with enabled false ends it', async () => {
-    const socket = await connect(house.wsUrl, { clientId: 'end', headers: withKey('erin') });
-    const witness = await connect(house.wsUrl, { clientId: 'see', headers: withKey('erin') });
+    const socket = await connect(holdover.wsUrl, { clientId: 'end', headers: withKey('erin') });
+    const witness = await connect(holdover.wsUrl, { clientId: 'see', headers: withKey('erin') });
     await subscribe('erin', 'end', true);
     await subscribe('erin', 'end', false);
     await subscribe('erin', 'see', true);
@@ -141,8 +141,8 @@ describe('PATCH /internal/logs/subscribe', () => {
   });
 
   test('of another user’s socket brings nothing, to neither', async () => {
-    const victim = await connect(house.wsUrl, { clientId: 'shared', headers: withKey('frank') });
-    const spy = await connect(house.wsUrl, { clientId: 'shared', headers: withKey('grace') });
+    const victim = await connect(holdover.wsUrl, { clientId: 'shared', headers: withKey('frank') });
+    const spy = await connect(holdover.wsUrl, { clientId: 'shared', headers: withKey('grace') });
     await subscribe('grace', 'shared', true);
     await victim.untilDone(await run('frank', 'shared'));
     await run('grace', 'shared');
@@ -156,7 +156,10 @@ describe('PATCH /internal/logs/subscribe', () => {
   test.each(['{"clientId":"a"}', '{"enabled":true}', '[]', '{"clientId":1,"enabled":true}', 'x'])(
     'refuses %s with 400',
     async (body) => {
-      const answer = await call(house.url, '/internal/logs/subscribe', { method: 'PATCH', body });
+      const answer = await call(holdover.url, '/internal/logs/subscribe', {
+        method: 'PATCH',
+        body,
+      });
       expect(answer.status).toBe(400);
       expect(JSON.parse(answer.text).error.message).toEqual(expect.any(String));
     },

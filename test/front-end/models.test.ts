@@ -31,15 +31,15 @@ const INFO = {
 };
 
 let dir: string;
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
   const file = join(dir, 'object_info.json');
   await writeFile(file, JSON.stringify(INFO));
-  house = await startHoldover({ args: ['--object-info', file], upstream: 'embedded' });
+  holdover = await startHoldover({ args: ['--object-info', file], upstream: 'embedded' });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await rm(dir, { recursive: true });
 });
 
@@ -59,12 +59,12 @@ describe('/models/{folder} lists what the node definitions offer', () => {
       ],
     ],
   ])('%s: %j', async (path, expected) => {
-    const answer = await call(house.url, path);
+    const answer = await call(holdover.url, path);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([200, expected]);
   });
 
   test.each(['/models/unet', '/models/__proto__', '/experiment/models/configs'])(
     '%s is no folder: 404',
-    async (path) => expect((await call(house.url, path)).status).toBe(404),
+    async (path) => expect((await call(holdover.url, path)).status).toBe(404),
   );
 });

@@ -8,28 +8,28 @@ import { type Holdover, runHoldover, startHoldover } from '../support/holdover.t
 import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/web-root.ts';
 
 let web: WebRoot;
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
   web = await makeWebRoot();
-  house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+  holdover = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await web.dispose();
 });
 
 const get = (path: string, headers: Record<string, string> = {}): Promise<Called> =>
-  call(house.url, path, { headers });
+  call(holdover.url, path, { headers });
 
-const FOR_EVER = 'public, max-age=31536000, immutable';
+const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 describe('a mounted front end', () => {
   test.each([
     ['/', 'text/html; charset=utf-8', 'no-cache'],
     ['/index.html', 'text/html; charset=utf-8', 'no-cache'],
-    ['/assets/index-B2rHQ9Sn.js', 'text/javascript; charset=utf-8', FOR_EVER],
-    ['/assets/index-B2rHQ9Sn.css', 'text/css; charset=utf-8', FOR_EVER],
+    ['/assets/index-B2rHQ9Sn.js', 'text/javascript; charset=utf-8', IMMUTABLE],
+    ['/assets/index-B2rHQ9Sn.css', 'text/css; charset=utf-8', IMMUTABLE],
     ['/assets/default-workflow.json', 'application/json; charset=utf-8', 'no-cache'],
     ['/assets/logo.svg', 'image/svg+xml', 'no-cache'],
     ['/assets/font.woff2', 'font/woff2', 'no-cache'],
@@ -46,7 +46,7 @@ describe('a mounted front end', () => {
     expect(answer.headers).toMatchObject({ 'content-type': type, 'cache-control': caching });
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
     expect(answer.headers.etag).toMatch(/^"[\w-]+"$/);
-    const head = await call(house.url, path, { method: 'HEAD' });
+    const head = await call(holdover.url, path, { method: 'HEAD' });
     expect([head.status, head.headers['content-length'], head.body.length]).toEqual([
       200,
       String(answer.body.length),
@@ -86,7 +86,7 @@ describe('a mounted front end', () => {
   );
 
   test('takes no POST for a file', async () => {
-    const answer = await call(house.url, '/index.html', { method: 'POST' });
+    const answer = await call(holdover.url, '/index.html', { method: 'POST' });
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET,HEAD' } });
   });
 
@@ -114,7 +114,7 @@ describe('what the client has or can unpack is not sent in full', () => {
     const second = await get(path, again);
     expect([second.status, second.reason, second.body.length]).toEqual([304, 'Not Modified', 0]);
     expect(second.headers.etag).toBe(first.headers.etag);
-    expect(second.headers['cache-control']).toBe(FOR_EVER);
+    expect(second.headers['cache-control']).toBe(IMMUTABLE);
   });
 
   test('each form has its own ETag, and says what it depends on', async () => {

@@ -38,17 +38,17 @@ const ADDRESSES = [
 ];
 
 let web: WebRoot;
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
   web = await makeWebRoot();
-  house = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+  holdover = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
 });
 afterAll(async () => {
-  await house?.dispose();
+  await holdover?.dispose();
   await web?.dispose();
 });
 
-const json = async (path: string, at = house): Promise<any> =>
+const json = async (path: string, at = holdover): Promise<any> =>
   JSON.parse((await call(at.url, path)).text);
 const namesIn = (index: readonly { templates: readonly Listed[] }[]): readonly string[] =>
   index.flatMap(({ templates }) => templates.map(({ name }) => name));
@@ -57,7 +57,7 @@ describe('a front end finds them', () => {
   test.each(['/templates/index.json', '/templates/index.zh.json', '/templates/index.zh-TW.json'])(
     'in %s',
     async (path) => {
-      const answer = await call(house.url, path);
+      const answer = await call(holdover.url, path);
       expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-cache']);
       expect(answer.headers['content-type']).toContain('application/json');
       expect(namesIn(JSON.parse(answer.text))).toEqual(INDEXED);
@@ -69,12 +69,12 @@ describe('a front end finds them', () => {
   });
 
   test.each(ADDRESSES)('$name with its thumbnail', async ({ workflow, thumbnail }) => {
-    const graph = await call(house.url, workflow);
+    const graph = await call(holdover.url, workflow);
     expect([graph.status, graph.headers['content-type']]).toEqual([
       200,
       'application/json; charset=utf-8',
     ]);
-    const picture = await call(house.url, thumbnail);
+    const picture = await call(holdover.url, thumbnail);
     expect(picture.status).toBe(200);
     expect(picture.headers['content-type']).toBe(
       thumbnail.endsWith('jpg') ? 'image/jpeg' : 'image/webp',
@@ -94,7 +94,7 @@ describe('a front end finds them', () => {
       '/inputs/example.png',
       '/reaction_diffusion.json',
     ];
-    const answers = await Promise.all(paths.map((path) => call(house.url, path)));
+    const answers = await Promise.all(paths.map((path) => call(holdover.url, path)));
     expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 404));
   });
 
@@ -109,7 +109,7 @@ describe('a front end finds them', () => {
 describe('nobody is shown a workflow that cannot run', () => {
   async function inFront(args: readonly string[]): Promise<Holdover> {
     const front = await startHoldover({
-      args: ['--front-end-root', web.root, '--upstream', house.url, ...args],
+      args: ['--front-end-root', web.root, '--upstream', holdover.url, ...args],
       upstream: 'embedded',
     });
     onTestFinished(() => front.dispose());
@@ -199,7 +199,7 @@ describe.each(ADDRESSES)('$name', ({ name }) => {
 
 /** Runs a graph as a program would, and answers the bytes of the file it saved. */
 async function runOf(prompt: object): Promise<Buffer> {
-  const { text } = await call(house.url, '/prompt', {
+  const { text } = await call(holdover.url, '/prompt', {
     method: 'POST',
     body: JSON.stringify({ prompt }),
   });
@@ -210,7 +210,7 @@ async function runOf(prompt: object): Promise<Buffer> {
   expect(entry.status.status_str).toBe('success');
   const outputs = Object.values(entry.outputs) as { images?: { type: string }[] }[];
   const saved = outputs.flatMap(({ images = [] }) => images).find(({ type }) => type === 'output');
-  return (await call(house.url, `/view?${new URLSearchParams(saved)}`)).body;
+  return (await call(holdover.url, `/view?${new URLSearchParams(saved)}`)).body;
 }
 
 function encoded(picture: Sharp, path: string): Promise<Buffer> {

@@ -10,7 +10,7 @@ import { call } from '../support/call.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
-const why = hasOpenssl ? '' : ' (skipped: there is no openssl to make a certificate with)';
+const skipReason = hasOpenssl ? '' : ' (skipped: there is no openssl to make a certificate with)';
 
 let dir = '';
 const file = (name: string): string => join(dir, name);
@@ -24,8 +24,8 @@ function makePair(name: string): void {
   });
 }
 
-describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${why}`, () => {
-  let house: Holdover;
+describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${skipReason}`, () => {
+  let holdover: Holdover;
   let ca: string;
 
   beforeAll(async () => {
@@ -37,24 +37,24 @@ describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${why}`, () => {
     execFileSync('openssl', ['ec', '-in', file('one.key'), ...locked], { stdio: 'ignore' });
     ca = readFileSync(file('one.crt'), 'utf8');
     const args = ['--tls-keyfile', file('one.key'), '--tls-certfile', file('one.crt')];
-    house = await startHoldover({ args, upstream: 'embedded' });
+    holdover = await startHoldover({ args, upstream: 'embedded' });
   });
   afterAll(async () => {
-    await house.dispose();
+    await holdover.dispose();
     rmSync(dir, { recursive: true });
   });
 
   test('serve https, and the start line says so', async () => {
-    expect(house.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
-    const answer = await call(house.url, '/queue', { ca });
+    expect(holdover.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    const answer = await call(holdover.url, '/queue', { ca });
     expect([answer.status, answer.text]).toEqual([200, '{"queue_running":[],"queue_pending":[]}']);
     const headers = { Connection: 'Upgrade', Upgrade: 'h2c' };
-    expect((await call(house.url, '/queue', { ca, headers })).status).toBe(200);
-    expect((await call(house.url, '/', { ca })).text).toContain(`${house.url}`);
+    expect((await call(holdover.url, '/queue', { ca, headers })).status).toBe(200);
+    expect((await call(holdover.url, '/', { ca })).text).toContain(`${holdover.url}`);
   });
 
   test('serve wss', async () => {
-    const socket = new WebSocket(`${house.wsUrl}/ws?clientId=secure`, { ca });
+    const socket = new WebSocket(`${holdover.wsUrl}/ws?clientId=secure`, { ca });
     const [data] = (await once(socket, 'message')) as [Buffer];
     expect(JSON.parse(data.toString())).toMatchObject({ type: 'status', data: { sid: 'secure' } });
     socket.close();
@@ -66,21 +66,21 @@ describe.skipIf(!hasOpenssl)(`--tls-keyfile and --tls-certfile${why}`, () => {
     ['POST', 'same', 200],
     ['POST', 'https://evil.example', 403],
   ])('%s from a page of %s origin is answered %i', async (method, origin, status) => {
-    const headers = { Origin: origin === 'same' ? house.url : origin };
+    const headers = { Origin: origin === 'same' ? holdover.url : origin };
     const body = method === 'POST' ? { body: '{}' } : {};
-    const answer = await call(house.url, '/queue', { method, headers, ca, ...body });
+    const answer = await call(holdover.url, '/queue', { method, headers, ca, ...body });
     expect(answer.status).toBe(status);
   });
 
   test('take no plain HTTP, and live on', async () => {
-    const socket = connectPlain(house.port, '127.0.0.1');
+    const socket = connectPlain(holdover.port, '127.0.0.1');
     socket.on('error', () => {});
     socket.write('GET /queue HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
     const chunks: Buffer[] = [];
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
     await once(socket, 'close');
     expect(Buffer.concat(chunks).toString()).not.toContain('queue_running');
-    expect((await call(house.url, '/queue', { ca })).status).toBe(200);
+    expect((await call(holdover.url, '/queue', { ca })).status).toBe(200);
   });
 
   test.each([

@@ -7,17 +7,17 @@ import { type Holdover, startHoldover } from '../support/holdover.ts';
 const SECRET = 'of another user';
 const LIMITS = ['--max-upload-size', '0.5', '--userdata-quota', '2'];
 
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
-  house = await startHoldover({ args: LIMITS, upstream: 'embedded' });
+  holdover = await startHoldover({ args: LIMITS, upstream: 'embedded' });
   await ask('POST', '/userdata/planted.txt', 'planted');
-  const home = join(house.dataDir, 'userdata/local');
-  await mkdir(join(house.dataDir, 'userdata/elsewhere'));
-  await writeFile(join(house.dataDir, 'userdata/elsewhere/secret.txt'), SECRET);
+  const home = join(holdover.dataDir, 'userdata/local');
+  await mkdir(join(holdover.dataDir, 'userdata/elsewhere'));
+  await writeFile(join(holdover.dataDir, 'userdata/elsewhere/secret.txt'), SECRET);
   await symlink('../elsewhere', join(home, 'folder-link'));
   await symlink('../elsewhere/secret.txt', join(home, 'file-link.txt'));
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 function ask(
   method: string,
@@ -25,7 +25,7 @@ function ask(
   body?: string | Buffer,
   more: CallOptions = {},
 ): Promise<Called> {
-  return call(house.url, path, { method, ...(body !== undefined && { body }), ...more });
+  return call(holdover.url, path, { method, ...(body !== undefined && { body }), ...more });
 }
 
 const json = async (path: string, more: CallOptions = {}): Promise<any> =>
@@ -151,10 +151,10 @@ describe('/userdata/{file}', () => {
       'Maximum request body size 524288 exceeded.',
     ]);
     const chunked = { method: 'POST', body: new Blob([big]).stream(), duplex: 'half' };
-    const streamed = await fetch(`${house.url}/userdata/big.txt`, chunked as RequestInit);
+    const streamed = await fetch(`${holdover.url}/userdata/big.txt`, chunked as RequestInit);
     expect(streamed.status).toBe(413);
     expect((await ask('GET', '/userdata/big.txt')).status).toBe(404);
-    expect(await readdir(join(house.dataDir, 'spool'))).toEqual([]);
+    expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
   });
 
   test('beyond the quota is 507; other users have their own', async () => {
@@ -356,10 +356,10 @@ describe('no name leaves the user’s folder', () => {
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
     }
-    const secret = join(house.dataDir, 'userdata/elsewhere/secret.txt');
+    const secret = join(holdover.dataDir, 'userdata/elsewhere/secret.txt');
     expect(await readFile(secret, 'utf8')).toBe(SECRET);
-    expect(await readdir(join(house.dataDir, 'userdata/elsewhere'))).toEqual(['secret.txt']);
-    expect(await readdir(house.dataDir)).not.toContain('x.json');
+    expect(await readdir(join(holdover.dataDir, 'userdata/elsewhere'))).toEqual(['secret.txt']);
+    expect(await readdir(holdover.dataDir)).not.toContain('x.json');
   });
 });
 
@@ -382,7 +382,7 @@ describe('two users', () => {
   });
 
   test('leave no key in the names of folders, which nobody else can read', async () => {
-    const root = join(house.dataDir, 'userdata');
+    const root = join(holdover.dataDir, 'userdata');
     expect((await readdir(root)).join(' ')).not.toContain('key of');
     expect(((await stat(root)).mode & 0o077).toString(8)).toBe('0');
   });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Heard, listen, longChain, wideGraph } from '../support/large-graphs.ts';
+import { type ReceivedFrames, listen, longChain, wideGraph } from '../support/large-graphs.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 import type { Graph } from '../../src/wire/v2.ts';
 
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(TURNS_FILE, { force: true });
 });
 
-async function run(heard: Heard, graph: Graph, clientId: string): Promise<string> {
+async function run(heard: ReceivedFrames, graph: Graph, clientId: string): Promise<string> {
   const answer = await postPrompt(server.url, { client_id: clientId, prompt: graph });
   expect(answer.status).toBe(200);
   await heard.ended;
@@ -45,7 +45,7 @@ function memory(): { readonly now: number; readonly peak: number } {
 }
 
 describe.each(SHAPES)('a large graph: %s', (name, graphOf, outputs) => {
-  let heard: Heard;
+  let heard: ReceivedFrames;
   let promptId: string;
   let grownBytes: number;
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, type Wire, dial, requestText, say } from '../support/raw-socket.ts';
-import { expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
+import { expectNoLeak, expectHealthy } from '../support/unharmed.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -30,7 +30,7 @@ describe('one body holds', () => {
   afterAll(() => server.dispose());
   afterEach(async () => {
     for (const wire of wires.splice(0)) wire.reset();
-    await expectUnharmed(server);
+    await expectHealthy(server);
   });
 
   /** Announces a body, sends the beginning of it only, and waits for the answer. */
@@ -42,7 +42,7 @@ describe('one body holds', () => {
     wire.send(requestText(path, { method, headers }));
     wire.send(body);
     const answer = await wire.until('exceeded.');
-    expectDiscreet(answer);
+    expectNoLeak(answer);
     return answer;
   }
 

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { v2Routes } from '../../src/engine/http.ts';
 import type { V2RouteOptions } from '../../src/engine/http-reply.ts';
 import { SUCCESSORS, type V1RouteName } from '../../src/translate/successors.ts';
-import { gistOf } from '../support/error-gist.ts';
+import { errorSummary } from '../support/error-gist.ts';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, requestText, say, upgradeText } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Part, multipart } from '../support/v1-routes.ts';
 
 const CONTROLS = ['\0', '\x01', '\n', '\r', '\r\n', '\x1f', '\x7f', '\u0085'];
@@ -20,7 +20,7 @@ const NAME = 'a';
 
 const once = encodeURIComponent;
 const twice = (text: string) => once(once(text));
-const SPELLINGS = CONTROLS.flatMap((control) => [
+const ENCODINGS = CONTROLS.flatMap((control) => [
   `${NAME}${once(control)}b`,
   `${NAME}${twice(control)}b`,
 ]);
@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => server.dispose());
 afterEach(async () => {
   expect(await state()).toBe(before);
-  await expectUnharmed(server);
+  await expectHealthy(server);
 });
 
 async function post(path: string, body: string): Promise<void> {
@@ -92,7 +92,7 @@ function expectRefused(
 ): void {
   expect({ what, status, body }).toMatchObject({ status: refusedWith });
   if (form === 'v1')
-    return expect([what, gistOf({ status, headers, text: body })]).toEqual([
+    return expect([what, errorSummary({ status, headers, text: body })]).toEqual([
       what,
       expect.stringMatching(/^400 (refusal \w+|hosted refusal \w+|code \w+|text: .+)$/),
     ]);
@@ -131,7 +131,7 @@ test('the tables have routes', () => {
 
 describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
   test('refuses them in its path', async () => {
-    for (const odd of SPELLINGS) {
+    for (const odd of ENCODINGS) {
       for (const target of oddPaths(path, odd)) {
         const answer = await ask(method, target);
         const refusedWith = form === 'v2' ? 404 : 400;
@@ -144,11 +144,11 @@ describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
   test('refuses them in its query', async () => {
     const plain = path.replaceAll(/:\w+/g, NAME);
     for (const [at, parameter] of PARAMETERS.entries()) {
-      const odd = SPELLINGS[at % SPELLINGS.length] ?? '';
+      const odd = ENCODINGS[at % ENCODINGS.length] ?? '';
       const isName = parameter === 'filename' || parameter === 'subfolder';
       // Decoded once this is a name like others, and only a name that nobody has is refused for it.
-      const spelling = isName ? `a${once(CONTROLS[at % CONTROLS.length] ?? '')}b` : odd;
-      for (const query of [`${parameter}=${spelling}`, `${odd}=1`]) {
+      const encoding = isName ? `a${once(CONTROLS[at % CONTROLS.length] ?? '')}b` : odd;
+      for (const query of [`${parameter}=${encoding}`, `${odd}=1`]) {
         const target = `${plain}?${query}`;
         const answer = await ask(method, target);
         if (method === 'HEAD') expect(answer.status).toBe(400);
@@ -159,7 +159,7 @@ describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
 });
 
 test('a name that is encoded twice is a 400 where files are looked for by name', async () => {
-  for (const odd of SPELLINGS) {
+  for (const odd of ENCODINGS) {
     for (const path of ['/view', '/api/view']) {
       const answer = await ask('GET', `${path}?filename=${odd}.png`);
       expect([odd, answer.status]).toEqual([odd, 400]);
@@ -179,7 +179,7 @@ test('a file whose own name looks encoded is kept and found', async () => {
 });
 
 test.each(['/ws', '/api/ws'])('a socket at %s with an odd clientId is refused', async (path) => {
-  for (const odd of SPELLINGS) {
+  for (const odd of ENCODINGS) {
     const answer = await say(server.port, upgradeText(`${path}?clientId=${odd}`));
     expectRefused('v1', answer, { what: odd });
   }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { isV2Path } from '../../src/wire/v2-paths.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, dial, requestText, say } from '../support/raw-socket.ts';
-import { CANARY, expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
 import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
   server = await startHoldover({ args: ['--max-upload-size', '1'] });
 });
 afterAll(() => server.dispose());
-afterEach(() => expectUnharmed(server));
+afterEach(() => expectHealthy(server));
 
 async function post(
   path: string,
@@ -29,7 +29,7 @@ async function post(
     headers: [`X-API-Key: ${CANARY}`, ...headers],
   });
   const answer = await say(server.port, text);
-  expectDiscreet(answer);
+  expectNoLeak(answer);
   const isJson = answer.headers['content-type']?.startsWith('application/json');
   return { ...answer, json: isJson ? JSON.parse(answer.body) : undefined };
 }
@@ -363,7 +363,7 @@ describe.each([
       headers: [`Content-Length: ${bytes.length}`],
     });
     const answer = await say(server.port, Buffer.concat([Buffer.from(head), bytes]));
-    expectDiscreet(answer);
+    expectNoLeak(answer);
     expect(answer.status).toBe(isV2Path(path) ? 422 : 400);
     expect(JSON.parse(answer.body)).toHaveProperty('error');
   });
@@ -441,7 +441,7 @@ test.each([
   ['/api/v2/jobs?cursor=%00', 400],
 ])('GET %s is answered %i', async (path, status) => {
   const answer = await say(server.port, requestText(path));
-  expectDiscreet(answer);
+  expectNoLeak(answer);
   expect(answer.status).toBe(status);
 });
 

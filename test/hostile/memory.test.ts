@@ -10,7 +10,7 @@ import {
   upgradeText,
   wsFrame,
 } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { growing } from '../support/workflows.ts';
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => server.dispose());
 afterEach(async () => {
   for (const wire of wires.splice(0)) wire.reset();
-  await expectUnharmed(server);
+  await expectHealthy(server);
 });
 
 /** Resident memory of the server, in MiB. */

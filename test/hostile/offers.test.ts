@@ -3,27 +3,27 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Echoed, type Origin, openBehindOrigin } from '../passthrough/origin.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 
-let house: Holdover;
+let holdover: Holdover;
 let origin: Origin;
 let remote: Holdover;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
-  house = await startHoldover({ upstream: 'embedded' });
-  ({ origin, house: remote, close } = await openBehindOrigin());
+  holdover = await startHoldover({ upstream: 'embedded' });
+  ({ origin, holdover: remote, close } = await openBehindOrigin());
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await close();
 });
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 /** As curl and Java send it. */
 const OFFER = ['Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA'];
-const ONCE = ['Connection: close, Upgrade, HTTP2-Settings', ...OFFER];
-const KEPT = ['Connection: Upgrade, HTTP2-Settings', ...OFFER];
+const WITH_CLOSE = ['Connection: close, Upgrade, HTTP2-Settings', ...OFFER];
+const WITHOUT_CLOSE = ['Connection: Upgrade, HTTP2-Settings', ...OFFER];
 
 test.each([
   ['GET', '/queue', '', 200],
@@ -32,13 +32,22 @@ test.each([
   ['POST', '/queue', '{"clear":true}', 200],
   ['POST', '/prompt', '{}', 400],
 ] as const)('%s %s', async (method, target, body, status) => {
-  const answer = await say(house.port, requestText(target, { method, body, headers: ONCE }));
+  const answer = await say(
+    holdover.port,
+    requestText(target, { method, body, headers: WITH_CLOSE }),
+  );
   expect(answer.status).toBe(status);
   expect(answer.headers['upgrade']).toBeUndefined();
 });
 
 test('its headers and its body in chunks arrive as they are', async () => {
-  const headers = [...ONCE, 'Transfer-Encoding: chunked', 'X-Latin: \xe9', 'X-T: a', 'X-T: b'];
+  const headers = [
+    ...WITH_CLOSE,
+    'Transfer-Encoding: chunked',
+    'X-Latin: \xe9',
+    'X-T: a',
+    'X-T: b',
+  ];
   const wire = await dial(remote.port);
   const text = requestText('/api/v2/echo', { method: 'POST', headers });
   wire.send(Buffer.from(`${text}5\r\nhel`, 'latin1'));
@@ -52,19 +61,19 @@ test('its headers and its body in chunks arrive as they are', async () => {
 });
 
 test('call after call on one connection, without a warning', async () => {
-  const wire = await dial(house.port);
-  for (let i = 0; i < 20; i += 1) wire.send(requestText('/queue', { headers: KEPT }));
+  const wire = await dial(holdover.port);
+  for (let i = 0; i < 20; i += 1) wire.send(requestText('/queue', { headers: WITHOUT_CLOSE }));
   wire.send(requestText('/queue'));
   const { raw } = await wire.answer();
   expect(raw.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(21);
-  expect(house.log()).not.toMatch(/warning/i);
+  expect(holdover.log()).not.toMatch(/warning/i);
 });
 
 test('after a call that is still being answered', async () => {
   origin.on('/slow', (_req, res) => void setTimeout(() => res.end('first'), 200));
   const wire = await dial(remote.port);
   const first = requestText('/api/v2/slow', { headers: ['Connection: keep-alive'] });
-  wire.send(first + requestText('/api/v2/echo?second', { headers: ONCE }));
+  wire.send(first + requestText('/api/v2/echo?second', { headers: WITH_CLOSE }));
   expect((await wire.answer()).raw).toMatch(/first[^]*200 OK[^]*\/api\/v2\/echo\?second/);
 });
 
@@ -72,8 +81,8 @@ test('who leaves before that leaves nothing behind', async () => {
   origin.on('/slower', (_req, res) => void setTimeout(() => res.end('first'), 200));
   const wire = await dial(remote.port);
   const first = requestText('/api/v2/slower', { headers: ['Connection: keep-alive'] });
-  wire.send(first + requestText('/api/v2/echo?never', { headers: ONCE }));
+  wire.send(first + requestText('/api/v2/echo?never', { headers: WITH_CLOSE }));
   await new Promise((resolve) => setTimeout(resolve, 50));
   wire.reset();
-  await expectUnharmed(remote);
+  await expectHealthy(remote);
 });

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, dial, requestText, say, upgradeText } from '../support/raw-socket.ts';
-import { CANARY, expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
 
 let server: Holdover;
 let named: Holdover;
@@ -14,7 +14,7 @@ beforeAll(async () => {
   ]);
 });
 afterAll(() => Promise.all([server.dispose(), named.dispose()]));
-afterEach(() => expectUnharmed(server));
+afterEach(() => expectHealthy(server));
 
 async function ask(
   target: string,
@@ -24,7 +24,7 @@ async function ask(
   const key = `X-API-Key: ${CANARY}`;
   const headers = [key, ...(options.headers ?? [])];
   const answer = await say(at.port, requestText(target, { ...options, headers }));
-  expectDiscreet(answer);
+  expectNoLeak(answer);
   return answer;
 }
 

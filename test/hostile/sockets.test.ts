@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type Wire, closeCode, dial, say, upgradeText, wsFrame } from '../support/raw-socket.ts';
-import { CANARY, expectUnharmed } from '../support/unharmed.ts';
+import { CANARY, expectHealthy } from '../support/unharmed.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
@@ -26,7 +26,7 @@ afterAll(() => server.dispose());
 const wires: Wire[] = [];
 afterEach(async () => {
   for (const wire of wires.splice(0)) wire.reset();
-  await expectUnharmed(server);
+  await expectHealthy(server);
 });
 
 async function open(target = '/ws?clientId=raw'): Promise<Wire> {

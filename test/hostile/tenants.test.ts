@@ -59,16 +59,16 @@ async function pair(
   ids: readonly [string, string],
   init?: RequestInit,
 ) {
-  const [theirs, nobodys] = [await ask(path(ids[0]), init), await ask(path(ids[1]), init)];
+  const [theirs, unknown] = [await ask(path(ids[0]), init), await ask(path(ids[1]), init)];
   const blank = (answer: typeof theirs, id: string) => {
     const { 'content-length': _, ...headers } = answer.headers;
     const named = JSON.stringify({ ...answer, headers });
     return JSON.parse(named.replaceAll(id, 'ID')) as typeof answer;
   };
-  return [blank(theirs, ids[0]), blank(nobodys, ids[1])] as const;
+  return [blank(theirs, ids[0]), blank(unknown, ids[1])] as const;
 }
 
-const NOBODY = '00000000-0000-4000-8000-000000000000';
+const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const BY_PROMPT: readonly [string, (id: string) => string][] = [
   ['/history/{id}', (id) => `/history/${id}`],
   ['/api/history_v2/{id}', (id) => `/api/history_v2/${id}`],
@@ -79,8 +79,8 @@ const BY_PROMPT: readonly [string, (id: string) => string][] = [
 describe.each(BY_PROMPT)('GET %s', (_, path) => {
   test('of another user is as if it were not there, by either id', async () => {
     for (const id of [DONE, WAITS, RUNS, ...Object.values(jobs)]) {
-      const [theirs, nobodys] = await pair(path, [id, NOBODY]);
-      expect(theirs).toEqual(nobodys);
+      const [theirs, unknown] = await pair(path, [id, UNKNOWN_ID]);
+      expect(theirs).toEqual(unknown);
     }
   });
 });
@@ -97,8 +97,8 @@ test.each(BY_JOB)(
   '%s /api/v2/jobs/{id}%s of another user is as if it were not there',
   async (method, _, path) => {
     for (const id of Object.values(jobs)) {
-      const [theirs, nobodys] = await pair(path, [id, NOBODY], { method });
-      expect(theirs).toEqual(nobodys);
+      const [theirs, unknown] = await pair(path, [id, UNKNOWN_ID], { method });
+      expect(theirs).toEqual(unknown);
       expect(theirs.status).toBe(404);
     }
   },
@@ -109,12 +109,12 @@ test.each(['GET', 'DELETE'])(
   async (method) => {
     for (const id of assetIds) {
       for (const suffix of method === 'GET' ? ['', '/content'] : ['']) {
-        const [theirs, nobodys] = await pair(
+        const [theirs, unknown] = await pair(
           (each) => `/api/v2/assets/${each}${suffix}`,
-          [id, NOBODY],
+          [id, UNKNOWN_ID],
           { method },
         );
-        expect(theirs).toEqual(nobodys);
+        expect(theirs).toEqual(unknown);
         expect(theirs.status).toBe(404);
       }
     }
@@ -170,8 +170,8 @@ describe('a picture of another user', () => {
   test.each(['/view', '/api/view'])('is 404 under %s, as one nobody has', async (route) => {
     for (const file of [result, { filename: 'secret.png', subfolder: '', type: 'input' }]) {
       const path = (filename: string) => `${route}?${new URLSearchParams({ ...file, filename })}`;
-      const [theirs, nobodys] = await pair(path, [file.filename, 'nobodys.png']);
-      expect(theirs).toEqual(nobodys);
+      const [theirs, unknown] = await pair(path, [file.filename, 'nobodys.png']);
+      expect(theirs).toEqual(unknown);
       expect(theirs.status).toBe(404);
     }
   });
@@ -196,7 +196,7 @@ describe('a picture of another user', () => {
 
   test('cannot be loaded by the id of its asset, in v1 or v2', async () => {
     const graphs = await Promise.all(
-      [assetIds[0] ?? '', NOBODY].map(async (id) => {
+      [assetIds[0] ?? '', UNKNOWN_ID].map(async (id) => {
         const prompt = loading('x') as any;
         prompt['3'].inputs.image = { __type: 'core/ASSET', id };
         const v1 = await postPrompt(server.url, { prompt }, { headers: BOB });

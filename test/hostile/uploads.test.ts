@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, dial, requestText } from '../support/raw-socket.ts';
-import { CANARY, expectDiscreet, expectUnharmed } from '../support/unharmed.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 import { loading } from '../support/workflows.ts';
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   server = await startHoldover({ args: ['--max-upload-size', '1'] });
 });
 afterAll(() => server.dispose());
-afterEach(() => expectUnharmed(server));
+afterEach(() => expectHealthy(server));
 
 function part(disposition: string, data: string | Uint8Array = '', type?: string): Buffer {
   const typed = type === undefined ? '' : `\r\nContent-Type: ${type}`;
@@ -53,7 +53,7 @@ async function upload(
   wire.send(head(path, [`Content-Length: ${body.length}`, ...headers], type));
   wire.send(body);
   const answer = await wire.answer();
-  expectDiscreet(answer);
+  expectNoLeak(answer);
   return answer;
 }
 
@@ -233,7 +233,7 @@ test('cut off at every tenth leaves nothing behind', async () => {
     if (tenth % 2 === 0) wire.reset();
     else wire.socket.destroy();
   }
-  await expectUnharmed(server);
+  await expectHealthy(server);
   expect(blobs()).toEqual(before);
 });
 

@@ -8,7 +8,7 @@ import { stringifyJson } from '../../src/wire/json.ts';
 const LIMITS = { maxValues: 500_000, maxDepth: 200, maxNodes: 10_000 };
 
 /** Builds bodies side by side; the most bytes that were built in one turn, of all together. */
-async function mostBytesATurn(texts: readonly string[]): Promise<number> {
+async function mostBytesPerTurn(texts: readonly string[]): Promise<number> {
   let most = 0;
   let inTurn = 0;
   let isOver = false;
@@ -48,17 +48,17 @@ describe('between two turns of the event loop', () => {
     ['400 000 members of one object', keys],
   ])('%s is built in parts of 300 KB at most', async (_, text) => {
     expect(text.length).toBeGreaterThan(500_000);
-    expect(await mostBytesATurn([text])).toBeLessThan(300 * 1024);
+    expect(await mostBytesPerTurn([text])).toBeLessThan(300 * 1024);
   });
 
   test('strings of 200 KB are built one or two at a time', async () => {
-    expect(await mostBytesATurn([strings])).toBeLessThan(700 * 1024);
+    expect(await mostBytesPerTurn([strings])).toBeLessThan(700 * 1024);
   });
 
   test('several bodies together do no more than one', async () => {
-    const alone = await mostBytesATurn([numbers]);
+    const alone = await mostBytesPerTurn([numbers]);
     // They begin at once, and then take turns.
-    const together = await mostBytesATurn([numbers, numbers, numbers, numbers]);
+    const together = await mostBytesPerTurn([numbers, numbers, numbers, numbers]);
     expect(together).toBeLessThanOrEqual(4 * alone);
     expect(together).toBeLessThan(300 * 1024);
   });

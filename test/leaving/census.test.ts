@@ -13,39 +13,39 @@ import { reportOf } from '../../src/v1/report.ts';
 import { SUCCESSORS } from '../../src/translate/successors.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-const VISIT: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
+const CALL: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
 
 describe('the census', () => {
   let ledger: Ledger;
-  let census: UsageCounter;
+  let usage: UsageCounter;
   let nowMs = 1000;
   const open = () =>
     openUsageCounter({ calls: ledger.calls, log: silentLogger(), now: () => nowMs });
   beforeEach(async () => {
     nowMs = 1000;
     ledger = createMemoryLedger();
-    census = await open();
+    usage = await open();
   });
   afterEach(async () => {
-    await census.close();
+    await usage.close();
     await ledger.close();
   });
   const seen = async () => {
-    await census.flush();
+    await usage.flush();
     return ledger.calls.list();
   };
 
   test('writes nothing down while it counts, and all of it when it closes', async () => {
-    for (nowMs of [1000, 2000, 3000]) census.count(VISIT);
+    for (nowMs of [1000, 2000, 3000]) usage.count(CALL);
     expect(await ledger.calls.list()).toEqual([]);
-    await census.close();
+    await usage.close();
     expect(await ledger.calls.list()).toEqual([
-      { ...VISIT, count: 3, firstAtMs: 1000, lastAtMs: 3000 },
+      { ...CALL, count: 3, firstAtMs: 1000, lastAtMs: 3000 },
     ]);
   });
 
   test('clients that call themselves anew each time are others from the thousandth on', async () => {
-    for (let i = 0; i < 1200; i++) census.count({ ...VISIT, agent: `bot/${i}` });
+    for (let i = 0; i < 1200; i++) usage.count({ ...CALL, agent: `bot/${i}` });
     const rows = await seen();
     expect(rows).toHaveLength(1001);
     expect(rows.find(({ agent }) => agent === OTHER_CLIENTS)).toMatchObject({
@@ -55,12 +55,12 @@ describe('the census', () => {
   });
 
   test('a client keeps twenty client ids, also after a restart; calls without one count on', async () => {
-    const fresh = (i: number) => census.count({ ...VISIT, clientId: `tab-${i}` });
+    const fresh = (i: number) => usage.count({ ...CALL, clientId: `tab-${i}` });
     for (let i = 0; i < 15; i++) fresh(i);
-    await census.close();
-    census = await open();
+    await usage.close();
+    usage = await open();
     for (let i = 10; i < 40; i++) fresh(i);
-    census.count(VISIT);
+    usage.count(CALL);
     const rows = await seen();
     expect(rows.filter(({ clientId }) => clientId.startsWith('tab-'))).toHaveLength(20);
     expect(rows.find(({ clientId }) => clientId === OTHER_CLIENTS)?.count).toBe(20);
@@ -68,17 +68,17 @@ describe('the census', () => {
   });
 
   test('who has not called for ninety days is forgotten', async () => {
-    census.count(VISIT);
-    await census.close();
+    usage.count(CALL);
+    await usage.close();
     nowMs += 91 * DAY_MS;
-    census = await open();
+    usage = await open();
     expect(await seen()).toEqual([]);
   });
 });
 
 describe('the report', () => {
   const calls = (route: string, more: Partial<CallCount> = {}): CallCount => ({
-    ...VISIT,
+    ...CALL,
     route,
     count: 1,
     firstAtMs: 0,

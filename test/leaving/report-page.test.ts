@@ -13,27 +13,27 @@ const HOSTILE = `<img src=x onerror="document.title='taken'">`;
 
 describe.skipIf(notRun)(`The report in Chromium${notRun}`, { timeout: 120_000 }, () => {
   let browser: Browser;
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     await mkdir(SHOTS, { recursive: true });
-    house = await startHoldover({ upstream: 'embedded' });
+    holdover = await startHoldover({ upstream: 'embedded' });
   });
   afterAll(async () => {
     await browser?.close();
-    await house?.dispose();
+    await holdover?.dispose();
   });
 
   test('shows each client with its calls and verdict; a hostile user agent is a text', async () => {
     const agents = { 'old-script/1.0': '/queue', [HOSTILE]: '/object_info' };
     for (const [agent, path] of Object.entries(agents)) {
-      await fetch(house.url + path, { headers: { 'User-Agent': agent } });
+      await fetch(holdover.url + path, { headers: { 'User-Agent': agent } });
     }
     const page = await browser.newPage();
     const errors: string[] = [];
     page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
     page.on('pageerror', (error) => errors.push(String(error)));
-    await page.goto(`${house.url}/holdover`);
+    await page.goto(`${holdover.url}/holdover`);
     await page.getByRole('link', { name: 'Who still needs v1' }).click();
     await page.locator('#announce', { hasText: '2 clients have called v1.' }).waitFor();
     const old = await page.getByRole('region', { name: 'old-script/1.0' }).textContent();

@@ -18,27 +18,27 @@ const ann = { 'X-API-Key': KEY, 'User-Agent': 'ann-script/1.0' };
 const plain = { 'User-Agent': 'plain-script/2.0' };
 
 let dataDir: string;
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'holdover-report-'));
-  house = await startHoldover({ dataDir });
-  const socket = await connect(house.wsUrl, { clientId: 'ann-tab', headers: ann });
+  holdover = await startHoldover({ dataDir });
+  const socket = await connect(holdover.wsUrl, { clientId: 'ann-tab', headers: ann });
   const { body } = await postPrompt(
-    house.url,
+    holdover.url,
     { prompt: flat(), client_id: 'ann-tab' },
     { headers: ann },
   );
   await socket.untilDone(body.prompt_id);
-  await getJson(`${house.url}/history/${body.prompt_id}?token=${KEY}`, ann);
-  await getJson(`${house.url}/api/history/${body.prompt_id}`, ann);
+  await getJson(`${holdover.url}/history/${body.prompt_id}?token=${KEY}`, ann);
+  await getJson(`${holdover.url}/api/history/${body.prompt_id}`, ann);
   await socket.close();
   for (const path of ['/object_info', '/nowhere/at/all', '/api/v2/jobs', '/holdover', '/healthz']) {
-    await fetch(house.url + path, { headers: plain });
+    await fetch(holdover.url + path, { headers: plain });
   }
-  await fetch(`${house.url}/api/jobs`, { headers: { ...plain, 'Holdover-Page': '1' } });
+  await fetch(`${holdover.url}/api/jobs`, { headers: { ...plain, 'Holdover-Page': '1' } });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await rm(dataDir, { recursive: true, force: true });
 });
 
@@ -50,26 +50,26 @@ const callsOf = (client: any) =>
   Object.fromEntries(client.routes.map(({ route, calls }: any) => [route, calls]));
 
 test('the page shows the callers their own clients, counted to this moment', async () => {
-  const mine = (await getJson(`${house.url}/holdover/report.json`, ann)).clients;
+  const mine = (await getJson(`${holdover.url}/holdover/report.json`, ann)).clients;
   expect(mine.map(({ agent }: any) => agent)).toEqual(['ann-script/1.0']);
   expect(callsOf(mine[0])).toEqual({
     'GET /ws': 1,
     'POST /prompt': 1,
     'GET /history/:id': 2,
   });
-  const others = (await getJson(`${house.url}/holdover/report.json`)).clients;
+  const others = (await getJson(`${holdover.url}/holdover/report.json`)).clients;
   expect(others.map(({ agent }: any) => agent)).toEqual(['plain-script/2.0']);
   expect(callsOf(others[0])).toEqual({ 'GET /object_info': 1 });
 });
 
 test('the page is served under the strict policy, with its script', async () => {
-  const page = await fetch(`${house.url}/holdover/report`);
+  const page = await fetch(`${holdover.url}/holdover/report`);
   expect([page.status, page.headers.get('content-type')]).toEqual([
     200,
     'text/html; charset=utf-8',
   ]);
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-  expect((await fetch(`${house.url}/holdover/report.js`)).status).toBe(200);
+  expect((await fetch(`${holdover.url}/holdover/report.js`)).status).toBe(200);
 });
 
 test('while the server runs, the command lists exactly the calls that were made, by client', async () => {
@@ -96,11 +96,11 @@ test('while the server runs, the command lists exactly the calls that were made,
 
 test('after a kill -9 and after a stop it reads the same, as text too, and no key is in it', async () => {
   const before = await report();
-  await house.kill9();
+  await holdover.kill9();
   expect(await report()).toEqual(before);
-  house = await startHoldover({ dataDir });
-  await fetch(`${house.url}/queue`, { headers: plain });
-  expect(await house.terminate()).toBe(0);
+  holdover = await startHoldover({ dataDir });
+  await fetch(`${holdover.url}/queue`, { headers: plain });
+  expect(await holdover.terminate()).toBe(0);
   const after = await report();
   expect(callsOf(after.find(({ agent }) => agent === 'plain-script/2.0'))).toEqual({
     'GET /object_info': 1,

@@ -15,8 +15,8 @@ import { flat, growing } from '../support/workflows.ts';
 const PATIENTLY = { timeout: 30_000 };
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-let house: Holdover;
-afterAll(() => house.dispose());
+let holdover: Holdover;
+afterAll(() => holdover.dispose());
 
 /** The head of the answer to an attempt to open a socket. */
 async function upgradeHead(url: string, headers: Record<string, string> = {}) {
@@ -32,7 +32,7 @@ async function upgradeHead(url: string, headers: Record<string, string> = {}) {
 
 describe('with a date of its end', () => {
   beforeAll(async () => {
-    house = await startHoldover({
+    holdover = await startHoldover({
       upstream: 'embedded',
       args: [
         '--deprecation-date',
@@ -42,7 +42,7 @@ describe('with a date of its end', () => {
         '--enable-cors-header',
       ],
     });
-    return () => house.dispose();
+    return () => holdover.dispose();
   });
 
   const DATES = { deprecation: '@1788220800', sunset: 'Wed, 31 Mar 2027 00:00:00 GMT' };
@@ -65,10 +65,10 @@ describe('with a date of its end', () => {
     ['GET', '/api/v2/userdata', 200, undefined],
     ['GET', '/view?filename=none.png', 404, undefined],
     ['GET', '/ws', 400, undefined],
-  ] as const)('%s %s (%i) says so, and names %s', async (method, path, status, twin) => {
-    const answer = await fetch(house.url + path, { method });
+  ] as const)('%s %s (%i) says so, and names %s', async (method, path, status, v2Path) => {
+    const answer = await fetch(holdover.url + path, { method });
     expect(answer.status).toBe(status);
-    const link = twin && linkTo(twin);
+    const link = v2Path && linkTo(v2Path);
     expect(said(answer.headers)).toEqual({ ...DATES, link });
   });
 
@@ -85,12 +85,12 @@ describe('with a date of its end', () => {
     ['OPTIONS', '/prompt'],
     ['DELETE', '/prompt'],
   ])('%s %s says nothing of it', async (method, path) => {
-    const { headers } = await fetch(house.url + path, { method });
+    const { headers } = await fetch(holdover.url + path, { method });
     expect(said(headers)).toEqual({ deprecation: undefined, sunset: undefined, link: undefined });
   });
 
   test('pages of other origins may read it', async () => {
-    const { headers } = await fetch(`${house.url}/queue`);
+    const { headers } = await fetch(`${holdover.url}/queue`);
     const exposed = (headers.get('access-control-expose-headers') ?? '').split(', ');
     expect(exposed).toEqual(expect.arrayContaining(['Deprecation', 'Sunset', 'Link']));
   });
@@ -99,7 +99,7 @@ describe('with a date of its end', () => {
     ['a socket that opens', '/ws?clientId=a', 101],
     ['one that is refused', `/ws?clientId=${'x'.repeat(500)}`, 400],
   ])('%s hears of it', async (_what, path, status) => {
-    const { statusCode, headers } = await upgradeHead(house.wsUrl + path);
+    const { statusCode, headers } = await upgradeHead(holdover.wsUrl + path);
     expect([statusCode, headers]).toEqual([status, expect.objectContaining(DATES)]);
   });
 });
@@ -110,7 +110,7 @@ describe('in a brownout of one client', () => {
   const old = { 'User-Agent': 'old-script/1.0' };
 
   beforeAll(async () => {
-    house = await startHoldover({
+    holdover = await startHoldover({
       upstream: 'embedded',
       args: [
         '--brownout',
@@ -119,11 +119,11 @@ describe('in a brownout of one client', () => {
         'delay-ms=700,client=slow-script',
       ],
     });
-    return () => house.dispose();
+    return () => holdover.dispose();
   });
 
   test('its calls are 503 in v1’s words, with the end of the window and the way out', async () => {
-    const answer = await fetch(`${house.url}/prompt`, {
+    const answer = await fetch(`${holdover.url}/prompt`, {
       method: 'POST',
       headers: old,
       body: JSON.stringify({ prompt: flat() }),
@@ -139,40 +139,42 @@ describe('in a brownout of one client', () => {
       node_errors: {},
     });
     expect(body.error.message).toContain('POST /api/v2/jobs');
-    expect((await fetch(`${house.url}/history`)).status).toBe(200);
-    expect(await (await fetch(`${house.url}/history`)).json()).toEqual({});
+    expect((await fetch(`${holdover.url}/history`)).status).toBe(200);
+    expect(await (await fetch(`${holdover.url}/history`)).json()).toEqual({});
   });
 
   test('its sockets are refused before they open, those of others open', async () => {
-    const refused = await upgradeHead(`${house.wsUrl}/ws`, old);
+    const refused = await upgradeHead(`${holdover.wsUrl}/ws`, old);
     expect([refused.statusCode, Number(refused.headers['retry-after'])]).toEqual([
       503,
       expect.any(Number),
     ]);
-    expect((await upgradeHead(`${house.wsUrl}/ws`)).statusCode).toBe(101);
+    expect((await upgradeHead(`${holdover.wsUrl}/ws`)).statusCode).toBe(101);
   });
 
   test.each(['/', '/holdover/page.js', '/healthz', '/readyz', '/api/v2/health', '/api/v2/jobs'])(
     '%s is answered all the same',
     async (path) => {
-      expect((await fetch(house.url + path, { headers: old })).status).toBe(200);
+      expect((await fetch(holdover.url + path, { headers: old })).status).toBe(200);
     },
   );
 
   test('Holdover’s own page is not meant', async () => {
     const page = { ...old, 'Holdover-Page': '1' };
-    expect((await fetch(`${house.url}/api/jobs`, { headers: page })).status).toBe(200);
-    expect((await upgradeHead(`${house.wsUrl}/ws?watch=1`, old)).statusCode).toBe(101);
+    expect((await fetch(`${holdover.url}/api/jobs`, { headers: page })).status).toBe(200);
+    expect((await upgradeHead(`${holdover.wsUrl}/ws?watch=1`, old)).statusCode).toBe(101);
   });
 
   test('it goes on through v2, and what it does there is seen in v1', async () => {
-    const { body: job } = await v2Client(house.url, old).submit(flat({ color: 77 }));
-    await expect.poll(() => entryOf(house.url, job.id), PATIENTLY).toBeDefined();
+    const { body: job } = await v2Client(holdover.url, old).submit(flat({ color: 77 }));
+    await expect.poll(() => entryOf(holdover.url, job.id), PATIENTLY).toBeDefined();
   });
 
   test('calls are held up, and then answered as ever', async () => {
     const from = performance.now();
-    const answer = await fetch(`${house.url}/queue`, { headers: { 'User-Agent': 'slow-script' } });
+    const answer = await fetch(`${holdover.url}/queue`, {
+      headers: { 'User-Agent': 'slow-script' },
+    });
     expect(performance.now() - from).toBeGreaterThanOrEqual(690);
     expect(answer.status).toBe(200);
     expect(Object.keys((await answer.json()) as object)).toEqual([
@@ -184,20 +186,20 @@ describe('in a brownout of one client', () => {
 
 test('a prompt that was accepted before a brownout runs to its end', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-brownout-'));
-  house = await startHoldover({ upstream: 'embedded', dataDir });
-  const { body } = await postPrompt(house.url, { prompt: growing({ steps: 200, side: 256 }) });
-  await house.terminate();
-  house = await startHoldover({
+  holdover = await startHoldover({ upstream: 'embedded', dataDir });
+  const { body } = await postPrompt(holdover.url, { prompt: growing({ steps: 200, side: 256 }) });
+  await holdover.terminate();
+  holdover = await startHoldover({
     upstream: 'embedded',
     dataDir,
     args: ['--brownout', 'percent=100'],
   });
-  expect((await fetch(`${house.url}/queue`)).status).toBe(503);
+  expect((await fetch(`${holdover.url}/queue`)).status).toBe(503);
   const id = body.prompt_id as string;
-  const status = async () => (await v2Client(house.url).job(id)).body.status;
+  const status = async () => (await v2Client(holdover.url).job(id)).body.status;
   await expect.poll(status, { timeout: 40_000 }).toBe('succeeded');
   const page = { 'Holdover-Page': '1' };
   await expect
-    .poll(async () => (await entryOf(house.url, id, page))?.status.status_str, PATIENTLY)
+    .poll(async () => (await entryOf(holdover.url, id, page))?.status.status_str, PATIENTLY)
     .toBe('success');
 });

@@ -116,16 +116,16 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     const links = openRedis(`${server.url.replace('//', '//guest:pw-canary@')}/1`, {
       log: silentLogger(),
     });
-    const twin = links.commands.duplicate();
-    twin.on('error', () => {});
+    const duplicate = links.commands.duplicate();
+    duplicate.on('error', () => {});
     onTestFinished(async () => {
-      twin.disconnect();
+      duplicate.disconnect();
       await links.close();
     });
-    await Promise.all([links.commands.ping(), twin.ping()]);
+    await Promise.all([links.commands.ping(), duplicate.ping()]);
     await guestWho('-select');
     await admin.commands.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    const late = [links.commands.set('one', '1'), twin.set('two', '2')];
+    const late = [links.commands.set('one', '1'), duplicate.set('two', '2')];
     await delay(300);
     expect(await isEmpty()).toBe(true);
     await guestWho('+select');

@@ -6,7 +6,7 @@ import { type JobApi, ok, refuse } from '../../src/wire/jobs.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { fault } from '../support/hostile-v2.ts';
 import { type Pair, openPair } from '../support/in-front.ts';
-import { runs } from '../support/plays.ts';
+import { runsToCompletion } from '../support/plays.ts';
 import { scrape } from '../support/scrape.ts';
 import { connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
@@ -27,7 +27,7 @@ async function start(args: readonly string[]): Promise<Holdover> {
 
 async function pair(env: NodeJS.ProcessEnv = {}): Promise<Pair> {
   const both = await openPair({ env });
-  opened.push({ dispose: () => both.house.dispose().then(() => both.upstream.close()) });
+  opened.push({ dispose: () => both.holdover.dispose().then(() => both.upstream.close()) });
   return both;
 }
 
@@ -59,19 +59,19 @@ describe('with --local-token', () => {
 });
 
 test('a service that wants a key is not asked for one', async () => {
-  const { house, upstream } = await pair();
+  const { holdover, upstream } = await pair();
   upstream.admitted.add('its key');
-  expect((await fetch(`${house.url}/queue`)).status).toBe(401);
-  const { of } = await scrape(house.url);
+  expect((await fetch(`${holdover.url}/queue`)).status).toBe(401);
+  const { of } = await scrape(holdover.url);
   expect(of('holdover_build_info{version="0.1.0",upstream="remote"}')).toBe(1);
 });
 
 test('prompts that find no room deepen the outbox, and leave it when there is some', async () => {
-  const { house, upstream } = await pair();
-  upstream.play(runs());
+  const { holdover, upstream } = await pair();
+  upstream.script(runsToCompletion());
   upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
-  const now = () => scrape(house.url);
-  for (const color of [1, 2, 3]) await postPrompt(house.url, { prompt: flat({ color }) });
+  const now = () => scrape(holdover.url);
+  for (const color of [1, 2, 3]) await postPrompt(holdover.url, { prompt: flat({ color }) });
   await expect.poll(async () => (await now()).of('holdover_outbox_depth')).toBe(3);
   expect((await now()).of('holdover_jobs{state="waiting"}')).toBe(3);
   const refused = 'holdover_upstream_calls_total{operation="POST /api/v2/jobs",outcome="4xx"}';
@@ -87,17 +87,17 @@ test('prompts that find no room deepen the outbox, and leave it when there is so
 
 test('streams are counted while they are open, and nothing of the upstream is told', async () => {
   const key = `key-${randomUUID()}`;
-  const { house, upstream } = await pair({ HOLDOVER_UPSTREAM_KEY: key });
-  const streams = async () => (await scrape(house.url)).of('holdover_upstream_streams');
-  const socket = await connect(house.wsUrl, { clientId: 'watcher' });
+  const { holdover, upstream } = await pair({ HOLDOVER_UPSTREAM_KEY: key });
+  const streams = async () => (await scrape(holdover.url)).of('holdover_upstream_streams');
+  const socket = await connect(holdover.wsUrl, { clientId: 'watcher' });
   const body = { prompt: flat(), client_id: 'watcher' };
-  const { prompt_id: id } = (await postPrompt(house.url, body)).body;
+  const { prompt_id: id } = (await postPrompt(holdover.url, body)).body;
   await expect.poll(streams).toBe(1);
   upstream.change(id, { status: 'succeeded', outputs: [] });
   await socket.untilDone(id);
   await socket.close();
   await expect.poll(streams).toBe(0);
-  const { text } = await scrape(house.url);
+  const { text } = await scrape(holdover.url);
   const secrets = [key, id, new URL(upstream.url).host];
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
 });

@@ -13,11 +13,11 @@ const TOLERANCE: { readonly [name: string]: number } = {
 };
 
 /** 16-bit grey loads as white in the original (load.test.ts says what we do); identical nodes run once, but not here. */
-const ELSEWHERE: readonly string[] = ['load_gray16_png', 'prefix_counter'];
+const OTHER_NODES: readonly string[] = ['load_gray16_png', 'prefix_counter'];
 
 const CASES = pixelCases()
   .filter(({ case: name }) => /^(load|empty_|primitive_|prefix_)/.test(name))
-  .filter(({ case: name }) => !ELSEWHERE.includes(name));
+  .filter(({ case: name }) => !OTHER_NODES.includes(name));
 
 test('the library has every class that was recorded', () => {
   const recorded = new Set(pixelCases().flatMap(({ classes }) => classes));

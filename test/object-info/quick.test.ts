@@ -22,14 +22,14 @@ async function upload(url: string, name: string, key: string): Promise<void> {
 }
 
 describe('/object_info answers the same either way', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   let etag: string;
   beforeAll(async () => {
-    house = await startHoldover({ upstream: 'embedded' });
-    await upload(house.url, 'of-ann.png', 'ann');
-    etag = (await call(house.url, '/object_info')).headers.etag ?? '';
+    holdover = await startHoldover({ upstream: 'embedded' });
+    await upload(holdover.url, 'of-ann.png', 'ann');
+    etag = (await call(holdover.url, '/object_info')).headers.etag ?? '';
   });
-  afterAll(() => house?.dispose());
+  afterAll(() => holdover?.dispose());
 
   const calls: readonly (readonly [string, () => Record<string, string>, number])[] = [
     ['as it is', () => ({}), 200],
@@ -47,8 +47,8 @@ describe('/object_info answers the same either way', () => {
   test.each(calls)('to a client that asks for it: %s', async (_, headersOf, status) => {
     const headers = headersOf();
     for (const path of SHORT) {
-      const slow = await call(house.url, long(path), { headers });
-      const quick = await call(house.url, path, { headers });
+      const slow = await call(holdover.url, long(path), { headers });
+      const quick = await call(holdover.url, path, { headers });
       expect(slow.status).toBe(status);
       expect(said(quick)).toEqual(said(slow));
     }
@@ -56,32 +56,32 @@ describe('/object_info answers the same either way', () => {
 
   test('with the files of whoever asks, and nobody else’s', async () => {
     const of = async (key: string) =>
-      (await call(house.url, '/object_info', { headers: { 'X-API-Key': key } })).text;
+      (await call(holdover.url, '/object_info', { headers: { 'X-API-Key': key } })).text;
     expect(await of('ann')).toContain('of-ann.png');
     expect(await of('bob')).not.toContain('of-ann.png');
-    await upload(house.url, 'of-bob.png', 'bob');
+    await upload(holdover.url, 'of-bob.png', 'bob');
     expect(await of('bob')).toContain('of-bob.png');
   });
 
   test('it is logged and counted like any other call', async () => {
     const headers = { 'X-Request-Id': 'quick-1', 'X-API-Key': 'ann' };
     const series = 'holdover_http_requests_total{method="GET",route="/object_info",outcome="2xx"}';
-    const before = (await scrape(house.url)).of(series);
-    const answer = await call(house.url, '/object_info', { headers });
+    const before = (await scrape(holdover.url)).of(series);
+    const answer = await call(holdover.url, '/object_info', { headers });
     expect(answer.headers['x-request-id']).toBe('quick-1');
-    await call(house.url, long('/object_info'), {
+    await call(holdover.url, long('/object_info'), {
       headers: { ...headers, 'X-Request-Id': 'slow-1' },
     });
-    await expect.poll(async () => (await scrape(house.url)).of(series)).toBe(before + 2);
-    const [quick, slow] = ['quick-1', 'slow-1'].map((id) => lineOf(house, id));
+    await expect.poll(async () => (await scrape(holdover.url)).of(series)).toBe(before + 2);
+    const [quick, slow] = ['quick-1', 'slow-1'].map((id) => lineOf(holdover, id));
     const { time: _, ms: _ms, id: _id, url, ...rest } = quick ?? {};
     expect(url).toBe('/object_info');
     expect(slow).toMatchObject(rest);
   });
 });
 
-function lineOf(house: Holdover, id: string): Record<string, unknown> | undefined {
-  const line = house
+function lineOf(holdover: Holdover, id: string): Record<string, unknown> | undefined {
+  const line = holdover
     .log()
     .split('\n')
     .find((text) => text.includes(`"${id}"`));
@@ -89,14 +89,14 @@ function lineOf(house: Holdover, id: string): Record<string, unknown> | undefine
 }
 
 test('who has no key where one is needed hears so', async () => {
-  const house = await startHoldover({ args: ['--local-token', 'secret'], upstream: 'embedded' });
+  const holdover = await startHoldover({ args: ['--local-token', 'secret'], upstream: 'embedded' });
   try {
-    const refused = await call(house.url, '/object_info');
+    const refused = await call(holdover.url, '/object_info');
     expect([refused.status, refused.headers['www-authenticate']]).toEqual([401, 'Bearer']);
     const headers = { Authorization: 'Bearer secret' };
-    expect((await call(house.url, '/object_info', { headers })).status).toBe(200);
+    expect((await call(holdover.url, '/object_info', { headers })).status).toBe(200);
   } finally {
-    await house.dispose();
+    await holdover.dispose();
   }
 });
 
@@ -104,10 +104,10 @@ test('a rehearsal of the end reaches it', async () => {
   const soon = new Date(Date.now() + 60_000).toISOString();
   const past = new Date(Date.now() - 60_000).toISOString();
   const args = ['--brownout', `from=${past},to=${soon}`];
-  const house = await startHoldover({ args, upstream: 'embedded' });
+  const holdover = await startHoldover({ args, upstream: 'embedded' });
   try {
-    expect((await call(house.url, '/object_info')).status).toBe(503);
+    expect((await call(holdover.url, '/object_info')).status).toBe(503);
   } finally {
-    await house.dispose();
+    await holdover.dispose();
   }
 });

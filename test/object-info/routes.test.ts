@@ -4,7 +4,7 @@ import type { DefinitionSource, DefinitionsResult } from '../../src/wire/definit
 import { LosslessNumber } from '../../src/wire/json.ts';
 import type { ObjectInfo } from '../../src/wire/v1.ts';
 import { fixedDefinitions } from '../support/definitions.ts';
-import { type Answer, type House, openHouse, place } from '../support/v1-routes.ts';
+import { type Answer, type TestApp, createTestApp, place } from '../support/v1-routes.ts';
 import { CHOOSER, classes, nodeClass } from './origin.ts';
 
 const PLAIN = nodeClass({
@@ -12,7 +12,7 @@ const PLAIN = nodeClass({
 });
 const INFO = { ...classes('A', 'B'), Plain: PLAIN, Chooser: CHOOSER } as unknown as ObjectInfo;
 
-let house: House;
+let app: TestApp;
 /** What the source says from now on. */
 let known: () => Promise<DefinitionsResult>;
 let demands: number;
@@ -29,15 +29,15 @@ beforeEach(async () => {
       return known();
     },
   };
-  house = await openHouse({ definitions });
+  app = await createTestApp({ definitions });
 });
-afterEach(() => house.close());
+afterEach(() => app.close());
 
 const ask = (
   headers: { [name: string]: string } = {},
   path = '/object_info',
   user = 'local',
-): Promise<Answer> => house.ask(path, { headers, user });
+): Promise<Answer> => app.ask(path, { headers, user });
 
 const UNPACK: { readonly [encoding: string]: (body: Buffer) => Buffer } = {
   br: brotliDecompressSync,
@@ -92,11 +92,11 @@ describe('/object_info', () => {
 
   test('has another ETag for other files or other definitions, and the same for the same', async () => {
     const before = (await ask()).headers.etag;
-    await place(house, 'a.png', 'x');
+    await place(app, 'a.png', 'x');
     const withFile = await ask({ 'If-None-Match': String(before) });
     expect(withFile.status).toBe(200);
     expect(textOf(withFile)).toContain('[["a.png"],{"image_upload":true}]');
-    await house.files.remove('local', { type: 'input', subfolder: '', filename: 'a.png' });
+    await app.files.remove('local', { type: 'input', subfolder: '', filename: 'a.png' });
     expect((await ask()).headers.etag).toBe(before);
     const other = fixedDefinitions({ ...INFO, ...(classes('C') as ObjectInfo) });
     known = () => other.current({ user: 'local' });
@@ -107,15 +107,15 @@ describe('/object_info', () => {
     ['no files', []],
     ['files no button offers', ['notes.txt', 'model.bin']],
   ])('is the same for users with %s', async (_, names) => {
-    for (const name of names) await place(house, name, 'x', { user: 'other' });
+    for (const name of names) await place(app, name, 'x', { user: 'other' });
     const [mine, others] = [await ask(), await ask({}, '/object_info', 'other')];
     expect(others.headers.etag).toBe(mine.headers.etag);
     expect(textOf(mine)).not.toContain('theirs.png');
   });
 
   test('lists nobody’s files but the caller’s, packed or not', async () => {
-    await place(house, 'mine.png', 'x');
-    await place(house, 'others.png', 'x', { user: 'other' });
+    await place(app, 'mine.png', 'x');
+    await place(app, 'others.png', 'x', { user: 'other' });
     for (const encoding of ['br', 'gzip', 'identity']) {
       const [mine, others] = await Promise.all(
         ['local', 'other'].map((user) =>
@@ -129,7 +129,7 @@ describe('/object_info', () => {
 
   test('HEAD has the same headers', async () => {
     const get = await ask({ 'Accept-Encoding': 'gzip' });
-    const head = await house.ask('/object_info', {
+    const head = await app.ask('/object_info', {
       method: 'HEAD',
       headers: { 'Accept-Encoding': 'gzip' },
     });

@@ -17,17 +17,17 @@ const HOSTILE = `<img src=x onerror="document.title='taken'">`;
 
 describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: WITHIN_MS }, () => {
   let browser: Browser;
-  let house: Holdover;
+  let holdover: Holdover;
   let keyed: Holdover;
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     await mkdir(SHOTS, { recursive: true });
-    house = await startHoldover({ upstream: 'embedded' });
+    holdover = await startHoldover({ upstream: 'embedded' });
     keyed = await startHoldover({ args: ['--local-token', TOKEN], upstream: 'embedded' });
   });
   afterAll(async () => {
     await browser?.close();
-    await Promise.all([house, keyed].map((one) => one?.dispose()));
+    await Promise.all([holdover, keyed].map((one) => one?.dispose()));
   });
 
   type Visit = { readonly page: Page; readonly errors: string[]; readonly urls: string[] };
@@ -59,11 +59,11 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   const result = (page: Page, id: string) => page.locator('.result', { hasText: id });
 
   test("shows another client's job with progress and preview, then its thumbnail", async () => {
-    const { page, errors } = await visit(house.url);
+    const { page, errors } = await visit(holdover.url);
     await connected(page);
     await page.locator('#health', { hasText: /^healthy$/ }).waitFor();
     const prompt = growing({ steps: 400, side: 128, prefix: 'shown' });
-    await submit(house, { prompt, prompt_id: 'grows', client_id: 'another' });
+    await submit(holdover, { prompt, prompt_id: 'grows', client_id: 'another' });
     await job(page, 'grows').locator('progress[value]').waitFor();
     await job(page, 'grows').locator('img[src^="blob:"]').waitFor();
     // The page asks for the class names when it sees the run: until they come it shows the id.
@@ -83,9 +83,9 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
 
   test('shows a run that began before it was opened, in the dark too', async () => {
     const prompt = growing({ steps: 3000, side: 256 });
-    await submit(house, { prompt, prompt_id: 'early', client_id: 'another' });
-    await submit(house, { prompt, prompt_id: 'waits', client_id: 'another' });
-    const { page, errors } = await visit(`${house.url}/holdover`, 'dark');
+    await submit(holdover, { prompt, prompt_id: 'early', client_id: 'another' });
+    await submit(holdover, { prompt, prompt_id: 'waits', client_id: 'another' });
+    const { page, errors } = await visit(`${holdover.url}/holdover`, 'dark');
     await job(page, 'early').locator('progress[value]').waitFor();
     await job(page, 'early').locator('img[src^="blob:"]').waitFor();
     await job(page, 'waits').getByText('Queued, next').waitFor();
@@ -99,9 +99,9 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test('cancels a job by keyboard, and says so', async () => {
-    await submit(house, { prompt: endless(), prompt_id: 'first' });
-    await submit(house, { prompt: endless({ seed: 8 }), prompt_id: 'second' });
-    const { page, errors } = await visit(house.url);
+    await submit(holdover, { prompt: endless(), prompt_id: 'first' });
+    await submit(holdover, { prompt: endless({ seed: 8 }), prompt_id: 'second' });
+    const { page, errors } = await visit(holdover.url);
     for (const id of ['second', 'first']) {
       const button = page.getByRole('button', { name: `Cancel job ${id}` });
       await button.focus();
@@ -118,8 +118,8 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test('shows ids and errors that are markup as text', async () => {
-    await submit(house, { prompt: flat(), prompt_id: HOSTILE });
-    const { page, errors } = await visit(house.url);
+    await submit(holdover, { prompt: flat(), prompt_id: HOSTILE });
+    const { page, errors } = await visit(holdover.url);
     await result(page, HOSTILE).locator('img[src^="blob:"]').waitFor();
     expect(await page.locator('img[src="x"]').count()).toBe(0);
     expect(await page.title()).toBe('Holdover');
@@ -128,7 +128,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test('can be used with the keyboard alone', async () => {
-    const { page } = await visit(house.url);
+    const { page } = await visit(holdover.url);
     await result(page, 'grows').waitFor();
     await page.locator('#key-summary').press('Enter');
     const wanted = await page.evaluate(
@@ -160,7 +160,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test.each(['light', 'dark'] as const)('is readable: contrast of 4.5 in %s', async (scheme) => {
-    const { page } = await visit(house.url, scheme);
+    const { page } = await visit(holdover.url, scheme);
     await result(page, 'grows').waitFor();
     await page.locator('#key-summary').press('Enter');
     expect(await page.evaluate(lowestContrast)).toBeGreaterThanOrEqual(4.5);
@@ -169,7 +169,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test('fits a narrow screen', async () => {
-    const { page } = await visit(house.url);
+    const { page } = await visit(holdover.url);
     await page.setViewportSize({ width: 320, height: 640 });
     await result(page, 'grows').waitFor();
     const isWide = () => document.documentElement.scrollWidth > window.innerWidth;
@@ -230,13 +230,13 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   });
 
   test('says that the connection is lost, and comes back by itself', async () => {
-    const { page } = await visit(house.url);
+    const { page } = await visit(holdover.url);
     await connected(page);
-    await house.kill9();
+    await holdover.kill9();
     await page.getByRole('status').getByText('Connection lost.').waitFor();
     await page.getByText('Holdover does not answer').waitFor();
-    const { dataDir, port } = house;
-    house = await startHoldover({ upstream: 'embedded', dataDir, port });
+    const { dataDir, port } = holdover;
+    holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
     await page.getByRole('status').getByText('Connected again.').waitFor();
     await page.getByText('Holdover is running').waitFor();
     await result(page, 'grows').waitFor();

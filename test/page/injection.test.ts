@@ -2,7 +2,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/chromium.ts';
-import { NO_PICTURE, uploadInput } from '../support/client-help.ts';
+import { NOT_A_PICTURE, uploadInput } from '../support/client-help.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/v1-client.ts';
 import { flat, growing, loading } from '../support/workflows.ts';
@@ -110,7 +110,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       client_id: hostile('client'),
     });
     const broken = await uploadInput(url, {
-      bytes: NO_PICTURE,
+      bytes: NOT_A_PICTURE,
       name: hostileName('upload', '.png'),
     });
     await accepted({ prompt: loading(broken.name), prompt_id: names.failing });

@@ -19,11 +19,11 @@ beforeAll(async () => {
   ]);
 });
 afterAll(async () => {
-  await Promise.all([bare, keyed, mounted].map((house) => house.dispose()));
+  await Promise.all([bare, keyed, mounted].map((holdover) => holdover.dispose()));
   await web.dispose();
 });
 
-const houseOf = { bare: () => bare, keyed: () => keyed, mounted: () => mounted };
+const holdoverOf = { bare: () => bare, keyed: () => keyed, mounted: () => mounted };
 
 describe("Holdover's own page", () => {
   test.each([
@@ -32,7 +32,7 @@ describe("Holdover's own page", () => {
     ['keyed', '/'],
     ['mounted', '/holdover'],
   ] as const)('is there without a key (%s server, %s)', async (name, path) => {
-    const { status, headers, text } = await call(houseOf[name]().url, path);
+    const { status, headers, text } = await call(holdoverOf[name]().url, path);
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(text).toContain('Holdover is running');
     expect(text).not.toMatch(/\{\{|token-of-the-house/);
@@ -146,8 +146,8 @@ describe('what the page is made of', () => {
     '/holdover/__proto__',
     '/holdover/page.js/',
   ])('%s is not there', async (path) => {
-    for (const house of [bare, mounted]) {
-      expect(await call(house.url, path)).toMatchObject({ status: 404, text: '' });
+    for (const holdover of [bare, mounted]) {
+      expect(await call(holdover.url, path)).toMatchObject({ status: 404, text: '' });
     }
   });
 

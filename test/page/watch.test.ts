@@ -3,14 +3,14 @@ import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type Recorder, connect } from '../support/v1-client.ts';
 import { flat, growing, streaming } from '../support/workflows.ts';
 
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
-  house = await startHoldover({ upstream: 'embedded' });
+  holdover = await startHoldover({ upstream: 'embedded' });
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 async function submit(body: object, key = ''): Promise<string> {
-  const answer = await fetch(`${house.url}/prompt`, {
+  const answer = await fetch(`${holdover.url}/prompt`, {
     method: 'POST',
     headers: { 'X-API-Key': key },
     body: JSON.stringify(body),
@@ -20,7 +20,7 @@ async function submit(body: object, key = ''): Promise<string> {
 
 function watch(key?: string): Promise<Recorder> {
   const headers = key === undefined ? {} : { 'X-API-Key': key };
-  return connect(house.wsUrl, { clientId: null, query: 'watch=1', headers });
+  return connect(holdover.wsUrl, { clientId: null, query: 'watch=1', headers });
 }
 
 describe('/ws?watch=1', () => {
@@ -49,7 +49,7 @@ describe('/ws?watch=1', () => {
     const watcher = await watch();
     const id = await submit({ prompt: streaming(), ...whose });
     await watcher.untilDone(id);
-    const client = await connect(house.wsUrl, { clientId: 'late', query });
+    const client = await connect(holdover.wsUrl, { clientId: 'late', query });
     await client.untilDone(id);
     expect(client.outline()).toContain('binary:1');
     await Promise.all([watcher.close(), client.close()]);

@@ -5,25 +5,25 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { requestText, say } from '../support/raw-socket.ts';
-import { CANARY, expectUnharmed } from '../support/unharmed.ts';
+import { CANARY, expectHealthy } from '../support/unharmed.ts';
 import { type Echoed, type Origin, bytes, echo, namesOf, startOrigin } from './origin.ts';
 
 let origin: Origin;
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
   origin = await startOrigin();
-  house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
   origin.on('/echo', echo);
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await origin.close();
 });
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 async function echoed(target: string, options: Parameters<typeof requestText>[1] = {}) {
-  const answer = await say(house.port, requestText(target, options));
+  const answer = await say(holdover.port, requestText(target, options));
   expect(answer.status).toBe(200);
   return JSON.parse(answer.body) as Echoed;
 }
@@ -31,7 +31,7 @@ async function echoed(target: string, options: Parameters<typeof requestText>[1]
 /** What a service that sends these bytes makes a client hear. */
 async function heardOf(path: string, lines: readonly [string, ...string[]], options = {}) {
   origin.on(path, bytes(...lines));
-  return say(house.port, requestText(`/api/v2${path}`, options));
+  return say(holdover.port, requestText(`/api/v2${path}`, options));
 }
 
 describe('a call goes upstream as it is', () => {
@@ -47,8 +47,8 @@ describe('a call goes upstream as it is', () => {
   });
 
   test('one that names the whole address loses it', async () => {
-    const target = `http://127.0.0.1:${house.port}/api/v2/echo?x`;
-    const { url } = await echoed(target, { headers: [`Host: 127.0.0.1:${house.port}`] });
+    const target = `http://127.0.0.1:${holdover.port}/api/v2/echo?x`;
+    const { url } = await echoed(target, { headers: [`Host: 127.0.0.1:${holdover.port}`] });
     expect(url).toBe('/api/v2/echo?x');
   });
 
@@ -73,7 +73,7 @@ describe('a call goes upstream as it is', () => {
       '1e',
       (30 - 1).toString(16),
     );
-    const answer = await say(house.port, text + body);
+    const answer = await say(holdover.port, text + body);
     const sent = JSON.parse(answer.body) as Echoed;
     expect(sent.body).toBe('helloGET /api/v2/smuggled HTTP/1.1');
     expect(namesOf(sent.rawHeaders)).toContain('transfer-encoding');
@@ -101,7 +101,7 @@ describe('a call goes upstream as it is', () => {
       'X-Latin: \xe9',
     ];
     const text = Buffer.from(requestText('/api/v2/echo', { headers }), 'latin1');
-    const { rawHeaders } = JSON.parse((await say(house.port, text)).body) as Echoed;
+    const { rawHeaders } = JSON.parse((await say(holdover.port, text)).body) as Echoed;
     const lines = rawHeaders.flatMap((n, i) => (i % 2 ? [] : [`${n}: ${rawHeaders[i + 1]}`]));
     for (const line of headers) {
       expect(lines).toContain(line.replace(/: +/, ': ').trimEnd());
@@ -109,7 +109,7 @@ describe('a call goes upstream as it is', () => {
   });
 
   test('a client that waits for leave to send its body gets it', async () => {
-    const call = request(`${house.url}/api/v2/echo`, {
+    const call = request(`${holdover.url}/api/v2/echo`, {
       method: 'POST',
       headers: { Expect: '100-continue', 'Content-Length': 4 },
     });
@@ -166,7 +166,7 @@ describe('what is not of the call stays here', () => {
   test('v1’s own routes below /v2', async () => {
     origin.on('/userdata', echo);
     const before = origin.heard.length;
-    const { status } = await say(house.port, requestText('/api/v2/userdata?path='));
+    const { status } = await say(holdover.port, requestText('/api/v2/userdata?path='));
     expect(status).not.toBe(503);
     expect(origin.heard.length).toBe(before);
   });
@@ -175,7 +175,7 @@ describe('what is not of the call stays here', () => {
     'a path that climbs: %s',
     async (target) => {
       const before = origin.heard.length;
-      const answer = await say(house.port, requestText(target));
+      const answer = await say(holdover.port, requestText(target));
       expect(answer.status).toBe(400);
       expect(JSON.parse(answer.body).error.code).toBe('invalid_request');
       expect(origin.heard.length).toBe(before);
@@ -183,11 +183,11 @@ describe('what is not of the call stays here', () => {
   );
 
   test('TRACE, which would show the key, and codings that would be lost', async () => {
-    const trace = await say(house.port, requestText('/api/v2/echo', { method: 'TRACE' }));
+    const trace = await say(holdover.port, requestText('/api/v2/echo', { method: 'TRACE' }));
     expect(trace.status).toBe(405);
     const headers = ['Transfer-Encoding: gzip, chunked'];
     const text = requestText('/api/v2/echo', { method: 'POST', headers });
-    expect((await say(house.port, `${text}0\r\n\r\n`)).status).toBe(501);
+    expect((await say(holdover.port, `${text}0\r\n\r\n`)).status).toBe(501);
   });
 });
 
@@ -224,7 +224,7 @@ describe('an answer comes back as it is', () => {
     origin.on('/packed', (_req, res) => {
       res.writeHead(200, { 'Content-Encoding': 'gzip', 'Content-Type': 'text/plain' }).end(packed);
     });
-    const call = request(`${house.url}/api/v2/packed`).end();
+    const call = request(`${holdover.url}/api/v2/packed`).end();
     const [answer] = await once(call, 'response');
     expect(answer.headers['content-encoding']).toBe('gzip');
     const got = Buffer.concat(await answer.toArray());
@@ -282,7 +282,7 @@ describe('an answer comes back as it is', () => {
     ];
     origin.on('/old', bytes(...lines));
     const text = requestText('/api/v2/old').replace('HTTP/1.1', 'HTTP/1.0');
-    const answer = await say(house.port, text);
+    const answer = await say(holdover.port, text);
     expect(answer.headers['transfer-encoding']).toBeUndefined();
     expect(answer.body).toBe('abc');
   });

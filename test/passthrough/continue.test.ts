@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { skipContinue } from '../../src/passthrough/continue.ts';
 import type { Holdover } from '../support/holdover.ts';
 import { requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Origin, openBehindOrigin } from './origin.ts';
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
@@ -15,11 +15,11 @@ describe.each([
   ['flowing', ['Accept: text/event-stream']],
 ])('a %s call', (way, headers) => {
   let origin: Origin;
-  let house: Holdover;
+  let holdover: Holdover;
   let close: () => Promise<void>;
-  beforeAll(async () => void ({ origin, house, close } = await openBehindOrigin()));
+  beforeAll(async () => void ({ origin, holdover, close } = await openBehindOrigin()));
   afterAll(() => close());
-  afterEach(() => expectUnharmed(house));
+  afterEach(() => expectHealthy(holdover));
 
   test.each([
     ['at once', [CONTINUE + ANSWER]],
@@ -38,7 +38,7 @@ describe.each([
     const before = origin.heard.length;
     for (const method of ['POST', 'PUT', 'GET']) {
       const body = method === 'GET' ? '' : '{"seed":1}';
-      const answer = await say(house.port, requestText(path, { method, headers, body }));
+      const answer = await say(holdover.port, requestText(path, { method, headers, body }));
       expect([method, answer.status, answer.body]).toEqual([method, 200, 'body']);
     }
     expect(origin.heard.length).toBe(before + 3);

@@ -6,16 +6,16 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { RELAY_LIMITS } from '../../src/passthrough/relay.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Handler, type Origin, bytes, openBehindOrigin } from './origin.ts';
 
 let origin: Origin;
-let house: Holdover;
+let holdover: Holdover;
 let close: () => Promise<void>;
 
-beforeAll(async () => void ({ origin, house, close } = await openBehindOrigin()));
+beforeAll(async () => void ({ origin, holdover, close } = await openBehindOrigin()));
 afterAll(() => close());
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 const errorOf = (body: string): { code: string } => JSON.parse(body).error;
 
@@ -93,7 +93,7 @@ describe('a service that cannot be reached is told from one that was lost', () =
     for (const method of ['GET', 'POST']) {
       const before = origin.heard.length;
       const body = method === 'POST' ? '{"a":1}' : '';
-      const answer = await say(house.port, requestText(`/api/v2${path}`, { method, body }));
+      const answer = await say(holdover.port, requestText(`/api/v2${path}`, { method, body }));
       expect([method, answer.status]).toEqual([method, 502]);
       expect(errorOf(answer.body).code).toBe('upstream_error');
       expect(answer.raw).not.toContain(String(origin.port));
@@ -111,12 +111,12 @@ describe('an answer that breaks off is never a whole one', () => {
   ] as [string, [string, ...string[]]][])('in the middle of %s', async (what, lines) => {
     const path = `/cut-${what.replace(' ', '-')}`;
     origin.on(path, bytes(...lines));
-    const answer = await say(house.port, requestText(`/api/v2${path}`));
+    const answer = await say(holdover.port, requestText(`/api/v2${path}`));
     expect(answer.status).toBe(200);
     expect(answer.raw).toContain('part');
     expect(answer.raw).not.toMatch(/\r\n0\r\n/);
     expect(answer.raw).not.toContain('HTTP/1.1 400');
-    await expect(fetch(`${house.url}/api/v2${path}`).then((r) => r.text())).rejects.toThrow();
+    await expect(fetch(`${holdover.url}/api/v2${path}`).then((r) => r.text())).rejects.toThrow();
   });
 
   test('an HTTP/1.0 client, which takes any end for the end, sees a reset', async () => {
@@ -124,7 +124,7 @@ describe('an answer that breaks off is never a whole one', () => {
       req.socket.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n`);
       setTimeout(() => req.socket.destroy(), 100);
     });
-    const wire = await dial(house.port);
+    const wire = await dial(holdover.port);
     const failed = once(wire.socket, 'error');
     wire.send(requestText('/api/v2/cut-old').replace('HTTP/1.1', 'HTTP/1.0'));
     expect((await failed)[0].code).toBe('ECONNRESET');
@@ -140,8 +140,8 @@ describe('an answer that breaks off is never a whole one', () => {
         if (left === 0) res.end(() => clearInterval(timer));
       }, 300);
     });
-    await expect(fetch(`${house.url}/api/v2/stall`).then((r) => r.text())).rejects.toThrow();
-    expect(await (await fetch(`${house.url}/api/v2/trickle`)).text()).toBe('......');
+    await expect(fetch(`${holdover.url}/api/v2/stall`).then((r) => r.text())).rejects.toThrow();
+    expect(await (await fetch(`${holdover.url}/api/v2/trickle`)).text()).toBe('......');
   });
 
   test('a model that thinks for ten minutes is waited for', () => {
@@ -238,7 +238,7 @@ describe('one connection serves many calls', () => {
       opened.add(req.socket);
       res.end('x');
     });
-    const call = () => say(house.port, requestText('/api/v2/again'));
+    const call = () => say(holdover.port, requestText('/api/v2/again'));
     for (let i = 0; i < 5; i += 1) expect((await call()).status).toBe(200);
     expect(opened.size).toBe(1);
     for (const socket of origin.sockets) socket.destroy();
@@ -252,7 +252,7 @@ describe('one connection serves many calls', () => {
       req.resume();
       res.writeHead(413, { 'Content-Type': 'text/plain' }).end('too much');
     });
-    const wire = await dial(house.port);
+    const wire = await dial(holdover.port);
     const headers = ['Content-Length: 3000000', 'Connection: keep-alive'];
     wire.send(requestText('/api/v2/full', { method: 'POST', headers }));
     wire.send(Buffer.alloc(1_000_000));
@@ -264,7 +264,7 @@ describe('one connection serves many calls', () => {
 
   test('after a lost upload the client hears why', async () => {
     origin.on('/drop', (req) => void req.socket.resetAndDestroy());
-    const call = request(`${house.url}/api/v2/drop`, { method: 'POST' });
+    const call = request(`${holdover.url}/api/v2/drop`, { method: 'POST' });
     call.on('error', () => {});
     call.write(Buffer.alloc(1_000_000));
     const [answer] = (await once(call, 'response')) as [IncomingMessage];

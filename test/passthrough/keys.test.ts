@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { type RawAnswer, requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Echoed, type Origin, echo, startOrigin } from './origin.ts';
 
 const BAD = 'key-nobody-has-3f9a';
@@ -39,22 +39,22 @@ const DOORS = [
 ] as const;
 
 async function ask(
-  house: Holdover,
+  holdover: Holdover,
   target: string,
   headers: readonly string[],
 ): Promise<RawAnswer> {
-  return say(house.port, requestText(target, { headers }));
+  return say(holdover.port, requestText(target, { headers }));
 }
 
 describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
-    house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+    holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
   afterEach(async () => {
-    await expectUnharmed(house);
-    for (const key of [OWN, BAD]) expect(house.log()).not.toContain(key);
+    await expectHealthy(holdover);
+    for (const key of [OWN, BAD]) expect(holdover.log()).not.toContain(key);
   });
 
   test.each<[string, string, string[]]>([
@@ -69,7 +69,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
     ['as ?token=', `?a=1&token=${OWN}`, []],
     ['as a header, and as a ?token=', `?token=${OWN}&a=1`, [`X-API-Key: ${OWN}`]],
   ])('presented %s goes out as Bearer, and nowhere else', async (_form, query, headers) => {
-    const answer = await ask(house, path + query, headers);
+    const answer = await ask(holdover, path + query, headers);
     expect(answer.status).toBe(200);
     const sent = JSON.parse(answer.body) as Echoed;
     expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
@@ -79,7 +79,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 
   test('a ?token= beside it is another key to v2, and anything to a partner', async () => {
     const query = '?token=sig%31&part=1';
-    const answer = await ask(house, path + query, [`X-API-Key: ${OWN}`]);
+    const answer = await ask(holdover, path + query, [`X-API-Key: ${OWN}`]);
     const sent = JSON.parse(answer.body) as Echoed;
     expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
     expect(sent.url).toBe(path + beside(query));
@@ -87,13 +87,13 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 
   test('no key is presented when the caller has none', async () => {
     const headers = ['Authorization: Bearer ', 'Cookie: a=b'];
-    const answer = await ask(house, path, headers);
+    const answer = await ask(holdover, path, headers);
     expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([]);
   });
 
   test('one the service refuses is 401 unauthorized, and the call stays here', async () => {
     const before = origin.heard.length;
-    const answer = await ask(house, path, [`X-API-Key: ${BAD}`]);
+    const answer = await ask(holdover, path, [`X-API-Key: ${BAD}`]);
     expect(answer.status).toBe(401);
     expect(codeOf(answer.body)).toBe('unauthorized');
     expect(answer.headers['www-authenticate']).toBe('Bearer');
@@ -103,62 +103,62 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 
 describe.each(DOORS)('one key for all callers: %s', (path, codeOf, beside) => {
   let dir: string;
-  const houses: Holdover[] = [];
+  const holdovers: Holdover[] = [];
   async function withKey(...args: readonly string[]): Promise<Holdover> {
     const key = ['--upstream', origin.url, '--upstream-key', join(dir, 'key')];
-    const house = await startHoldover({ upstream: 'embedded', args: [...key, ...args] });
-    houses.push(house);
-    return house;
+    const holdover = await startHoldover({ upstream: 'embedded', args: [...key, ...args] });
+    holdovers.push(holdover);
+    return holdover;
   }
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
     await writeFile(join(dir, 'key'), FIXED);
   });
   afterAll(async () => {
-    for (const house of houses) await house.dispose();
+    for (const holdover of holdovers) await holdover.dispose();
     await rm(dir, { recursive: true });
   });
   afterEach(async () => {
-    for (const house of houses) {
-      await expectUnharmed(house);
-      for (const key of [FIXED, TOKEN]) expect(house.log()).not.toContain(key);
+    for (const holdover of holdovers) {
+      await expectHealthy(holdover);
+      for (const key of [FIXED, TOKEN]) expect(holdover.log()).not.toContain(key);
     }
   });
 
   test('it goes along for whoever has no other, never for whoever has', async () => {
-    const house = await withKey();
-    const answer = await ask(house, path, []);
+    const holdover = await withKey();
+    const answer = await ask(holdover, path, []);
     expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([`Bearer ${FIXED}`]);
     const before = origin.heard.length;
     for (const headers of [[`X-API-Key: ${OWN}`], [`Authorization: Bearer ${OWN}`]]) {
-      const refused = await ask(house, path, headers);
+      const refused = await ask(holdover, path, headers);
       expect(refused.status).toBe(403);
       expect(codeOf(refused.body)).toBe('forbidden');
       expect(refused.body).toMatch(/share one account/);
       expect(refused.raw).not.toContain(FIXED);
     }
-    expect((await ask(house, `${path}?token=${OWN}`, [])).status).toBe(403);
+    expect((await ask(holdover, `${path}?token=${OWN}`, [])).status).toBe(403);
     expect(origin.heard.length).toBe(before);
   });
 
   test('behind a local token, it goes along for its holders only', async () => {
-    const house = await withKey('--local-token', TOKEN);
+    const holdover = await withKey('--local-token', TOKEN);
     for (const headers of [[`X-API-Key: ${TOKEN}`], [`Authorization: Bearer ${TOKEN}`]]) {
-      const answer = await ask(house, path, headers);
+      const answer = await ask(holdover, path, headers);
       const sent = JSON.parse(answer.body) as Echoed;
       expect(sentKeys(sent)).toEqual([`Bearer ${FIXED}`]);
       expect(JSON.stringify(sent)).not.toContain(TOKEN);
     }
     for (const headers of [[], ['X-API-Key: other'], [`X-API-Key: ${TOKEN}`]]) {
-      const byQuery = await ask(house, `${path}?token=${TOKEN}`, headers);
+      const byQuery = await ask(holdover, `${path}?token=${TOKEN}`, headers);
       expect(byQuery.status).toBe(200);
       expect(JSON.stringify(JSON.parse(byQuery.body))).not.toContain(TOKEN);
     }
-    const signed = await ask(house, `${path}?token=sig&part=1`, [`X-API-Key: ${TOKEN}`]);
+    const signed = await ask(holdover, `${path}?token=sig&part=1`, [`X-API-Key: ${TOKEN}`]);
     expect((JSON.parse(signed.body) as Echoed).url).toBe(path + beside('?token=sig&part=1'));
     const before = origin.heard.length;
     for (const headers of [[], [`X-API-Key: ${FIXED}`]]) {
-      const refused = await ask(house, path, headers);
+      const refused = await ask(holdover, path, headers);
       expect([refused.status, codeOf(refused.body)]).toEqual([401, 'unauthorized']);
     }
     expect(origin.heard.length).toBe(before);

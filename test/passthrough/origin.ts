@@ -18,7 +18,7 @@ export type Origin = {
 };
 
 /** Whoever is let in hears 404 of it. */
-const NOBODYS_JOB = '00000000-0000-4000-8000-000000000000';
+const UNKNOWN_JOB = '00000000-0000-4000-8000-000000000000';
 
 export async function startOrigin(
   options: { readonly refusedKeys?: readonly string[] } = {},
@@ -31,7 +31,7 @@ export async function startOrigin(
     const key = req.headers.authorization?.replace('Bearer ', '') ?? '';
     const refused = options.refusedKeys?.includes(key);
     const handler = [...handlers].findLast(([name]) => path.includes(name))?.[1];
-    if (!handler || path.includes(NOBODYS_JOB))
+    if (!handler || path.includes(UNKNOWN_JOB))
       return void res.writeHead(refused ? 401 : 404).end();
     heard.push(req);
     handler(req, res);
@@ -84,19 +84,19 @@ export function namesOf(rawHeaders: readonly string[]): string[] {
 /** A service behind which silence is over after a second, with a Holdover in front. */
 export async function openBehindOrigin(): Promise<{
   readonly origin: Origin;
-  readonly house: Holdover;
+  readonly holdover: Holdover;
   readonly close: () => Promise<void>;
 }> {
   const origin = await startOrigin();
   const limits = JSON.stringify({ silenceMs: 1000 });
   const args = ['--upstream', origin.url, '--upstream-limits', limits];
-  const house = await startHoldover({ upstream: 'embedded', args });
+  const holdover = await startHoldover({ upstream: 'embedded', args });
   origin.on('/echo', echo);
   return {
     origin,
-    house,
+    holdover,
     async close() {
-      await house.dispose();
+      await holdover.dispose();
       await origin.close();
     },
   };

@@ -21,14 +21,14 @@ function expectRouter(answer: RawAnswer, status: number, bucket: string): void {
 
 describe.each(['embedded', 'remote'])('%s', (kind) => {
   let origin: Origin;
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
     origin = await startOrigin();
     const args = kind === 'remote' ? ['--upstream', origin.url] : [];
-    house = await startHoldover({ upstream: 'embedded', args });
+    holdover = await startHoldover({ upstream: 'embedded', args });
   });
   afterAll(async () => {
-    await house.dispose();
+    await holdover.dispose();
     await origin.close();
   });
 
@@ -47,11 +47,11 @@ describe.each(['embedded', 'remote'])('%s', (kind) => {
     for (const target of PATHS) {
       for (const method of ['GET', 'POST']) {
         const text = requestText(target, { method, headers });
-        expectRouter(await say(house.port, text), status, bucket);
+        expectRouter(await say(holdover.port, text), status, bucket);
       }
     }
     expect(origin.heard).toHaveLength(0);
-    const v1 = await say(house.port, requestText('/queue', { headers }));
+    const v1 = await say(holdover.port, requestText('/queue', { headers }));
     expect(v1.status).toBe(status);
     const body = v1.body.replace('0\r\n\r\n', '');
     expect(body === '' ? undefined : JSON.parse(body).error.type).toBe(rule);
@@ -61,7 +61,7 @@ describe.each(['embedded', 'remote'])('%s', (kind) => {
   test('OPTIONS is a method like others, but on paths of v1', async () => {
     const headers = ['X-API-Key: k'];
     const ask = (target: string) =>
-      say(house.port, requestText(target, { method: 'OPTIONS', headers }));
+      say(holdover.port, requestText(target, { method: 'OPTIONS', headers }));
     expectRouter(await ask('/v1/models'), 405, 'invalid_input');
     expect((await ask('/v1/models')).headers['allow']).toContain('GET');
     expect((await ask('/queue')).status).toBe(200);

@@ -2,17 +2,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Echoed, type Origin, bytes, echo, startOrigin } from './origin.ts';
 
 let origin: Origin;
-let house: Holdover;
+let holdover: Holdover;
 /** In front of a service whose routes have moved, below a mount. */
 let moved: Holdover;
 
 beforeAll(async () => {
   origin = await startOrigin();
-  house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
   const args = ['--upstream', `${origin.url}/d/1/api/v2`, '--router-prefix', '/v2/models/'];
   moved = await startHoldover({ upstream: 'embedded', args });
   origin.on('/echo', echo);
@@ -20,11 +20,11 @@ beforeAll(async () => {
   origin.on('/proxy', echo);
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await moved.dispose();
   await origin.close();
 });
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 describe('its routes go to the service, method, query and body as they are', () => {
   test.each([
@@ -67,7 +67,7 @@ describe('its routes go to the service, method, query and body as they are', () 
     const body = method === 'GET' ? '' : '{"prompt":  "a cat", "seed": 12345678901234567890}';
     const headers = ['Idempotency-Key: k', 'Content-Type: application/json'];
     for (const [server, expected] of [
-      [house, plain],
+      [holdover, plain],
       [moved, mounted],
     ] as const) {
       const answer = await say(server.port, requestText(target, { method, headers, body }));
@@ -79,7 +79,7 @@ describe('its routes go to the service, method, query and body as they are', () 
 
   test('no Idempotency-Key is made up', async () => {
     const answer = await say(
-      house.port,
+      holdover.port,
       requestText('/v1/models/p/m', { method: 'POST', body: '{}' }),
     );
     expect(answer.body.toLowerCase()).not.toContain('idempotency');
@@ -96,7 +96,7 @@ describe('its routes go to the service, method, query and body as they are', () 
 describe('its answers come back as they are, each header under both its names', () => {
   const heard = async (path: string, ...lines: readonly [string, ...string[]]) => {
     origin.on(path, bytes(...lines));
-    return say(house.port, requestText(`/proxy${path}`));
+    return say(holdover.port, requestText(`/proxy${path}`));
   };
 
   test('names of today get the contract’s beside them', async () => {
@@ -202,12 +202,12 @@ describe('failures of our own speak its language', () => {
     origin.on('/lost', (req) => void req.socket.destroy());
     const before = origin.heard.length;
     const text = requestText('/proxy/lost', { method: 'POST', body: '{}' });
-    expectSpoken(await say(house.port, text), 500, 'internal_error');
+    expectSpoken(await say(holdover.port, text), 500, 'internal_error');
     expect(origin.heard.length).toBe(before + 1);
   });
 
   test('a path that climbs: 400 invalid_input', async () => {
-    expectSpoken(await say(house.port, requestText('/proxy/../admin')), 400, 'invalid_input');
+    expectSpoken(await say(holdover.port, requestText('/proxy/../admin')), 400, 'invalid_input');
   });
 });
 
@@ -216,7 +216,7 @@ test('a client that hangs up ends the run upstream', async () => {
     origin.on('/run', (req) => void req.resume().socket.once('close', resolve));
   });
   const before = origin.heard.length;
-  const wire = await dial(house.port);
+  const wire = await dial(holdover.port);
   wire.send(requestText('/proxy/run', { method: 'POST', body: '{}' }));
   await expect.poll(() => origin.heard.length).toBe(before + 1);
   wire.reset();

@@ -22,14 +22,14 @@ const NODE =
 const isMissing = NODE === undefined || !existsSync(NODE);
 
 let engine: Holdover;
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
   engine = await startHoldover({ upstream: 'embedded' });
-  house = await startHoldover({ upstream: 'embedded', args: ['--upstream', engine.url] });
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', engine.url] });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await engine.dispose();
 });
 
@@ -40,17 +40,17 @@ async function drive(script: string, env: NodeJS.ProcessEnv, ...args: string[]):
 }
 
 test('a job is submitted, streamed to its end, and its picture has the same bytes', async () => {
-  const submitted = await fetch(`${house.url}/api/v2/jobs`, {
+  const submitted = await fetch(`${holdover.url}/api/v2/jobs`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ workflow: growing({ seed: 11, steps: 4 }) }),
   });
   expect(submitted.status).toBe(201);
   const job: any = await submitted.json();
-  const stream = await (await fetch(house.url + job.urls.events)).text();
+  const stream = await (await fetch(holdover.url + job.urls.events)).text();
   expect(stream).toMatch(/event: progress/);
   expect(stream.trimEnd().split('\n').at(-1)).toContain('"succeeded"');
-  const [here, there] = [house.url, engine.url].map(async (url) => {
+  const [here, there] = [holdover.url, engine.url].map(async (url) => {
     const { outputs } = await getJson(`${url}/api/v2/jobs/${job.id}`);
     const picture = await fetch(`${url}/api/v2/assets/${outputs[0].id}/content`);
     return Buffer.from(await picture.arrayBuffer()).toString('base64');
@@ -63,7 +63,7 @@ describe.skipIf(isMissing)(
   'the official TypeScript SDK works unchanged (needs Node >= 22, or HOLDOVER_TEST_NODE)',
   () => {
     test('with jobs and assets', async () => {
-      const seen = await drive('sdk-session.mjs', { COMFY_BASE_URL: house.url }, PICTURE);
+      const seen = await drive('sdk-session.mjs', { COMFY_BASE_URL: holdover.url }, PICTURE);
       expect(seen.run).toMatchObject({ status: 'succeeded', name: 'loaded_00001_.png' });
       expect(seen.run.bytes).toBeGreaterThan(1000);
       expect(seen.events.status).toBe('succeeded');
@@ -76,7 +76,7 @@ describe.skipIf(isMissing)(
     });
 
     test('with models', async () => {
-      const env = { COMFY_ROUTER_BASE_URL: house.url, COMFY_API_KEY: 'key-of-the-sdk' };
+      const env = { COMFY_ROUTER_BASE_URL: holdover.url, COMFY_API_KEY: 'key-of-the-sdk' };
       const [here, there] = [
         await drive('sdk-models.mjs', env),
         await drive('sdk-models.mjs', {

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Origin, startOrigin } from './origin.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -20,20 +20,20 @@ const FLAT_MB = 100;
 const PIECE = Buffer.alloc(MEBIBYTE, 'holdover');
 
 let origin: Origin;
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
   origin = await startOrigin();
-  house = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
 });
 afterAll(async () => {
-  await house.dispose();
+  await holdover.dispose();
   await origin.close();
 });
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 function residentMb(): number {
-  const status = readFileSync(`/proc/${house.pid}/status`, 'utf8');
+  const status = readFileSync(`/proc/${holdover.pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
 }
 
@@ -68,7 +68,7 @@ test('events arrive one by one: the head before the first, each before the next'
     });
     stream.flushHeaders();
   });
-  const wire = await dial(house.port);
+  const wire = await dial(holdover.port);
   wire.send(requestText('/api/v2/jobs/j/events', { headers: ['Accept-Encoding: gzip, br'] }));
   const head = await wire.until('\r\n\r\n');
   expect(head.headers).toMatchObject({ 'content-type': 'text/event-stream' });
@@ -97,7 +97,7 @@ test('a download far larger than memory allows keeps memory flat', async () => {
   const expected = await digestOf(Readable.from(pieces()));
   origin.on('/content', (_req, res) => void pipeline(Readable.from(pieces()), res).catch(() => {}));
   const growth = await growthMb(async () => {
-    const { body } = await fetch(`${house.url}/api/v2/assets/a/content`);
+    const { body } = await fetch(`${holdover.url}/api/v2/assets/a/content`);
     expect(await digestOf(body as unknown as AsyncIterable<unknown>)).toEqual(expected);
   });
   expect(growth).toBeLessThan(FLAT_MB);
@@ -108,7 +108,7 @@ test('so does an upload', async () => {
   origin.on('/assets', async (req, res) => res.end(JSON.stringify(await digestOf(req))));
   const growth = await growthMb(async () => {
     const headers = { 'Content-Length': SIZE };
-    const call = request(`${house.url}/api/v2/assets`, { method: 'POST', headers });
+    const call = request(`${holdover.url}/api/v2/assets`, { method: 'POST', headers });
     const answered = once(call, 'response');
     await pipeline(Readable.from(pieces()), call);
     const [answer] = await answered;
@@ -123,7 +123,7 @@ test('a client that does not read stops the service from sending', async () => {
     const counted = Readable.from(pieces()).on('data', () => (sent += PIECE.length));
     pipeline(counted, res).catch(() => {});
   });
-  const wire = await dial(house.port);
+  const wire = await dial(holdover.port);
   wire.send(requestText('/api/v2/unread'));
   await wire.until('HTTP/1.1 200');
   wire.socket.pause();
@@ -140,7 +140,7 @@ test('a client that does not read stops the service from sending', async () => {
 
 test('a service that does not read stops the client from sending', async () => {
   origin.on('/unheard', (req) => void req.pause());
-  const wire = await dial(house.port);
+  const wire = await dial(holdover.port);
   const headers = [`Content-Length: ${SIZE}`];
   wire.send(requestText('/api/v2/unheard', { method: 'POST', headers }));
   const growth = await growthMb(async () => {

@@ -5,16 +5,16 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { dial, requestText, say } from '../support/raw-socket.ts';
-import { expectUnharmed } from '../support/unharmed.ts';
+import { expectHealthy } from '../support/unharmed.ts';
 import { type Echoed, type Origin, bytes, openBehindOrigin } from './origin.ts';
 
 let origin: Origin;
-let house: Holdover;
+let holdover: Holdover;
 let close: () => Promise<void>;
 
-beforeAll(async () => void ({ origin, house, close } = await openBehindOrigin()));
+beforeAll(async () => void ({ origin, holdover, close } = await openBehindOrigin()));
 afterAll(() => close());
-afterEach(() => expectUnharmed(house));
+afterEach(() => expectHealthy(holdover));
 
 /** What makes a call go one way or the other. */
 const SMALL: readonly string[] = [];
@@ -31,7 +31,7 @@ const METHODS: readonly (readonly [string, string])[] = [
 
 test('there are two ways', async () => {
   const firstName = async (headers: readonly string[]): Promise<string | undefined> => {
-    const answer = await say(house.port, requestText('/api/v2/echo', { headers }));
+    const answer = await say(holdover.port, requestText('/api/v2/echo', { headers }));
     return (JSON.parse(answer.body) as Echoed).rawHeaders[0];
   };
   expect(await firstName(SMALL)).not.toBe(await firstName(FLOWING));
@@ -43,7 +43,7 @@ describe.each([
 ] as const)('%s', (way, headers) => {
   const ask = (path: string, options: Parameters<typeof requestText>[1] = {}) =>
     say(
-      house.port,
+      holdover.port,
       requestText(`/api/v2${path}`, {
         ...options,
         headers: [...headers, ...(options.headers ?? [])],
@@ -78,17 +78,17 @@ describe.each([
     const path = `/echo/${way}?token=never-shown`;
     await ask(path, { method: 'POST', body: '{}', headers: ['X-API-Key: never-shown'] });
     const line = () =>
-      house
+      holdover
         .log()
         .split('\n')
         .find((text) => text.includes(`/echo/${way}?`));
     await expect.poll(line).toMatch(/"user":"[0-9a-f]{32}","method":"POST".*"status":200/);
-    expect(house.log()).not.toContain('never-shown');
+    expect(holdover.log()).not.toContain('never-shown');
     const counted = (text: string): number =>
       Number(
         /requests_total\{method="POST",route="\/api\/v2\/\*",outcome="2xx"\} (\d+)/.exec(text)?.[1],
       );
-    const metrics = await (await fetch(`${house.url}/metrics`)).text();
+    const metrics = await (await fetch(`${holdover.url}/metrics`)).text();
     expect(counted(metrics)).toBeGreaterThan(0);
   });
 
@@ -184,7 +184,7 @@ describe.each([
       res.end(packed);
     });
     const accept = headers.length > 0 ? { Accept: 'text/event-stream' } : {};
-    const call = request(`${house.url}/api/v2/${way}-packed`, { headers: accept }).end();
+    const call = request(`${holdover.url}/api/v2/${way}-packed`, { headers: accept }).end();
     const [answer] = await once(call, 'response');
     expect(gunzipSync(Buffer.concat(await answer.toArray())).length).toBe(250_000);
   });
@@ -199,7 +199,7 @@ describe.each([
       }
       res.end();
     });
-    const wire = await dial(house.port);
+    const wire = await dial(holdover.port);
     wire.send(requestText(`/api/v2/${way}-pieces`, { headers }));
     await wire.until('\r\n\r\n');
     for (const piece of ['one', 'two', 'three']) {
@@ -237,7 +237,7 @@ describe.each([
     const lost = new Promise((resolve) => {
       origin.on(`/${way}-left`, (req) => void req.socket.once('close', resolve));
     });
-    const wire = await dial(house.port);
+    const wire = await dial(holdover.port);
     const before = origin.heard.length;
     wire.send(requestText(`/api/v2/${way}-left`, { method: 'POST', headers, body: '{}' }));
     await expect.poll(() => origin.heard.length).toBe(before + 1);

@@ -8,7 +8,7 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { findChromium } from '../support/chromium.ts';
-import { lookOf, pngOf } from '../support/client-help.ts';
+import { formatOf, pngOf } from '../support/client-help.ts';
 import { freePort } from '../support/free-port.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import {
@@ -137,7 +137,7 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
       expect.arrayContaining(['status', 'execution_start', 'progress', 'execution_success']),
     );
     const answer = await ask(`/view?${new URLSearchParams(image)}`);
-    expect([answer.status, await lookOf(await answer.arrayBuffer())]).toEqual([200, 'png 64x64']);
+    expect([answer.status, await formatOf(await answer.arrayBuffer())]).toEqual([200, 'png 64x64']);
   });
 
   test('an unchanged hosted program follows its redirect over https', async () => {
@@ -147,7 +147,7 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
       env,
     });
     expect([run.code, run.stderr]).toEqual([0, '']);
-    expect(await Promise.all(run.files.map(lookOf))).toEqual(['png 64x64']);
+    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
   });
 
   test('the redirect of /api/view leads to the public address, and needs no key', async () => {
@@ -176,7 +176,7 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
     });
     const { image } = await finish(loading(uploaded.name));
     const answer = await ask(`/view?${new URLSearchParams(image)}`);
-    expect(await lookOf(await answer.arrayBuffer())).toBe('png 30x20');
+    expect(await formatOf(await answer.arrayBuffer())).toBe('png 30x20');
   });
 
   test('a large upload passes, and comes back whole', async () => {
@@ -217,7 +217,10 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (_, setup) =
     for (const output of shown) {
       expect(output.url.startsWith(`${base}/api/v2/assets/`)).toBe(true);
       const answer = await ask(output.url);
-      expect([answer.status, await lookOf(await answer.arrayBuffer())]).toEqual([200, 'png 64x64']);
+      expect([answer.status, await formatOf(await answer.arrayBuffer())]).toEqual([
+        200,
+        'png 64x64',
+      ]);
       expect((await ask(output.url.split('?')[0])).status).toBe(404);
     }
   });

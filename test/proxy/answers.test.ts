@@ -16,12 +16,12 @@ describe.skipIf(notRun !== '')(`answers in front of comfy-api-proxy${notRun}`, (
   afterAll(() => stack?.close());
 
   const refusal = async (graph: object) => {
-    const { status, body } = await postPrompt(stack.house.url, { prompt: graph });
+    const { status, body } = await postPrompt(stack.holdover.url, { prompt: graph });
     return [status, body.error?.type, body.error?.details];
   };
   const run = async (graph: object): Promise<any> => {
     const id = await stack.post(graph);
-    return vi.waitUntil(() => entryOf(stack.house.url, id), { timeout: 30_000 });
+    return vi.waitUntil(() => entryOf(stack.holdover.url, id), { timeout: 30_000 });
   };
 
   test('messages of the engine have their types again', async () => {
@@ -36,7 +36,7 @@ describe.skipIf(notRun !== '')(`answers in front of comfy-api-proxy${notRun}`, (
 
   test('a prompt that is good in part runs, and its other output is reported', async () => {
     const graph = { ...flat({ prefix: 'part' }), '99': { class_type: 'SaveImage', inputs: {} } };
-    const { status, body } = await postPrompt(stack.house.url, { prompt: graph });
+    const { status, body } = await postPrompt(stack.holdover.url, { prompt: graph });
     expect(status).toBe(200);
     expect(Object.keys(body.node_errors)).toEqual(['99']);
     expect(body.node_errors['99'].errors.map(({ type }: any) => type)).toContain(
@@ -48,7 +48,7 @@ describe.skipIf(notRun !== '')(`answers in front of comfy-api-proxy${notRun}`, (
     const graph = growing({ seed: 77, prefix: 'kept-name' });
     const names = [];
     for (let i = 0; i < 2; i++) names.push((await run(graph)).outputs['9'].images[0].filename);
-    const view = await fetch(`${stack.house.url}/view?filename=${names[1]}`);
+    const view = await fetch(`${stack.holdover.url}/view?filename=${names[1]}`);
     expect([new Set(names).size, view.status]).toEqual([1, 200]);
   });
 

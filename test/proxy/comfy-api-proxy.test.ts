@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
-  NO_PICTURE,
+  NOT_A_PICTURE,
   entryOf,
   interrupt,
-  lookOf,
+  formatOf,
   pngOf,
   untilRunning,
   uploadInput,
@@ -40,19 +40,19 @@ if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do n
 describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   let engine: Holdover;
   let proxy: ComfyApiProxy;
-  let house: Holdover;
+  let holdover: Holdover;
   let socket: Recorder;
 
   beforeAll(async () => {
     const args = ['--preview-method', 'auto'];
     engine = await startHoldover({ upstream: 'embedded', args });
     proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
-    house = await inFront({ args });
-    socket = await connect(house.wsUrl, { clientId: 'proxied' });
+    holdover = await inFront({ args });
+    socket = await connect(holdover.wsUrl, { clientId: 'proxied' });
   });
   afterAll(async () => {
     await socket?.close();
-    await house?.dispose();
+    await holdover?.dispose();
     await proxy?.dispose();
     await engine?.dispose();
   });
@@ -65,7 +65,10 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     });
 
   async function post(graph: object): Promise<string> {
-    const { status, body } = await postPrompt(house.url, { prompt: graph, client_id: 'proxied' });
+    const { status, body } = await postPrompt(holdover.url, {
+      prompt: graph,
+      client_id: 'proxied',
+    });
     expect([status, body.error]).toEqual([200, undefined]);
     return body.prompt_id;
   }
@@ -73,25 +76,25 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   async function run(graph: object): Promise<{ id: string; entry: any; outline: string[] }> {
     const id = await post(graph);
     await socket.untilDone(id, 30_000);
-    return { id, entry: await entryOf(house.url, id), outline: socket.outline(id) };
+    return { id, entry: await entryOf(holdover.url, id), outline: socket.outline(id) };
   }
 
   const picture = async (file: Record<string, string>): Promise<Buffer> => {
-    const answer = await fetch(`${house.url}/view?${new URLSearchParams(file).toString()}`);
+    const answer = await fetch(`${holdover.url}/view?${new URLSearchParams(file).toString()}`);
     expect(answer.status).toBe(200);
     return Buffer.from(await answer.arrayBuffer());
   };
 
   test('a workflow runs from the upload to the bytes of its picture', async () => {
     const bytes = await pngOf();
-    const uploaded = await uploadInput(house.url, { bytes, name: 'in.png' });
+    const uploaded = await uploadInput(holdover.url, { bytes, name: 'in.png' });
     expect(uploaded).toEqual({ name: 'in.png', subfolder: '', type: 'input' });
     expect((await picture({ filename: 'in.png', type: 'input' })).equals(bytes)).toBe(true);
     const { entry, outline } = await run(loading('in.png', 'through'));
     expect(entry.status).toMatchObject({ status_str: 'success', completed: true });
     const [file] = entry.outputs['9'].images;
     expect(file).toMatchObject({ filename: 'through_00001_.png', subfolder: '', type: 'output' });
-    expect(await lookOf(await picture(file))).toBe('png 30x20');
+    expect(await formatOf(await picture(file))).toBe('png 30x20');
     expect(outline.filter((name) => name.startsWith('execution'))).toEqual([
       'execution_start',
       'execution_cached',
@@ -119,7 +122,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
       .slice(heard)
       .flatMap((frame) => (frame.kind === 'binary' ? [frame.bytes.subarray(8)] : []));
     expect(previews.length).toBeGreaterThan(0);
-    expect(await Promise.all(previews.map(lookOf))).toEqual(previews.map(() => 'jpeg 512x512'));
+    expect(await Promise.all(previews.map(formatOf))).toEqual(previews.map(() => 'jpeg 512x512'));
   });
 
   test('a cached rerun ends with the same picture', async () => {
@@ -135,9 +138,9 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   test('the largest seed arrives to the digit', async () => {
     const seed = '18446744073709551615';
     const graph = JSON.stringify(growing({ seed: 4711, prefix: 'digits' })).replace('4711', seed);
-    const { body } = await postPrompt(house.url, `{"prompt":${graph},"client_id":"proxied"}`);
+    const { body } = await postPrompt(holdover.url, `{"prompt":${graph},"client_id":"proxied"}`);
     await socket.untilDone(body.prompt_id);
-    const file = (await entryOf(house.url, body.prompt_id)).outputs['9'].images[0];
+    const file = (await entryOf(holdover.url, body.prompt_id)).outputs['9'].images[0];
     expect((await picture(file)).toString('latin1')).toContain(`"seed": ${seed}`);
   });
 
@@ -150,8 +153,8 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     const [kept, shown] = [entry.outputs['9'].images[0], entry.outputs['8'].images[0]];
     expect(kept).toEqual({ filename: 'kept_00001_.png', subfolder: 'shelf', type: 'output' });
     expect(shown).toMatchObject({ subfolder: '', type: 'temp' });
-    expect(await lookOf(await picture(kept))).toBe('png 20x12');
-    expect(await lookOf(await picture(shown))).toBe('png 20x12');
+    expect(await formatOf(await picture(kept))).toBe('png 20x12');
+    expect(await formatOf(await picture(shown))).toBe('png 20x12');
     const { entry: next } = await run(loading('shelf/kept_00001_.png [output]', 'from-shelf'));
     expect(next.status.status_str).toBe('success');
   });
@@ -160,19 +163,19 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     const secret = 'a-secret-of-the-browser';
     const extra_data = { api_key_comfy_org: secret, auth_token_comfy_org: secret };
     const prompt = { prompt: flat({ color: 8 }), client_id: 'proxied', extra_data };
-    const { status, body } = await postPrompt(house.url, prompt);
+    const { status, body } = await postPrompt(holdover.url, prompt);
     expect(status).toBe(200);
     await socket.untilDone(body.prompt_id);
-    const entry = await entryOf(house.url, body.prompt_id);
+    const entry = await entryOf(holdover.url, body.prompt_id);
     expect(entry.status.status_str).toBe('success');
-    expect(JSON.stringify([entry, socket.frames]) + house.log()).not.toContain(secret);
+    expect(JSON.stringify([entry, socket.frames]) + holdover.log()).not.toContain(secret);
   });
 
   test('what one run made is the input of the next', async () => {
     const made = (await run(flat({ prefix: 'made', color: 5 }))).entry.outputs['9'].images[0];
     const { entry } = await run(loading(`${made.filename} [output]`, 'made-again'));
     expect(entry.status.status_str).toBe('success');
-    expect(await lookOf(await picture(entry.outputs['9'].images[0]))).toBe('png 20x12');
+    expect(await formatOf(await picture(entry.outputs['9'].images[0]))).toBe('png 20x12');
   });
 
   test('a name that holds other bytes by now is those other bytes', async () => {
@@ -180,7 +183,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     const blue = await pngOf({ r: 0, g: 0, b: 255 });
     const seen: Buffer[] = [];
     for (const bytes of [red, blue, red]) {
-      await uploadInput(house.url, { bytes, name: 'same.png', fields: { overwrite: 'true' } });
+      await uploadInput(holdover.url, { bytes, name: 'same.png', fields: { overwrite: 'true' } });
       const { entry } = await run(loading('same.png', 'same'));
       seen.push(await picture(entry.outputs['9'].images[0]));
     }
@@ -190,7 +193,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   });
 
   test('a failing node is told with its exception, in frames and history', async () => {
-    await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+    await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
     const { id, entry, outline } = await run(loading('corrupt.png'));
     expect(outline.slice(-2)).toEqual(['execution_error', 'executing:null']);
     const error = socket.frames.find(
@@ -204,7 +207,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   test('a refused workflow is a 400 with the engine’s own node_errors', async () => {
     const graph = { ...flat(), '9': { class_type: 'SaveImage', inputs: {} } };
-    const { status, body } = await postPrompt(house.url, { prompt: graph });
+    const { status, body } = await postPrompt(holdover.url, { prompt: graph });
     expect(status).toBe(400);
     expect(body.node_errors['9'].errors.map(({ type }: any) => type)).toContain(
       'required_input_missing',
@@ -213,17 +216,17 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   test('a class the engine does not have is a 400 that names it', async () => {
     const graph = { '1': { class_type: 'KSampler', inputs: {} } };
-    const { status, body } = await postPrompt(house.url, { prompt: graph });
+    const { status, body } = await postPrompt(holdover.url, { prompt: graph });
     expect([status, body.error.message]).toEqual([400, expect.stringContaining('KSampler')]);
   });
 
   test('an interrupted run ends as interrupted', async () => {
     const id = await post(endless({ seed: 1 }));
-    expect(await untilRunning(house.url)).toBe(id);
-    await interrupt(house.url);
+    expect(await untilRunning(holdover.url)).toBe(id);
+    await interrupt(holdover.url);
     await socket.untilDone(id);
     expect(socket.outline(id).slice(-2)).toEqual(['execution_interrupted', 'executing:null']);
-    const { status } = await entryOf(house.url, id);
+    const { status } = await entryOf(holdover.url, id);
     expect(status.messages.at(-1)[0]).toBe('execution_interrupted');
     await expect.poll(() => getJson(`${engine.url}/queue`)).toEqual(IDLE);
   });
@@ -231,22 +234,22 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   test('a prompt deleted from the queue never runs', async () => {
     const head = await post(endless({ seed: 2 }));
     const next = await post(flat({ color: 9, prefix: 'deleted' }));
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     const body = JSON.stringify({ delete: [next] });
-    expect((await fetch(`${house.url}/queue`, { method: 'POST', body })).status).toBe(200);
+    expect((await fetch(`${holdover.url}/queue`, { method: 'POST', body })).status).toBe(200);
     await expect.poll(async () => (await getJson(`${engine.url}/queue`)).queue_pending).toEqual([]);
-    await interrupt(house.url);
+    await interrupt(holdover.url);
     await socket.untilDone(head);
-    await expect.poll(() => getJson(`${house.url}/queue`)).toEqual(IDLE);
+    await expect.poll(() => getJson(`${holdover.url}/queue`)).toEqual(IDLE);
     expect(socket.outline(next)).not.toContain('executing:9');
-    expect((await getJson(`${house.url}/api/job/${next}/status`)).status).toBe('cancelled');
+    expect((await getJson(`${holdover.url}/api/job/${next}/status`)).status).toBe('cancelled');
   });
 
   test('more prompts than the server has streams all end, in order', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 12; i++) ids.push(await post(flat({ color: 100 + i, prefix: 'many' })));
     await Promise.all(ids.map((id) => socket.untilDone(id, 40_000)));
-    const entries = await Promise.all(ids.map((id) => entryOf(house.url, id)));
+    const entries = await Promise.all(ids.map((id) => entryOf(holdover.url, id)));
     expect(entries.map(({ status }) => status.status_str)).toEqual(ids.map(() => 'success'));
     const names = entries.map(({ outputs }) => outputs['9'].images[0].filename);
     expect(new Set(names).size).toBe(12);
@@ -279,13 +282,13 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   test('it knows no users, and yet none gets at the files of another', async () => {
     const [alice, bob] = [{ 'X-API-Key': 'alice' }, { 'X-API-Key': 'bob' }];
-    await uploadInput(house.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
+    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
     const sent = { prompt: loading('hers.png', 'hers-made') };
-    const { body } = await postPrompt(house.url, sent, { headers: alice });
-    await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+    const { body } = await postPrompt(holdover.url, sent, { headers: alice });
+    await expect.poll(() => entryOf(holdover.url, body.prompt_id, alice)).toBeDefined();
     for (const name of ['hers.png', 'hers-made_00001_.png [output]']) {
       const asked = (headers: Record<string, string>) =>
-        postPrompt(house.url, { prompt: loading(name, 'copy') }, { headers });
+        postPrompt(holdover.url, { prompt: loading(name, 'copy') }, { headers });
       const [own, other] = [await asked(alice), await asked(bob)];
       expect([name, own.status, other.status]).toEqual([name, 200, 400]);
     }

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, lookOf, pngOf, pngText, uploadInput } from '../support/client-help.ts';
+import { entryOf, formatOf, pngOf, pngText, uploadInput } from '../support/client-help.ts';
 import { loading } from '../support/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
@@ -30,7 +30,7 @@ describe.skipIf(notRun !== '')(`prompts in pictures behind comfy-api-proxy${notR
     ['a%20b.png', 30],
     ['plain.png', 40],
   ])('name %s as its client did', async (name, r) => {
-    const { url } = stack.house;
+    const { url } = stack.holdover;
     await uploadInput(url, { bytes: await pngOf({ r, g: 0, b: 0 }), name });
     const graph = loading(name, 'made');
     const id = await stack.post(graph);
@@ -42,7 +42,7 @@ describe.skipIf(notRun !== '')(`prompts in pictures behind comfy-api-proxy${notR
 
     const bytes = await bytesOf(url);
     expect(JSON.parse(pngText(bytes, 'prompt') ?? '')['3'].inputs.image).toBe(name);
-    expect(await lookOf(bytes)).toBe('png 30x20');
+    expect(await formatOf(bytes)).toBe('png 30x20');
 
     const stored = await bytesOf(stack.engine.url);
     expect(pngText(stored, 'prompt')).toMatch(/"holdover-[0-9a-f]{16}\//);

@@ -17,7 +17,7 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
   let socket: Recorder;
   beforeAll(async () => {
     stack = await openStack();
-    socket = await connect(stack.house.wsUrl, { clientId: 'stacked' });
+    socket = await connect(stack.holdover.wsUrl, { clientId: 'stacked' });
   });
   afterAll(async () => {
     await socket?.close();
@@ -25,24 +25,24 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
   });
 
   const wordsOf = async (id: string) =>
-    (await entryOf(stack.house.url, id))?.status.messages.map(([type]: [string]) => type);
+    (await entryOf(stack.holdover.url, id))?.status.messages.map(([type]: [string]) => type);
 
   test('a waiting prompt that is deleted has ended when the call is answered', async () => {
-    const { house } = stack;
+    const { holdover } = stack;
     const head = await stack.post(endless({ seed: 11 }));
-    expect(await untilRunning(house.url)).toBe(head);
+    expect(await untilRunning(holdover.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 1 })), await stack.post(flat({ color: 2 }))];
     waiting.forEach((id) => stack.front.forgetSilently(id));
-    expect((await editQueue(house, { delete: [waiting[0]] })).status).toBe(200);
+    expect((await editQueue(holdover, { delete: [waiting[0]] })).status).toBe(200);
     expect(await wordsOf(waiting[0] ?? '')).toEqual(['execution_interrupted']);
     expect(await stack.remaining()).toBe(2);
-    expect((await editQueue(house, { clear: true })).status).toBe(200);
+    expect((await editQueue(holdover, { clear: true })).status).toBe(200);
     expect(await wordsOf(waiting[1] ?? '')).toEqual(['execution_interrupted']);
     expect([await stack.remaining(), await stack.queue()]).toEqual([
       1,
       { running: [head], pending: [] },
     ]);
-    await interrupt(house.url);
+    await interrupt(holdover.url);
     await expect.poll(() => stack.remaining(), SOON).toBe(0);
     expect(await stack.queue()).toEqual(EMPTY);
     expect((await getJson(`${stack.engine.url}/queue`)).queue_pending).toEqual([]);
@@ -50,16 +50,16 @@ describe.skipIf(notRun !== '')(`the end of a prompt, in front of comfy-api-proxy
   });
 
   test('an end that the server’s stream misses is heard long before its next heartbeat', async () => {
-    const { front, house } = stack;
+    const { front, holdover } = stack;
     let letThrough = (): void => {};
     front.holdSockets(new Promise<void>((resolve) => (letThrough = resolve)));
     const id = await stack.post(flat({ color: 77, prefix: 'missed' }));
     try {
-      await expect.poll(() => entryOf(house.url, id), SOON).toBeDefined();
+      await expect.poll(() => entryOf(holdover.url, id), SOON).toBeDefined();
     } finally {
       letThrough();
     }
-    expect((await entryOf(house.url, id)).status.status_str).toBe('success');
+    expect((await entryOf(holdover.url, id)).status.status_str).toBe('success');
     expect(socket.outline(id).slice(-2)).toEqual(['execution_success', 'executing:null']);
   });
 });

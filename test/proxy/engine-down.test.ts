@@ -19,7 +19,7 @@ describe.skipIf(notRun !== '')(`while the engine behind comfy-api-proxy is down$
   afterAll(() => stack?.close());
 
   const refused = async () => {
-    const { status, body } = await postPrompt(stack.house.url, { prompt: flat({ color: 3 }) });
+    const { status, body } = await postPrompt(stack.holdover.url, { prompt: flat({ color: 3 }) });
     return { status, type: body.error.type, promptId: body.error.extra_info?.prompt_id };
   };
 
@@ -28,33 +28,33 @@ describe.skipIf(notRun !== '')(`while the engine behind comfy-api-proxy is down$
     expect(await refused()).toMatchObject({ status: 502, type: 'upstream_unavailable' });
     expect([await stack.remaining(), await stack.queue()]).toEqual([0, EMPTY]);
     await stack.front.up();
-    expect(await getJson(`${stack.house.url}/history`)).toEqual({});
+    expect(await getJson(`${stack.holdover.url}/history`)).toEqual({});
   });
 
   test('a prompt whose fate the server cannot tell is given up within seconds', async () => {
     const ran = await stack.post(flat({ color: 4 }));
-    await expect.poll(() => entryOf(stack.house.url, ran), SOON).toBeDefined();
+    await expect.poll(() => entryOf(stack.holdover.url, ran), SOON).toBeDefined();
     await stack.front.down();
     const { status, type, promptId } = await refused();
     expect([status, type]).toEqual([500, 'submit_outcome_unknown']);
     await expect.poll(() => stack.queue(), SOON).toEqual(EMPTY);
-    expect((await entryOf(stack.house.url, promptId)).status.status_str).toBe('error');
+    expect((await entryOf(stack.holdover.url, promptId)).status.status_str).toBe('error');
     await stack.front.up();
   });
 
   test('one that is deleted meanwhile has ended when the call is answered', async () => {
     await stack.front.down();
     const { promptId } = await refused();
-    expect((await editQueue(stack.house, { delete: [promptId] })).status).toBe(200);
+    expect((await editQueue(stack.holdover, { delete: [promptId] })).status).toBe(200);
     expect([await stack.remaining(), await stack.queue()]).toEqual([0, EMPTY]);
-    expect(await entryOf(stack.house.url, promptId)).toBeDefined();
+    expect(await entryOf(stack.holdover.url, promptId)).toBeDefined();
     await stack.front.up();
   });
 
   test('a file is refused with 502 and the reason, not with 500', async () => {
     const id = await stack.post(flat({ color: 9, prefix: 'there' }));
-    await expect.poll(() => entryOf(stack.house.url, id), SOON).toBeDefined();
-    const view = () => fetch(`${stack.house.url}/view?filename=there_00001_.png`);
+    await expect.poll(() => entryOf(stack.holdover.url, id), SOON).toBeDefined();
+    const view = () => fetch(`${stack.holdover.url}/view?filename=there_00001_.png`);
     expect((await view()).status).toBe(200);
     await stack.front.down();
     const answer = await view();

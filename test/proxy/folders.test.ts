@@ -18,7 +18,7 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
 
   beforeAll(async () => {
     stack = await openStack();
-    await uploadInput(stack.house.url, { bytes: await pngOf(), name: 'hers.png' }, ALICE);
+    await uploadInput(stack.holdover.url, { bytes: await pngOf(), name: 'hers.png' }, ALICE);
     const files = await getJson(`${stack.engine.url}/internal/files/input`);
     path =
       /holdover-[0-9a-f]{16}\/hers\.png/.exec(JSON.stringify(files))?.[0] ?? (await embedded());
@@ -27,7 +27,7 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
 
   /** As a picture made of it tells, where the engine lists no folders. */
   async function embedded(): Promise<string> {
-    const { url } = stack.house;
+    const { url } = stack.holdover;
     const sent = { prompt: loading('hers.png', 'made') };
     const { body } = await postPrompt(url, sent, { headers: ALICE });
     await vi.waitUntil(() => entryOf(url, body.prompt_id, ALICE), { timeout: 30_000 });
@@ -40,7 +40,7 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
   test('are read by a prompt of their owner, by that path too', async () => {
     expect(path).not.toBe('none');
     const sent = { prompt: loading(path, 'own') };
-    const { status } = await postPrompt(stack.house.url, sent, { headers: ALICE });
+    const { status } = await postPrompt(stack.holdover.url, sent, { headers: ALICE });
     expect(status).toBe(200);
   });
 
@@ -57,13 +57,13 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
       path.toUpperCase(),
     ]) {
       const sent = { prompt: loading(value, 'stolen') };
-      const { status, body } = await postPrompt(stack.house.url, sent, { headers: BOB });
+      const { status, body } = await postPrompt(stack.holdover.url, sent, { headers: BOB });
       expect([value, status, body.error.type]).toEqual([
         value,
         400,
         'prompt_outputs_failed_validation',
       ]);
     }
-    expect(await getJson(`${stack.house.url}/history`, BOB)).toEqual({});
+    expect(await getJson(`${stack.holdover.url}/history`, BOB)).toEqual({});
   });
 });

@@ -11,9 +11,9 @@ test.skipIf(notRun !== '')(
   async () => {
     const stack = await openStack();
     onTestFinished(() => stack.close());
-    const { house, engine } = stack;
+    const { holdover, engine } = stack;
     const head = await stack.post(endless({ seed: 5 }));
-    expect(await untilRunning(house.url)).toBe(head);
+    expect(await untilRunning(holdover.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 1 })), await stack.post(flat({ color: 2 }))];
     await expect.poll(() => stack.queue()).toEqual({ running: [head], pending: waiting });
 
@@ -24,11 +24,11 @@ test.skipIf(notRun !== '')(
     await stack.front.up();
 
     for (const id of waiting) {
-      await expect.poll(() => entryOf(house.url, id), { timeout: 60_000 }).toBeDefined();
-      expect((await entryOf(house.url, id)).status.status_str).toBe('success');
+      await expect.poll(() => entryOf(holdover.url, id), { timeout: 60_000 }).toBeDefined();
+      expect((await entryOf(holdover.url, id)).status.status_str).toBe('success');
     }
-    await expect.poll(() => entryOf(house.url, head), { timeout: 30_000 }).toBeDefined();
-    expect((await entryOf(house.url, head)).status.status_str).toBe('error');
+    await expect.poll(() => entryOf(holdover.url, head), { timeout: 30_000 }).toBeDefined();
+    expect((await entryOf(holdover.url, head)).status.status_str).toBe('error');
     expect(await stack.queue()).toEqual({ running: [], pending: [] });
   },
 );

@@ -16,17 +16,17 @@ describe.skipIf(notRun !== '')(`an older engine behind comfy-api-proxy${notRun}`
   afterAll(() => stack?.close());
 
   test('a prompt that was not cancelled stays in the queue, runs, and the log says why, once', async () => {
-    const { house } = stack;
+    const { holdover } = stack;
     const head = await stack.post(growing({ steps: 300, side: 256, prefix: 'head' }));
-    expect(await untilRunning(house.url)).toBe(head);
+    expect(await untilRunning(holdover.url)).toBe(head);
     const waiting = [await stack.post(flat({ color: 21 })), await stack.post(flat({ color: 22 }))];
-    expect((await editQueue(house, { delete: waiting })).status).toBe(200);
+    expect((await editQueue(holdover, { delete: waiting })).status).toBe(200);
     expect(await stack.queue()).toEqual({ running: [head], pending: waiting });
     expect(await stack.remaining()).toBe(3);
     for (const id of [head, ...waiting]) {
-      const entry = await vi.waitUntil(() => entryOf(house.url, id), { timeout: 40_000 });
+      const entry = await vi.waitUntil(() => entryOf(holdover.url, id), { timeout: 40_000 });
       expect(entry.status.status_str).toBe('success');
     }
-    expect(house.log().split('upstream.cancel_ignored')).toHaveLength(2);
+    expect(holdover.log().split('upstream.cancel_ignored')).toHaveLength(2);
   });
 });

@@ -4,7 +4,7 @@ import {
   installComfyApiProxy,
   startComfyApiProxy,
 } from '../support/comfy-api-proxy.ts';
-import { type EngineFront, openEngineFront } from '../support/engine-front.ts';
+import { type EngineProxy, openEngineProxy } from '../support/engine-front.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { getJson, postPrompt } from '../support/v1-client.ts';
 
@@ -15,9 +15,9 @@ if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do n
 
 /** Holdover → comfy-api-proxy → a front that can misbehave → a v1 engine, another Holdover's. */
 export type Stack = {
-  readonly house: Holdover;
+  readonly holdover: Holdover;
   readonly proxy: () => ComfyApiProxy;
-  readonly front: EngineFront;
+  readonly front: EngineProxy;
   readonly engine: Holdover;
   /** Kills the proxy, which forgets all it knows, and starts it again on its port. */
   restartProxy(): Promise<void>;
@@ -34,18 +34,18 @@ export async function openStack(
 ): Promise<Stack> {
   const packages = installed.ok ? installed.packages : '';
   const engine = await startHoldover({ upstream: 'embedded' });
-  const front = await openEngineFront(engine.url);
+  const front = await openEngineProxy(engine.url);
   const start = (port?: number) =>
     startComfyApiProxy({ packages, engineUrl: front.url, ...(port !== undefined && { port }) });
   let proxy = await start();
   const args = ['--upstream', proxy.url, '--object-info', `${engine.url}/object_info`];
-  const house = await startHoldover({
+  const holdover = await startHoldover({
     upstream: 'embedded',
     args: [...args, ...(options.args ?? [])],
     ...(options.env && { env: options.env }),
   });
   return {
-    house,
+    holdover,
     proxy: () => proxy,
     front,
     engine,
@@ -54,18 +54,21 @@ export async function openStack(
       proxy = await start(Number(new URL(proxy.url).port));
     },
     async post(graph) {
-      const { status, body } = await postPrompt(house.url, { prompt: graph, client_id: 'stacked' });
+      const { status, body } = await postPrompt(holdover.url, {
+        prompt: graph,
+        client_id: 'stacked',
+      });
       expect([status, body.error]).toEqual([200, undefined]);
       return body.prompt_id;
     },
-    remaining: async () => (await getJson(`${house.url}/prompt`)).exec_info.queue_remaining,
+    remaining: async () => (await getJson(`${holdover.url}/prompt`)).exec_info.queue_remaining,
     async queue() {
-      const { queue_running, queue_pending } = await getJson(`${house.url}/queue`);
+      const { queue_running, queue_pending } = await getJson(`${holdover.url}/queue`);
       const ids = (items: [number, string][]) => items.map(([, id]) => id);
       return { running: ids(queue_running), pending: ids(queue_pending) };
     },
     async close() {
-      await house.dispose();
+      await holdover.dispose();
       await proxy.dispose();
       await front.close();
       await engine.dispose();
@@ -74,6 +77,6 @@ export async function openStack(
 }
 
 /** `POST /queue` */
-export function editQueue(house: Holdover, body: object): Promise<Response> {
-  return fetch(`${house.url}/queue`, { method: 'POST', body: JSON.stringify(body) });
+export function editQueue(holdover: Holdover, body: object): Promise<Response> {
+  return fetch(`${holdover.url}/queue`, { method: 'POST', body: JSON.stringify(body) });
 }

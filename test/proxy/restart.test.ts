@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, lookOf, pngOf, uploadInput } from '../support/client-help.ts';
+import { entryOf, formatOf, pngOf, uploadInput } from '../support/client-help.ts';
 import { flat, loading } from '../support/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
@@ -14,7 +14,7 @@ describe.skipIf(notRun !== '')(`after a restart of comfy-api-proxy${notRun}`, ()
   let stack: Stack;
   beforeAll(async () => {
     stack = await openStack();
-    await uploadInput(stack.house.url, { bytes: await pngOf(), name: 'before.png' });
+    await uploadInput(stack.holdover.url, { bytes: await pngOf(), name: 'before.png' });
     await run(flat({ prefix: 'made', color: 12 }));
     await stack.restartProxy();
   });
@@ -22,17 +22,17 @@ describe.skipIf(notRun !== '')(`after a restart of comfy-api-proxy${notRun}`, ()
 
   async function run(graph: object): Promise<any> {
     const id = await stack.post(graph);
-    return vi.waitUntil(() => entryOf(stack.house.url, id), SOON);
+    return vi.waitUntil(() => entryOf(stack.holdover.url, id), SOON);
   }
 
   const view = (query: string, headers: Record<string, string> = {}) =>
-    fetch(`${stack.house.url}/view?${query}`, { headers });
+    fetch(`${stack.holdover.url}/view?${query}`, { headers });
 
   test('an earlier output is read by the job that made it', async () => {
     for (let again = 0; again < 2; again++) {
       const answer = await view('filename=made_00001_.png');
       expect(answer.status).toBe(200);
-      expect(await lookOf(await answer.arrayBuffer())).toBe('png 20x12');
+      expect(await formatOf(await answer.arrayBuffer())).toBe('png 20x12');
     }
   });
 

@@ -26,13 +26,13 @@ export function useRedis(): () => RedisServer {
 }
 
 /** What the engines of one test share. */
-export type World = {
+export type QueueSetup = {
   readonly url: string;
   readonly prefix: string;
   readonly dataDir: string;
 };
 
-export async function openWorld(redis: RedisServer): Promise<World> {
+export async function openQueueSetup(redis: RedisServer): Promise<QueueSetup> {
   const dataDir = await tempDir();
   return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir };
 }
@@ -41,17 +41,17 @@ let engines = 0;
 
 /** An engine over the tiny node library, as a process of its own would have it. */
 export async function startQueued(
-  world: World,
+  setup: QueueSetup,
   options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
 ): Promise<Engine> {
   const log = silentLogger();
-  const links = { ...openRedis(world.url, { log }), prefix: world.prefix, channels: world.prefix };
-  await links.commands.set(`${world.prefix}id`, 'test', 'NX');
+  const links = { ...openRedis(setup.url, { log }), prefix: setup.prefix, channels: setup.prefix };
+  await links.commands.set(`${setup.prefix}id`, 'test', 'NX');
   const ledger = openRedisLedger({ links });
-  const spoolDir = path.join(world.dataDir, 'spool', String(++engines));
+  const spoolDir = path.join(setup.dataDir, 'spool', String(++engines));
   await mkdir(spoolDir, { recursive: true });
   const engine = await createDistributedEngine({
-    ...world,
+    ...setup,
     links,
     ledger,
     spoolDir,

@@ -17,7 +17,7 @@ import { silentLogger } from '../../src/telemetry.ts';
 import { TINY_WORKFLOWS } from '../engine/open.ts';
 import { ANNA, collect, isStep, spooled, until, value } from '../support/jobs.ts';
 import { redisMissing } from '../support/redis.ts';
-import { type World, openWorld, startQueued, useRedis } from './open.ts';
+import { type QueueSetup, openQueueSetup, startQueued, useRedis } from './open.ts';
 
 describe('the priority of an order', () => {
   const order = fc.double({ noNaN: true, noDefaultInfinity: true });
@@ -45,11 +45,11 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
 
   /** What another process of this world has in its hands. */
-  function handsOn(world: World) {
+  function handsOn(setup: QueueSetup) {
     const links = {
-      ...openRedis(world.url, { log: silentLogger() }),
-      prefix: world.prefix,
-      channels: world.prefix,
+      ...openRedis(setup.url, { log: silentLogger() }),
+      prefix: setup.prefix,
+      channels: setup.prefix,
     };
     const ledger = openRedisLedger({ links });
     const keys = createQueueKeys(links);
@@ -66,15 +66,15 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   }
 
   test('runs the lowest order first, and tells everybody his place', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
     const ids: string[] = [];
     for (const order of [5, -3, 1])
       ids.push(value(await front.submit(ANNA, { ...submit, order })).id);
     const [late = '', first = '', second = ''] = ids;
     const places = await Promise.all(ids.map(async (id) => value(await front.get(ANNA, id))));
     expect(places.map((job) => job.queue_position)).toEqual([2, 0, 1]);
-    await startQueued(world);
+    await startQueued(setup);
     await Promise.all(ids.map((id) => collect(front, id)));
     const started = async (id: string) => value(await front.get(ANNA, id)).started_at ?? '';
     const times = [await started(first), await started(second), await started(late)];
@@ -82,9 +82,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('refuses more than may wait, wherever they were accepted', async () => {
-    const world = await openWorld(redis());
+    const setup = await openQueueSetup(redis());
     const limits = { concurrency: 0, maxQueued: 2 };
-    const fronts = [await startQueued(world, { limits }), await startQueued(world, { limits })];
+    const fronts = [await startQueued(setup, { limits }), await startQueued(setup, { limits })];
     for (const front of fronts) value(await front.submit(ANNA, submit));
     for (const front of fronts) {
       expect(await front.submit(ANNA, submit)).toMatchObject({ error: { code: 'queue_full' } });
@@ -92,9 +92,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('another process shows a listener who comes late where the job is', async () => {
-    const world = await openWorld(redis());
-    const here = await startQueued(world);
-    const there = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const here = await startQueued(setup);
+    const there = await startQueued(setup, waitingOnly);
     const workflow = TINY_WORKFLOWS.endless(1);
     const { id } = value(await here.submit(ANNA, { workflow, extraData: {} }));
     await until(here, id, isStep);
@@ -107,13 +107,13 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('files that are made at the same time have names of their own', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
     const seeds = [1, 2, 3, 4, 5, 6];
     const jobs = await Promise.all(
       seeds.map((seed) => front.submit(ANNA, { ...submit, workflow: TINY_WORKFLOWS.saving(seed) })),
     );
-    await Promise.all([startQueued(world), startQueued(world)]);
+    await Promise.all([startQueued(setup), startQueued(setup)]);
     const ids = jobs.map((job) => value(job).id);
     await Promise.all(ids.map((id) => collect(front, id)));
     const names = await Promise.all(
@@ -123,50 +123,50 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('a job whose place was lost between ledger and queue gets it back', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { redis: raw } = handsOn(world);
-    const keys = await raw.keys(`${world.prefix}bull:*`);
+    const { redis: raw } = handsOn(setup);
+    const keys = await raw.keys(`${setup.prefix}bull:*`);
     await raw.del(...keys);
     const events = collect(front, id);
-    await startQueued(world);
+    await startQueued(setup);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   });
 
   test('a job no worker survives fails with worker_lost', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { runs } = handsOn(world);
+    const { runs } = handsOn(setup);
     for (const deaths of [0, 1, 2]) {
       const claim = await runs.claim(id, 0);
       expect(claim).toMatchObject({ kind: 'run', attempts: deaths });
       if (claim.kind === 'run') expect(await runs.begin({ id, fence: claim.fence })).toBe('ok');
     }
     const events = collect(front, id);
-    await startQueued(world);
+    await startQueued(setup);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
     const job = value(await front.get(ANNA, id));
     expect(job).toMatchObject({ error: { code: 'worker_lost' }, started_at: expect.any(String) });
   });
 
   test('workers that die before its first node begins cost a job nothing', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { runs } = handsOn(world);
+    const { runs } = handsOn(setup);
     for (let death = 0; death < 5; death++) {
       expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: 0 });
     }
     const events = collect(front, id);
-    await startQueued(world);
+    await startQueued(setup);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
   });
 
   test('a run counts once however often its begin is told, and not when its worker lives', async () => {
-    const world = await openWorld(redis());
-    const { runs, redis: raw, keys } = handsOn(world);
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
     const tries = () => raw.hget(keys.run('a'), 'attempts');
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
@@ -186,13 +186,13 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('a Redis that is away for some seconds costs no job a try', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world);
-    await startQueued(world);
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup);
+    await startQueued(setup);
     const workflow = TINY_WORKFLOWS.endless(1);
     const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
     await until(front, id, isStep);
-    const { redis: raw, keys } = handsOn(world);
+    const { redis: raw, keys } = handsOn(setup);
     const rest = collect(front, id);
     for (let time = 1; time <= 2; time++) {
       redis().pause();
@@ -207,10 +207,10 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   }, 30_000);
 
   test('a job whose worker Redis takes no writes from goes back, and is run again soon', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, waitingOnly);
-    await startQueued(world);
-    const gate = path.join(world.dataDir, 'gate');
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    await startQueued(setup);
+    const gate = path.join(setup.dataDir, 'gate');
     const workflow = {
       1: { class_type: 'Gate', inputs: { path: gate } },
       2: { class_type: 'Sink', inputs: { value: ['1', 0] } },
@@ -218,7 +218,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
     await until(front, id, isStep);
     const rest = collect(front, id);
-    const { redis: raw, keys } = handsOn(world);
+    const { redis: raw, keys } = handsOn(setup);
     await raw.config('SET', 'maxmemory', '1mb');
     await writeFile(gate, '');
     await delay(2000);
@@ -231,8 +231,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   }, 40_000);
 
   test('what is given back has its try back, unless it was not heard', async () => {
-    const world = await openWorld(redis());
-    const { runs, redis: raw, keys } = handsOn(world);
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     for (const [triesBack, attempts] of [
       [0, 0],
@@ -247,8 +247,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('whoever had a job before is not heard, and nobody is heard twice', async () => {
-    const world = await openWorld(redis());
-    const { runs, redis: raw, keys } = handsOn(world);
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     const first = await runs.claim('a', 0);
     expect(first).toMatchObject({ kind: 'run', fence: 1 });
@@ -270,8 +270,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('a cancel that comes while the job succeeds still counts', async () => {
-    const world = await openWorld(redis());
-    const { runs } = handsOn(world);
+    const setup = await openQueueSetup(redis());
+    const { runs } = handsOn(setup);
     await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
     await runs.claim('a', 0);
     expect(await runs.askCancel('a')).toBe(true);
@@ -282,9 +282,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   });
 
   test('bytes another process records while they are removed here stay', async () => {
-    const world = await openWorld(redis());
-    const hands = handsOn(world);
-    const blobs = createBlobs(path.join(world.dataDir, 'blobs'));
+    const setup = await openQueueSetup(redis());
+    const hands = handsOn(setup);
+    const blobs = createBlobs(path.join(setup.dataDir, 'blobs'));
     const file = await spooled('wanted');
     const row: AssetRow = {
       id: 'a',
@@ -308,7 +308,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
       },
     };
     const shared = (ledger: typeof hands.ledger) =>
-      createSharedBlobs({ ...hands, ...world, blobs, ledger, clock: Date.now });
+      createSharedBlobs({ ...hands, ...setup, blobs, ledger, clock: Date.now });
     await shared({ ...hands.ledger, assets }).remove(file.hash);
     expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
     await hands.ledger.assets.remove('a');

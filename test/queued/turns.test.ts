@@ -9,17 +9,17 @@ import { silentLogger } from '../../src/telemetry.ts';
 import { TINY_WORKFLOWS } from '../engine/open.ts';
 import { ANNA, BEN, collect, isStep, until, value } from '../support/jobs.ts';
 import { redisMissing } from '../support/redis.ts';
-import { openWorld, startQueued, useRedis } from './open.ts';
+import { openQueueSetup, startQueued, useRedis } from './open.ts';
 
 describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () => {
   const redis = useRedis();
 
   async function hands() {
-    const world = await openWorld(redis());
+    const setup = await openQueueSetup(redis());
     const links = {
-      ...openRedis(world.url, { log: silentLogger() }),
-      prefix: world.prefix,
-      channels: world.prefix,
+      ...openRedis(setup.url, { log: silentLogger() }),
+      prefix: setup.prefix,
+      channels: setup.prefix,
     };
     onTestFinished(() => links.close());
     const keys = createQueueKeys(links);
@@ -39,11 +39,11 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   }
 
   test('a free worker is for the user who has none, and users take turns', async () => {
-    const world = await hands();
-    const { runs } = world;
+    const setup = await hands();
+    const { runs } = setup;
     for (const id of ['a1', 'a2', 'a3', 'a4']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const first = await begin(world, 'a1');
-    expect([first?.id, (await begin(world, 'a2'))?.id]).toEqual(['a1', 'a2']);
+    const first = await begin(setup, 'a1');
+    expect([first?.id, (await begin(setup, 'a2'))?.id]).toEqual(['a1', 'a2']);
     for (const [id, order] of [
       ['b1', 7],
       ['b2', 7],
@@ -52,10 +52,10 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
       await runs.enqueue({ id, user: 'ben', order });
     expect(await runs.places(['a3', 'a4', 'b0', 'b1', 'b2', 'a1'])).toEqual([2, 4, 0, 1, 3, null]);
     await runs.end(first!, { status: 'succeeded' });
-    expect((await begin(world, 'a3'))?.id).toBe('b0');
+    expect((await begin(setup, 'a3'))?.id).toBe('b0');
     // One runs of each; Anna's latest has just ended.
-    expect((await begin(world, 'a4'))?.id).toBe('b1');
-    expect((await begin(world, 'b0'))?.id).toBe('a3');
+    expect((await begin(setup, 'a4'))?.id).toBe('b1');
+    expect((await begin(setup, 'b0'))?.id).toBe('a3');
   });
 
   test('whatever comes and goes, it is as in a single process, and as was shown', async () => {
@@ -73,31 +73,31 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     );
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
-        const world = await hands();
+        const setup = await hands();
         const queue = createJobQueue<{ id: string; user: string; order: number }>(() => {});
         const running: { job: { id: string; user: string; order: number }; fence: number }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {
             queue.add({ id: `${i}`, ...what });
-            await world.runs.enqueue({ id: `${i}`, ...what });
+            await setup.runs.enqueue({ id: `${i}`, ...what });
           } else if (what === 'take') {
             const job = queue.take();
-            const taken = await begin(world, `ticket${i}`);
+            const taken = await begin(setup, `ticket${i}`);
             expect(taken?.id).toBe(job?.id);
             if (job && taken) running.push({ job, fence: taken.fence });
           } else if (what === 'end') {
             const over = running.shift();
             if (!over) continue;
             queue.ended(over.job);
-            await world.runs.end({ id: over.job.id, fence: over.fence }, { status: 'succeeded' });
+            await setup.runs.end({ id: over.job.id, fence: over.fence }, { status: 'succeeded' });
           } else {
             const last = queue.waiting().at(-1);
             if (!last) continue;
             queue.remove(last.id);
-            expect(await world.runs.withdraw(last.id)).toBe(true);
+            expect(await setup.runs.withdraw(last.id)).toBe(true);
           }
           const ids = queue.waiting().map(({ id }) => id);
-          expect(await world.runs.places(ids)).toEqual(ids.map((_, place) => place));
+          expect(await setup.runs.places(ids)).toEqual(ids.map((_, place) => place));
         }
       }),
       { numRuns: 25 },
@@ -105,14 +105,14 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   });
 
   test('a ticket leads to its job again until that is over, given back or lost', async () => {
-    const world = await hands();
-    const { runs, raw, keys } = world;
+    const setup = await hands();
+    const { runs, raw, keys } = setup;
     for (const id of ['a', 'b', 'c']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const first = await begin(world, 'c');
+    const first = await begin(setup, 'c');
     expect([first?.id, await runs.take('c')]).toEqual(['a', 'a']);
     await runs.requeue(first!, { order: 0, attemptsReturned: 1 });
     expect(await runs.take('x')).toBe('a');
-    const second = await begin(world, 'x');
+    const second = await begin(setup, 'x');
     expect(await runs.end(second!, { status: 'succeeded' })).toBe('ok');
     expect([await runs.take('x'), await runs.take('y'), await runs.take('z')]).toEqual([
       'b',
@@ -129,31 +129,31 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   });
 
   test('a job whose ticket is with a worker for another one gets another', async () => {
-    const world = await openWorld(redis());
-    const front = await startQueued(world, { limits: { concurrency: 0, sweepIntervalMs: 200 } });
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, { limits: { concurrency: 0, sweepIntervalMs: 200 } });
     const workflow = TINY_WORKFLOWS.endless(1);
     const other = value(await front.submit(ANNA, { workflow, extraData: {} })).id;
     const begins = until(front, other, isStep);
-    await startQueued(world);
+    await startQueued(setup);
     await begins;
-    const links = { ...openRedis(world.url, { log: silentLogger() }), prefix: world.prefix };
+    const links = { ...openRedis(setup.url, { log: silentLogger() }), prefix: setup.prefix };
     onTestFinished(() => links.close());
-    const keys = createQueueKeys({ ...links, channels: world.prefix });
+    const keys = createQueueKeys({ ...links, channels: setup.prefix });
     const saving = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
     const { id } = value(await front.submit(ANNA, saving));
     // As if the first worker had been given it by this name: nothing can be added for it.
     await links.commands.lrem(`${keys.bullPrefix}:jobs:wait`, 0, id);
     const ends = collect(front, id);
-    await startQueued(world);
+    await startQueued(setup);
     expect((await ends).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
     await front.cancel(ANNA, other);
   });
 
   test('what is over is forgotten', async () => {
-    const world = await hands();
-    const { runs, raw, keys } = world;
+    const setup = await hands();
+    const { runs, raw, keys } = setup;
     for (const id of ['a', 'b']) await runs.enqueue({ id, user: 'anna', order: 0 });
-    const job = await begin(world, 'a');
+    const job = await begin(setup, 'a');
     await runs.end(job!, { status: 'succeeded' });
     await runs.withdraw('b');
     await runs.drop((await runs.take('b')) ?? 'b', 'b');
@@ -168,15 +168,15 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
   });
 
   test('two workers run the one prompt of a user between the many of another', async () => {
-    const world = await openWorld(redis());
+    const setup = await openQueueSetup(redis());
     const limits = { concurrency: 0, maxQueued: 20 };
-    const front = await startQueued(world, { limits });
+    const front = await startQueued(setup, { limits });
     const submit = async (caller: typeof ANNA, workflow = TINY_WORKFLOWS.saving(1)) =>
       value(await front.submit(caller, { workflow, extraData: {} })).id;
     const spinning = [];
     for (const seed of [1, 2]) spinning.push(await submit(ANNA, TINY_WORKFLOWS.endless(seed)));
     const starts = spinning.map((id) => until(front, id, isStep));
-    await Promise.all([startQueued(world), startQueued(world)]);
+    await Promise.all([startQueued(setup), startQueued(setup)]);
     await Promise.all(starts);
     const many: string[] = [];
     for (let i = 0; i < limits.maxQueued; i++) many.push(await submit(ANNA));

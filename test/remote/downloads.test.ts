@@ -39,13 +39,13 @@ let output: Partial<FileRef>;
 beforeAll(async () => {
   pair = await openPair();
   storage = await openStorageHost();
-  const uploaded = await uploadInput(pair.house.url, { bytes: BYTES, name: 'known.png' }, mine);
+  const uploaded = await uploadInput(pair.holdover.url, { bytes: BYTES, name: 'known.png' }, mine);
   input = { filename: uploaded.name, type: 'input' };
   const made = await madeOutputs(pair, [{ id: 'sizeless', size_bytes: 0 }], mine);
   [output = {}] = made.files;
 });
 afterAll(async () => {
-  await pair?.house.dispose();
+  await pair?.holdover.dispose();
   await pair?.upstream.close();
   await storage?.close();
 });
@@ -77,14 +77,14 @@ function linksTo(location: string): void {
 type Ask = { readonly headers?: Record<string, string>; readonly method?: string };
 
 function view(file: Partial<FileRef>, { headers = {}, ...more }: Ask = {}): Promise<Response> {
-  const url = `${pair.house.url}/view?${viewQuery(file)}`;
+  const url = `${pair.holdover.url}/view?${viewQuery(file)}`;
   return fetch(url, { redirect: 'manual', headers: { ...mine, ...headers }, ...more });
 }
 
 /** As scripts call it that were written for a hosted service. */
 function apiView(file: Partial<FileRef>, more: Record<string, string> = {}): Promise<Answer> {
   const query = new URLSearchParams({ ...file, ...more } as Record<string, string>).toString();
-  return plain(`${pair.house.url}/api/view?${query}`, mine);
+  return plain(`${pair.holdover.url}/api/view?${query}`, mine);
 }
 
 type Answer = { readonly status: number; readonly location: string; readonly text: string };
@@ -116,7 +116,7 @@ describe('/api/view answers 302 for whoever fetches the link without a key', () 
   test('the link is this server’s own where the upstream sends bytes', async () => {
     const { status, location } = await apiView(output);
     expect(status).toBe(302);
-    expect(location).toMatch(`${pair.house.url}/api/signed/view?filename=a.png`);
+    expect(location).toMatch(`${pair.holdover.url}/api/signed/view?filename=a.png`);
     expect(decodeURIComponent(location)).not.toContain(KEY);
     expect(await plain(location)).toMatchObject({ status: 200, text: BYTES.toString() });
     const part = await fetch(location, { headers: { Range: 'bytes=2-4' } });
@@ -127,7 +127,7 @@ describe('/api/view answers 302 for whoever fetches the link without a key', () 
   test('what is to be drawn anew is drawn here, wherever the bytes are', async () => {
     links(await pngOf());
     const { status, location } = await apiView(output, { preview: 'webp;90' });
-    expect([status, new URL(location).origin]).toEqual([302, pair.house.url]);
+    expect([status, new URL(location).origin]).toEqual([302, pair.holdover.url]);
     const picture = await fetch(location);
     expect(picture.headers.get('content-type')).toBe('image/webp');
   });
@@ -272,7 +272,7 @@ describe.each([
     pair.upstream.journal.length = 0;
     const etag = first.headers.get('etag') ?? '';
     // Not `fetch`: that one says `no-cache` along with it.
-    const url = `${pair.house.url}/view?${viewQuery(output)}`;
+    const url = `${pair.holdover.url}/view?${viewQuery(output)}`;
     const again = await plain(url, { ...mine, 'If-None-Match': etag });
     expect([again.status, again.text]).toEqual([304, '']);
     expect(pair.upstream.journal).toEqual([]);
@@ -380,7 +380,7 @@ describe('bytes that break off', () => {
       res.writeHead(200, { 'Content-Length': '1000' });
       res.write('01234', () => setTimeout(() => res.socket?.resetAndDestroy(), 20));
     });
-    const answer = await fetch(`${pair.house.url}/view?${viewQuery(output)}&preview=webp`, {
+    const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`, {
       headers: mine,
     });
     expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining('broke')]);
@@ -415,7 +415,7 @@ describe('bytes whose number the upstream does not say', () => {
       'content',
       async ({ res }) => void res.write(await pngOf(), () => res.end()),
     );
-    const url = `${pair.house.url}/view?${viewQuery(output)}&preview=webp`;
+    const url = `${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`;
     expect((await fetch(url, { headers: mine })).status).toBe(200);
     pair.upstream.always('content', ({ res }) => {
       const block = Buffer.alloc(4 * 1024 * 1024);
@@ -466,7 +466,7 @@ test.each(['bytes', 'a link'])('a client who leaves takes the download along (%s
   links();
   if (how === 'bytes') pair.upstream.always('content', ({ res }) => watch(res));
   else storage.always(({ res }) => watch(res));
-  const request = get(`${pair.house.url}/view?${viewQuery(output)}`, { headers: mine });
+  const request = get(`${pair.holdover.url}/view?${viewQuery(output)}`, { headers: mine });
   const [response] = await once(request, 'response');
   await once(response, 'data');
   request.destroy();
@@ -481,7 +481,7 @@ describe('pictures drawn here', () => {
     ['channel=a', 'image/png', 4],
   ])('%s of one behind a link is %s', async (query, type, channels) => {
     links(await pngOf());
-    const answer = await fetch(`${pair.house.url}/view?${viewQuery(output)}&${query}`, {
+    const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(output)}&${query}`, {
       headers: mine,
     });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
@@ -496,7 +496,7 @@ describe('pictures drawn here', () => {
       res.writeHead(200, { 'Content-Length': String(1024 ** 3) });
       res.write(Buffer.alloc(1024 * 1024), () => (sent += 1));
     });
-    const answer = await fetch(`${pair.house.url}/view?${viewQuery(output)}&preview=webp`, {
+    const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`, {
       headers: mine,
     });
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('large')]);
@@ -512,7 +512,7 @@ describe('pictures drawn here', () => {
       .toBuffer();
     form.append('image', new Blob([new Uint8Array(mask)]), 'masked.png');
     form.append('original_ref', JSON.stringify({ ...output }));
-    const answer = await fetch(`${pair.house.url}/upload/mask`, {
+    const answer = await fetch(`${pair.holdover.url}/upload/mask`, {
       method: 'POST',
       body: form,
       headers: mine,
@@ -531,6 +531,6 @@ test('an original that cannot be read leaves no mask behind', async () => {
   form.append('image', new Blob([new Uint8Array(await pngOf())]), 'lost.png');
   form.append('original_ref', JSON.stringify({ ...output }));
   const sent = { method: 'POST', body: form, headers: mine };
-  expect((await fetch(`${pair.house.url}/upload/mask`, sent)).status).toBe(502);
+  expect((await fetch(`${pair.holdover.url}/upload/mask`, sent)).status).toBe(502);
   expect((await view({ filename: 'lost.png', type: 'input' })).status).toBe(404);
 });

@@ -18,14 +18,14 @@ const ALLOWED_MB = 64;
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 30_000 });
 
 let upstream: HostileV2;
-let house: Holdover;
+let holdover: Holdover;
 let storage: StorageHost;
 let received = { bytes: 0, hash: '' };
 
 beforeAll(async () => {
   upstream = await openHostileV2();
   storage = await openStorageHost();
-  house = await startInFront(upstream, {
+  holdover = await startInFront(upstream, {
     args: ['--max-upload-size', String(LARGE_MB + 1)],
     env: { HOLDOVER_LOG_LEVEL: 'warn' },
     limits: { submitTimeoutMs: 60_000, readTimeoutMs: 30_000 },
@@ -44,7 +44,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await house?.dispose();
+  await holdover?.dispose();
   await upstream?.close();
   await storage?.close();
 });
@@ -57,7 +57,7 @@ const ASSET = {
 };
 
 function residentMb(): number {
-  const status = readFileSync(`/proc/${house.pid}/status`, 'utf8');
+  const status = readFileSync(`/proc/${holdover.pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
 }
 
@@ -90,7 +90,7 @@ async function pour(
 async function upload(megabytes: number): Promise<{ status: number; hash: string }> {
   const open = '--b\r\nContent-Disposition: form-data; name="image"; filename="big.bin"\r\n\r\n';
   const close = '\r\n--b--\r\n';
-  const outgoing = request(`${house.url}/upload/image`, {
+  const outgoing = request(`${holdover.url}/upload/image`, {
     method: 'POST',
     headers: {
       'Content-Type': 'multipart/form-data; boundary=b',
@@ -112,7 +112,7 @@ async function upload(megabytes: number): Promise<{ status: number; hash: string
 }
 
 async function download(megabytes: number): Promise<void> {
-  const answer = await fetch(`${house.url}/view?type=input&filename=big.bin`);
+  const answer = await fetch(`${holdover.url}/view?type=input&filename=big.bin`);
   let size = 0;
   for await (const chunk of answer.body ?? []) size += chunk.length;
   expect(size).toBe(megabytes * MEBIBYTE);
@@ -133,7 +133,7 @@ test(`an upload of ${LARGE_MB} MB reaches the upstream whole, and is not held in
     expect(received.bytes).toBeGreaterThan(LARGE_MB * MEBIBYTE);
     expect(received.hash).toBe(sent.hash);
   });
-  expect(await readdir(join(house.dataDir, 'spool'))).toEqual([]);
+  expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
   expect(grown).toBeLessThan(ALLOWED_MB);
 });
 

@@ -45,13 +45,13 @@ describe('names of outputs', () => {
     lost = holdIds(pair);
   });
   afterAll(async () => {
-    await pair?.house.dispose();
+    await pair?.holdover.dispose();
     await pair?.upstream.close();
   });
 
   test('equal names of different jobs never stand for each other’s bytes', async () => {
     const named = { name: 'ComfyUI_00001_.png' };
-    const read = reader(pair.house.url, anna);
+    const read = reader(pair.holdover.url, anna);
     const made = [];
     for (const id of ['first', 'second', 'third']) {
       const { files } = await madeOutputs(pair, [{ ...named, id }], anna);
@@ -73,7 +73,7 @@ describe('names of outputs', () => {
     const twins = ['left', 'right'].map((id) => ({ id, name: 'twin.png' }));
     const { files } = await madeOutputs(pair, twins, anna);
     expect(files.map(({ filename }) => filename)).toEqual(['twin.png', 'twin (1).png']);
-    const read = reader(pair.house.url, anna);
+    const read = reader(pair.holdover.url, anna);
     expect(await Promise.all(files.map(read))).toEqual([
       [200, 'bytes of left'],
       [200, 'bytes of right'],
@@ -83,11 +83,11 @@ describe('names of outputs', () => {
   test('are nobody else’s', async () => {
     const { files } = await madeOutputs(pair, [{ id: 'hers', name: 'hers.png' }], anna);
     const [file = {}] = files;
-    expect(await reader(pair.house.url, anna)(file)).toEqual([200, 'bytes of hers']);
-    expect(await reader(pair.house.url, ben)(file)).toEqual([404, '']);
+    expect(await reader(pair.holdover.url, anna)(file)).toEqual([200, 'bytes of hers']);
+    expect(await reader(pair.holdover.url, ben)(file)).toEqual([404, '']);
     const his = await madeOutputs(pair, [{ id: 'his', name: 'hers.png' }], ben);
     expect(his.files[0]?.filename).toBe('hers.png');
-    expect(await reader(pair.house.url, ben)(his.files[0]!)).toEqual([200, 'bytes of his']);
+    expect(await reader(pair.holdover.url, ben)(his.files[0]!)).toEqual([200, 'bytes of his']);
   });
 
   test('with ids that differ at their ends only are told apart by their ETags', async () => {
@@ -96,7 +96,9 @@ describe('names of outputs', () => {
     const { files } = await madeOutputs(pair, twins, anna);
     const tags = await Promise.all(
       files.map(async (file) => {
-        const answer = await fetch(`${pair.house.url}/view?${viewQuery(file)}`, { headers: anna });
+        const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(file)}`, {
+          headers: anna,
+        });
         await answer.text();
         return answer.headers.get('etag');
       }),
@@ -120,17 +122,17 @@ describe('names of outputs', () => {
     const id = `odd-${name}`.slice(0, 40);
     const { files } = await madeOutputs(pair, [{ id, name }], anna);
     expect(files).toEqual([{ filename, subfolder, type: 'output' }]);
-    expect(await reader(pair.house.url, anna)(files[0]!)).toEqual([200, `bytes of ${id}`]);
+    expect(await reader(pair.holdover.url, anna)(files[0]!)).toEqual([200, `bytes of ${id}`]);
   });
 
   test('last as long as the upstream keeps the bytes, then are a 404', async () => {
     const { files } = await madeOutputs(pair, [{ id: 'kept', name: 'kept.png' }], anna);
     const [file = {}] = files;
-    const read = reader(pair.house.url, anna);
+    const read = reader(pair.holdover.url, anna);
     expect(await read(file)).toEqual([200, 'bytes of kept']);
     lost.add('kept');
     expect(await read(file)).toEqual([404, '']);
-    const api = await fetch(`${pair.house.url}/api/view?${viewQuery(file)}`, {
+    const api = await fetch(`${pair.holdover.url}/api/view?${viewQuery(file)}`, {
       headers: anna,
       redirect: 'manual',
     });
@@ -144,19 +146,19 @@ describe('after a restart', () => {
     holdIds(pair);
     const { files } = await madeOutputs(pair, [{ id: 'old', name: 'old.png' }], headers);
     const [file = {}] = files;
-    const link = `${pair.house.url}/api/view?${viewQuery(file)}`;
+    const link = `${pair.holdover.url}/api/view?${viewQuery(file)}`;
     // Node's `fetch` alone sends no header that makes it a browser.
     const { location } = await redirectOf(link, headers);
-    await pair.house.kill9();
-    const house = await startInFront(pair.upstream, {
-      dataDir: pair.house.dataDir,
-      port: pair.house.port,
+    await pair.holdover.kill9();
+    const holdover = await startInFront(pair.upstream, {
+      dataDir: pair.holdover.dataDir,
+      port: pair.holdover.port,
     });
     onTestFinished(async () => {
-      await house.dispose();
+      await holdover.dispose();
       await pair.upstream.close();
     });
-    return { upstream: pair.upstream, house, file, location };
+    return { upstream: pair.upstream, holdover, file, location };
   }
 
   async function redirectOf(url: string, headers: Record<string, string>) {
@@ -165,13 +167,13 @@ describe('after a restart', () => {
   }
 
   test('outputs and uploads are still there for their owner', async () => {
-    const { house, file } = await restarted(anna);
-    expect(await reader(house.url, anna)(file)).toEqual([200, 'bytes of old']);
-    expect(await reader(house.url, ben)(file)).toEqual([404, '']);
+    const { holdover, file } = await restarted(anna);
+    expect(await reader(holdover.url, anna)(file)).toEqual([200, 'bytes of old']);
+    expect(await reader(holdover.url, ben)(file)).toEqual([404, '']);
   });
 
   test('a signed link is refused in words until its owner calls, whose key is not kept', async () => {
-    const { upstream, house, location } = await restarted(anna);
+    const { upstream, holdover, location } = await restarted(anna);
     upstream.always('content', (exchange) => {
       const { authorization } = exchange.req.headers;
       if (authorization !== 'Bearer key-of-anna')
@@ -180,7 +182,7 @@ describe('after a restart', () => {
     });
     const early = await fetch(location);
     expect([early.status, await early.text()]).toEqual([403, expect.stringContaining('owner')]);
-    expect((await fetch(`${house.url}/queue`, { headers: anna })).status).toBe(200);
+    expect((await fetch(`${holdover.url}/queue`, { headers: anna })).status).toBe(200);
     const late = await fetch(location);
     expect([late.status, await late.text()]).toEqual([200, 'bytes']);
   });
@@ -195,7 +197,7 @@ test('a picture for the socket is fetched from behind a link', async () => {
   const pair = await openPair();
   const storage = await openStorageHost();
   onTestFinished(async () => {
-    await pair.house.dispose();
+    await pair.holdover.dispose();
     await pair.upstream.close();
     await storage.close();
   });
@@ -205,9 +207,9 @@ test('a picture for the socket is fetched from behind a link', async () => {
     'content',
     ({ res }) => void res.writeHead(302, { Location: `${storage.url}/socket.png` }).end(),
   );
-  const socket = await connect(pair.house.wsUrl, { clientId: 'pictures', headers: anna });
+  const socket = await connect(pair.holdover.wsUrl, { clientId: 'pictures', headers: anna });
   const prompt = { prompt: streaming('7'), client_id: 'pictures' };
-  const { body } = await postPrompt(pair.house.url, prompt, { headers: anna });
+  const { body } = await postPrompt(pair.holdover.url, prompt, { headers: anna });
   const outputs = [output({ node_id: '7', id: 'shown', x_websocket: true })];
   pair.upstream.change(body.prompt_id, { status: 'succeeded', outputs });
   await socket.untilDone(body.prompt_id);
@@ -220,7 +222,7 @@ test('a picture for the socket is fetched from behind a link', async () => {
 test('an upload is its owner’s under its own name, whatever path the upstream says it has', async () => {
   const pair = await openPair();
   onTestFinished(async () => {
-    await pair.house.dispose();
+    await pair.holdover.dispose();
     await pair.upstream.close();
   });
   holdIds(pair);
@@ -231,14 +233,14 @@ test('an upload is its owner’s under its own name, whatever path the upstream 
   const bytes = Buffer.from('same bytes');
   const names = ['a.png', 'b.png', 'a.png'];
   for (const name of names) {
-    const answer = await uploadInput(pair.house.url, { bytes, name }, anna);
+    const answer = await uploadInput(pair.holdover.url, { bytes, name }, anna);
     expect(answer).toEqual({ name, subfolder: '', type: 'input' });
-    const seen = await reader(pair.house.url, anna)({ filename: name, type: 'input' });
+    const seen = await reader(pair.holdover.url, anna)({ filename: name, type: 'input' });
     expect(seen).toEqual([200, 'bytes of the-only-one']);
   }
   // At once, too: what is uploaded in vain is the record of the one before.
   const six = Array.from({ length: 6 }, () =>
-    uploadInput(pair.house.url, { bytes, name: 'c.png' }, anna),
+    uploadInput(pair.holdover.url, { bytes, name: 'c.png' }, anna),
   );
   expect(new Set((await Promise.all(six)).map(({ name }) => name))).toEqual(new Set(['c.png']));
   expect(pair.upstream.journal.filter(({ method }) => method === 'DELETE')).toEqual([]);

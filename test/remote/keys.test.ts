@@ -35,45 +35,45 @@ async function inFront(options: { args?: string[]; env?: NodeJS.ProcessEnv } = {
 
 /** One prompt from the socket to the bytes of its picture. */
 async function wholeRun(
-  house: Holdover,
+  holdover: Holdover,
   presented: Presented,
 ): Promise<{ frames: string[]; view: number }> {
   const { headers, query } = presented;
-  const socket = await connect(house.wsUrl, { clientId: 'keys', headers, query });
+  const socket = await connect(holdover.wsUrl, { clientId: 'keys', headers, query });
   const prompt = {
     prompt: growing({ seed: Math.random() * 1e9, steps: STEPS }),
     client_id: 'keys',
     extra_data: { preview_method: 'auto' },
   };
-  const { status, body } = await postPrompt(house.url, prompt, {
+  const { status, body } = await postPrompt(holdover.url, prompt, {
     headers,
     path: `/prompt?${query}`,
   });
   expect(status).toBe(200);
   await socket.untilDone(body.prompt_id);
   await socket.close();
-  const entry = (await getJson(`${house.url}/history/${body.prompt_id}?${query}`, headers))[
+  const entry = (await getJson(`${holdover.url}/history/${body.prompt_id}?${query}`, headers))[
     body.prompt_id
   ];
   const [file] = entry.outputs['9'].images;
-  const view = `${house.url}/view?filename=${file.filename}&${query}`;
+  const view = `${holdover.url}/view?filename=${file.filename}&${query}`;
   const { status: seen } = await fetch(view, { headers });
   return { frames: socket.outline(body.prompt_id), view: seen };
 }
 
 describe('pass-through: each caller’s own key goes to the service', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
-    house = await inFront();
+    holdover = await inFront();
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each([
     ['X-API-Key', bare({ 'X-API-Key': KEY })],
     ['Authorization: Bearer', bare({ Authorization: `Bearer ${KEY}` })],
     ['?token=', { headers: {}, query: `token=${KEY}` }],
   ] as const)('a prompt runs for whoever presents a good one as %s', async (_form, presented) => {
-    const { frames, view } = await wholeRun(house, presented);
+    const { frames, view } = await wholeRun(holdover, presented);
     expect(frames).toEqual(expect.arrayContaining(WHOLE));
     expect(view).toBe(200);
   });
@@ -86,7 +86,7 @@ describe('pass-through: each caller’s own key goes to the service', () => {
     ['one that no header can carry', { headers: {}, query: 'token=%E2%82%AC' }],
   ] as const)('%s is 401 on HTTP and before the upgrade', async (_key, { headers, query }) => {
     for (const path of ['/queue', '/api/history', '/object_info', '/view?filename=x.png']) {
-      const url = `${house.url}${path}${path.includes('?') ? '&' : '?'}${query}`;
+      const url = `${holdover.url}${path}${path.includes('?') ? '&' : '?'}${query}`;
       const answer = await fetch(url, { headers, redirect: 'manual' });
       expect([path, answer.status]).toEqual([path, 401]);
       const isHosted = path.startsWith('/api/') && 'X-API-Key' in headers;
@@ -94,32 +94,32 @@ describe('pass-through: each caller’s own key goes to the service', () => {
       expect(await answer.json()).toMatchObject(isHosted ? told : { error: told });
     }
     const posted = await postPrompt(
-      house.url,
+      holdover.url,
       { prompt: flat() },
       { headers, path: `/prompt?${query}` },
     );
     expect(posted.status).toBe(401);
-    await expect(connect(house.wsUrl, { headers, query })).rejects.toThrow('401');
+    await expect(connect(holdover.wsUrl, { headers, query })).rejects.toThrow('401');
   });
 
   test('no key is in the log of either', async () => {
-    await wholeRun(house, { headers: {}, query: `token=${KEY}` });
-    expect(house.log() + service.log()).not.toContain(KEY);
+    await wholeRun(holdover, { headers: {}, query: `token=${KEY}` });
+    expect(holdover.log() + service.log()).not.toContain(KEY);
   });
 });
 
 describe('fixed: one key for all callers', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
-    house = await inFront({ env: { HOLDOVER_UPSTREAM_KEY: KEY } });
+    holdover = await inFront({ env: { HOLDOVER_UPSTREAM_KEY: KEY } });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each([
     ['no key', bare({})],
     ['a key the service does not know', bare(alice)],
   ])('a prompt runs for a caller with %s', async (_who, presented) => {
-    const { frames, view } = await wholeRun(house, presented);
+    const { frames, view } = await wholeRun(holdover, presented);
     expect(frames).toEqual(expect.arrayContaining(WHOLE));
     expect(view).toBe(200);
   });
@@ -136,20 +136,20 @@ describe('fixed: one key for all callers', () => {
   });
 
   test('users of the one account never see each other’s prompts, history or files', async () => {
-    await uploadInput(house.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
+    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
     const [hers, his] = [
-      await connect(house.wsUrl, { clientId: 'both', headers: alice }),
-      await connect(house.wsUrl, { clientId: 'both', headers: bob }),
+      await connect(holdover.wsUrl, { clientId: 'both', headers: alice }),
+      await connect(holdover.wsUrl, { clientId: 'both', headers: bob }),
     ];
     const sent = { prompt: loading('hers.png', 'hers-out'), client_id: 'both' };
-    const { body } = await postPrompt(house.url, sent, { headers: alice });
+    const { body } = await postPrompt(holdover.url, sent, { headers: alice });
     await hers.untilDone(body.prompt_id);
     expect(his.outline(body.prompt_id)).toEqual([]);
-    expect(await entryOf(house.url, body.prompt_id, alice)).toBeDefined();
-    expect(await entryOf(house.url, body.prompt_id, bob)).toBeUndefined();
+    expect(await entryOf(holdover.url, body.prompt_id, alice)).toBeDefined();
+    expect(await entryOf(holdover.url, body.prompt_id, bob)).toBeUndefined();
     for (const file of ['filename=hers.png&type=input', 'filename=hers-out_00001_.png']) {
       const seenBy = async (headers: Record<string, string>) =>
-        (await fetch(`${house.url}/view?${file}`, { headers })).status;
+        (await fetch(`${holdover.url}/view?${file}`, { headers })).status;
       expect([file, await seenBy(alice), await seenBy(bob)]).toEqual([file, 200, 404]);
     }
     await Promise.all([hers.close(), his.close()]);
@@ -166,12 +166,12 @@ describe('fixed: one key for all callers', () => {
   ])(
     'a workflow that names %s of another user is refused as v1 refuses unknown files',
     async (name) => {
-      await uploadInput(house.url, { bytes: await pngOf(), name: 'hers-too.png' }, alice);
+      await uploadInput(holdover.url, { bytes: await pngOf(), name: 'hers-too.png' }, alice);
       const sent = { prompt: loading('hers-too.png', 'hers-made') };
-      const { body } = await postPrompt(house.url, sent, { headers: alice });
-      await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+      const { body } = await postPrompt(holdover.url, sent, { headers: alice });
+      await expect.poll(() => entryOf(holdover.url, body.prompt_id, alice)).toBeDefined();
       const stolen = { prompt: loading(name) };
-      const refused = await postPrompt(house.url, stolen, { headers: bob });
+      const refused = await postPrompt(holdover.url, stolen, { headers: bob });
       expect([refused.status, refused.body.node_errors?.['3']?.errors[0]]).toEqual([
         400,
         expect.objectContaining({
@@ -184,14 +184,14 @@ describe('fixed: one key for all callers', () => {
 
   test('users of the one account cannot stop each other’s prompts', async () => {
     const sent = { prompt: endless({ seed: 77 }), client_id: 'hers' };
-    const { body } = await postPrompt(house.url, sent, { headers: alice });
-    await untilRunning(house.url, alice);
-    await interrupt(house.url, bob);
-    await interrupt(house.url);
-    const { status } = await getJson(`${house.url}/api/job/${body.prompt_id}/status`, alice);
+    const { body } = await postPrompt(holdover.url, sent, { headers: alice });
+    await untilRunning(holdover.url, alice);
+    await interrupt(holdover.url, bob);
+    await interrupt(holdover.url);
+    const { status } = await getJson(`${holdover.url}/api/job/${body.prompt_id}/status`, alice);
     expect(status).toBe('executing');
-    await interrupt(house.url, alice);
-    await expect.poll(() => entryOf(house.url, body.prompt_id, alice)).toBeDefined();
+    await interrupt(holdover.url, alice);
+    await expect.poll(() => entryOf(holdover.url, body.prompt_id, alice)).toBeDefined();
   });
 
   test('with --local-token too, the token opens the door and stays here', async () => {

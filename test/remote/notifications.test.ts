@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { fault } from '../support/hostile-v2.ts';
 import { openPair } from '../support/in-front.ts';
-import { runs } from '../support/plays.ts';
+import { runsToCompletion } from '../support/plays.ts';
 import { type Recorder, connect, postPrompt } from '../support/v1-client.ts';
 import { flat } from '../support/workflows.ts';
 
@@ -25,23 +25,23 @@ const LIMITS = {
 
 async function open(args: string[] = []) {
   const pair = await openPair({ args, limits: LIMITS });
-  pair.upstream.play(runs());
+  pair.upstream.script(runsToCompletion());
   const socketOf = async (query: string): Promise<Recorder> => {
-    const socket = await connect(pair.house.wsUrl, { clientId: 'mine', query });
+    const socket = await connect(pair.holdover.wsUrl, { clientId: 'mine', query });
     onTestFinished(() => socket.socket.terminate());
     return socket;
   };
   onTestFinished(async () => {
-    await pair.house.dispose();
+    await pair.holdover.dispose();
     await pair.upstream.close();
   });
   return { ...pair, hosted: await socketOf('token='), local: await socketOf('') };
 }
 
 test('a prompt that waits for room is said to wait, to hosted sockets only', async () => {
-  const { house, upstream, hosted, local } = await open();
+  const { holdover, upstream, hosted, local } = await open();
   upstream.once('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
-  const { status, body } = await postPrompt(house.url, { prompt: flat(), client_id: 'mine' });
+  const { status, body } = await postPrompt(holdover.url, { prompt: flat(), client_id: 'mine' });
   expect(status).toBe(200);
   await Promise.all([hosted, local].map((socket) => socket.untilDone(body.prompt_id)));
   expect(notices(hosted)).toEqual([
@@ -51,12 +51,12 @@ test('a prompt that waits for room is said to wait, to hosted sockets only', asy
 });
 
 test('a prompt that the service lost is said to be retried, to hosted sockets only', async () => {
-  const { house, upstream, hosted, local } = await open();
-  upstream.play(async () => {});
+  const { holdover, upstream, hosted, local } = await open();
+  upstream.script(async () => {});
   const first = flat({ prefix: 'lost' });
-  const { body } = await postPrompt(house.url, { prompt: first, client_id: 'mine' });
+  const { body } = await postPrompt(holdover.url, { prompt: first, client_id: 'mine' });
   expect(notices(hosted)).toEqual([]);
-  upstream.play(runs());
+  upstream.script(runsToCompletion());
   upstream.jobs.clear();
   await Promise.all([hosted, local].map((socket) => socket.untilDone(body.prompt_id)));
   expect(notices(hosted)).toEqual([
@@ -66,11 +66,11 @@ test('a prompt that the service lost is said to be retried, to hosted sockets on
 });
 
 test('a prompt whose outcome is unknown is said to be looked for, to hosted sockets only', async () => {
-  const { house, upstream, hosted, local } = await open();
+  const { holdover, upstream, hosted, local } = await open();
   upstream.once('submit', fault.claimAndDie({ withJob: true }));
   upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
   const prompt_id = 'which-was-sent';
-  const answer = await postPrompt(house.url, { prompt: flat(), client_id: 'mine', prompt_id });
+  const answer = await postPrompt(holdover.url, { prompt: flat(), client_id: 'mine', prompt_id });
   expect(answer.status).toBe(500);
   await expect.poll(() => notices(hosted)).toHaveLength(1);
   upstream.always('list', (exchange) => exchange.honestly());
@@ -96,17 +96,21 @@ test('a rehearsal of the end that lies ahead is announced on connecting', async 
 test('a rehearsal is announced to the program it is for, also on a socket that is open when it comes near', async () => {
   const announcedMs = Date.now() + 20_000;
   const from = new Date(announcedMs + 600_000).toISOString();
-  const { house, hosted } = await open([
+  const { holdover, hosted } = await open([
     '--brownout',
     `from=${from},delay-ms=500,client=old-script`,
   ]);
   const headers = { 'User-Agent': 'Old-Script/1.0' };
-  const meant = await connect(house.wsUrl, { clientId: 'old', query: 'token=', headers });
-  onTestFinished(() => meant.socket.terminate());
-  await expect.poll(() => notices(meant)).toHaveLength(1);
-  await expect.poll(() => notices(meant), { timeout: 40_000 }).toHaveLength(2);
+  const expectedDifferences = await connect(holdover.wsUrl, {
+    clientId: 'old',
+    query: 'token=',
+    headers,
+  });
+  onTestFinished(() => expectedDifferences.socket.terminate());
+  await expect.poll(() => notices(expectedDifferences)).toHaveLength(1);
+  await expect.poll(() => notices(expectedDifferences), { timeout: 40_000 }).toHaveLength(2);
   expect(Date.now()).toBeGreaterThanOrEqual(announcedMs);
   const text = expect.stringContaining(`from ${from}: your calls may be held up for 0.5 s each`);
-  expect(notices(meant)).toEqual([text, text]);
+  expect(notices(expectedDifferences)).toEqual([text, text]);
   expect(notices(hosted)).toEqual([]);
 });

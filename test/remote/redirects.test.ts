@@ -20,27 +20,27 @@ afterEach(() => storage.reset());
 afterAll(() => Promise.all([upstream.close(), storage.close()]));
 
 async function inFront(...args: string[]): Promise<Holdover> {
-  const house = await startHoldover({
+  const holdover = await startHoldover({
     upstream: 'embedded',
     args: ['--upstream', upstream.url, ...args],
   });
-  onTestFinished(() => house.dispose());
-  const made = await madeOutputs({ upstream, house }, [{ id: 'made' }], KEY);
+  onTestFinished(() => holdover.dispose());
+  const made = await madeOutputs({ upstream, holdover }, [{ id: 'made' }], KEY);
   [file = {}] = made.files;
-  return house;
+  return holdover;
 }
 
-const view = (house: Holdover, path = '/view') =>
-  fetch(`${house.url}${path}?${viewQuery(file)}`, { headers: KEY, redirect: 'manual' });
+const view = (holdover: Holdover, path = '/view') =>
+  fetch(`${holdover.url}${path}?${viewQuery(file)}`, { headers: KEY, redirect: 'manual' });
 
 const redirectTo = (location: string) =>
   upstream.always('content', ({ res }) => void res.writeHead(302, { Location: location }).end());
 
 test('another service of this machine is not read, and the log says which and why', async () => {
   redirectTo(`${storage.url}/kept.png?X-Amz-Signature=hidden-signature`);
-  const house = await inFront();
+  const holdover = await inFront();
   for (const path of ['/view', '/api/view']) {
-    const answer = await view(house, path);
+    const answer = await view(holdover, path);
     // The client is a hosted one below `/api`: its document knows no 502.
     expect([path, answer.status]).toEqual([path, path === '/view' ? 502 : 500]);
     const text = await answer.text();
@@ -48,31 +48,33 @@ test('another service of this machine is not read, and the log says which and wh
     expect(text).not.toContain(new URL(storage.url).port);
   }
   expect(storage.visits).toEqual([]);
-  const line = house
+  const line = holdover
     .log()
     .split('\n')
     .find((each) => each.includes('upstream.redirect_refused'));
   expect(JSON.parse(line ?? '{}')).toMatchObject({
     reason: `${new URL(storage.url).host} is in a private network`,
   });
-  expect(house.log()).not.toContain('hidden-signature');
+  expect(holdover.log()).not.toContain('hidden-signature');
 });
 
 test('nor by a name that stands for this machine', async () => {
   redirectTo(`${storage.url.replace('127.0.0.1', 'localhost')}/kept.png`);
-  const house = await inFront();
-  expect((await view(house)).status).toBe(502);
+  const holdover = await inFront();
+  expect((await view(holdover)).status).toBe(502);
   expect(storage.visits).toEqual([]);
 });
 
 test('a host the operator names is read, without the key', async () => {
   redirectTo(`${storage.url}/kept.png`);
   const { host } = new URL(storage.url);
-  const house = await inFront('--upstream-redirects', 'store.internal', host);
-  const answer = await view(house);
+  const holdover = await inFront('--upstream-redirects', 'store.internal', host);
+  const answer = await view(holdover);
   expect([answer.status, await answer.text()]).toEqual([200, 'kept elsewhere']);
   expect(JSON.stringify(storage.visits)).not.toContain('canary');
-  expect((await view(house, '/api/view')).headers.get('location')).toBe(`${storage.url}/kept.png`);
+  expect((await view(holdover, '/api/view')).headers.get('location')).toBe(
+    `${storage.url}/kept.png`,
+  );
 });
 
 test('the service’s own origin is read', async () => {

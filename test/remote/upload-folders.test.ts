@@ -12,7 +12,7 @@ const BOB = { 'X-API-Key': 'bob-key' };
 const ANOTHER = 'holdover-0123456789abcdef';
 
 let upstream: HostileV2;
-let house: Holdover;
+let holdover: Holdover;
 /** Alice's, with her file in it. */
 let hers: string;
 
@@ -24,10 +24,10 @@ beforeAll(async () => {
   hers = folderOf(upstream);
   upstream.always('objectInfo', ({ json }) => json(200, definitions([ANOTHER, hers])));
   await probe.terminate();
-  house = await startInFront(upstream, { dataDir: probe.dataDir });
+  holdover = await startInFront(upstream, { dataDir: probe.dataDir });
 });
 afterAll(async () => {
-  await house?.dispose();
+  await holdover?.dispose();
   await upstream?.close();
 });
 
@@ -64,7 +64,7 @@ function definitions(folders: readonly string[]): object {
 
 const graphWith = (class_type: string, inputs: object) => ({ '1': { class_type, inputs } });
 const post = async (prompt: object, headers: Record<string, string>) =>
-  (await postPrompt(house.url, { prompt }, { headers })) as { status: number; body: any };
+  (await postPrompt(holdover.url, { prompt }, { headers })) as { status: number; body: any };
 
 describe('choosers and lists', () => {
   test.each([
@@ -77,14 +77,14 @@ describe('choosers and lists', () => {
       '/object_info/AllFiles',
       '/models/loras',
     ]) {
-      const answer = await fetch(house.url + path, { headers });
+      const answer = await fetch(holdover.url + path, { headers });
       expect([path, answer.status]).toEqual([path, 200]);
       expect(await answer.text()).not.toMatch(/holdover-/i);
     }
   });
 
   test('keep all else, in its order', async () => {
-    const info = await getJson(`${house.url}/object_info`, BOB);
+    const info = await getJson(`${holdover.url}/object_info`, BOB);
     expect(info.LoadImageSetFromFolderNode.input.required.folder).toEqual([['shelf'], {}]);
     expect(info.NewerCombo.input.required.folder).toEqual(['COMBO', { options: ['shelf'] }]);
     expect(info.AllFiles.input.optional.file).toEqual([['a.png']]);
@@ -93,7 +93,7 @@ describe('choosers and lists', () => {
 
   test('of files show each user their own', async () => {
     const lists = await Promise.all(
-      [ALICE, BOB].map((headers) => getJson(`${house.url}/internal/files/input`, headers)),
+      [ALICE, BOB].map((headers) => getJson(`${holdover.url}/internal/files/input`, headers)),
     );
     expect(lists.map(String)).toEqual([expect.stringContaining('hers.png'), '']);
     expect(JSON.stringify(lists)).not.toContain('holdover-');
@@ -101,7 +101,7 @@ describe('choosers and lists', () => {
 });
 
 describe('a graph that names the folder of another user is refused, and never sent', () => {
-  const spellings = (folder: string): readonly unknown[] => [
+  const encodings = (folder: string): readonly unknown[] => [
     folder,
     `${folder}/`,
     `${folder}/hers.png`,
@@ -134,7 +134,7 @@ describe('a graph that names the folder of another user is refused, and never se
 
   test.each(CLASSES)('by an input of %s', async (class_type) => {
     for (const input of ['folder', 'image', 'subfolder']) {
-      for (const value of spellings(hers)) {
+      for (const value of encodings(hers)) {
         const { status, body } = await post(graphWith(class_type, { [input]: value }), BOB);
         expect([value, status]).toEqual([value, 400]);
         expect(body.error.type).toBe('prompt_outputs_failed_validation');

@@ -26,25 +26,25 @@ const anna = { 'X-API-Key': 'key-of-anna' };
 const ben = { 'X-API-Key': 'key-of-ben' };
 
 let upstream: HostileV2;
-let house: Holdover;
+let holdover: Holdover;
 let fixed: Holdover;
 /** What records stand for, by id. */
 const records = new Map<string, Buffer>();
 
 beforeAll(async () => {
   upstream = await openHostileV2();
-  house = await startInFront(upstream);
+  holdover = await startInFront(upstream);
   fixed = await startInFront(upstream, { env: { HOLDOVER_UPSTREAM_KEY: 'key-of-the-house' } });
 });
 afterAll(async () => {
-  await Promise.all([house?.dispose(), fixed?.dispose()]);
+  await Promise.all([holdover?.dispose(), fixed?.dispose()]);
   await upstream?.close();
 });
 beforeEach(() => {
   upstream.journal.length = 0;
   upstream.blobs.clear();
   upstream.always('upload', keep);
-  upstream.always('fromHash', mint);
+  upstream.always('fromHash', createFromHash);
   upstream.always('content', ({ id, res }) => {
     const bytes = records.get(id);
     if (!bytes) return void res.writeHead(404).end();
@@ -72,7 +72,7 @@ const keep: Parameters<HostileV2['always']>[1] = ({ body, json }) => {
   json(201, record(file, hashText));
 };
 
-const mint: Parameters<HostileV2['always']>[1] = ({ body, json }) => {
+const createFromHash: Parameters<HostileV2['always']>[1] = ({ body, json }) => {
   const asked = JSON.parse(body.toString()) as { hash: string };
   const bytes = upstream.blobs.get(asked.hash);
   if (!bytes) return json(404, error('blob_not_found'));
@@ -103,18 +103,18 @@ type File = {
   readonly fields?: Record<string, string>;
 };
 
-async function upload(file: File, headers: Record<string, string> = anna, to = house) {
+async function upload(file: File, headers: Record<string, string> = anna, to = holdover) {
   return uploadInput(to.url, file, headers);
 }
 
-async function viewed(name: string, headers: Record<string, string> = anna, from = house) {
+async function viewed(name: string, headers: Record<string, string> = anna, from = holdover) {
   const query = new URLSearchParams({ filename: name, type: 'input' }).toString();
   const answer = await fetch(`${from.url}/view?${query}`, { headers });
   return [answer.status, await answer.text()];
 }
 
 /** The answer whatever its status. */
-async function tryUpload({ name, bytes, fields = {} }: File, to = house): Promise<Response> {
+async function tryUpload({ name, bytes, fields = {} }: File, to = holdover): Promise<Response> {
   const form = new FormData();
   for (const [key, value] of Object.entries(fields)) form.append(key, value);
   form.append('image', new Blob([new Uint8Array(bytes)]), name);
@@ -203,7 +203,7 @@ describe('an upload', () => {
     expect(answer.status).toBe(status);
     expect(await answer.text()).not.toContain('127.0.0.1');
     expect(await viewed(name)).toEqual([200, old.toString()]);
-    expect(await readdir(join(house.dataDir, 'spool'))).toEqual([]);
+    expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
   });
 
   test('that the upstream cuts off with 413 while it is sent leaves this server well', async () => {
@@ -214,9 +214,9 @@ describe('an upload', () => {
     );
     const answer = await tryUpload({ name: 'large.png', bytes: Buffer.alloc(32 * 1024 * 1024, 7) });
     expect([413, 502]).toContain(answer.status);
-    expect(await readdir(join(house.dataDir, 'spool'))).toEqual([]);
-    expect((await getJson(`${house.url}/queue`, anna)).queue_pending).toEqual([]);
-    expect(house.log()).not.toContain('request failed');
+    expect(await readdir(join(holdover.dataDir, 'spool'))).toEqual([]);
+    expect((await getJson(`${holdover.url}/queue`, anna)).queue_pending).toEqual([]);
+    expect(holdover.log()).not.toContain('request failed');
   });
 });
 
@@ -304,7 +304,7 @@ describe('what a prompt says of its files', () => {
 
   test('as objects: the id of what was uploaded under that name', async () => {
     await upload({ name: 'object.png', bytes: fresh() });
-    await prompt('object.png', house);
+    await prompt('object.png', holdover);
     const id = `record-${records.size}`;
     expect(loaded()).toMatchObject({ __type: 'core/ASSET', info: { id } });
   });
@@ -333,11 +333,11 @@ describe('what a prompt says of its files', () => {
       'deep/made.png [output]',
     ],
   ])('an output is named by %s the upstream knows it by', async (_what, id, expected) => {
-    const pair = { upstream, house };
+    const pair = { upstream, holdover };
     const name = `made-${id.length}.png`;
     const { files } = await madeOutputs(pair, [{ id, name }], anna);
     const [file] = files;
-    await prompt(`${posix.join(file?.subfolder ?? '', file?.filename ?? '')} [output]`, house);
+    await prompt(`${posix.join(file?.subfolder ?? '', file?.filename ?? '')} [output]`, holdover);
     expect([loaded()]).toMatchObject([expected]);
   });
 
@@ -354,7 +354,7 @@ describe('what a prompt says of its files', () => {
     await upload({ name: 'expired.png', bytes: fresh() });
     const old = expired();
     upstream.journal.length = 0;
-    await prompt('expired.png', house);
+    await prompt('expired.png', holdover);
     expect(routes()).toEqual(['fromHash']);
     const keys = upstream.requests('submit').map(({ headers }) => headers['idempotency-key']);
     expect(new Set(keys).size).toBe(2);
@@ -367,7 +367,7 @@ describe('what a prompt says of its files', () => {
     expired();
     upstream.blobs.clear();
     const sent = { prompt: loading('copied.png') };
-    expect((await postPrompt(house.url, sent, { headers: anna })).status).toBe(200);
+    expect((await postPrompt(holdover.url, sent, { headers: anna })).status).toBe(200);
     expect(routes()).toContain('upload');
   });
 
@@ -377,7 +377,7 @@ describe('what a prompt says of its files', () => {
     upstream.blobs.clear();
     upstream.once('upload', fault.refuse(413, 'payload_too_large'));
     const sent = { prompt: loading('lost.png') };
-    const { status, body } = await postPrompt(house.url, sent, { headers: anna });
+    const { status, body } = await postPrompt(holdover.url, sent, { headers: anna });
     expect(status).toBe(400);
     expect(JSON.stringify(body.node_errors)).toContain('lost.png');
   });

@@ -17,13 +17,13 @@ beforeAll(async () => {
   pair = await openPair();
 });
 afterAll(async () => {
-  await pair.house.dispose();
+  await pair.holdover.dispose();
   await pair.upstream.close();
 });
 
 const queued = async () =>
-  (await getJson(`${pair.house.url}/queue`)).queue_running.concat(
-    (await getJson(`${pair.house.url}/queue`)).queue_pending,
+  (await getJson(`${pair.holdover.url}/queue`)).queue_running.concat(
+    (await getJson(`${pair.holdover.url}/queue`)).queue_pending,
   );
 const graphOf = async (id: string) => (await queued()).find((item: any) => item[1] === id)?.[2];
 const clear = async () => {
@@ -40,13 +40,13 @@ const answering = (body: Buffer | string, headers: Record<string, string> = {}):
 describe('a job of which not everything could be read', () => {
   test('its workflow is asked for when it was too long to keep a copy of', async () => {
     const long = flat({ prefix: 'x'.repeat(5 * 1024 * 1024) });
-    const { body: job } = await v2Client(pair.house.url).submit(long);
+    const { body: job } = await v2Client(pair.holdover.url).submit(long);
     await expect.poll(() => graphOf(job.id), { timeout: 30_000 }).toEqual(long);
     await clear();
   });
 
   test('its answer may come compressed; the client gets it as it came', async () => {
-    const { body: job } = await v2Client(pair.house.url).submit(flat());
+    const { body: job } = await v2Client(pair.holdover.url).submit(flat());
     const text = JSON.stringify({ ...pair.upstream.jobs.get(job.id), urls: urls(job.id) });
     await clear();
     const other = { ...JSON.parse(text), id: 'squeezed', status: 'queued', urls: urls('squeezed') };
@@ -55,22 +55,22 @@ describe('a job of which not everything could be read', () => {
       'submit',
       answering(gzipSync(JSON.stringify(other)), { 'Content-Encoding': 'gzip' }),
     );
-    const answer = await v2Client(pair.house.url).submit(flat());
+    const answer = await v2Client(pair.holdover.url).submit(flat());
     expect(answer.body).toEqual(other);
     await expect.poll(() => graphOf('squeezed'), PATIENTLY).toEqual(flat());
     await clear();
   });
 
   test('the same job answered twice is one prompt', async () => {
-    const { body: job } = await v2Client(pair.house.url).submit(flat());
+    const { body: job } = await v2Client(pair.holdover.url).submit(flat());
     const again = answering(JSON.stringify({ ...job, urls: urls(job.id) }));
     pair.upstream.once('submit', again, again);
-    await Promise.all([1, 2].map(() => v2Client(pair.house.url).submit(flat())));
+    await Promise.all([1, 2].map(() => v2Client(pair.holdover.url).submit(flat())));
     expect((await queued()).map((item: any) => item[1])).toEqual([job.id]);
     await clear();
-    expect(await entryOf(pair.house.url, job.id)).toBeDefined();
+    expect(await entryOf(pair.holdover.url, job.id)).toBeDefined();
     pair.upstream.once('submit', again);
-    await v2Client(pair.house.url).submit(flat());
+    await v2Client(pair.holdover.url).submit(flat());
     expect(await queued()).toEqual([]);
   });
 
@@ -82,25 +82,25 @@ describe('a job of which not everything could be read', () => {
     ['endless', JSON.stringify({ id: 'long', urls: urls('x'), more: 'x'.repeat(2_000_000) })],
   ])('an answer with %s goes to the client and becomes no prompt', async (_what, text) => {
     pair.upstream.once('submit', answering(text));
-    const { status, body } = await v2Client(pair.house.url).submit(flat());
+    const { status, body } = await v2Client(pair.holdover.url).submit(flat());
     expect([status, JSON.stringify(body)]).toEqual([201, text]);
     expect(await queued()).toEqual([]);
   });
 
   test('a workflow that is no graph of nodes is shown without nodes, and runs', async () => {
-    const { body: job } = await v2Client(pair.house.url).submit({ nodes: [], links: [] });
+    const { body: job } = await v2Client(pair.holdover.url).submit({ nodes: [], links: [] });
     await expect.poll(() => graphOf(job.id), PATIENTLY).toEqual({});
     await clear();
   });
 });
 
 test('a job cancelled through v2 that the service then forgets is cancelled for v1, not lost', async () => {
-  const client = v2Client(pair.house.url);
+  const client = v2Client(pair.holdover.url);
   const { body: job } = await client.submit(flat());
   await expect.poll(queued, PATIENTLY).toHaveLength(1);
   await client.cancel(job.id);
   pair.upstream.jobs.delete(job.id);
   const words = async () =>
-    (await entryOf(pair.house.url, job.id))?.status.messages.map(([type]: [string]) => type);
+    (await entryOf(pair.holdover.url, job.id))?.status.messages.map(([type]: [string]) => type);
   await expect.poll(words, { timeout: 30_000 }).toContain('execution_interrupted');
 });

@@ -6,8 +6,8 @@ import { type Load, readFiles } from './load.ts';
 const READERS = 8;
 
 /** What does not add up when a load is over; nothing, when every prompt is accounted for. */
-export async function unaccounted(
-  house: Holdover,
+export async function accountingErrors(
+  holdover: Holdover,
   load: Load,
   expected: number,
 ): Promise<readonly string[]> {
@@ -16,22 +16,22 @@ export async function unaccounted(
   return [
     ...load.problems,
     ...counted,
-    ...sent.flatMap(unheard),
-    ...(await unrecorded(house, load)),
-    ...(await unread(house, load)),
-    ...(await uncounted(house, sent.length)),
+    ...sent.flatMap(endsMissing),
+    ...(await historyErrors(holdover, load)),
+    ...(await fileErrors(holdover, load)),
+    ...(await metricErrors(holdover, sent.length)),
   ];
 }
 
 /** Exactly one end, the right one, and v1's last word once. */
-function unheard({ prefix, promptId, end, ear }: Load['sent'][number]): string[] {
-  const { ends, closings } = ear.heard(promptId);
+function endsMissing({ prefix, promptId, end, countingSocket }: Load['sent'][number]): string[] {
+  const { ends, closings } = countingSocket.framesOf(promptId);
   if (closings === 1 && ends.length === 1 && ends[0] === end) return [];
   return [`${prefix}: heard ${ends.join(' ') || 'no end'}, and the last word ${closings} times`];
 }
 
 /** Each user's history has that user's prompts, each once, and no others; the queue has none. */
-async function unrecorded({ url }: Holdover, { sent }: Load): Promise<string[]> {
+async function historyErrors({ url }: Holdover, { sent }: Load): Promise<string[]> {
   const problems: string[] = [];
   for (const key of new Set(sent.map((prompt) => prompt.key))) {
     const headers = { 'X-API-Key': key };
@@ -49,7 +49,7 @@ async function unrecorded({ url }: Holdover, { sent }: Load): Promise<string[]> 
 }
 
 /** What could be read at the end of a prompt can be read now. */
-async function unread({ url }: Holdover, { sent }: Load): Promise<string[]> {
+async function fileErrors({ url }: Holdover, { sent }: Load): Promise<string[]> {
   const problems: string[] = [];
   for (let at = 0; at < sent.length; at += READERS) {
     const some = sent.slice(at, at + READERS).map((prompt) => readFiles(url, prompt));
@@ -59,7 +59,7 @@ async function unread({ url }: Holdover, { sent }: Load): Promise<string[]> {
 }
 
 /** The server's own counts agree. */
-async function uncounted({ url }: Holdover, expected: number): Promise<string[]> {
+async function metricErrors({ url }: Holdover, expected: number): Promise<string[]> {
   const { of } = await scrape(url);
   const ended = ['success', 'error', 'non_retryable_error', 'cancelled']
     .map((word) => of(`holdover_jobs_ended_total{outcome="${word}"}`))

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
 /** What one socket heard of one prompt. */
-export type Heard = {
+export type PromptFrames = {
   /** `execution_success`, `execution_error`, `execution_interrupted`, as they came. */
   readonly ends: string[];
   /** `executing` with no node: v1's last word. */
@@ -10,9 +10,9 @@ export type Heard = {
 };
 
 /** A client's socket that keeps counts instead of frames. */
-export type Ear = {
+export type CountingSocket = {
   readonly clientId: string;
-  heard(promptId: string): Heard;
+  framesOf(promptId: string): PromptFrames;
   /** Resolves at v1's last word; false when it does not come in time. */
   closed(promptId: string, withinMs: number): Promise<boolean>;
   previews(): number;
@@ -23,7 +23,7 @@ const ENDS = new Set(['execution_success', 'execution_error', 'execution_interru
 /** A slow reader reads so long, and then does not for so long. */
 const SLOW_MS = { reads: 250, sleeps: 4000 } as const;
 
-export type EarOptions = {
+export type CountingSocketOptions = {
   readonly wsUrl: string;
   readonly clientId: string;
   readonly key: string;
@@ -31,14 +31,19 @@ export type EarOptions = {
   readonly reads: 'at once' | 'slowly' | 'asleep';
 };
 
-export async function openEar({ wsUrl, clientId, key, reads }: EarOptions): Promise<Ear> {
+export async function openCountingSocket({
+  wsUrl,
+  clientId,
+  key,
+  reads,
+}: CountingSocketOptions): Promise<CountingSocket> {
   const socket = new WebSocket(`${wsUrl}/ws?clientId=${clientId}`, {
     headers: { 'X-API-Key': key },
   });
-  const prompts = new Map<string, Heard>();
+  const prompts = new Map<string, PromptFrames>();
   const waiters = new Map<string, () => void>();
   let previews = 0;
-  const heard = (promptId: string): Heard => {
+  const framesOf = (promptId: string): PromptFrames => {
     const known = prompts.get(promptId) ?? { ends: [], closings: 0 };
     prompts.set(promptId, known);
     return known;
@@ -47,9 +52,9 @@ export async function openEar({ wsUrl, clientId, key, reads }: EarOptions): Prom
     if (isBinary) return void previews++;
     const { type, data: said } = JSON.parse(data.toString());
     if (said?.prompt_id === undefined) return;
-    if (ENDS.has(type)) heard(said.prompt_id).ends.push(type);
+    if (ENDS.has(type)) framesOf(said.prompt_id).ends.push(type);
     if (type !== 'executing' || said.node !== null) return;
-    heard(said.prompt_id).closings++;
+    framesOf(said.prompt_id).closings++;
     waiters.get(said.prompt_id)?.();
   });
   // One that sleeps is cut off by the server now and then.
@@ -59,10 +64,10 @@ export async function openEar({ wsUrl, clientId, key, reads }: EarOptions): Prom
   const stop = reads === 'slowly' ? readSlowly(socket) : () => {};
   return {
     clientId,
-    heard,
+    framesOf,
     closed(promptId, withinMs) {
       return new Promise((resolve) => {
-        if (heard(promptId).closings > 0) return resolve(true);
+        if (framesOf(promptId).closings > 0) return resolve(true);
         const timer = setTimeout(() => resolve(false), withinMs);
         waiters.set(promptId, () => {
           clearTimeout(timer);

@@ -4,7 +4,7 @@ import type { Graph } from '../../src/wire/v2.ts';
 import { flat, growing, loading } from '../support/workflows.ts';
 
 /** One prompt of the load, and what must come of it. */
-export type Errand = {
+export type LoadPrompt = {
   readonly index: number;
   /** Of its output files, and of no other prompt's. */
   readonly prefix: string;
@@ -22,7 +22,7 @@ const PICTURE = { small: 48, large: 512, loud: 800 } as const;
 const OPENING = 10;
 
 /** The mix: half are quick, the others stream previews, read an upload, or fail at a broken one. */
-export async function errandOf(index: number): Promise<Errand> {
+export async function loadPromptOf(index: number): Promise<LoadPrompt> {
   const prefix = `soak-${index}`;
   const plain = { index, prefix, end: 'execution_success' } as const;
   const turn = index % 20;
@@ -35,23 +35,23 @@ export async function errandOf(index: number): Promise<Errand> {
 }
 
 function withUpload(
-  errand: Omit<Errand, 'graph'>,
+  loadPrompt: Omit<LoadPrompt, 'graph'>,
   bytes: Buffer,
-  end: Errand['end'] = errand.end,
-): Errand {
-  const name = `${errand.prefix}.png`;
-  return { ...errand, end, upload: { name, bytes }, graph: loading(name, errand.prefix) };
+  end: LoadPrompt['end'] = loadPrompt.end,
+): LoadPrompt {
+  const name = `${loadPrompt.prefix}.png`;
+  return { ...loadPrompt, end, upload: { name, bytes }, graph: loading(name, loadPrompt.prefix) };
 }
 
 /** A picture that goes out over the socket, for nobody to miss; then previews, for who has room. */
-function loudOne(errand: Omit<Errand, 'graph'>, bytes: Buffer): Errand {
-  const { prefix, index } = errand;
+function loudOne(loadPrompt: Omit<LoadPrompt, 'graph'>, bytes: Buffer): LoadPrompt {
+  const { prefix, index } = loadPrompt;
   const shown = {
     '30': { class_type: 'LoadImage', inputs: { image: `${prefix}.png` } },
     '31': { class_type: 'SaveImageWebsocket', inputs: { images: ['30', 0] } },
   } as unknown as Graph;
   const graph = { ...shown, ...growing({ seed: index, side: 128, prefix }) };
-  return { ...errand, graph, isLoud: true, upload: { name: `${prefix}.png`, bytes } };
+  return { ...loadPrompt, graph, isLoud: true, upload: { name: `${prefix}.png`, bytes } };
 }
 
 function noise(side: number): Promise<Buffer> {

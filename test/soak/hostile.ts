@@ -16,14 +16,14 @@ export type Hostile = {
 };
 
 type Random = () => number;
-type Attack = (scene: Scene) => Promise<void>;
+type Attack = (context: AttackContext) => Promise<void>;
 
-type Scene = {
+type AttackContext = {
   readonly port: number;
   readonly random: Random;
   readonly isOver: () => boolean;
   /** Says one request and takes the status of its answer; 0: the connection was closed. */
-  readonly tell: (head: string, body?: string | Uint8Array) => Promise<number>;
+  readonly sendRequest: (head: string, body?: string | Uint8Array) => Promise<number>;
 };
 
 /** A user of its own: what it does shows in nobody's accounts. */
@@ -69,19 +69,19 @@ const BAD_FORMS = [
   ],
 ] as const;
 
-export async function startHostile(house: Holdover, random: Random): Promise<Hostile> {
+export async function startHostile(holdover: Holdover, random: Random): Promise<Hostile> {
   const headers = { 'X-API-Key': KEY };
-  await uploadInput(house.url, { name: LARGE.name, bytes: randomBytes(LARGE.bytes) }, headers);
+  await uploadInput(holdover.url, { name: LARGE.name, bytes: randomBytes(LARGE.bytes) }, headers);
   const tried: Record<string, number> = {};
   const problems: string[] = [];
   const under = new Set<Promise<void>>();
   let isOver = false;
-  const scene: Scene = {
-    port: house.port,
+  const context: AttackContext = {
+    port: holdover.port,
     random,
     isOver: () => isOver,
-    async tell(head, body) {
-      const status = await statusOf(house.port, head, body);
+    async sendRequest(head, body) {
+      const status = await statusOf(holdover.port, head, body);
       const isRefused = status === 0 || (status >= 200 && status < 500) || BUSY.has(status);
       if (!isRefused) problems.push(`${head.split('\r\n')[0]} is answered ${status}`);
       return status;
@@ -90,7 +90,7 @@ export async function startHostile(house: Holdover, random: Random): Promise<Hos
 
   function begin(name: string, attack: Attack): void {
     tried[name] = (tried[name] ?? 0) + 1;
-    const task = attack(scene)
+    const task = attack(context)
       .catch((error: unknown) => void problems.push(`${name}: ${String(error)}`))
       .finally(() => under.delete(task));
     under.add(task);
@@ -123,16 +123,16 @@ export async function startHostile(house: Holdover, random: Random): Promise<Hos
 const BUSY: ReadonlySet<number> = new Set([501, 503, 507]);
 
 const ATTACKS: Readonly<Record<string, Attack>> = {
-  async 'bad JSON'({ tell, random }) {
-    await tell(post(one(JSON_ROUTES, random)), one(BAD_JSON, random));
+  async 'bad JSON'({ sendRequest, random }) {
+    await sendRequest(post(one(JSON_ROUTES, random)), one(BAD_JSON, random));
   },
-  async 'a huge body'({ tell, random }) {
+  async 'a huge body'({ sendRequest, random }) {
     const text = `{"prompt":{},"extra_data":{"a":[${'[],'.repeat(MEBIBYTE)}0]}}`;
-    await tell(post(one(JSON_ROUTES, random)), text);
+    await sendRequest(post(one(JSON_ROUTES, random)), text);
   },
-  async 'a deep body'({ tell, random }) {
+  async 'a deep body'({ sendRequest, random }) {
     const depth = 100_000;
-    await tell(post(one(JSON_ROUTES, random)), `${'['.repeat(depth)}${']'.repeat(depth)}`);
+    await sendRequest(post(one(JSON_ROUTES, random)), `${'['.repeat(depth)}${']'.repeat(depth)}`);
   },
   async 'a body beyond the limit'({ port, random }) {
     const socket = await dial(port);
@@ -171,16 +171,16 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     await within(socket, 'data');
     socket.destroy();
   },
-  async 'an unknown route'({ tell, random }) {
+  async 'an unknown route'({ sendRequest, random }) {
     const name = Math.floor(random() * 2 ** 32).toString(36);
     const path = one(['', 'api/', 'view/', 'internal/', 'api/v2/', '../', '%00/'], random);
     const method = one(['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'], random);
-    await tell(`${method} /${path}${name} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: ${KEY}`);
+    await sendRequest(`${method} /${path}${name} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: ${KEY}`);
   },
-  async 'a bad form'({ tell, random }) {
+  async 'a bad form'({ sendRequest, random }) {
     const [type, body] = one(BAD_FORMS, random);
     const route = one(['/upload/image', '/upload/mask', '/api/v2/assets'], random);
-    await tell(`${post(route)}\r\nContent-Type: ${type}`, body);
+    await sendRequest(`${post(route)}\r\nContent-Type: ${type}`, body);
   },
 };
 

@@ -1,7 +1,7 @@
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 
 /** The processes of one load: who answers v1, and who runs the jobs when that is somebody else. */
-export type Houses = {
+export type SoakTopology = {
   readonly front: Holdover;
   readonly processes: Readonly<Record<string, Holdover>>;
   dispose(): Promise<void>;
@@ -9,7 +9,9 @@ export type Houses = {
 
 export const UPSTREAMS = ['embedded', 'remote'] as const;
 
-export async function openHouses(upstream: (typeof UPSTREAMS)[number]): Promise<Houses> {
+export async function startSoakTopology(
+  upstream: (typeof UPSTREAMS)[number],
+): Promise<SoakTopology> {
   const env = { HOLDOVER_LOG_LEVEL: 'warn' };
   const engine = await startHoldover({ upstream: 'embedded', env });
   if (upstream === 'embedded')

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { entryOf, uploadInput } from '../support/client-help.ts';
 import type { Holdover } from '../support/holdover.ts';
 import { postPrompt } from '../support/v1-client.ts';
-import { type Ear, type EarOptions, openEar } from './ear.ts';
-import { type Errand, errandOf } from './errands.ts';
+import { type CountingSocket, type CountingSocketOptions, openCountingSocket } from './ear.ts';
+import { type LoadPrompt, loadPromptOf } from './errands.ts';
 
 /** How much is asked of a server, and how fast. */
 export type Size = {
@@ -19,12 +19,16 @@ export type Size = {
 };
 
 /** A prompt that was accepted, and whose socket should have heard its end. */
-export type Sent = Errand & { readonly promptId: string; readonly key: string; readonly ear: Ear };
+export type Sent = LoadPrompt & {
+  readonly promptId: string;
+  readonly key: string;
+  readonly countingSocket: CountingSocket;
+};
 
 /** What a load has done so far; `problems` are what no client may see. */
 export type Load = {
   readonly sent: Sent[];
-  readonly ears: readonly Ear[];
+  readonly countingSockets: readonly CountingSocket[];
   readonly problems: string[];
   /** When a tenth of the prompts had been sent: a minute of ten, or later on a slow machine. */
   readonly warmAtMs: () => number;
@@ -36,66 +40,67 @@ export type Load = {
 /** One in so many reads slowly. */
 const SLOW_EVERY = 10;
 /** Sockets beside the first one that never read, so that nothing of theirs is lost for good. */
-const ASLEEP = 3;
+const UNREAD_SOCKETS = 3;
 /** They are replaced: the server hangs up on those that do not answer its pings. */
-const ASLEEP_MS = 40_000;
+const UNREAD_MS = 40_000;
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
 
-export async function openLoad(house: Holdover, size: Size): Promise<Load> {
+export async function openLoad(holdover: Holdover, size: Size): Promise<Load> {
   const keys = Array.from({ length: size.users }, (_, i) => `soak-key-${i}`);
   const keyOf = (index: number): string => keys[index % keys.length] ?? '';
-  const { wsUrl, url } = house;
-  const seat = (index: number, reads: EarOptions['reads']) =>
-    openEar({ wsUrl, clientId: `soak-${index}`, key: keyOf(index), reads });
-  const ears = await Promise.all(
+  const { wsUrl, url } = holdover;
+  const openSocketAt = (index: number, reads: CountingSocketOptions['reads']) =>
+    openCountingSocket({ wsUrl, clientId: `soak-${index}`, key: keyOf(index), reads });
+  const countingSockets = await Promise.all(
     Array.from({ length: size.sockets }, (_, i) =>
-      seat(i, i % SLOW_EVERY === SLOW_EVERY - 1 ? 'slowly' : 'at once'),
+      openSocketAt(i, i % SLOW_EVERY === SLOW_EVERY - 1 ? 'slowly' : 'at once'),
     ),
   );
-  const asleep = new Set<Ear>();
+  const unreadSockets = new Set<CountingSocket>();
   const problems: string[] = [];
   const sent: Sent[] = [];
   const live = new Set<Promise<void>>();
   let warmAtMs = Number.POSITIVE_INFINITY;
 
   async function changeSleepers(): Promise<void> {
-    const before = [...asleep];
-    asleep.clear();
-    for (const ear of before) ear.close();
-    for (let i = 0; i < ASLEEP; i++) asleep.add(await seat(0, 'asleep'));
+    const before = [...unreadSockets];
+    unreadSockets.clear();
+    for (const countingSocket of before) countingSocket.close();
+    for (let i = 0; i < UNREAD_SOCKETS; i++) unreadSockets.add(await openSocketAt(0, 'asleep'));
   }
 
   async function send(index: number): Promise<void> {
-    const errand = await errandOf(index);
-    const place = errand.isLoud ? 0 : index % ears.length;
-    const ear = ears[place];
-    if (ear === undefined) throw new Error('no sockets');
-    const key = keyOf(place);
+    const loadPrompt = await loadPromptOf(index);
+    const socketIndex = loadPrompt.isLoud ? 0 : index % countingSockets.length;
+    const countingSocket = countingSockets[socketIndex];
+    if (countingSocket === undefined) throw new Error('no sockets');
+    const key = keyOf(socketIndex);
     const headers = { 'X-API-Key': key };
-    const { upload, graph } = errand;
+    const { upload, graph } = loadPrompt;
     if (upload) {
       const placed = await uploadInput(url, upload, headers);
-      if (placed.name !== upload.name) problems.push(`${errand.prefix}: upload is ${placed.name}`);
+      if (placed.name !== upload.name)
+        problems.push(`${loadPrompt.prefix}: upload is ${placed.name}`);
     }
-    const body = { prompt: graph, client_id: ear.clientId };
+    const body = { prompt: graph, client_id: countingSocket.clientId };
     const answer = await postPrompt(url, body, { headers });
-    if (answer.status !== 200) return void problems.push(`${errand.prefix}: ${answer.status}`);
-    const prompt: Sent = { ...errand, promptId: answer.body.prompt_id, key, ear };
+    if (answer.status !== 200) return void problems.push(`${loadPrompt.prefix}: ${answer.status}`);
+    const prompt: Sent = { ...loadPrompt, promptId: answer.body.prompt_id, key, countingSocket };
     sent.push(prompt);
-    if (!(await ear.closed(prompt.promptId, size.patienceMs))) return;
+    if (!(await countingSocket.closed(prompt.promptId, size.patienceMs))) return;
     problems.push(...(await readFiles(url, prompt)));
   }
 
   return {
     sent,
-    ears,
+    countingSockets,
     problems,
     warmAtMs: () => warmAtMs,
     async run() {
       const everyMs = size.spreadMs / size.jobs;
       let dueAtMs = performance.now();
       await changeSleepers();
-      const night = setInterval(() => void changeSleepers().catch(() => {}), ASLEEP_MS);
+      const night = setInterval(() => void changeSleepers().catch(() => {}), UNREAD_MS);
       for (let index = 0; index < size.jobs; index++) {
         // What a slow machine has missed is not made up for: the load is the same to the end.
         await delay(Math.max(0, dueAtMs - performance.now()));
@@ -111,7 +116,7 @@ export async function openLoad(house: Holdover, size: Size): Promise<Load> {
       clearInterval(night);
     },
     close() {
-      for (const ear of [...ears, ...asleep]) ear.close();
+      for (const countingSocket of [...countingSockets, ...unreadSockets]) countingSocket.close();
     },
   };
 }

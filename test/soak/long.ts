@@ -6,12 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { type Footprint, footprint } from '../support/invariants.ts';
 import { seeded } from '../support/seeded.ts';
-import { unaccounted } from './accounts.ts';
+import { accountingErrors } from './accounts.ts';
 import { readFlags } from './flags.ts';
 import { type Hostile, startHostile } from './hostile.ts';
-import { openHouses } from './houses.ts';
+import { startSoakTopology } from './houses.ts';
 import { type Load, type Size, openLoad } from './load.ts';
-import { type Verdict, judge } from './verdict.ts';
+import { type MemoryVerdict, judge } from './verdict.ts';
 import { type Watch, watch } from './watch.ts';
 
 const MINUTE_MS = 60_000;
@@ -33,21 +33,21 @@ const LEFT = { files: 3, sockets: 8 } as const;
 test.each(upstreams)(
   `${SIZE.jobs} prompts, 200 sockets, uploads, slow readers and hostile inputs, seed ${seed}: %s`,
   async (upstream) => {
-    const houses = await openHouses(upstream);
+    const topology = await startSoakTopology(upstream);
     try {
-      const base = mapOf(houses.processes, footprint);
+      const base = mapOf(topology.processes, footprint);
       console.log(`seed ${seed}`);
-      const load = await openLoad(houses.front, SIZE);
-      const hostile = await startHostile(houses.front, seeded(seed).random);
-      const watches = mapOf(houses.processes, watch);
+      const load = await openLoad(topology.front, SIZE);
+      const hostile = await startHostile(topology.front, seeded(seed).random);
+      const watches = mapOf(topology.processes, watch);
       await load.run();
       await hostile.stop();
       for (const one of Object.values(watches)) one.stop();
       const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, load.warmAtMs()));
-      const accounts = await unaccounted(houses.front, load, SIZE.jobs);
+      const accounts = await accountingErrors(topology.front, load, SIZE.jobs);
       load.close();
       await delay(CALM_MS);
-      const left = mapOf(houses.processes, footprint);
+      const left = mapOf(topology.processes, footprint);
       const problems = [
         ...accounts,
         ...hostile.problems,
@@ -58,7 +58,7 @@ test.each(upstreams)(
       report(upstream, { load, hostile, verdicts, watches, base, left, problems });
       expect(problems).toEqual([]);
     } finally {
-      await houses.dispose();
+      await topology.dispose();
     }
   },
   (60 + 6 * minutes) * MINUTE_MS,
@@ -92,7 +92,7 @@ function report(
   run: {
     load: Load;
     hostile: Hostile;
-    verdicts: Named<Verdict>;
+    verdicts: Named<MemoryVerdict>;
     watches: Named<Watch>;
     base: Named<Footprint>;
     left: Named<Footprint>;
@@ -100,7 +100,10 @@ function report(
   },
 ): void {
   const { load, hostile, verdicts, watches, base, left, problems } = run;
-  const previews = load.ears.reduce((sum, ear) => sum + ear.previews(), 0);
+  const previews = load.countingSockets.reduce(
+    (sum, countingSocket) => sum + countingSocket.previews(),
+    0,
+  );
   const samples = mapOf(watches, (one) => one.samples);
   const figures = {
     upstream,

@@ -1,8 +1,8 @@
 // The short one: what a load of everything at once leaves must add up. `npm run soak` is the long
 // one, which looks at memory and handles as well.
 import { expect, test } from 'vitest';
-import { unaccounted } from './accounts.ts';
-import { UPSTREAMS, openHouses } from './houses.ts';
+import { accountingErrors } from './accounts.ts';
+import { UPSTREAMS, startSoakTopology } from './houses.ts';
 import { type Size, openLoad } from './load.ts';
 
 const SIZE: Size = {
@@ -17,14 +17,14 @@ const SIZE: Size = {
 test.concurrent.each(UPSTREAMS)(
   'every prompt of a crowd has one end, one history entry and its file: %s',
   async (upstream) => {
-    const houses = await openHouses(upstream);
+    const topology = await startSoakTopology(upstream);
     try {
-      const load = await openLoad(houses.front, SIZE);
+      const load = await openLoad(topology.front, SIZE);
       await load.run();
-      expect(await unaccounted(houses.front, load, SIZE.jobs)).toEqual([]);
+      expect(await accountingErrors(topology.front, load, SIZE.jobs)).toEqual([]);
       load.close();
     } finally {
-      await houses.dispose();
+      await topology.dispose();
     }
   },
   600_000,

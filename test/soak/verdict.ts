@@ -1,7 +1,7 @@
 import { type Sample, median } from './watch.ts';
 
 /** A process after its first minute and at the end of the load, and what of that is too much. */
-export type Verdict = {
+export type MemoryVerdict = {
   readonly first: Figures;
   readonly last: Figures;
   readonly problems: readonly string[];
@@ -25,7 +25,7 @@ const RSS_GROWTH = 1.1;
 /** Connections come and go with what is on its way at the moment. */
 const MORE = { files: 3, sockets: 24, resources: 24 } as const;
 
-export function judge(name: string, samples: readonly Sample[], warmAtMs: number): Verdict {
+export function judge(name: string, samples: readonly Sample[], warmAtMs: number): MemoryVerdict {
   const endMs = samples.at(-1)?.atMs ?? 0;
   const first = figuresOf(samples, warmAtMs);
   const last = figuresOf(samples, endMs - WINDOW_MS);

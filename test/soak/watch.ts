@@ -22,10 +22,10 @@ export type Watch = { readonly samples: readonly Sample[]; stop(): void };
 
 const EVERY_MS = 2500;
 
-export function watch(house: Holdover): Watch {
+export function watch(holdover: Holdover): Watch {
   const samples: Sample[] = [];
   const timer = setInterval(() => {
-    sampleOf(house, performance.now()).then(
+    sampleOf(holdover, performance.now()).then(
       (sample) => samples.push(sample),
       () => {},
     );
@@ -33,12 +33,12 @@ export function watch(house: Holdover): Watch {
   return { samples, stop: () => clearInterval(timer) };
 }
 
-async function sampleOf(house: Holdover, atMs: number): Promise<Sample> {
-  const { text, of } = await scrape(house.url);
+async function sampleOf(holdover: Holdover, atMs: number): Promise<Sample> {
+  const { text, of } = await scrape(holdover.url);
   const kinds = text.matchAll(/^nodejs_active_resources\{type="(\w+)"\} (\d+)$/gm);
   return {
     atMs,
-    ...footprint(house),
+    ...footprint(holdover),
     resources: Object.fromEntries([...kinds].map(([, kind, count]) => [kind, Number(count)])),
     heapBytes: of('nodejs_heap_size_used_bytes'),
     backlogBytes: of('holdover_websocket_backlog_bytes'),

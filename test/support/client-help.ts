@@ -2,7 +2,7 @@ import sharp from 'sharp';
 import { readPngChunks } from '../../src/nodes/png-chunks.ts';
 import { getJson } from './v1-client.ts';
 
-export const NO_PICTURE = Buffer.from('this is not a picture');
+export const NOT_A_PICTURE = Buffer.from('this is not a picture');
 
 /** Uploads bytes as an input of whoever the headers say. */
 export async function uploadInput(
@@ -27,7 +27,7 @@ export function pngOf(
 }
 
 /** `png 64x64`, `jpeg 64x64`: what the bytes really are. */
-export async function lookOf(bytes: Uint8Array | ArrayBuffer): Promise<string> {
+export async function formatOf(bytes: Uint8Array | ArrayBuffer): Promise<string> {
   const { format, width, height } = await sharp(Buffer.from(bytes as ArrayBuffer)).metadata();
   return `${format} ${width}x${height}`;
 }

@@ -9,13 +9,13 @@ import {
 import { type AddressInfo, type Socket, connect } from 'node:net';
 
 /** Answers a request in place of the engine. */
-export type Answering = (req: IncomingMessage, res: ServerResponse) => void;
+export type AnswerHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** Stands in front of a v1 engine and can make it another one, or none. */
-export type EngineFront = {
+export type EngineProxy = {
   readonly url: string;
   /** Requests of this method and path are answered so, instead of by the engine. */
-  answer(method: string, path: RegExp, answering: Answering): void;
+  answer(method: string, path: RegExp, answering: AnswerHandler): void;
   /** Until it resolves no WebSocket gets through to the engine. */
   holdSockets(until: Promise<unknown>): void;
   /**
@@ -31,9 +31,9 @@ export type EngineFront = {
   close(): Promise<void>;
 };
 
-export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
+export async function openEngineProxy(engineUrl: string): Promise<EngineProxy> {
   const target = Number(new URL(engineUrl).port);
-  const answers: { method: string; path: RegExp; answering: Answering }[] = [];
+  const answers: { method: string; path: RegExp; answering: AnswerHandler }[] = [];
   const sockets = new Set<Socket>();
   const requests: string[] = [];
   const forgotten = new Set<string>();
@@ -97,7 +97,7 @@ export async function openEngineFront(engineUrl: string): Promise<EngineFront> {
   }
 
   const port = await listen(0);
-  const self: EngineFront = {
+  const self: EngineProxy = {
     url: `http://127.0.0.1:${port}`,
     answer: (method, path, answering) => void answers.push({ method, path, answering }),
     forgetSilently(promptId) {

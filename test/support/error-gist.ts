@@ -1,15 +1,15 @@
 import type { Called } from './call.ts';
 
 /** An answer in a line: its status, and the form of its body with the word for programs in it. */
-export function gistOf({
+export function errorSummary({
   status,
   headers,
   text,
 }: Pick<Called, 'status' | 'headers' | 'text'>): string {
-  return `${status} ${bodyGist(String(headers['content-type'] ?? ''), text)}`;
+  return `${status} ${bodySummary(String(headers['content-type'] ?? ''), text)}`;
 }
 
-function bodyGist(type: string, text: string): string {
+function bodySummary(type: string, text: string): string {
   if (text === '') return 'empty';
   if (type.startsWith('text/plain')) return `text: ${text.split('\n', 1)[0]}`;
   if (!type.startsWith('application/json')) return type;

@@ -42,7 +42,7 @@ export function fakeAssets(): FakeAssets {
     held.set(id, { user, asset, bytes });
     return asset;
   };
-  const twin = (user: string, hash: string): Held | undefined =>
+  const sameBytes = (user: string, hash: string): Held | undefined =>
     [...held.values()].find((one) => one.user === user && one.asset.hash === hash);
   return {
     calls,
@@ -57,11 +57,11 @@ export function fakeAssets(): FakeAssets {
     },
     async assetFromHash({ user }, { hash }) {
       calls.push('assetFromHash');
-      const known = twin(user, hash);
+      const known = sameBytes(user, hash);
       return known ? ok(put(user, known.bytes, hash)) : gone();
     },
     async hasBlob({ user }, hash) {
-      return ok(twin(user, hash) !== undefined);
+      return ok(sameBytes(user, hash) !== undefined);
     },
     async asset({ user }, id) {
       const found = mine(user, id);

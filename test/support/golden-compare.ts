@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { parseJson } from '../../src/wire/json.ts';
-import { type Loosely, compareFrames, compareJson } from './golden-frames.ts';
-import { farewellTo } from './golden-http-differences.ts';
+import { type Tolerances, compareFrames, compareJson } from './golden-frames.ts';
+import { deprecationHeadersOf } from './golden-http-differences.ts';
 import type { Answer } from './golden-http.ts';
 import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normal.ts';
 import type { Replayed } from './golden-replay.ts';
@@ -29,13 +29,13 @@ const HEADERS = [
 export async function differencesOf(
   scenario: Scenario,
   replayed: Replayed,
-  loosely: Loosely = {},
+  tolerances: Tolerances = {},
 ): Promise<Differences> {
-  const without = new Set(loosely.without);
+  const without = new Set(tolerances.without);
   const found: { [where: string]: readonly string[] } = {};
   for (const [label, socket] of replayed.sockets) {
     if (!without.has(label))
-      found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, loosely });
+      found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, tolerances });
   }
   for (const [index, exchange] of scenario.exchanges.entries()) {
     if (without.has(index)) continue;
@@ -52,7 +52,11 @@ export async function differencesOf(
 function compareSocket(
   { records }: Scenario,
   label: string,
-  { socket, replayed, loosely }: { socket: GoldenSocket; replayed: Replayed; loosely: Loosely },
+  {
+    socket,
+    replayed,
+    tolerances,
+  }: { socket: GoldenSocket; replayed: Replayed; tolerances: Tolerances },
 ): string[] {
   const own = records.filter((record) => record.socket === label);
   const agreed = own.find(({ event }) => event === 'open')?.handshake?.headers[
@@ -66,7 +70,7 @@ function compareSocket(
     ...(socket.frames.every(beginsWithType)
       ? []
       : ['a text frame that does not begin with {"type"']),
-    ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, loosely),
+    ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, tolerances),
   ];
 }
 
@@ -98,7 +102,7 @@ async function compareExchange(
     ...status,
     ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
     ...(isEmptyHandler && length !== '0' ? [`content-length ${length}`] : []),
-    ...compareFarewell(exchange, answer, replayed),
+    ...compareDeprecationHeaders(exchange, answer, replayed),
     ...(await compareBody(exchange, answer, replayed)),
   ];
 }
@@ -114,12 +118,12 @@ function compareHeader(
 }
 
 /** Headers nobody recorded, that must be where docs/differences.md says and nowhere else. */
-function compareFarewell(
+function compareDeprecationHeaders(
   { request }: GoldenExchange,
   { status, headers }: Answer,
   replayed: Replayed,
 ): string[] {
-  const { deprecation, link } = farewellTo(request, status);
+  const { deprecation, link } = deprecationHeadersOf(request, status);
   const found = {
     deprecation: headers['deprecation'],
     link: headers['link'] && replayed.asRecorded(String(headers['link'])),
@@ -139,15 +143,15 @@ async function compareBody(
 ): Promise<string[]> {
   const text = replayed.asRecorded(body.toString());
   const isJson = headers['content-type']?.startsWith('application/json') === true;
-  if (response.body_empty) return body.length === 0 ? [] : [`body ${gistOfBody(text, isJson)}`];
+  if (response.body_empty) return body.length === 0 ? [] : [`body ${bodySummary(text, isJson)}`];
   if (answerJson !== undefined) {
-    if (!isJson) return [`body ${gistOfBody(text, isJson)}`];
+    if (!isJson) return [`body ${bodySummary(text, isJson)}`];
     const [theirs, ours] = [createTempNames(), createTempNames()];
     const recorded = parseJson(theirs(JSON.stringify(normalJson(answerJson))));
     return compareJson(recorded, parseJson(ours(JSON.stringify(normalJson(parseJson(text))))), '');
   }
   if (response.body_text !== undefined)
-    return text === response.body_text ? [] : [`body ${gistOfBody(text, isJson)}`];
+    return text === response.body_text ? [] : [`body ${bodySummary(text, isJson)}`];
   if (response.body_file !== undefined)
     return comparePicture(recordedFile(response.body_file), body);
   return [];
@@ -164,7 +168,7 @@ async function comparePicture(recorded: Buffer, mine: Buffer): Promise<string[]>
   return theirs?.data.equals(ours?.data ?? Buffer.alloc(0)) ? [] : ['pixels'];
 }
 
-function gistOfBody(text: string, isJson: boolean): string {
+function bodySummary(text: string, isJson: boolean): string {
   if (!isJson) return JSON.stringify(text.slice(0, 80));
   const { error } = parseJson(text) as { error?: { type?: string } };
   return error?.type === undefined ? text.slice(0, 120) : `error ${error.type}`;

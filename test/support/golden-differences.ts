@@ -1,7 +1,7 @@
-import type { Loosely } from './golden-frames.ts';
+import type { Tolerances } from './golden-frames.ts';
 
 /** A difference that is meant: the row of `docs/differences.md` that explains it, where, and what. */
-export type Meant = {
+export type ExpectedDifference = {
   readonly row: string;
   /** `socket a`, or an exchange: `7 POST /prompt`. */
   readonly where: string;
@@ -12,8 +12,8 @@ export type Meant = {
 export type Case = {
   readonly scenario: string;
   readonly args?: readonly string[];
-  readonly loosely?: Loosely;
-  readonly meant?: readonly Meant[];
+  readonly tolerances?: Tolerances;
+  readonly expectedDifferences?: readonly ExpectedDifference[];
 };
 
 export const JSON_TYPE = 'content-type: application/json; charset=utf-8';
@@ -21,18 +21,22 @@ export const JSON_TYPE = 'content-type: application/json; charset=utf-8';
 export const FIRST = '00000000-0000-4000-8000-000000000001';
 
 /** A clear 400 where the original answers 500. */
-export const badInput = (where: string, type = 'invalid_json'): Meant => ({
+export const badInput = (where: string, type = 'invalid_json'): ExpectedDifference => ({
   row: 'bad-input',
   where,
   differs: ['status 400', JSON_TYPE, `body error ${type}`],
 });
 /** The same for an upload. */
-export const badUpload = (where: string): Meant => ({
+export const badUpload = (where: string): ExpectedDifference => ({
   ...badInput(where, 'invalid_upload'),
   row: 'bad-upload',
 });
 /** Any other difference. */
-export const meant = (row: string, where: string, ...differs: string[]): Meant => ({
+export const expectedDifferences = (
+  row: string,
+  where: string,
+  ...differs: string[]
+): ExpectedDifference => ({
   row,
   where,
   differs,

@@ -1,9 +1,9 @@
 import { type Json, isJsonObject, parseJson } from '../../src/wire/json.ts';
-import { gistOf, isTick } from './golden-gist.ts';
+import { frameSummary, isStepSummary } from './golden-gist.ts';
 import { createTempNames } from './golden-normal.ts';
 
 /** What of a recording is chance, so that it is not compared. */
-export type Loosely = {
+export type Tolerances = {
   /** `status` frames that other calls cause may come anywhere. */
   readonly floatingStatus?: true;
   /** Frames of different prompts may come in any order. */
@@ -14,23 +14,23 @@ export type Loosely = {
   readonly without?: readonly (string | number)[];
 };
 
-type Named = { readonly gist: string; readonly frame: Json };
+type Named = { readonly summary: string; readonly frame: Json };
 
 /** Frame by frame in order; a minus was recorded and is missing, a plus is ours alone. */
 export function compareFrames(
   recorded: readonly Json[],
   mine: readonly Json[],
-  { floatingStatus, byPrompt, anyTicks }: Loosely,
+  { floatingStatus, byPrompt, anyTicks }: Tolerances,
 ): string[] {
   const named = (frames: readonly Json[]): Named[] => {
     const rename = createTempNames();
     return frames
       .map((frame) => parseJson(rename(JSON.stringify(frame))))
-      .map((frame) => ({ gist: gistOf(frame), frame: withoutMinted(frame) }))
-      .filter(({ gist }) => anyTicks === undefined || !isTick(gist));
+      .map((frame) => ({ summary: frameSummary(frame), frame: withoutGeneratedIds(frame) }))
+      .filter(({ summary }) => anyTicks === undefined || !isStepSummary(summary));
   };
-  const lineOf = ({ gist, frame }: Named): string => {
-    if (gist.startsWith('S(')) return floatingStatus || byPrompt ? 'status' : '';
+  const lineOf = ({ summary, frame }: Named): string => {
+    if (summary.startsWith('S(')) return floatingStatus || byPrompt ? 'status' : '';
     return byPrompt ? ((frame as { data?: { prompt_id?: string } }).data?.prompt_id ?? '') : '';
   };
   const [theirs, ours] = [named(recorded), named(mine)];
@@ -43,7 +43,7 @@ export function compareFrames(
 }
 
 /** A socket id the server minted is as good as any other of its kind. */
-function withoutMinted(frame: Json): Json {
+function withoutGeneratedIds(frame: Json): Json {
   const sid = (frame as { data?: { sid?: string } }).data?.sid;
   if (sid === undefined || !/^[0-9a-f]{32}$/.test(sid)) return frame;
   return parseJson(JSON.stringify(frame).replace(sid, '<32 hex>'));
@@ -56,7 +56,7 @@ function align(theirs: readonly Named[], ours: readonly Named[]): string[] {
   const at = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
   for (let i = theirs.length - 1; i >= 0; i--) {
     for (let j = ours.length - 1; j >= 0; j--) {
-      const same = theirs[i]?.gist === ours[j]?.gist;
+      const same = theirs[i]?.summary === ours[j]?.summary;
       (lengths[i] as number[])[j] = same
         ? at(i + 1, j + 1) + 1
         : Math.max(at(i + 1, j), at(i, j + 1));
@@ -66,21 +66,21 @@ function align(theirs: readonly Named[], ours: readonly Named[]): string[] {
   let [i, j] = [0, 0];
   while (i < theirs.length || j < ours.length) {
     const [left, right] = [theirs[i], ours[j]];
-    if (left && right && left.gist === right.gist) {
+    if (left && right && left.summary === right.summary) {
       const differing = compareJson(left.frame, right.frame, '');
       const reordered =
         differing.length === 0 && JSON.stringify(left.frame) !== JSON.stringify(right.frame);
       found.push(
-        ...differing.map((text) => `${left.gist}: ${text}`),
-        ...(reordered ? [`${left.gist}: key order`] : []),
+        ...differing.map((text) => `${left.summary}: ${text}`),
+        ...(reordered ? [`${left.summary}: key order`] : []),
       );
       i++;
       j++;
     } else if (right && (!left || at(i, j + 1) >= at(i + 1, j))) {
-      found.push(`+ ${right.gist}`);
+      found.push(`+ ${right.summary}`);
       j++;
     } else {
-      found.push(`- ${left?.gist}`);
+      found.push(`- ${left?.summary}`);
       i++;
     }
   }

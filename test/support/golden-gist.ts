@@ -13,7 +13,7 @@ type Data = {
 type NodeState = { readonly value: number; readonly max: number; readonly state: string };
 
 /** A normalised frame in the notation of the transcript tables: `S(1)`, `PS{1:f 1/1}`, `X(null)` … */
-export function gistOf(frame: Json): string {
+export function frameSummary(frame: Json): string {
   if ('binary' in (frame as object)) {
     const { binary, format, text } = frame as { binary: number; format?: string; text?: string };
     return `binary ${binary} ${format ?? text}`;
@@ -23,8 +23,8 @@ export function gistOf(frame: Json): string {
 }
 
 /** Whether a frame is a `progress` or `progress_state` with a node between its first and last step. */
-export function isTick(gist: string): boolean {
-  return gist.startsWith('P(') || /:r [1-9]\d*\/\d+/.test(gist);
+export function isStepSummary(summary: string): boolean {
+  return summary.startsWith('P(') || /:r [1-9]\d*\/\d+/.test(summary);
 }
 
 const TYPES: Readonly<Record<string, (data: Data) => string>> = {

@@ -9,35 +9,35 @@ import { ALL_NODES } from './golden-nodes.mjs';
 import { argsOfPair, testedUpstream } from './tested-upstream.ts';
 
 /** A whole server that also knows the recorder's test nodes; every scenario starts from zero. */
-export type GoldenHouse = { readonly port: number; close(): Promise<void> };
+export type GoldenServer = { readonly port: number; close(): Promise<void> };
 
-export async function openGoldenHouse(
+export async function startGoldenServer(
   args: readonly string[],
   inputs: ReadonlyMap<string, Buffer>,
-): Promise<GoldenHouse> {
-  const house = testedUpstream() === 'remote' ? await openPair(args) : await openOne(args);
+): Promise<GoldenServer> {
+  const server = testedUpstream() === 'remote' ? await startPair(args) : await startOne(args);
   const black = { width: 8, height: 8, channels: 3, background: 'black' } as const;
   const example = await sharp({ create: black }).png().toBuffer();
   for (const [name, bytes] of new Map([['example.png', example], ...inputs])) {
-    await placeInput(house.port, name, bytes);
+    await placeInput(server.port, name, bytes);
   }
-  return house;
+  return server;
 }
 
-async function openPair(args: readonly string[]): Promise<GoldenHouse> {
+async function startPair(args: readonly string[]): Promise<GoldenServer> {
   const { front, behind } = argsOfPair(args);
-  const engine = await openOne(behind);
-  const house = await openOne(['--upstream', `http://127.0.0.1:${engine.port}`, ...front]);
+  const engine = await startOne(behind);
+  const server = await startOne(['--upstream', `http://127.0.0.1:${engine.port}`, ...front]);
   return {
-    port: house.port,
+    port: server.port,
     async close() {
-      await house.close();
+      await server.close();
       await engine.close();
     },
   };
 }
 
-async function openOne(args: readonly string[]): Promise<GoldenHouse> {
+async function startOne(args: readonly string[]): Promise<GoldenServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-golden-'));
   const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], {});
   if (parsed.kind === 'exit') throw new Error(parsed.text);

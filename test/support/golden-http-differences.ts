@@ -3,11 +3,11 @@ import { refusalOf } from '../../src/v1/guard.ts';
 import { refusalReply } from '../../src/v1/refused.ts';
 import {
   type Case,
-  type Meant,
+  type ExpectedDifference,
   JSON_TYPE,
   badInput,
   badUpload,
-  meant,
+  expectedDifferences,
 } from './golden-differences.ts';
 
 const CORS = [
@@ -22,7 +22,7 @@ const CORS_ON_ERROR = [
   'access-control-allow-credentials: true',
 ];
 
-const OWN_FACTS = [
+const MACHINE_FACTS = [
   'system.required_frontend_version null',
   'system.required_templates_version null',
   'system.argv ["holdover"]',
@@ -75,16 +75,23 @@ const PATH_FOLDERS: readonly string[] = [
 type Rule = Parameters<typeof refusalOf>[0];
 
 /** The original refuses too, without a word. */
-const explained = (where: string, rule: Rule): Meant =>
-  meant('origin', where, ...explanationOf(rule));
+const explained = (where: string, rule: Rule): ExpectedDifference =>
+  expectedDifferences('origin', where, ...explanationOf(rule));
 
 /** The original lets an empty answer through. */
-const closed = (where: string, rule: Rule): Meant =>
-  meant('origin', where, 'status 403', ...explanationOf(rule));
+const closed = (where: string, rule: Rule): ExpectedDifference =>
+  expectedDifferences('origin', where, 'status 403', ...explanationOf(rule));
 
 /** The original answers JSON, of which nothing is left. */
-const closedJson = (where: string): Meant =>
-  meant('origin', where, 'status 403', 'error {…}', 'exec_info absent', 'node_errors {}');
+const closedJson = (where: string): ExpectedDifference =>
+  expectedDifferences(
+    'origin',
+    where,
+    'status 403',
+    'error {…}',
+    'exec_info absent',
+    'node_errors {}',
+  );
 
 function explanationOf(rule: Rule): readonly string[] {
   const call = { method: 'GET', url: '/prompt', rules: rulesOf('local') };
@@ -92,20 +99,22 @@ function explanationOf(rule: Rule): readonly string[] {
   return [`body error ${rule}`, `content-length ${Buffer.byteLength(body)}`, JSON_TYPE];
 }
 
-const empty = (where: string): Meant =>
-  meant('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
+const empty = (where: string): ExpectedDifference =>
+  expectedDifferences('newer-routes', where, 'status 200', JSON_TYPE, 'body {}');
 
 /** Scenarios without sockets. */
 export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'http-generic',
     args: ['--max-upload-size', '1'],
-    meant: [meant('start-page', '5 HEAD /', 'content-type: text/html; charset=utf-8')],
+    expectedDifferences: [
+      expectedDifferences('start-page', '5 HEAD /', 'content-type: text/html; charset=utf-8'),
+    ],
   },
   {
     scenario: 'cors-mode',
     args: ['--enable-cors-header'],
-    meant: [
+    expectedDifferences: [
       ...[
         '0 GET /prompt',
         '1 OPTIONS /prompt',
@@ -113,15 +122,15 @@ export const CALL_CASES: readonly Case[] = [
         '3 GET /nope',
         '5 POST /interrupt',
         '7 POST /prompt',
-      ].map((where) => meant('cors', where, ...CORS)),
-      meant('cors', '4 PUT /prompt', ...CORS_ON_ERROR),
-      meant('cors', '6 POST /prompt', ...CORS_ON_ERROR),
+      ].map((where) => expectedDifferences('cors', where, ...CORS)),
+      expectedDifferences('cors', '4 PUT /prompt', ...CORS_ON_ERROR),
+      expectedDifferences('cors', '6 POST /prompt', ...CORS_ON_ERROR),
       badInput('6 POST /prompt'),
     ],
   },
   {
     scenario: 'origin-check',
-    meant: [
+    expectedDifferences: [
       explained('2 GET /prompt', 'foreign_origin'),
       explained('3 POST /interrupt', 'foreign_origin'),
       explained('4 GET /prompt', 'foreign_origin'),
@@ -139,7 +148,7 @@ export const CALL_CASES: readonly Case[] = [
   },
   {
     scenario: 'mask-upload',
-    meant: [
+    expectedDifferences: [
       ...['17', '18'].map((n) => badUpload(`${n} POST /upload/mask`)),
       badUpload('19 POST /upload/mask'),
     ],
@@ -147,38 +156,43 @@ export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'info-routes',
     // The start page and the address of its own source.
-    loosely: { without: [0, 1] },
-    meant: [
-      meant('system-stats', '2 GET /system_stats', ...OWN_FACTS),
-      meant('system-stats', '3 GET /api/system_stats', ...OWN_FACTS),
-      meant('host-paths', '13 GET /experiment/models', ...MODEL_FOLDERS),
-      meant('users', '17 GET /users', 'migrated true'),
+    tolerances: { without: [0, 1] },
+    expectedDifferences: [
+      expectedDifferences('system-stats', '2 GET /system_stats', ...MACHINE_FACTS),
+      expectedDifferences('system-stats', '3 GET /api/system_stats', ...MACHINE_FACTS),
+      expectedDifferences('host-paths', '13 GET /experiment/models', ...MODEL_FOLDERS),
+      expectedDifferences('users', '17 GET /users', 'migrated true'),
       empty('21 GET /global_subgraphs'),
       empty('22 GET /node_replacements'),
-      meant(
+      expectedDifferences(
         'host-paths',
         '23 GET /internal/folder_paths',
         ...PATH_FOLDERS.map((name) => `${name} absent`),
       ),
-      meant(
+      expectedDifferences(
         'newer-routes',
         '33 GET /api/jobs',
         'status 200',
         JSON_TYPE,
         'body {"jobs":[],"pagination":{"offset":0,"limit":200,"total":0,"has_more":false}}',
       ),
-      meant('newer-routes', '34 GET /api/job/x/status', JSON_TYPE, 'body error not_found'),
+      expectedDifferences(
+        'newer-routes',
+        '34 GET /api/job/x/status',
+        JSON_TYPE,
+        'body error not_found',
+      ),
     ],
   },
   {
     scenario: 'userdata',
-    meant: [
-      meant('users', '0 GET /users', 'migrated true'),
+    expectedDifferences: [
+      expectedDifferences('users', '0 GET /users', 'migrated true'),
       badInput('9 POST /settings'),
-      meant('users', '10 POST /users', 'status 400', ' {…}'),
-      meant('userdata', '14 GET /v2/userdata', ' []'),
-      meant('userdata', '32 GET /v2/userdata', ' […]'),
-      meant(
+      expectedDifferences('users', '10 POST /users', 'status 400', ' {…}'),
+      expectedDifferences('userdata', '14 GET /v2/userdata', ' []'),
+      expectedDifferences('userdata', '32 GET /v2/userdata', ' […]'),
+      expectedDifferences(
         'userdata',
         '39 POST /userdata/workflows%2Fc.json/move/..%2Fz.json',
         'status 403',
@@ -190,7 +204,7 @@ export const CALL_CASES: readonly Case[] = [
 ];
 
 /** Its row of `docs/differences.md`: headers that only ours sends, on answers of v1 routes alone. */
-export const FAREWELL_ROW = 'farewell';
+export const DEPRECATION_ROW = 'farewell';
 
 /** Where no route answers: the caller is refused, or there is no such path or method. */
 const UNROUTED = new Set([403, 404, 405]);
@@ -202,7 +216,7 @@ const REFUSES = new RegExp(
 const NO_ROUTE = new Set(['/']);
 
 /** What ours adds to the answer of a recorded call: nothing, or the two headers every answer has. */
-export function farewellTo(
+export function deprecationHeadersOf(
   call: { readonly method: string; readonly path: string },
   status: number,
 ): { readonly deprecation: string | undefined; readonly link: string | undefined } {

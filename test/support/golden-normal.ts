@@ -44,9 +44,9 @@ export function normalJson(value: Json, key = ''): Json {
 export function createTempNames(): (text: string) => string {
   const seen = new Map<string, number>();
   return (text) =>
-    text.replaceAll(/_temp_([a-z]{5})_/g, (_, letters: string) => {
-      if (!seen.has(letters)) seen.set(letters, seen.size + 1);
-      return `_temp_${seen.get(letters)}_`;
+    text.replaceAll(/_temp_([a-z]{5})_/g, (_, suffix: string) => {
+      if (!seen.has(suffix)) seen.set(suffix, seen.size + 1);
+      return `_temp_${seen.get(suffix)}_`;
     });
 }
 

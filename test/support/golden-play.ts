@@ -1,40 +1,42 @@
 import { differencesOf } from './golden-compare.ts';
-import type { Case, Meant } from './golden-differences.ts';
-import { openGoldenHouse } from './golden-house.ts';
+import type { Case, ExpectedDifference } from './golden-differences.ts';
+import { startGoldenServer } from './golden-house.ts';
 import { replay } from './golden-replay.ts';
 import { scenarioOf } from './golden-scenario.ts';
 
-type Found = { readonly [where: string]: readonly string[] };
+type DifferencesByPlace = { readonly [where: string]: readonly string[] };
 
 /** Replays a case on a fresh server; `found` and `expected` are equal when all differences are meant. */
-export async function playAgain(play: Case): Promise<{
-  readonly found: Found;
-  readonly expected: Found;
+export async function replayCase(golden: Case): Promise<{
+  readonly found: DifferencesByPlace;
+  readonly expected: DifferencesByPlace;
   readonly stalls: readonly string[];
 }> {
-  const scenario = scenarioOf(play.scenario);
-  const house = await openGoldenHouse(play.args ?? [], scenario.inputs);
+  const scenario = scenarioOf(golden.scenario);
+  const server = await startGoldenServer(golden.args ?? [], scenario.inputs);
   try {
-    const replayed = await replay(house.port, scenario);
-    const found = await differencesOf(scenario, replayed, play.loosely);
+    const replayed = await replay(server.port, scenario);
+    const found = await differencesOf(scenario, replayed, golden.tolerances);
     return {
       found: sorted(Object.entries(found)),
-      expected: sorted(grouped(play.meant ?? [])),
+      expected: sorted(grouped(golden.expectedDifferences ?? [])),
       stalls: replayed.stalls,
     };
   } finally {
-    await house.close();
+    await server.close();
   }
 }
 
-function grouped(meant: readonly Meant[]): [string, readonly string[]][] {
-  const places = [...new Set(meant.map(({ where }) => where))];
+function grouped(
+  expectedDifferences: readonly ExpectedDifference[],
+): [string, readonly string[]][] {
+  const places = [...new Set(expectedDifferences.map(({ where }) => where))];
   return places.map((place) => [
     place,
-    meant.filter(({ where }) => where === place).flatMap(({ differs }) => differs),
+    expectedDifferences.filter(({ where }) => where === place).flatMap(({ differs }) => differs),
   ]);
 }
 
-function sorted(places: readonly (readonly [string, readonly string[]])[]): Found {
+function sorted(places: readonly (readonly [string, readonly string[]])[]): DifferencesByPlace {
   return Object.fromEntries(places.map(([where, differs]) => [where, differs.toSorted()]));
 }

@@ -10,7 +10,7 @@ import {
   isReceived,
 } from './golden-scenario.ts';
 import { type GoldenSocket, openGoldenSocket } from './golden-socket.ts';
-import { gistOf } from './golden-gist.ts';
+import { frameSummary } from './golden-gist.ts';
 
 /** What our server did when a scenario was played to it again. */
 export type Replayed = {
@@ -53,7 +53,7 @@ async function perform(stage: Stage, step: Step): Promise<void> {
   if (step.kind === 'ws') return performOnSocket(stage, step.record);
   const answer = await resend(stage.port, step.exchange, (text) => ours(stage, text));
   stage.answers[step.index] = answer;
-  learnId(stage, step.exchange, answer);
+  mapId(stage, step.exchange, answer);
 }
 
 async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Promise<void> {
@@ -68,7 +68,8 @@ async function performOnSocket({ port, sockets }: Stage, record: WsRecord): Prom
       await openGoldenSocket(`ws://127.0.0.1:${port}${path}`, Object.fromEntries(headers)),
     );
     // The first frame comes with the upgrade.
-    while (sockets.get(label)?.frames.length === 0) await sockets.get(label)?.news(PATIENCE_MS);
+    while (sockets.get(label)?.frames.length === 0)
+      await sockets.get(label)?.nextFrame(PATIENCE_MS);
   } else if (event === 'close-by-client') await sockets.get(label)?.close();
   else sockets.get(label)?.send(record);
 }
@@ -80,7 +81,7 @@ async function catchUp(stage: Stage, step: Step | 'end'): Promise<void> {
     const received = receivedBefore(stage.scenario, label, step).filter(isAwaited);
     const last = received.at(-1);
     if (last === undefined) continue;
-    const needed = received.filter((gist) => gist === last).length;
+    const needed = received.filter((summary) => summary === last).length;
     const deadlineMs = performance.now() + PATIENCE_MS;
     while (countOf(socket, last) < needed) {
       const leftMs = deadlineMs - performance.now();
@@ -88,14 +89,14 @@ async function catchUp(stage: Stage, step: Step | 'end'): Promise<void> {
         stage.stalls.push(`${label}: ${last} (${needed})`);
         break;
       }
-      await socket.news(leftMs);
+      await socket.nextFrame(leftMs);
     }
   }
 }
 
 /** How often the count of what is left is told depends on who else calls; nothing left is an end. */
-function isAwaited(gist: string): boolean {
-  return !/^S\([1-9]/.test(gist);
+function isAwaited(summary: string): boolean {
+  return !/^S\([1-9]/.test(summary);
 }
 
 /** Prompts the original never ran, or ran in silence, end too. */
@@ -124,7 +125,7 @@ function receivedBefore(
   const own = records
     .filter((record, i) => isEarlier(record, i, { index, step }))
     .filter((record) => record.socket === label && isReceived(record));
-  const gists = own.map((record) => gistOf(recordedFrame(record)));
+  const gists = own.map((record) => frameSummary(recordedFrame(record)));
   if (step === 'end' || step.kind === 'ws') return gists;
   const { atMs } = step;
   const last = own.findLastIndex(
@@ -142,12 +143,12 @@ function isEarlier(
   return before.step !== 'end' && record.t_ms <= before.step.atMs;
 }
 
-function countOf(socket: GoldenSocket, gist: string): number {
-  return socket.frames.filter((frame) => gistOf(ownFrame(frame)) === gist).length;
+function countOf(socket: GoldenSocket, summary: string): number {
+  return socket.frames.filter((frame) => frameSummary(ownFrame(frame)) === summary).length;
 }
 
 /** Ids the server minted then, and the ones it mints now. */
-function learnId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): void {
+function mapId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): void {
   const recorded = (exchange.response.body_json as { prompt_id?: string } | null | undefined)
     ?.prompt_id;
   if (recorded === undefined || answer.status !== 200) return;

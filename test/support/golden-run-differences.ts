@@ -1,4 +1,11 @@
-import { type Case, FIRST, TENSOR, badInput, failureOf, meant } from './golden-differences.ts';
+import {
+  type Case,
+  FIRST,
+  TENSOR,
+  badInput,
+  failureOf,
+  expectedDifferences,
+} from './golden-differences.ts';
 
 /** Taken out of the queue: each gets an end of its own, where the original says one count for all. */
 const CLEARED = ['3', '5', '2', '4', '6'].map((n) => FIRST.replace(/1$/, n));
@@ -10,14 +17,14 @@ export const RUN_CASES: readonly Case[] = [
   { scenario: 'sink-without-ui' },
   {
     scenario: 'two-queued',
-    loosely: { floatingStatus: true },
-    meant: [
-      meant(
+    tolerances: { floatingStatus: true },
+    expectedDifferences: [
+      expectedDifferences(
         'preview-names',
         'socket a',
         'executed(3): data.output.images[0].filename "ComfyUI_temp_2_00001_.png"',
       ),
-      meant(
+      expectedDifferences(
         'preview-names',
         '3 GET /history',
         `${FIRST.replace(/1$/, '2')}.outputs.3.images[0].filename "ComfyUI_temp_2_00001_.png"`,
@@ -25,12 +32,12 @@ export const RUN_CASES: readonly Case[] = [
     ],
   },
   // Which socket hears of which step is up to the clock; golden-order.test.ts counts them.
-  { scenario: 'reconnect', loosely: { anyTicks: true } },
+  { scenario: 'reconnect', tolerances: { anyTicks: true } },
   {
     scenario: 'no-client-id',
-    loosely: { anyTicks: true },
-    meant: [
-      meant(
+    tolerances: { anyTicks: true },
+    expectedDifferences: [
+      expectedDifferences(
         'current-inputs',
         '5 GET /history',
         `${failureOf(FIRST.replace(/1$/, '2'))}.current_inputs.image[0] ${TENSOR}`,
@@ -39,30 +46,34 @@ export const RUN_CASES: readonly Case[] = [
   },
   {
     scenario: 'queue-delete-clear',
-    loosely: { anyTicks: true, byPrompt: true },
-    meant: [
+    tolerances: { anyTicks: true, byPrompt: true },
+    expectedDifferences: [
       ...['a', 'other'].map((label) =>
-        meant(
+        expectedDifferences(
           'cancelled-before-start',
           `socket ${label}`,
           ...['+ S(3)', '+ S(2)', '- S(1)'].map((s) => `status: ${s}`),
         ),
       ),
-      meant(
+      expectedDifferences(
         'cancelled-before-start',
         'socket a',
         ...CLEARED.flatMap((id) => [`${id}: + execution_interrupted`, `${id}: + X(null)`]),
       ),
       badInput('16 POST /queue'),
-      meant('cancelled-before-start', '18 GET /history', ...CLEARED.map((id) => `${id} {…}`)),
+      expectedDifferences(
+        'cancelled-before-start',
+        '18 GET /history',
+        ...CLEARED.map((id) => `${id} {…}`),
+      ),
     ],
   },
   {
     scenario: 'duplicate-prompt-id',
     // What follows the second twin is a server whose worker is dead.
-    loosely: { without: ['a', 6, 8] },
-    meant: [
-      meant(
+    tolerances: { without: ['a', 6, 8] },
+    expectedDifferences: [
+      expectedDifferences(
         'twin-prompt-id',
         '5 POST /prompt',
         'status 400',
@@ -73,5 +84,5 @@ export const RUN_CASES: readonly Case[] = [
     ],
   },
   // Nothing runs any more after the first prompt; ours runs both.
-  { scenario: 'extra-data-null', loosely: { without: ['a', 1, 3, 4, 5] } },
+  { scenario: 'extra-data-null', tolerances: { without: ['a', 1, 3, 4, 5] } },
 ];

@@ -17,7 +17,7 @@ export type GoldenSocket = {
   /** Everything sent before this call has arrived when it resolves. */
   settle(): Promise<void>;
   /** Resolves at the next frame or after `timeoutMs`. */
-  news(timeoutMs: number): Promise<void>;
+  nextFrame(timeoutMs: number): Promise<void>;
 };
 
 export async function openGoldenSocket(
@@ -46,7 +46,7 @@ export async function openGoldenSocket(
       socket.ping();
       await Promise.race([once(socket, 'pong'), once(socket, 'close')]);
     },
-    news: (timeoutMs) =>
+    nextFrame: (timeoutMs) =>
       new Promise((resolve) => {
         const done = (): void => {
           clearTimeout(timer);

@@ -6,7 +6,7 @@ import {
   badInput,
   badUpload,
   failureOf,
-  meant,
+  expectedDifferences,
   saidToo,
 } from './golden-differences.ts';
 
@@ -35,9 +35,9 @@ const WHOLE_RUN = saidToo(
 export const SOCKET_CASES: readonly Case[] = [
   {
     scenario: 'connect',
-    meant: [
-      meant('no-deflate', 'socket deflate', 'extensions: none'),
-      meant(
+    expectedDifferences: [
+      expectedDifferences('no-deflate', 'socket deflate', 'extensions: none'),
+      expectedDifferences(
         'wording',
         '0 GET /ws?clientId=x',
         'body "This path speaks WebSocket: the request has no upgrade header."',
@@ -49,8 +49,8 @@ export const SOCKET_CASES: readonly Case[] = [
   { scenario: 'normal-run' },
   {
     scenario: 'cached-rerun',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'turn-order',
         'socket a',
         ...saidToo('executed(3)', 'PS{3:f 1/1}', 'PS{3:f 1/1,4:r 0/1}'),
@@ -63,8 +63,8 @@ export const SOCKET_CASES: readonly Case[] = [
   { scenario: 'cache-back-and-forth' },
   {
     scenario: 'identical-nodes',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'twin-meta',
         `1 GET /history/${FIRST}`,
         ...['4', '5'].flatMap((id) =>
@@ -78,15 +78,15 @@ export const SOCKET_CASES: readonly Case[] = [
   { scenario: 'text-frame' },
   {
     scenario: 'fail-corrupt-file',
-    meant: [
+    expectedDifferences: [
       ...[1, 2].map(() =>
-        meant(
+        expectedDifferences(
           'host-paths',
           'socket a',
           `execution_error: data.exception_message "cannot identify image file 'corrupt.png'\\n"`,
         ),
       ),
-      meant(
+      expectedDifferences(
         'host-paths',
         `1 GET /history/${FIRST}`,
         `${failureOf(FIRST)}.exception_message "cannot identify image file 'corrupt.png'\\n"`,
@@ -95,15 +95,15 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'fail-test-node',
-    meant: [
+    expectedDifferences: [
       ...[1, 2].map(() =>
-        meant(
+        expectedDifferences(
           'current-inputs',
           'socket a',
           `execution_error: data.current_inputs.image[0] ${TENSOR}`,
         ),
       ),
-      meant(
+      expectedDifferences(
         'current-inputs',
         `1 GET /history/${FIRST}`,
         `${failureOf(FIRST)}.current_inputs.image[0] ${TENSOR}`,
@@ -112,8 +112,8 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'interrupt-core',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'interrupt-inside',
         'socket a',
         '- PS{1:f 1/1,2:f 1/1}',
@@ -122,7 +122,7 @@ export const SOCKET_CASES: readonly Case[] = [
         'execution_interrupted: data.node_id "2"',
         'execution_interrupted: data.executed ["1"]',
       ),
-      meant(
+      expectedDifferences(
         'interrupt-inside',
         `2 GET /history/${FIRST}`,
         `${failureOf(FIRST)}.node_id "2"`,
@@ -132,14 +132,14 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'interrupt-running',
-    loosely: { anyTicks: true },
-    meant: [badInput('8 POST /interrupt', 'invalid_request')],
+    tolerances: { anyTicks: true },
+    expectedDifferences: [badInput('8 POST /interrupt', 'invalid_request')],
   },
   { scenario: 'save-image-websocket' },
   {
     scenario: 'animated',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'turn-order',
         'socket a',
         ...saidToo('PS{1:f 1/1,2:r 0/1}', 'X(2)', 'executed(2)', 'PS{1:f 1/1,2:f 1/1}'),
@@ -150,7 +150,7 @@ export const SOCKET_CASES: readonly Case[] = [
         '- X(2)',
         '- executed(2)',
       ),
-      meant(
+      expectedDifferences(
         'turn-order',
         '4 GET /internal/files/output',
         '[0] "animw_00001_.webp"',
@@ -160,8 +160,8 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'free-memory',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'free',
         'socket a',
         '+ execution_cached["1","2","3"]',
@@ -184,28 +184,28 @@ export const SOCKET_CASES: readonly Case[] = [
   { scenario: 'two-sockets' },
   {
     scenario: 'same-id-sockets',
-    meant: [
-      meant('shared-ids', 'socket first', ...WHOLE_RUN),
-      meant('shared-ids', 'socket second', ...WHOLE_RUN),
+    expectedDifferences: [
+      expectedDifferences('shared-ids', 'socket first', ...WHOLE_RUN),
+      expectedDifferences('shared-ids', 'socket second', ...WHOLE_RUN),
     ],
   },
   {
     scenario: 'submit-options',
-    meant: [badInput('7 POST /prompt', 'invalid_prompt')],
+    expectedDifferences: [badInput('7 POST /prompt', 'invalid_prompt')],
   },
   {
     scenario: 'history',
-    meant: [
+    expectedDifferences: [
       badInput('12 GET /history?max_items=x', 'invalid_request'),
       badInput('20 POST /history'),
-      meant(
+      expectedDifferences(
         'newer-routes',
         '25 GET /api/history_v2',
         'status 200',
         JSON_TYPE,
         'body {"history":[]}',
       ),
-      meant(
+      expectedDifferences(
         'newer-routes',
         '26 GET /api/jobs',
         'status 200',
@@ -216,12 +216,12 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'uploads',
-    meant: [
+    expectedDifferences: [
       badUpload('12 POST /upload/image'),
       badUpload('20 POST /upload/image'),
       badUpload('23 POST /upload/image'),
       ...[2, 3].map((n) =>
-        meant(
+        expectedDifferences(
           'preview-names',
           'socket a',
           `executed(2): data.output.images[0].filename "ComfyUI_temp_${n}_00001_.png"`,
@@ -231,8 +231,8 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'validation-errors',
-    meant: [
-      meant(
+    expectedDifferences: [
+      expectedDifferences(
         'current-inputs',
         'socket a',
         ...['image1', 'image2'].map(
@@ -242,13 +242,13 @@ export const SOCKET_CASES: readonly Case[] = [
           (name) => `execution_error: data.current_inputs.${name} absent`,
         ),
       ),
-      meant(
+      expectedDifferences(
         'wording',
         'socket a',
         `execution_error: data.exception_message "images: expected an image, got the text \\"x\\"\\n"`,
         'execution_error: data.exception_type "TypeError"',
       ),
-      meant(
+      expectedDifferences(
         'unknown-class',
         '7 POST /prompt',
         'error.type "invalid_prompt"',
@@ -256,7 +256,7 @@ export const SOCKET_CASES: readonly Case[] = [
         `error.details "Node ID '#1'"`,
         'node_errors.1 absent',
       ),
-      meant(
+      expectedDifferences(
         'unknown-class',
         '21 POST /prompt',
         'error.message "Cannot execute because node NoSuchNode does not exist. The embedded engine has no class NoSuchNode; a remote v2 upstream that has it can run this workflow."',
@@ -266,8 +266,12 @@ export const SOCKET_CASES: readonly Case[] = [
       badInput('32 POST /prompt'),
       badInput('33 POST /prompt'),
       badInput('34 POST /prompt', 'invalid_prompt'),
-      meant('wording', '39 POST /prompt', 'error.details "Dependency cycle: 2 -> 1 -> 2"'),
-      meant(
+      expectedDifferences(
+        'wording',
+        '39 POST /prompt',
+        'error.details "Dependency cycle: 2 -> 1 -> 2"',
+      ),
+      expectedDifferences(
         'current-inputs',
         '42 GET /history',
         ...['image1', 'image2'].map(
@@ -277,7 +281,7 @@ export const SOCKET_CASES: readonly Case[] = [
           (name) => `${failureOf(FIRST.replace(/1$/, '2'))}.current_inputs.${name} absent`,
         ),
       ),
-      meant(
+      expectedDifferences(
         'wording',
         '42 GET /history',
         `${failureOf(FIRST.replace(/1$/, '2'))}.exception_message "images: expected an image, got the text \\"x\\"\\n"`,

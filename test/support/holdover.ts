@@ -47,12 +47,12 @@ async function startPair(options: StartOptions): Promise<Holdover> {
   const { front, behind } = argsOfPair(options.args ?? []);
   const engine = await startOne({ args: behind });
   try {
-    const house = await startOne({ ...options, args: ['--upstream', engine.url, ...front] });
+    const holdover = await startOne({ ...options, args: ['--upstream', engine.url, ...front] });
     return {
-      ...house,
-      log: () => house.log() + engine.log(),
+      ...holdover,
+      log: () => holdover.log() + engine.log(),
       async dispose() {
-        await house.dispose();
+        await holdover.dispose();
         await engine.dispose();
       },
     };

@@ -51,7 +51,7 @@ export type Exchange = {
 export type Hook = (exchange: Exchange) => unknown;
 
 /** What a submitted job does by itself. */
-export type Play = (job: WireJob, server: HostileV2) => Promise<void>;
+export type JobScript = (job: WireJob, server: HostileV2) => Promise<void>;
 
 export type HostileV2 = {
   readonly url: string;
@@ -70,7 +70,7 @@ export type HostileV2 = {
     jobs(): WireJob[];
   };
   /** What jobs do that are submitted from now on: all of them, or those of one account. */
-  play(play: Play | undefined, account?: string): void;
+  script(script: JobScript | undefined, account?: string): void;
   /** Says something on the streams of a job; who comes late hears the latest of its kind. */
   emit(id: string, event: string, data: unknown): void;
   /** The job an honest submission makes. */
@@ -130,7 +130,7 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
   const keys = new Set<string>();
   const queues = new Map<string, Hook[]>();
   const standing = new Map<string, Hook>();
-  const plays = new Map<string, Play>();
+  const scripts = new Map<string, JobScript>();
   const said = new Map<string, Said>();
   const contents = new Map<string, Buffer>();
   const admitted = new Set<string>();
@@ -280,8 +280,8 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
     const label = metadata === undefined ? {} : { metadata };
     const owner = account === '' ? {} : { account };
     const job = self.addJob({ workflow, ...label, key, ...owner, ...fields });
-    const play = plays.get(account) ?? plays.get('');
-    void play?.(job, self).catch((failure: unknown) => void failures.push(failure));
+    const script = scripts.get(account) ?? scripts.get('');
+    void script?.(job, self).catch((failure: unknown) => void failures.push(failure));
     return job;
   };
   const answerJob = (job: WireJob | undefined, json: Exchange['json']): void =>
@@ -314,9 +314,9 @@ export async function openHostileV2(options: { readonly mount?: string } = {}): 
       requests: (route) => self.requests(route).filter((request) => request.account === account),
       jobs: () => [...jobs.values()].filter((job) => job['account'] === account),
     }),
-    play(play, account = '') {
-      if (play) plays.set(account, play);
-      else plays.delete(account);
+    script(script, account = '') {
+      if (script) scripts.set(account, script);
+      else scripts.delete(account);
     },
     emit: (id, event, data) => void saidOf(said, id).push({ event, data }),
     makeJob,

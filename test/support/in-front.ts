@@ -35,14 +35,14 @@ export async function startInFront(
   return startHoldover({ ...more, upstream: 'embedded', args: front });
 }
 
-export type Pair = { readonly upstream: HostileV2; readonly house: Holdover };
+export type Pair = { readonly upstream: HostileV2; readonly holdover: Holdover };
 
 export async function openPair(
   options: StartOptions & { readonly limits?: object } = {},
 ): Promise<Pair> {
   const upstream = await openHostileV2();
   try {
-    return { upstream, house: await startInFront(upstream, options) };
+    return { upstream, holdover: await startInFront(upstream, options) };
   } catch (error) {
     await upstream.close();
     throw error;
@@ -51,16 +51,16 @@ export async function openPair(
 
 /** A prompt whose job made these outputs; gives the file references of its history entry. */
 export async function madeOutputs(
-  { upstream, house }: Pair,
+  { upstream, holdover }: Pair,
   outputs: readonly object[],
   headers: Record<string, string> = {},
 ): Promise<{ readonly promptId: string; readonly files: readonly FileRef[] }> {
-  const { status, body } = await postPrompt(house.url, { prompt: flat() }, { headers });
+  const { status, body } = await postPrompt(holdover.url, { prompt: flat() }, { headers });
   if (status !== 200) throw new Error(`refused: ${JSON.stringify(body)}`);
   const promptId = body.prompt_id as string;
   upstream.change(promptId, { status: 'succeeded', outputs: outputs.map((one) => output(one)) });
   for (let tries = 0; tries < 200; tries++) {
-    const entry = await entryOf(house.url, promptId, headers);
+    const entry = await entryOf(holdover.url, promptId, headers);
     const files = Object.values(entry?.outputs ?? {}).flatMap((node: any) => node.images ?? []);
     if (entry) return { promptId, files };
     await new Promise((resolve) => setTimeout(resolve, 50));

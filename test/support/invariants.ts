@@ -8,7 +8,7 @@ import type { Received } from './v1-client.ts';
 import { filesWith } from './unharmed.ts';
 
 /** An answer a v1 client got. */
-export type Answered = {
+export type AnswerRecord = {
   readonly account: string;
   readonly what: string;
   readonly status: number;
@@ -16,7 +16,7 @@ export type Answered = {
 };
 
 /** A `POST /prompt` and what came of it; `marker` is in its workflow and nowhere else. */
-export type Posted = {
+export type PromptRecord = {
   readonly account: string;
   readonly marker: string;
   readonly promptId: string | undefined;
@@ -24,7 +24,7 @@ export type Posted = {
 };
 
 /** What one socket of one client heard. */
-export type Heard = {
+export type SocketRecord = {
   readonly account: string;
   readonly frames: readonly Received[];
   /** Prompts whose history could not be read in the breath their last frame arrived. */
@@ -37,12 +37,12 @@ export type Heard = {
 /** Everything that was said and done in a test, by all clients, the process and its upstream. */
 export type Run = {
   readonly upstream: HostileV2;
-  readonly house: () => Holdover;
+  readonly holdover: () => Holdover;
   /** Logs of processes that are gone. */
   readonly oldLogs: readonly string[];
-  readonly answers: readonly Answered[];
-  readonly posts: readonly Posted[];
-  readonly sockets: readonly Heard[];
+  readonly answers: readonly AnswerRecord[];
+  readonly posts: readonly PromptRecord[];
+  readonly sockets: readonly SocketRecord[];
   readonly keys: readonly string[];
   readonly base: Footprint;
 };
@@ -113,8 +113,8 @@ export async function onePromptOneEnd(run: Run): Promise<void> {
       if (socket.account !== account || !socket.isWhole()) continue;
       const ends = typesOf(frames, promptId).filter((type) => ENDS.has(type));
       // What a process said to nobody goes with it when it is killed: history tells it.
-      const wentUnheard = run.oldLogs.length > 0 && endedAtMs(entry) < socket.openedAtMs;
-      if (wentUnheard && ends.length === 0) continue;
+      const endWasMissed = run.oldLogs.length > 0 && endedAtMs(entry) < socket.openedAtMs;
+      if (endWasMissed && ends.length === 0) continue;
       expect([marker, 'ends heard', ends.length]).toEqual([marker, 'ends heard', 1]);
     }
   }
@@ -141,8 +141,8 @@ export async function noSuccessWithoutOne(run: Run): Promise<void> {
 }
 
 /** I5: the process is not much larger than it was, whatever it had to swallow. */
-export function memoryIsBounded({ house, base }: Pick<Run, 'house' | 'base'>): void {
-  const grownBytes = footprint(house()).rssBytes - base.rssBytes;
+export function memoryIsBounded({ holdover, base }: Pick<Run, 'holdover' | 'base'>): void {
+  const grownBytes = footprint(holdover()).rssBytes - base.rssBytes;
   expect(grownBytes, 'bytes more than before').toBeLessThan(128 * MEBIBYTE);
 }
 
@@ -160,7 +160,7 @@ export function usersAreApart({ posts, answers, sockets }: Run): void {
 
 /** I7: errors are v1's, and neither they nor logs nor files tell keys, addresses or insides. */
 export function refusalsAreDiscreet(run: Run): void {
-  const { answers, keys, upstream, house } = run;
+  const { answers, keys, upstream, holdover } = run;
   const hosts = [upstream.origin, new URL(upstream.origin).host];
   for (const { what, status, text } of answers) {
     const where = `${status} to ${what}`;
@@ -174,29 +174,29 @@ export function refusalsAreDiscreet(run: Run): void {
     ]);
     expect([where, isV1Error(what, text)]).toEqual([where, true]);
   }
-  const log = [...run.oldLogs, house().log()].join('');
+  const log = [...run.oldLogs, holdover().log()].join('');
   expect(log).not.toMatch(/uncaught|unhandled/i);
   for (const key of keys) {
     expect(log.includes(key), 'a key in the log').toBe(false);
-    expect(filesWith(house().dataDir, key), 'files with a key').toEqual([]);
+    expect(filesWith(holdover().dataDir, key), 'files with a key').toEqual([]);
   }
 }
 
 /** I8: no file, no descriptor and no connection is left of what is over. */
-export async function nothingIsLeft({ house, base, sockets }: Run): Promise<void> {
-  const spool = join(house().dataDir, 'spool');
+export async function nothingIsLeft({ holdover, base, sockets }: Run): Promise<void> {
+  const spool = join(holdover().dataDir, 'spool');
   await expect.poll(() => readdirSync(spool), { timeout: 5_000, message: 'spool' }).toEqual([]);
-  const files = () => footprint(house()).files - base.files;
+  const files = () => footprint(holdover()).files - base.files;
   await expect.poll(files, { timeout: 5_000, message: 'open files' }).toBeLessThanOrEqual(2);
-  const open = () => footprint(house()).sockets - base.sockets - sockets.length;
+  const open = () => footprint(holdover()).sockets - base.sockets - sockets.length;
   await expect
     .poll(open, { timeout: 10_000, interval: 100, message: 'connections' })
     .toBeLessThanOrEqual(64);
 }
 
 /** I9: it serves. */
-export async function serviceIsBack({ house }: Pick<Run, 'house'>): Promise<void> {
-  const response = await fetch(`${house().url}/healthz`);
+export async function serviceIsBack({ holdover }: Pick<Run, 'holdover'>): Promise<void> {
+  const response = await fetch(`${holdover().url}/healthz`);
   await response.arrayBuffer();
   expect(response.status).toBe(200);
 }
@@ -257,7 +257,7 @@ export function markerOf({ body }: Recorded): string {
   return prefixOf((JSON.parse(body.toString()) as { workflow: unknown }).workflow);
 }
 
-function accepted({ posts }: Run): readonly Posted[] {
+function accepted({ posts }: Run): readonly PromptRecord[] {
   return posts.filter(({ status, promptId }) => status === 200 && promptId !== undefined);
 }
 
@@ -267,7 +267,7 @@ async function ask(
   path: string,
 ): Promise<{ status: number; json: any }> {
   const headers: Record<string, string> = account === '' ? {} : { 'X-API-Key': account };
-  const response = await fetch(`${run.house().url}${path}`, { headers });
+  const response = await fetch(`${run.holdover().url}${path}`, { headers });
   const text = await response.text();
   return { status: response.status, json: text === '' ? undefined : JSON.parse(text) };
 }

@@ -25,7 +25,7 @@ export function longChain(nodes: number): Graph {
 }
 
 /** The JSON messages of one socket, in order, and what they took. */
-export type Heard = {
+export type ReceivedFrames = {
   readonly messages: readonly { readonly type: string; readonly data: any }[];
   readonly bytes: () => number;
   /** Resolves with v1's last word about a prompt. */
@@ -34,7 +34,7 @@ export type Heard = {
 };
 
 /** Listens as a client of that id; cheaper than a recorder for tens of thousands of messages. */
-export async function listen(wsUrl: string, clientId: string): Promise<Heard> {
+export async function listen(wsUrl: string, clientId: string): Promise<ReceivedFrames> {
   const socket = new WebSocket(`${wsUrl}/ws?clientId=${clientId}`);
   const messages: { type: string; data: any }[] = [];
   let bytes = 0;

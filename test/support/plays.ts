@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type HostileV2, type Play, type WireJob, output } from './hostile-v2.ts';
+import { type HostileV2, type JobScript, type WireJob, output } from './hostile-v2.ts';
 
 const OVER = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 
@@ -16,9 +16,9 @@ export function prefixOf(workflow: unknown): string {
 }
 
 /** A whole run as honest servers tell it. */
-export function runs(
+export function runsToCompletion(
   options: { readonly steps?: number; readonly pauseMs?: number; readonly waitMs?: number } = {},
-): Play {
+): JobScript {
   const { steps = 3, pauseMs = 10, waitMs = 25 } = options;
   return async (job, server) => {
     await delay(waitMs);
@@ -37,7 +37,7 @@ export function runs(
 }
 
 /** Takes up its work and stays at it until a test says otherwise. */
-export const staysRunning: Play = async (job, server) => {
+export const staysRunning: JobScript = async (job, server) => {
   await delay(5);
   advance(server, job, { status: 'running' });
 };

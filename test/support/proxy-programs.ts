@@ -57,19 +57,19 @@ export async function startNginx(options: {
   readonly port: number;
   readonly changes?: readonly (readonly [string, string])[];
 }): Promise<RunningProxy> {
-  const place = makePlace();
+  const proxyFiles = makeProxyFiles();
   const [example = ''] = examplesOf('nginx');
   const server = withChanges(example, [
     ['listen 443 ssl', `listen 127.0.0.1:${options.port} ssl`],
-    ['/etc/ssl/comfy.example.com.crt', place.certificate],
-    ['/etc/ssl/comfy.example.com.key', place.key],
+    ['/etc/ssl/comfy.example.com.crt', proxyFiles.certificate],
+    ['/etc/ssl/comfy.example.com.key', proxyFiles.key],
     ['127.0.0.1:8188', `127.0.0.1:${options.upstreamPort}`],
     ...(options.changes ?? []),
   ]);
-  const config = join(place.dir, 'nginx.conf');
-  writeFileSync(config, nginxConfig(place.dir, server));
-  const args = ['-p', place.dir, '-c', config, '-e', join(place.dir, 'error.log')];
-  return run(spawn(NGINX, args, { stdio: 'ignore' }), options.port, place);
+  const config = join(proxyFiles.dir, 'nginx.conf');
+  writeFileSync(config, nginxConfig(proxyFiles.dir, server));
+  const args = ['-p', proxyFiles.dir, '-c', config, '-e', join(proxyFiles.dir, 'error.log')];
+  return run(spawn(NGINX, args, { stdio: 'ignore' }), options.port, proxyFiles);
 }
 
 /** HAProxy with the example. */
@@ -77,11 +77,14 @@ export async function startHaproxy(options: {
   readonly upstreamPort: number;
   readonly port: number;
 }): Promise<RunningProxy> {
-  const place = makePlace();
-  const pem = join(place.dir, 'both.pem');
-  writeFileSync(pem, readFileSync(place.certificate, 'utf8') + readFileSync(place.key, 'utf8'));
+  const proxyFiles = makeProxyFiles();
+  const pem = join(proxyFiles.dir, 'both.pem');
+  writeFileSync(
+    pem,
+    readFileSync(proxyFiles.certificate, 'utf8') + readFileSync(proxyFiles.key, 'utf8'),
+  );
   const [example = ''] = examplesOf('haproxy');
-  const config = join(place.dir, 'haproxy.cfg');
+  const config = join(proxyFiles.dir, 'haproxy.cfg');
   writeFileSync(
     config,
     withChanges(example, [
@@ -91,23 +94,23 @@ export async function startHaproxy(options: {
     ]),
   );
   const child = spawn(HAPROXY, ['-db', '-q', '-f', config], { stdio: 'ignore' });
-  return run(child, options.port, place);
+  return run(child, options.port, proxyFiles);
 }
 
-type Place = { readonly dir: string; readonly certificate: string; readonly key: string };
+type ProxyFiles = { readonly dir: string; readonly certificate: string; readonly key: string };
 
-function makePlace(): Place {
+function makeProxyFiles(): ProxyFiles {
   const dir = mkdtempSync(join(tmpdir(), 'holdover-proxy-'));
-  const place = { dir, certificate: join(dir, 'public.crt'), key: join(dir, 'public.key') };
+  const proxyFiles = { dir, certificate: join(dir, 'public.crt'), key: join(dir, 'public.key') };
   const names = `subjectAltName=DNS:${PUBLIC_HOST},DNS:localhost,IP:127.0.0.1`;
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const files = ['-keyout', place.key, '-out', place.certificate];
+  const files = ['-keyout', proxyFiles.key, '-out', proxyFiles.certificate];
   const subject = ['-subj', `/CN=${PUBLIC_HOST}`, '-addext', names];
   execFileSync('openssl', ['req', '-x509', '-days', '2', ...key, ...files, ...subject], {
     stdio: 'ignore',
   });
   mkdirSync(join(dir, 'temp'));
-  return place;
+  return proxyFiles;
 }
 
 /** What surrounds a server block in nginx' own file. */
@@ -130,18 +133,22 @@ ${server}
 `;
 }
 
-async function run(child: ChildProcess, port: number, place: Place): Promise<RunningProxy> {
+async function run(
+  child: ChildProcess,
+  port: number,
+  proxyFiles: ProxyFiles,
+): Promise<RunningProxy> {
   const exited = once(child, 'exit');
   const close = async (): Promise<void> => {
     child.kill('SIGKILL');
     await exited;
-    rmSync(place.dir, { recursive: true, force: true });
+    rmSync(proxyFiles.dir, { recursive: true, force: true });
   };
   for (let tries = 0; tries < 200; tries++) {
     if (child.exitCode !== null) break;
     if (await isOpen(port)) {
-      const ca = readFileSync(place.certificate, 'utf8');
-      return { port, ca, caFile: place.certificate, close };
+      const ca = readFileSync(proxyFiles.certificate, 'utf8');
+      return { port, ca, caFile: proxyFiles.certificate, close };
     }
     await delay(50);
   }

@@ -14,11 +14,11 @@ export type Replicas = {
   readonly redis: RedisServer;
   readonly upstream: HostileV2;
   readonly balancer: Balancer;
-  readonly house: (index: number) => Holdover;
+  readonly holdover: (index: number) => Holdover;
   /** One more that is not behind the address, with this in its environment. */
   join(env: NodeJS.ProcessEnv): Promise<Holdover>;
   /** Starts those again that were killed, at their ports. */
-  revive(): Promise<void>;
+  restartKilled(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -50,11 +50,11 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
       args: ['--upstream', upstream.url, '--upstream-limits', limits, ...PREVIEWS],
       env: { HOLDOVER_LEDGER: redis.url, ...env },
     });
-  const houses = await Promise.all(Array.from({ length: count }, () => start()));
-  const balancer = await openBalancer(houses.map(({ port }) => port));
+  const replicas = await Promise.all(Array.from({ length: count }, () => start()));
+  const balancer = await openBalancer(replicas.map(({ port }) => port));
   const dead = new Set<number>();
-  const house = (index: number): Holdover => {
-    const found = houses[index];
+  const holdover = (index: number): Holdover => {
+    const found = replicas[index];
     if (!found) throw new Error(`there is no replica ${index}`);
     return {
       ...found,
@@ -72,15 +72,15 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
     redis,
     upstream,
     balancer,
-    house,
+    holdover,
     join: (env) => start(0, env),
-    async revive() {
-      for (const index of dead) houses[index] = await start(house(index).port);
+    async restartKilled() {
+      for (const index of dead) replicas[index] = await start(holdover(index).port);
       dead.clear();
     },
     async close() {
       await balancer.close();
-      await Promise.all(houses.map((one) => one.dispose()));
+      await Promise.all(replicas.map((one) => one.dispose()));
       await upstream.close();
       await redis.dispose();
       await rm(dataDir, { recursive: true, force: true });
@@ -89,7 +89,7 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
 }
 
 /** A client of its own, with what it posts and hears. */
-export type Guest = {
+export type TestUser = {
   readonly clientId: string;
   readonly headers: Record<string, string>;
   post(url: string, more?: object): Promise<string>;
@@ -97,10 +97,10 @@ export type Guest = {
   get(url: string): Promise<any>;
 };
 
-let guests = 0;
+let userCount = 0;
 
-export function guest(key?: string): Guest {
-  const clientId = `guest-${++guests}`;
+export function createTestUser(key?: string): TestUser {
+  const clientId = `guest-${++userCount}`;
   const headers: Record<string, string> = key === undefined ? {} : { 'X-API-Key': key };
   return {
     clientId,
@@ -117,7 +117,7 @@ export function guest(key?: string): Guest {
 }
 
 /** A frame without what differs from run to run: ids and times. */
-export function gist(frame: Received, promptId: string): string {
+export function frameText(frame: Received, promptId: string): string {
   if (frame.kind === 'binary') return `binary ${frame.bytes.toString('latin1')}`;
   return frame.text
     .replaceAll(promptId, 'PROMPT')

@@ -8,7 +8,7 @@ import type { RawAnswer } from './raw-socket.ts';
 export const CANARY = 'kn-Qz7Vx93canary41';
 
 /** What has to hold after every hostile request. */
-export async function expectUnharmed(server: Holdover): Promise<void> {
+export async function expectHealthy(server: Holdover): Promise<void> {
   const health = await fetch(`${server.url}/healthz`);
   expect(health.status).toBe(200);
   await health.arrayBuffer();
@@ -20,7 +20,7 @@ export async function expectUnharmed(server: Holdover): Promise<void> {
 }
 
 /** An answer shows neither secrets nor insides; only the history of a failed run tells its steps. */
-export function expectDiscreet(answer: Pick<RawAnswer, 'raw' | 'status'>): void {
+export function expectNoLeak(answer: Pick<RawAnswer, 'raw' | 'status'>): void {
   expect(answer.raw).not.toContain(CANARY);
   expect(answer.raw).not.toMatch(/\/(src|dist|node_modules)\/|file:\/\//);
   if (answer.status >= 400) expect(answer.raw).not.toMatch(/\bat \S+ \(|\.[jt]s:\d+/);

@@ -36,7 +36,7 @@ export type AskOptions = {
 };
 
 /** Files and catalogue behind the real assembly, on a socket, over fakes in memory. */
-export type House = {
+export type TestApp = {
   readonly url: string;
   readonly assets: FakeAssets;
   readonly files: FileServices['files'];
@@ -48,9 +48,9 @@ export type House = {
   close(): Promise<void>;
 };
 
-export async function openHouse(
+export async function createTestApp(
   change: Partial<FileServices & CatalogServices> = {},
-): Promise<House> {
+): Promise<TestApp> {
   const assets = fakeAssets();
   const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
   const spoolDir = join(dir, 'spool');
@@ -153,7 +153,7 @@ export function multipart(...parts: readonly Part[]): {
 
 /** Puts a file straight into the house, as an earlier upload or job would have. */
 export async function place(
-  house: Pick<House, 'assets' | 'files'>,
+  app: Pick<TestApp, 'assets' | 'files'>,
   name: string,
   bytes: Buffer | string,
   row: {
@@ -165,8 +165,8 @@ export async function place(
 ): Promise<string> {
   const { type = 'input', user = 'local', subfolder = '', hash = `blake3:${'0'.repeat(64)}` } = row;
   const data = Buffer.from(bytes);
-  const asset = house.assets.put(user, data, hash);
-  await house.files.put({
+  const asset = app.assets.put(user, data, hash);
+  await app.files.put({
     user,
     type,
     subfolder,

@@ -18,7 +18,7 @@ import { createV2Routes } from '../../src/engine/http.ts';
 import type { JobApi } from '../../src/wire/jobs.ts';
 import { type FakeJobs, fakeJobs } from './fake-jobs.ts';
 
-type Deps = Parameters<typeof createV2Routes>[0];
+type V2RouteOptions = Parameters<typeof createV2Routes>[0];
 
 export type V2Answer = {
   readonly status: number;
@@ -36,7 +36,7 @@ export type AskOptions = {
 };
 
 /** The v2 routes on a socket. */
-export type V2House<T extends JobApi> = {
+export type TestV2App<T extends JobApi> = {
   /** Where it is reached. */
   readonly url: string;
   readonly jobs: T;
@@ -49,14 +49,16 @@ export type V2House<T extends JobApi> = {
   close(): Promise<void>;
 };
 
-export async function openV2(change: Partial<Deps> = {}): Promise<V2House<FakeJobs>> {
-  return await openV2Over(fakeJobs(), change);
+export async function createTestV2App(
+  change: Partial<V2RouteOptions> = {},
+): Promise<TestV2App<FakeJobs>> {
+  return await createTestV2AppOver(fakeJobs(), change);
 }
 
-export async function openV2Over<T extends JobApi>(
+export async function createTestV2AppOver<T extends JobApi>(
   jobs: T,
-  change: Partial<Deps> = {},
-): Promise<V2House<T>> {
+  change: Partial<V2RouteOptions> = {},
+): Promise<TestV2App<T>> {
   const spoolDir = await mkdtemp(join(tmpdir(), 'holdover-v2-'));
   const failures: unknown[] = [];
   const app = new Koa();
@@ -71,7 +73,9 @@ export async function openV2Over<T extends JobApi>(
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),
       streamCap: 2,
       heartbeatMs: 60_000,
-      log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<Deps['log']>,
+      log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<
+        V2RouteOptions['log']
+      >,
       ...change,
     }),
   );

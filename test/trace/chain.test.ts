@@ -26,28 +26,28 @@ describe.each([
   { upstream: 'remote', languages: LANGUAGES },
 ] as const)('on an $upstream upstream', ({ upstream, languages }) => {
   let dir: string;
-  let house: Holdover;
+  let holdover: Holdover;
   let runners: Runners;
   const code = (name: string): Promise<string> => readFile(join(dir, 'code', name), 'utf8');
   const jobs = async (): Promise<readonly any[]> => {
-    const answer = await fetch(`${house.url}/api/v2/jobs?limit=100`);
+    const answer = await fetch(`${holdover.url}/api/v2/jobs?limit=100`);
     return ((await answer.json()) as { jobs: readonly any[] }).jobs;
   };
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'holdover-chain-'));
     await mkdir(join(dir, 'v1'));
-    house = await startHoldover({ upstream: 'embedded' });
+    holdover = await startHoldover({ upstream: 'embedded' });
     const dataDir = ['--data-dir', join(dir, 'data')];
-    const where = upstream === 'remote' ? ['--upstream', house.url] : dataDir;
+    const where = upstream === 'remote' ? ['--upstream', holdover.url] : dataDir;
     const command = ['--', 'python3', SCRIPT, '{server}', PICTURE, join(dir, 'v1')];
     const traced = await runHoldover(['trace', '--out', join(dir, 'code'), ...where, ...command]);
     expect([traced.code, traced.stdout]).toEqual([0, '400\n']);
-    const env = { COMFY_BASE_URL: house.url };
+    const env = { COMFY_BASE_URL: holdover.url };
     runners = await openRunners({ cwd: join(dir, 'code'), env });
   });
   afterAll(async () => {
-    await house?.dispose();
+    await holdover?.dispose();
     await rm(dir, { recursive: true, force: true });
   });
 
@@ -78,10 +78,11 @@ describe.each([
 
       const [canceled, second, first] = (await jobs()).slice(0, (await jobs()).length - before);
       expect(canceled).toMatchObject({ status: 'canceled', started_at: expect.any(String) });
-      const answer = await fetch(`${house.url}/api/v2/jobs/${second.id}/workflow`);
+      const answer = await fetch(`${holdover.url}/api/v2/jobs/${second.id}/workflow`);
       const { workflow } = (await answer.json()) as { workflow: any };
-      const [output] = ((await (await fetch(`${house.url}/api/v2/jobs/${first.id}`)).json()) as any)
-        .outputs;
+      const [output] = (
+        (await (await fetch(`${holdover.url}/api/v2/jobs/${first.id}`)).json()) as any
+      ).outputs;
       expect(workflow['1'].inputs.image.info.id).toBe(output.id);
 
       const names = await readdir(join(dir, 'v1'));

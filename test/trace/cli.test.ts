@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { lookOf, pngOf, uploadInput } from '../support/client-help.ts';
+import { formatOf, pngOf, uploadInput } from '../support/client-help.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
 import { openRunners } from '../support/v2-code.ts';
 import { flat, loading, streaming } from '../support/workflows.ts';
@@ -135,9 +135,9 @@ test('says where saved files carry another workflow than v1 wrote', async () => 
 });
 
 describe('code on standard output', () => {
-  let house: Holdover;
-  beforeAll(async () => void (house = await startHoldover({ upstream: 'embedded' })));
-  afterAll(() => house.dispose());
+  let holdover: Holdover;
+  beforeAll(async () => void (holdover = await startHoldover({ upstream: 'embedded' })));
+  afterAll(() => holdover.dispose());
 
   test.each([
     { language: 'curl', file: 'one.sh' },
@@ -152,13 +152,13 @@ describe('code on standard output', () => {
       await writeFile(join(cwd, 'wf.json'), JSON.stringify(streaming()));
       // It gets its picture over the socket only.
       const script = ['--', process.execPath, SOCKET_IMAGES, '{server}', join(cwd, 'wf.json'), cwd];
-      const upstream = ['--upstream', house.url];
+      const upstream = ['--upstream', holdover.url];
       const ran = await runHoldover(['trace', '--format', language, ...upstream, ...script]);
       await writeFile(join(cwd, file), ran.stdout);
       const out = 'a new/folder';
       expect(await runner.run(file, [out])).toMatchObject({ code: 0, err: '' });
       const [, name = ''] = /([\w-]+\.png)/.exec(ran.stdout) ?? [];
-      expect(await lookOf(await readFile(join(cwd, out, name)))).toBe('png 24x16');
+      expect(await formatOf(await readFile(join(cwd, out, name)))).toBe('png 24x16');
     },
   );
 });

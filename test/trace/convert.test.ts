@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const KEY = 'key-of-the-converter';
 let dir: string;
-let house: Holdover;
+let holdover: Holdover;
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'holdover-convert-test-'));
@@ -22,23 +22,23 @@ beforeAll(async () => {
   await symlink(dir, join(dir, 'input/out'));
   await symlink(join(dir, 'secret.txt'), join(dir, 'input/link.png'));
   await symlink('sub/cat.png', join(dir, 'input/kitten.png'));
-  house = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
 });
 afterAll(async () => {
-  await house?.dispose();
+  await holdover?.dispose();
   await rm(dir, { recursive: true, force: true });
 });
 
 async function convert(content: object | string, ...args: string[]) {
   const file = join(dir, 'prompt.json');
   await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
-  const where = ['--input-directory', join(dir, 'input'), '--upstream', house.url];
+  const where = ['--input-directory', join(dir, 'input'), '--upstream', holdover.url];
   return runHoldover(['convert', file, ...where, ...args], { HOLDOVER_UPSTREAM_KEY: KEY });
 }
 
 async function submit(body: string): Promise<{ status: number; answer: any }> {
   const headers = { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json' };
-  const answer = await fetch(`${house.url}/api/v2/jobs`, { method: 'POST', headers, body });
+  const answer = await fetch(`${holdover.url}/api/v2/jobs`, { method: 'POST', headers, body });
   return { status: answer.status, answer: await answer.json() };
 }
 

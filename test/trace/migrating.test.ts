@@ -61,13 +61,13 @@ describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => 
   const notRun = runner.ok ? '' : ` (NOT RUN: ${runner.why})`;
   if (notRun) console.warn(`docs/migrating.md, ${kind}${notRun}`);
   let dir: string;
-  let house: Holdover;
+  let holdover: Holdover;
   let ran: Ran | false;
 
   beforeAll(async () => {
     if (notRun) return;
     dir = await mkdtemp(join(tmpdir(), 'holdover-migrating-'));
-    house = await startHoldover({ upstream: 'embedded' });
+    holdover = await startHoldover({ upstream: 'embedded' });
     const graph = BLOCKS.find((block) => block.kind.startsWith('json'))?.code ?? '';
     await writeFile(join(dir, 'workflow.json'), graph);
     await writeFile(join(dir, 'cat.png'), await pngOf());
@@ -75,13 +75,13 @@ describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => 
     const head = language === 'curl' ? 'set -euo pipefail\n' : '';
     await writeFile(
       join(dir, file),
-      head + lines.replaceAll('127.0.0.1:8188', new URL(house.url).host),
+      head + lines.replaceAll('127.0.0.1:8188', new URL(holdover.url).host),
     );
     const here = (await openRunners({ cwd: dir, env: {} }))[language];
     ran = here.ok && (await here.run(file));
   });
   afterAll(async () => {
-    await house?.dispose();
+    await holdover?.dispose();
     if (dir) await rm(dir, { recursive: true, force: true });
   });
 

@@ -57,7 +57,7 @@ describe.each<Traced>([
   { script: 'edit_picture.py', upstream: 'remote', input: 'picture', calls: EDITING },
 ])('$script, traced on an $upstream upstream', ({ script, upstream, input, calls }) => {
   let dir: string;
-  let house: Holdover;
+  let holdover: Holdover;
   let traced: Awaited<ReturnType<typeof runHoldover>>;
   let runners: Runners;
 
@@ -82,20 +82,20 @@ describe.each<Traced>([
     const out = ['--out', join(dir, 'code')];
     // What ran the jobs runs the code, too: the service behind, or the engine on the same data.
     if (upstream === 'remote') {
-      house = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
-      const args = ['trace', ...out, '--upstream', house.url, ...command()];
+      holdover = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
+      const args = ['trace', ...out, '--upstream', holdover.url, ...command()];
       traced = await runHoldover(args, { HOLDOVER_UPSTREAM_KEY: KEY });
     } else {
       const dataDir = join(dir, 'data');
       traced = await runHoldover(['trace', ...out, '--data-dir', dataDir, ...command()]);
-      house = await startHoldover({ upstream: 'embedded', dataDir });
+      holdover = await startHoldover({ upstream: 'embedded', dataDir });
     }
     // On a remote upstream the code knows the address by itself.
-    const env = upstream === 'remote' ? { COMFY_API_KEY: KEY } : { COMFY_BASE_URL: house.url };
+    const env = upstream === 'remote' ? { COMFY_API_KEY: KEY } : { COMFY_BASE_URL: holdover.url };
     runners = await openRunners({ cwd: join(dir, 'code'), env });
   });
   afterAll(async () => {
-    await house?.dispose();
+    await holdover?.dispose();
     await rm(dir, { recursive: true, force: true });
   });
 

@@ -20,7 +20,7 @@ import {
   finished,
   output,
   outputOf,
-  play,
+  runScript,
   settled,
   started,
   status,
@@ -45,7 +45,7 @@ const x_ui = {
 };
 
 function ended(more: Partial<Job> = {}) {
-  return play(GRAPH, [
+  return runScript(GRAPH, [
     status('running', ['1']),
     started('2'),
     settled({ outputs: made, x_ui, ...more }, files),
@@ -86,16 +86,19 @@ describe('the history entry', () => {
     const recorded = (JSON.parse(text) as { exchanges: Exchange[] }).exchanges
       .filter(({ request }) => request.path.startsWith('/history/'))
       .map(({ response }) => Object.values(response.body_json ?? {})[0])[0] as HistoryEntry;
-    const { state } = play(chain(['1', 'EmptyImage'], ['2', 'ImageInvert'], ['3', 'SaveImage']), [
-      status('running', []),
-      started('3'),
-      output(outputOf('a', '3'), fileRef('golden_00001_.png')),
-      finished('3', { images: [{ x_asset: 'a' }] }),
-      settled(
-        { outputs: [outputOf('a', '3')], x_ui: { '3': { images: [{ x_asset: 'a' }] } } },
-        new Map([['a', fileRef('golden_00001_.png')]]),
-      ),
-    ]);
+    const { state } = runScript(
+      chain(['1', 'EmptyImage'], ['2', 'ImageInvert'], ['3', 'SaveImage']),
+      [
+        status('running', []),
+        started('3'),
+        output(outputOf('a', '3'), fileRef('golden_00001_.png')),
+        finished('3', { images: [{ x_asset: 'a' }] }),
+        settled(
+          { outputs: [outputOf('a', '3')], x_ui: { '3': { images: [{ x_asset: 'a' }] } } },
+          new Map([['a', fileRef('golden_00001_.png')]]),
+        ),
+      ],
+    );
     const [number, promptId, graph, extraData, targets] = recorded.prompt;
     const ours = historyEntry(state, { number, promptId, graph, extraData, targets } as Submitted);
     const shape = (entry: HistoryEntry) => comparable([{ type: 'entry', data: entry }]);
@@ -127,7 +130,7 @@ describe('the history entry', () => {
   });
 
   test('of a prompt cancelled before its start is an error with one message and no outputs', () => {
-    const { state } = play(GRAPH, [
+    const { state } = runScript(GRAPH, [
       status('queued'),
       settled({ status: 'canceled', started_at: null }),
     ]);

@@ -46,7 +46,7 @@ const node: fc.Arbitrary<NodeSpec> = fc.record({
 });
 
 /** What may happen to an event on its way: all of this is legal. */
-const FATES = [
+const OUTCOMES = [
   'keep',
   'keep',
   'keep',
@@ -66,7 +66,7 @@ export const legalRuns: fc.Arbitrary<LegalRun> = fc
     upstream: fc.constantFrom('exact' as const, 'derived' as const),
     ending: fc.constantFrom<Ending[]>('succeeded', 'failed', 'canceled', 'expired', 'lost'),
     until: fc.nat(60),
-    fates: fc.array(fc.constantFrom(...FATES), { minLength: 80, maxLength: 80 }),
+    fates: fc.array(fc.constantFrom(...OUTCOMES), { minLength: 80, maxLength: 80 }),
     isPollOnly: fc.boolean(),
   })
   .map(({ nodes, upstream, ending, until, fates, isPollOnly }) => {
@@ -171,7 +171,7 @@ function progressOf(current_node: string, step?: number, steps?: number): Progre
 
 function deliver(
   moments: readonly Moment[],
-  fates: readonly (typeof FATES)[number][],
+  fates: readonly (typeof OUTCOMES)[number][],
 ): ProgressInput[] {
   return moments.flatMap(({ input, job }, i): ProgressInput[] => {
     switch (fates[i % fates.length] ?? 'keep') {

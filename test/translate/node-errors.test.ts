@@ -28,7 +28,7 @@ function outputsOf(graph: Graph): readonly string[] {
 }
 
 /** The part of an entry that the contract's shape has room for. */
-function gist(nodeErrors: NodeErrors) {
+function summary(nodeErrors: NodeErrors) {
   return Object.fromEntries(
     Object.entries(nodeErrors).map(([id, { errors, dependent_outputs, class_type }]) => [
       id,
@@ -56,7 +56,7 @@ describe('node errors of recorded refusals', () => {
     ({ graph, native }) => {
       const { node_errors } = nodeErrorDetails(native);
       const translated = toNodeErrors({ node_errors }, graph, outputsOf(graph));
-      expect(gist(translated)).toEqual(gist(native));
+      expect(summary(translated)).toEqual(summary(native));
     },
   );
 

@@ -30,7 +30,7 @@ function runOf(nodes: number, everyMs: number): readonly ProgressInput[] {
   ]).flat();
 }
 
-function playAll(nodes: number, inputs: readonly ProgressInput[]) {
+function runScripts(nodes: number, inputs: readonly ProgressInput[]) {
   let state: ProgressState = initialProgress({ promptId: 'p', graph: graphOf(nodes) });
   const told: { readonly effect: ProgressEffect; readonly atMs: number }[] = [];
   for (const input of inputs) {
@@ -46,20 +46,20 @@ const statesIn = (effects: readonly ProgressEffect[]) =>
 
 describe('progress_state', () => {
   test('of a small graph comes at every change, as recorded', () => {
-    const { effects } = playAll(SMALL, runOf(SMALL, 0));
+    const { effects } = runScripts(SMALL, runOf(SMALL, 0));
     expect(statesIn(effects)).toHaveLength(2 * SMALL);
   });
 
   test('of a large graph costs as much as its nodes', () => {
     const [one, four] = [1000, 4000].map((nodes) => {
-      const { effects } = playAll(nodes, runOf(nodes, 1));
+      const { effects } = runScripts(nodes, runOf(nodes, 1));
       return JSON.stringify(framesOf(effects)).length;
     });
     expect((four ?? 0) / (one ?? 1)).toBeLessThan(6);
   });
 
   test('of a large graph comes at most twenty times a second', () => {
-    const { told } = playAll(1000, runOf(1000, 1));
+    const { told } = runScripts(1000, runOf(1000, 1));
     const times = told.flatMap(({ effect, atMs }) =>
       statesIn([effect]).length > 0 && atMs > 1000 + 2 * SMALL ? [atMs] : [],
     );
@@ -74,14 +74,14 @@ describe('progress_state', () => {
       { status: 'failed', error: { code: 'x', message: 'on purpose' } },
       { status: 'canceled' },
     ] as const) {
-      const { effects } = playAll(500, [...runOf(500, 0), settled(job)]);
+      const { effects } = runScripts(500, [...runOf(500, 0), settled(job)]);
       expect(typesOf(effects).slice(-3, -2)).toEqual(['progress_state']);
       expect(statesIn(effects).at(-1)?.nodes['500']).toMatchObject({ state: 'finished' });
     }
   });
 
   test('that was held back is due by itself when nothing else happens', () => {
-    const { state } = playAll(500, runOf(500, 0));
+    const { state } = runScripts(500, runOf(500, 0));
     const dueMs = idleDueMs(state) ?? 0;
     expect(dueMs).toBeGreaterThan(1000);
     expect(statesIn(reduceProgress(state, { kind: 'idle', atMs: dueMs - 1 }).effects)).toEqual([]);
@@ -91,7 +91,7 @@ describe('progress_state', () => {
   });
 
   test('does not wait for a clock that was set back', () => {
-    const { state } = playAll(500, runOf(500, 0));
+    const { state } = runScripts(500, runOf(500, 0));
     expect(statesIn(reduceProgress(state, { kind: 'idle', atMs: 10 }).effects)).toHaveLength(1);
   });
 
@@ -108,7 +108,7 @@ describe('progress_state', () => {
       };
       return { kind: 'event', event: { event: 'progress', data }, atMs: 1001 + 10 * i };
     });
-    const { effects } = playAll(501, [...begun, ...steps]);
+    const { effects } = runScripts(501, [...begun, ...steps]);
     const told = effects.filter(({ kind }) => kind === 'step');
     expect(told).toHaveLength(40);
     expect(statesIn(told).length).toBeGreaterThanOrEqual(6);
@@ -118,7 +118,7 @@ describe('progress_state', () => {
 
 test('one more input of a long run costs no copy of what has been', () => {
   const nodes = 2000;
-  const { state } = playAll(nodes, runOf(nodes - 1, 0));
+  const { state } = runScripts(nodes, runOf(nodes - 1, 0));
   const { state: next } = reduceProgress(state, at(1000, String(nodes), 'started'));
   for (const name of [
     'runs',

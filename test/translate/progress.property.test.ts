@@ -5,7 +5,15 @@ import { v1OutputsOf } from '../../src/translate/outputs.ts';
 import type { ProgressEffect } from '../../src/translate/progress-state.ts';
 import { stringifyJson } from '../../src/wire/json.ts';
 import { type LegalRun, legalRuns } from './legal-runs.ts';
-import { PROMPT_ID, type Frame, filesOf, framesOf, messages, play, typesOf } from './script.ts';
+import {
+  PROMPT_ID,
+  type Frame,
+  filesOf,
+  framesOf,
+  messages,
+  runScript,
+  typesOf,
+} from './script.ts';
 
 const ENDS = ['execution_success', 'execution_error', 'execution_interrupted'];
 const RUNS = { numRuns: 600 };
@@ -13,7 +21,7 @@ const RUNS = { numRuns: 600 };
 /** Checks a promise on every run. */
 function always(promise: (run: LegalRun, effects: readonly ProgressEffect[]) => void): void {
   fc.assert(
-    fc.property(legalRuns, (run) => promise(run, play(run.graph, run.inputs).effects)),
+    fc.property(legalRuns, (run) => promise(run, runScript(run.graph, run.inputs).effects)),
     RUNS,
   );
 }
@@ -122,7 +130,7 @@ describe('whatever gets lost, comes twice or is only polled', () => {
 
   test('every output of a job that was read at its end is in executed and in history', () => {
     always((run, effects) => {
-      const { state } = play(run.graph, run.inputs);
+      const { state } = runScript(run.graph, run.inputs);
       const entry = historyEntry(state, {
         number: 0,
         promptId: PROMPT_ID,

@@ -14,7 +14,7 @@ import {
   messages,
   output,
   outputOf,
-  play,
+  runScript,
   preview,
   progress,
   settled,
@@ -26,12 +26,12 @@ import {
 } from './script.ts';
 
 const GRAPH = chain(['1', 'Load'], ['2', 'Sample'], ['3', 'Save']);
-const executed = (effects: ReturnType<typeof play>['effects']) =>
+const executed = (effects: ReturnType<typeof runScript>['effects']) =>
   messages(effects).flatMap((message) => (message.type === 'executed' ? [message.data] : []));
 
 describe('an upstream that tells of progress only', () => {
   test('nodes are derived from current_node, and left when the next one begins', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       status('running'),
       progress('1'),
       progress('2'),
@@ -63,7 +63,7 @@ describe('an upstream that tells of progress only', () => {
   });
 
   test('polls alone give start, cached, executed, success', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       snapshot(),
       snapshot(),
       settled({ outputs: [outputOf('a', '3')] }),
@@ -86,7 +86,7 @@ describe('an upstream that tells of progress only', () => {
       step: null,
       steps: null,
     };
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       { kind: 'event', event: { event: 'progress', data: stub }, atMs: 1 },
       snapshot({ status: 'queued', progress: stub, started_at: null }),
     ]);
@@ -94,7 +94,7 @@ describe('an upstream that tells of progress only', () => {
   });
 
   test('stale progress neither turns a bar back nor brings a left node back', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       progress('2', { step: 3, steps: 4 }),
       progress('2', { step: 1, steps: 4 }),
       progress('3'),
@@ -105,12 +105,12 @@ describe('an upstream that tells of progress only', () => {
   });
 
   test('a step past the end is clamped', () => {
-    const { effects } = play(GRAPH, [progress('2', { step: 9, steps: 4 })]);
+    const { effects } = runScript(GRAPH, [progress('2', { step: 9, steps: 4 })]);
     expect(messageOf(effects, 'progress')).toMatchObject({ value: 4, max: 4 });
   });
 
   test('more outputs of a node already told of are told again, with the ones before', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       progress('3'),
       output(outputOf('a', '3'), fileRef('a'), 1000),
       idle(1800),
@@ -137,13 +137,13 @@ describe('an upstream that tells of progress only', () => {
     ['of a node left', '1', 1250, 1],
   ])('files %s (%s) are told of after a while (%i)', (_, node, atMs, times) => {
     const before = [progress('1'), progress('2'), output(outputOf('a', node), fileRef('a'), 1000)];
-    const { state } = play(GRAPH, before);
-    expect(executed(play(GRAPH, [...before, idle(atMs)]).effects)).toHaveLength(times);
+    const { state } = runScript(GRAPH, before);
+    expect(executed(runScript(GRAPH, [...before, idle(atMs)]).effects)).toHaveLength(times);
     expect(idleDueMs(state)).toBe(node === '2' ? 1750 : 1250);
   });
 
   test('nodes made while running show as the node that was submitted', () => {
-    const { effects } = play(GRAPH, [progress('2.0.0.1', { step: 1, steps: 2 })]);
+    const { effects } = runScript(GRAPH, [progress('2.0.0.1', { step: 1, steps: 2 })]);
     expect(messageOf(effects, 'executing')).toMatchObject({ node: '2.0.0.1', display_node: '2' });
     expect(messageOf(effects, 'progress_state')?.nodes['2.0.0.1']).toMatchObject({
       display_node_id: '2',
@@ -153,7 +153,7 @@ describe('an upstream that tells of progress only', () => {
   });
 
   test('a node nobody submitted is never named', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       progress('ghost', { step: 1, steps: 2 }),
       started('toString'),
       finished('ghost', null),
@@ -164,9 +164,9 @@ describe('an upstream that tells of progress only', () => {
 
 describe('an upstream that tells of each node', () => {
   test('execution_cached waits for the cached nodes', () => {
-    const first = play(GRAPH, [status('queued'), status('running')]);
+    const first = runScript(GRAPH, [status('queued'), status('running')]);
     expect(typesOf(first.effects)).toEqual(['execution_start']);
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       status('queued'),
       status('running'),
       status('running', ['1']),
@@ -175,7 +175,7 @@ describe('an upstream that tells of each node', () => {
   });
 
   test('a list item counting its steps anew is passed on', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('2'),
       progress('2', { step: 2, steps: 2 }),
       progress('2', { step: 1, steps: 2 }),
@@ -185,7 +185,7 @@ describe('an upstream that tells of each node', () => {
   });
 
   test('executed waits for names of its files, the node is finished all the same', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('3'),
       finished('3', { images: [{ x_asset: 'a' }] }),
       output(outputOf('a', '3'), fileRef('a')),
@@ -196,7 +196,7 @@ describe('an upstream that tells of each node', () => {
 
   test('what the stream lost is told from the job', () => {
     const x_ui = { '1': { text: ['t'] }, '3': { images: [{ x_asset: 'a' }] } };
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       status('running', ['1']),
       snapshot({ x_ui: { '1': { text: ['t'] } }, x_cached_nodes: ['1'] }),
       settled({ outputs: [outputOf('a', '3')], x_ui }),
@@ -205,7 +205,7 @@ describe('an upstream that tells of each node', () => {
   });
 
   test('a late joiner learns the node at work from the progress it is shown first', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       status('running', []),
       progress('2', { step: 3, steps: 9 }),
       preview('2'),
@@ -222,7 +222,7 @@ describe('an upstream that tells of each node', () => {
 
 describe('pictures', () => {
   test('a picture goes with the next step of its node', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('2'),
       preview('2', 'with-step'),
       progress('2', { step: 1, steps: 2 }),
@@ -237,13 +237,13 @@ describe('pictures', () => {
 
   test('a step that does not come is not waited for', () => {
     const inputs = [started('2'), preview('2', 'with-step', 1000)];
-    const { state } = play(GRAPH, inputs);
+    const { state } = runScript(GRAPH, inputs);
     expect(idleDueMs(state)).toBe(1250);
-    expect(typesOf(play(GRAPH, [...inputs, idle(1249)]).effects)).not.toContain('binary 1');
-    expect(typesOf(play(GRAPH, [...inputs, idle(1250)]).effects).at(-1)).toBe('binary 1');
+    expect(typesOf(runScript(GRAPH, [...inputs, idle(1249)]).effects)).not.toContain('binary 1');
+    expect(typesOf(runScript(GRAPH, [...inputs, idle(1250)]).effects).at(-1)).toBe('binary 1');
     // A clock that was set back: not once more until it is as late as before.
-    expect(typesOf(play(GRAPH, [...inputs, idle(10)]).effects).at(-1)).toBe('binary 1');
-    expect(typesOf(play(GRAPH, [...inputs, finished('2')]).effects).slice(-2)).toEqual([
+    expect(typesOf(runScript(GRAPH, [...inputs, idle(10)]).effects).at(-1)).toBe('binary 1');
+    expect(typesOf(runScript(GRAPH, [...inputs, finished('2')]).effects).slice(-2)).toEqual([
       'binary 1',
       'progress_state',
     ]);
@@ -255,11 +255,11 @@ describe('pictures', () => {
     ['of an unknown node while none runs', [status('running'), preview('ghost')]],
     ['after the end', [started('1'), settled(), preview('1')]],
   ])('%s are dropped', (_, inputs) => {
-    expect(typesOf(play(GRAPH, inputs).effects)).not.toContain('binary 1');
+    expect(typesOf(runScript(GRAPH, inputs).effects)).not.toContain('binary 1');
   });
 
   test('a picture without a known node is shown on the node at work', () => {
-    expect(framesOf(play(GRAPH, [started('1'), preview('ghost')]).effects).at(-1)).toEqual({
+    expect(framesOf(runScript(GRAPH, [started('1'), preview('ghost')]).effects).at(-1)).toEqual({
       type: 'binary 1',
       node: '1',
     });
@@ -271,7 +271,7 @@ describe('pictures', () => {
       content_type: 'image/jpeg',
       bytes: Uint8Array.of(0x52, 0x49, 0x46, 0x46),
     };
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('1'),
       { kind: 'event', event: { event: 'preview', data: webp }, atMs: 1 },
     ]);
@@ -279,7 +279,7 @@ describe('pictures', () => {
   });
 
   test('previews carry their bytes and are droppable, socket images name their asset and are not', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('2'),
       preview('2'),
       output(outputOf('a', '2', { x_websocket: true })),
@@ -294,7 +294,7 @@ describe('pictures', () => {
   });
 
   test('socket images the stream lost come before the end, on their own node', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       started('3'),
       settled({ outputs: [outputOf('a', '2', { x_websocket: true })] }),
     ]);
@@ -307,7 +307,7 @@ describe('pictures', () => {
   });
 
   test('texts name their node', () => {
-    expect(framesOf(play(GRAPH, [started('1'), text('1', 'hi')]).effects).at(-1)).toEqual({
+    expect(framesOf(runScript(GRAPH, [started('1'), text('1', 'hi')]).effects).at(-1)).toEqual({
       type: 'binary 3',
       node: '1',
       data: 'hi',
@@ -319,13 +319,13 @@ describe('the end', () => {
   test.each(['succeeded', 'failed', 'canceled', 'expired'] as const)(
     'a status event %s is only a hint',
     (word) => {
-      const { state } = play(GRAPH, [started('1'), status(word)]);
+      const { state } = runScript(GRAPH, [started('1'), status(word)]);
       expect(state.phase).toBe('started');
     },
   );
 
   test('a settled job that goes on is a poll', () => {
-    expect(play(GRAPH, [settled({ status: 'running' })]).state.phase).toBe('started');
+    expect(runScript(GRAPH, [settled({ status: 'running' })]).state.phase).toBe('started');
   });
 
   test.each([
@@ -339,7 +339,7 @@ describe('the end', () => {
       [status('canceling'), settled({ status: 'canceled', started_at: null })],
     ],
   ])('cancelled before its start (%s): interrupted without a start', (_, inputs) => {
-    const { effects } = play(GRAPH, inputs);
+    const { effects } = runScript(GRAPH, inputs);
     expect(typesOf(effects)).toEqual(['execution_interrupted', 'executing']);
     expect(messageOf(effects, 'execution_interrupted')).toMatchObject({
       node_id: '',
@@ -349,7 +349,7 @@ describe('the end', () => {
   });
 
   test('interrupted names the node at work and the computed ones, not the cached ones', () => {
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       status('running', ['1']),
       finished('1', null),
       started('2'),
@@ -368,7 +368,7 @@ describe('the end', () => {
     ['lost', { kind: 'lost', reason: 'gone', atMs: 9 } as const],
     ['expired', settled({ status: 'expired' })],
   ])('%s is an error that says so', (_, input) => {
-    const { state, effects } = play(GRAPH, [input]);
+    const { state, effects } = runScript(GRAPH, [input]);
     expect(typesOf(effects)).toEqual([
       'execution_start',
       'execution_cached',
@@ -388,7 +388,7 @@ describe('the end', () => {
       node_id: '2.0.0.1',
       traceback: 'a\nValueError: no',
     };
-    const { effects } = play(graph, [
+    const { effects } = runScript(graph, [
       started('1'),
       finished('1'),
       started('2'),
@@ -409,7 +409,7 @@ describe('the end', () => {
   });
 
   test('a failure without an error is told all the same', () => {
-    const { effects } = play(GRAPH, [started('2'), settled({ status: 'failed' })]);
+    const { effects } = runScript(GRAPH, [started('2'), settled({ status: 'failed' })]);
     expect(messageOf(effects, 'execution_error')).toMatchObject({
       node_id: '2',
       exception_type: 'RuntimeError',
@@ -417,7 +417,7 @@ describe('the end', () => {
   });
 
   test('nothing is said after it', () => {
-    const { state } = play(GRAPH, [started('1'), settled()]);
+    const { state } = runScript(GRAPH, [started('1'), settled()]);
     for (const input of [
       started('2'),
       progress('2'),
@@ -434,7 +434,7 @@ describe('the end', () => {
 
 describe('frames stay below 1 MiB', () => {
   const MIB = 2 ** 20;
-  const longest = (effects: ReturnType<typeof play>['effects']) =>
+  const longest = (effects: ReturnType<typeof runScript>['effects']) =>
     Math.max(
       ...messages(effects).map((message) =>
         Buffer.byteLength(stringifyJson(message as unknown as Json)),
@@ -453,7 +453,7 @@ describe('frames stay below 1 MiB', () => {
         traceback: `${huge}\n`.repeat(2),
         x_current_inputs: { a: [huge, 5, [huge]], b: [huge], [huge.slice(0, 100_000)]: [1] },
       };
-      const { effects } = play(chain(...classes), [
+      const { effects } = runScript(chain(...classes), [
         status(
           'running',
           classes.map(([id]) => id),
@@ -485,7 +485,7 @@ describe('frames stay below 1 MiB', () => {
 
   test('ordinary texts are not touched', () => {
     const text_ = 'line é\n'.repeat(500);
-    const { effects } = play(GRAPH, [
+    const { effects } = runScript(GRAPH, [
       finished('1', { text: [text_] }),
       settled({
         status: 'failed',

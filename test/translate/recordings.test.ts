@@ -11,7 +11,7 @@ import {
   jobOf,
   output,
   outputOf,
-  play,
+  runScript,
   preview,
   progress,
   recordedFrames,
@@ -227,7 +227,7 @@ const SCRIPTS: readonly Script[] = [
 
 describe("a run's frames are those of the recorded server", () => {
   test.each(SCRIPTS)('$scenario, prompt $nth', ({ scenario, nth, graph, inputs, pictures }) => {
-    const { effects } = play(graph, inputs);
+    const { effects } = runScript(graph, inputs);
     const recorded = recordedFrames(scenario, nth);
     expect(recorded.length).toBeGreaterThan(5);
     expect(comparable(framesOf(effects, pictures))).toEqual(comparable(recorded));
@@ -242,7 +242,7 @@ describe("a run's frames are those of the recorded server", () => {
       ...filesOf(jobOf({ outputs: animated })),
       ['m', fileRef(animated[2]?.name ?? '', 'temp')],
     ]);
-    const { effects } = play(graph, [
+    const { effects } = runScript(graph, [
       ...begin(),
       settled({ outputs: animated, x_ui: { '3': ui('w'), '2': ui('p'), '5': images('m') } }, files),
     ]);
@@ -259,7 +259,7 @@ describe("a run's frames are those of the recorded server", () => {
 describe('the fields of a failure come in the recorded order', () => {
   test.each(['fail-corrupt-file', 'fail-test-node'])('%s', (scenario) => {
     const recorded = recordedFrames(scenario, 0).find(({ type }) => type === 'execution_error');
-    const { effects } = play(chain(['1', 'LoadImage'], ['2', 'SaveImage']), [
+    const { effects } = runScript(chain(['1', 'LoadImage'], ['2', 'SaveImage']), [
       ...begin(),
       started('1'),
       settled({ status: 'failed', error: corrupt }),

@@ -18,7 +18,7 @@ export type Frame = { readonly type: string; readonly data?: unknown; readonly n
 
 export type Run = { readonly state: ProgressState; readonly effects: readonly ProgressEffect[] };
 
-export function play(graph: Graph, inputs: readonly ProgressInput[]): Run {
+export function runScript(graph: Graph, inputs: readonly ProgressInput[]): Run {
   let state = initialProgress({ promptId: PROMPT_ID, graph });
   const effects: ProgressEffect[] = [];
   for (const input of inputs) {

@@ -3,7 +3,7 @@ import { historyPieces } from '../../src/translate/history.ts';
 import { type ExceptionWord, shownEntry } from '../../src/translate/shown-entry.ts';
 import type { HistoryEntry } from '../../src/wire/v1.ts';
 import type { JobError } from '../../src/wire/v2.ts';
-import { PROMPT_ID, chain, play, settled, started, status } from './script.ts';
+import { PROMPT_ID, chain, runScript, settled, started, status } from './script.ts';
 
 const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);
 const FAILED: JobError = {
@@ -15,7 +15,7 @@ const FAILED: JobError = {
 
 function stored(error: JobError | null): string {
   const end = settled({ status: error ? 'failed' : 'succeeded', error }, new Map());
-  const { state } = play(GRAPH, [status('running', []), started('1'), end]);
+  const { state } = runScript(GRAPH, [status('running', []), started('1'), end]);
   const submitted = { number: 1, promptId: PROMPT_ID, graph: GRAPH, extraData: {}, targets: ['2'] };
   return [...historyPieces(state, submitted)].join('');
 }

@@ -9,23 +9,23 @@ import { endless, flat, loading } from '../support/workflows.ts';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
-  house = await startHoldover({ args: ['--history-limit', '3'] });
+  holdover = await startHoldover({ args: ['--history-limit', '3'] });
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 const post = (graph: object, extra: object = {}, headers: Record<string, string> = {}) =>
-  postPrompt(house.url, { prompt: graph, client_id: 'customer', ...extra }, { headers });
+  postPrompt(holdover.url, { prompt: graph, client_id: 'customer', ...extra }, { headers });
 const ids = (items: any[]): string[] => items.map((item) => item[1]);
 
 describe('/queue while another user holds the engine', () => {
   const other = { 'X-API-Key': 'holds-the-engine' };
 
   test('shows the oldest prompt as running whatever overtakes it, the rest in the order they run', async () => {
-    const socket = await connect(house.wsUrl, { clientId: 'customer' });
+    const socket = await connect(holdover.wsUrl, { clientId: 'customer' });
     await post(endless(), {}, other);
-    await untilRunning(house.url, other);
+    await untilRunning(holdover.url, other);
     const wishes = [
       {},
       { number: 5 },
@@ -41,10 +41,12 @@ describe('/queue while another user holds the engine', () => {
       sent.push((await post(flat({ color: 700 + i }), { prompt_id, ...wish })).body.prompt_id);
     }
     const [first, five, alsoFive, front, half, frontmost] = sent as [string, ...string[]];
-    const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
+    const { queue_running: running, queue_pending: pending } = await getJson(
+      `${holdover.url}/queue`,
+    );
     expect(ids(running)).toEqual([first]);
     expect(ids(pending)).toEqual([frontmost, front, half, five, alsoFive]);
-    await interrupt(house.url, other);
+    await interrupt(holdover.url, other);
     await socket.untilDone(alsoFive as string);
     const started = socket.frames.flatMap((frame) =>
       frame.kind === 'text' && frame.type === 'execution_start' ? [frame.data.prompt_id] : [],
@@ -73,7 +75,7 @@ describe('a LoadImage', () => {
 
   test.each(['temp', 'output'])('of a plain name finds no file uploaded as %s', async (type) => {
     const name = `only-${type}.png`;
-    await uploadInput(house.url, { bytes: await pngOf(), name, fields: { type } });
+    await uploadInput(holdover.url, { bytes: await pngOf(), name, fields: { type } });
     const details = `image - Invalid image file: ${name}`;
     expect(await refusal(name)).toEqual([400, [['custom_validation_failed', details]]]);
     expect((await post(loading(`${name} [${type}]`))).status).toBe(200);
@@ -87,12 +89,12 @@ test.each([
   const key = { 'X-API-Key': 'half-a-pair' };
   const { body } = await post(flat({ color: 720 }), {}, key);
   const basic = { Authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
-  const detail = await fetch(`${house.url}/api/jobs/${body.prompt_id}`, { headers: basic });
+  const detail = await fetch(`${holdover.url}/api/jobs/${body.prompt_id}`, { headers: basic });
   expect(detail.status).toBe(200);
 });
 
 test('a small --history-limit holds after every prompt, for each user', async () => {
-  const socket = await connect(house.wsUrl, { clientId: 'customer' });
+  const socket = await connect(holdover.wsUrl, { clientId: 'customer' });
   const kept: string[] = [];
   for (let i = 0; i < 5; i++) {
     const { body } = await post(flat({ color: 730 + i }));
@@ -100,7 +102,7 @@ test('a small --history-limit holds after every prompt, for each user', async ()
     kept.push(body.prompt_id);
   }
   await expect
-    .poll(async () => Object.keys(await getJson(`${house.url}/history`)))
+    .poll(async () => Object.keys(await getJson(`${holdover.url}/history`)))
     .toEqual(kept.slice(-3));
   await socket.close();
 });

@@ -84,9 +84,12 @@ describe('sockets that are open', () => {
   test('of other programs than the named one are told nothing', () => {
     const rule = brownout({ ...inAnHour, client: 'Old-Script' });
     leavingOf(rule).startAnnouncing(hub.notifyClients);
-    const [meant, other] = [open({ agent: 'old-script/1.0' }), open({ agent: 'curl/8' })];
+    const [expectedDifferences, other] = [
+      open({ agent: 'old-script/1.0' }),
+      open({ agent: 'curl/8' }),
+    ];
     vi.advanceTimersByTime(2 * HOUR);
-    expect([meant().length, other().length]).toEqual([1, 0]);
+    expect([expectedDifferences().length, other().length]).toEqual([1, 0]);
   });
 
   test('are told where their share is hit, and no others', () => {

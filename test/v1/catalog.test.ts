@@ -3,7 +3,7 @@ import { LosslessNumber } from '../../src/wire/json.ts';
 import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
 import { fixedDefinitions } from '../support/definitions.ts';
 import { exchangesOf } from '../support/recordings.ts';
-import { type House, openHouse, place } from '../support/v1-routes.ts';
+import { type TestApp, createTestApp, place } from '../support/v1-routes.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -38,26 +38,26 @@ const INFO: ObjectInfo = {
   }),
 };
 
-let house: House;
+let app: TestApp;
 beforeEach(async () => {
-  house = await openHouse({
+  app = await createTestApp({
     definitions: fixedDefinitions(INFO),
     features: { supports_preview_metadata: true },
   });
 });
-afterEach(() => house.close());
+afterEach(() => app.close());
 
 /** Parsed JSON to look around in. */
 type Tree = { readonly [key: string]: Tree | undefined };
 
 async function json(path: string, user = 'local'): Promise<Tree> {
-  const answer = await house.ask(path, { user });
+  const answer = await app.ask(path, { user });
   expect([answer.status, answer.headers['content-type']]).toEqual([200, JSON_TYPE]);
   return JSON.parse(answer.body.toString()) as Tree;
 }
 
 function send(method: string, path: string, body: string, type = 'application/json') {
-  return house.ask(path, { method, body, headers: { 'Content-Type': type } });
+  return app.ask(path, { method, body, headers: { 'Content-Type': type } });
 }
 
 describe('/object_info', () => {
@@ -71,10 +71,10 @@ describe('/object_info', () => {
 
   test('lists the files directly in the input folder, by kind, sorted, in either style of combo', async () => {
     for (const name of ['b.png', 'a.webp', 'Z.jpg', 'c.mp4', 'd.flac', 'e.txt', '猫.png'])
-      await place(house, name, 'x');
-    await place(house, 'deep.png', 'x', { subfolder: 'sub' });
-    await place(house, 'out.png', 'x', { type: 'output' });
-    await place(house, 'theirs.png', 'x', { user: 'other' });
+      await place(app, name, 'x');
+    await place(app, 'deep.png', 'x', { subfolder: 'sub' });
+    await place(app, 'out.png', 'x', { type: 'output' });
+    await place(app, 'theirs.png', 'x', { user: 'other' });
     const files = [['Z.jpg', 'a.webp', 'b.png', '猫.png'], ['c.mp4'], ['c.mp4', 'd.flac']];
     expect(await options()).toEqual(files);
     expect(await options('/object_info', 'other')).toEqual([['theirs.png'], [], []]);
@@ -83,12 +83,12 @@ describe('/object_info', () => {
 
   test('shows a file uploaded since the last call', async () => {
     expect(await options()).toEqual([[], [], []]);
-    await place(house, 'new.png', 'x');
+    await place(app, 'new.png', 'x');
     expect(await options()).toEqual([['new.png'], [], []]);
   });
 
   test('leaves everything else as it is, numbers to the digit', async () => {
-    const text = (await house.ask('/object_info')).body.toString();
+    const text = (await app.ask('/object_info')).body.toString();
     expect(text).toContain('"max":18446744073709551615');
     expect(Object.keys(JSON.parse(text))).toEqual(Object.keys(INFO));
     expect(JSON.parse(text).LoadImageOutput).toEqual(INFO['LoadImageOutput']);
@@ -116,7 +116,7 @@ const RECORDED = exchangesOf('info-routes')
 test.each(RECORDED)(
   '%s answers as recorded, or as the differences say',
   async (path, { response }) => {
-    const answer = await house.ask(path);
+    const answer = await app.ask(path);
     const expected =
       path in OURS
         ? { status: 200, body: OURS[path] }
@@ -159,15 +159,15 @@ test('/features tells what the socket negotiates', async () => {
 
 describe('/internal/files/:type', () => {
   test('lists the newest first, top level only, of this user', async () => {
-    await place(house, 'older.png', 'x');
-    await place(house, 'newer.txt', 'x');
-    await place(house, 'deep.png', 'x', { subfolder: 'sub' });
-    await place(house, 'theirs.png', 'x', { user: 'other' });
+    await place(app, 'older.png', 'x');
+    await place(app, 'newer.txt', 'x');
+    await place(app, 'deep.png', 'x', { subfolder: 'sub' });
+    await place(app, 'theirs.png', 'x', { user: 'other' });
     expect(await json('/internal/files/input')).toEqual(['newer.txt', 'older.png']);
   });
 
   test('has no twin under /api', async () => {
-    expect((await house.ask('/api/internal/files/input')).status).toBe(404);
+    expect((await app.ask('/api/internal/files/input')).status).toBe(404);
   });
 });
 
@@ -186,7 +186,7 @@ describe('/settings', () => {
     ]);
     await send('POST', '/settings', '{"Comfy.Y":[1,2]}');
     await send('POST', '/settings/Comfy.Z', '{"a":null}');
-    const all = await house.ask('/settings');
+    const all = await app.ask('/settings');
     expect(all.body.toString()).toBe(
       '{"Comfy.X":18446744073709551615,"Comfy.Y":[1,2],"Comfy.Z":{"a":null}}',
     );
@@ -203,7 +203,7 @@ describe('/settings', () => {
 
   test('called __proto__ are only settings', async () => {
     await send('POST', '/settings', '{"__proto__":{"polluted":true}}');
-    expect((await house.ask('/settings')).body.toString()).toBe('{"__proto__":{"polluted":true}}');
+    expect((await app.ask('/settings')).body.toString()).toBe('{"__proto__":{"polluted":true}}');
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
@@ -236,6 +236,6 @@ test.each([
   ['/manager/version', 404, ''],
   ['/view_metadata/checkpoints?filename=x.safetensors', 404, ''],
 ])('%s → %i %s', async (path, status, text) => {
-  const answer = await house.ask(path);
+  const answer = await app.ask(path);
   expect([answer.status, answer.body.toString()]).toEqual([status, text]);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Dialect, DialectSetting } from '../../src/v1/dialect.ts';
 import { call } from '../support/call.ts';
 import { interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
-import { gistOf } from '../support/error-gist.ts';
+import { errorSummary } from '../support/error-gist.ts';
 import { REFUSED_CALLS } from '../support/hostile-calls.ts';
 import { type Holdover, startHoldover } from '../support/holdover.ts';
 import { say, upgradeText } from '../support/raw-socket.ts';
@@ -59,7 +59,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
         headers: all,
         ...(body !== undefined && { body }),
       });
-      found.push([method, path, gistOf(answer)]);
+      found.push([method, path, errorSummary(answer)]);
     }
     const expected = REFUSED_CALLS.map(([{ method, path }, local, hosted]) => {
       return [method, path, isHosted ? hosted : local];
@@ -72,8 +72,8 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const login = form === 'hosted' ? '&token=' : '';
     const text = upgradeText(`/ws?clientId=${'x'.repeat(129)}${login}`);
     const { status, headers: told, body } = await say(port, text);
-    const gist = gistOf({ status, headers: told, text: body });
-    expect(gist).toBe(isHosted ? '400 code invalid_request' : '400 refusal invalid_request');
+    const summary = errorSummary({ status, headers: told, text: body });
+    expect(summary).toBe(isHosted ? '400 code invalid_request' : '400 refusal invalid_request');
   });
 
   test('exceptionType: history and jobs say its word, also after a restart', async () => {
@@ -206,7 +206,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const text = await answer.text();
     if (!isHosted) {
       const told = { 'content-type': answer.headers.get('content-type') ?? '' };
-      expect(gistOf({ status, headers: told, text })).toBe(`400 ${refusal}`);
+      expect(errorSummary({ status, headers: told, text })).toBe(`400 ${refusal}`);
       return;
     }
     expect([status, JSON.parse(text)]).toEqual([200, { name: 'a.png', subfolder, type: 'input' }]);
@@ -236,8 +236,8 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const server = await startHoldover({ args: away, upstream: 'embedded' });
     const body = JSON.stringify({ prompt: { '9': { class_type: 'SaveImage', inputs: {} } } });
     const init = { method: 'POST', headers, body };
-    const posted = gistOf(await call(server.url, '/api/prompt', init));
-    const info = gistOf(await call(server.url, '/api/object_info', { headers }));
+    const posted = errorSummary(await call(server.url, '/api/prompt', init));
+    const info = errorSummary(await call(server.url, '/api/object_info', { headers }));
     await server.dispose();
     expect([posted, info]).toEqual(
       isHosted

@@ -14,44 +14,44 @@ type Headers = { readonly [name: string]: string };
 const WAITING = { timeout: 15_000 };
 const EXAMPLE = new URL('../../fixtures/inputs/example.png', import.meta.url);
 
-let house: Holdover;
+let holdover: Holdover;
 beforeAll(async () => {
-  house = await startHoldover({ upstream: 'embedded' });
+  holdover = await startHoldover({ upstream: 'embedded' });
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 let users = 0;
 const newUser = (): Headers => ({ 'X-API-Key': `example-user-${users++}` });
 
-async function json(path: string, headers: Headers, at = house): Promise<any> {
+async function json(path: string, headers: Headers, at = holdover): Promise<any> {
   return (await fetch(`${at.url}${path}`, { headers })).json();
 }
 
-const listed = (headers: Headers, at = house): Promise<string[]> =>
+const listed = (headers: Headers, at = holdover): Promise<string[]> =>
   json('/internal/files/input', headers, at);
 
 async function view(headers: Headers): Promise<Buffer> {
   const path = '/view?filename=example.png&type=input';
-  return Buffer.from(await (await fetch(`${house.url}${path}`, { headers })).arrayBuffer());
+  return Buffer.from(await (await fetch(`${holdover.url}${path}`, { headers })).arrayBuffer());
 }
 
 async function upload(headers: Headers, bytes: Buffer, fields: Headers = {}): Promise<string> {
   const body = new FormData();
   body.set('image', new File([new Uint8Array(bytes)], 'example.png'));
   for (const [name, value] of Object.entries(fields)) body.set(name, value);
-  const response = await fetch(`${house.url}/upload/image`, { method: 'POST', headers, body });
+  const response = await fetch(`${holdover.url}/upload/image`, { method: 'POST', headers, body });
   return ((await response.json()) as { name: string }).name;
 }
 
 async function run(headers: Headers, prefix: string): Promise<Buffer> {
   const body = JSON.stringify({ prompt: loading('example.png', prefix) });
-  const answer = await fetch(`${house.url}/prompt`, { method: 'POST', headers, body });
+  const answer = await fetch(`${holdover.url}/prompt`, { method: 'POST', headers, body });
   const { prompt_id: id } = (await answer.json()) as { prompt_id: string };
   await expect
     .poll(async () => (await json(`/history/${id}`, headers))[id]?.status.status_str, WAITING)
     .toBe('success');
   const path = `/view?filename=${prefix}_00001_.png`;
-  return Buffer.from(await (await fetch(`${house.url}${path}`, { headers })).arrayBuffer());
+  return Buffer.from(await (await fetch(`${holdover.url}${path}`, { headers })).arrayBuffer());
 }
 
 describe('every user has an example.png', () => {
@@ -85,7 +85,7 @@ describe('every user has an example.png', () => {
     await listed(user);
     const stored = async (): Promise<number> => {
       const path = `/api/v2/assets/by-hash/${hashOf(await readFile(EXAMPLE))}`;
-      return (await fetch(`${house.url}${path}`, { method: 'HEAD', headers: user })).status;
+      return (await fetch(`${holdover.url}${path}`, { method: 'HEAD', headers: user })).status;
     };
     expect(await stored()).toBe(404);
     await view(user);
@@ -121,7 +121,7 @@ describe('an upload of that name', () => {
 test('it is neither an output nor in a subfolder', async () => {
   const user = newUser();
   for (const query of ['type=output', 'type=temp', 'type=input&subfolder=a']) {
-    const answer = await fetch(`${house.url}/view?filename=example.png&${query}`, {
+    const answer = await fetch(`${holdover.url}/view?filename=example.png&${query}`, {
       headers: user,
     });
     expect([query, answer.status]).toEqual([query, 404]);

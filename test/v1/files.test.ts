@@ -4,41 +4,41 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createSemaphore } from '../../src/v1/render.ts';
 import { contentTypeOf, dispositionOf } from '../../src/v1/served-as.ts';
 import { type Grant, createViewSigner } from '../../src/v1/signed-url.ts';
-import { type House, multipart, openHouse, place } from '../support/v1-routes.ts';
+import { type TestApp, multipart, createTestApp, place } from '../support/v1-routes.ts';
 
 describe('a file from upload to download', () => {
-  let house: House;
+  let app: TestApp;
   beforeEach(async () => {
-    house = await openHouse({ view: 'auto' });
+    app = await createTestApp({ view: 'auto' });
   });
-  afterEach(() => house.close());
+  afterEach(() => app.close());
 
   test('by the names the upload answered, listed newest first', async () => {
     const names: string[] = [];
     for (const data of ['one', 'two']) {
-      const answer = await house.ask(
+      const answer = await app.ask(
         '/api/upload/image',
         multipart({ name: 'image', filename: 'a.txt', data }),
       );
       names.push(JSON.parse(answer.body.toString()).name);
     }
     expect(names).toEqual(['a.txt', 'a (1).txt']);
-    const listed = await house.ask('/internal/files/input');
+    const listed = await app.ask('/internal/files/input');
     expect(JSON.parse(listed.body.toString())).toEqual(names.toReversed());
-    const seen = await house.ask('/view?filename=a%20(1).txt%20[input]');
+    const seen = await app.ask('/view?filename=a%20(1).txt%20[input]');
     expect([seen.body.toString(), seen.headers['content-type']]).toEqual(['two', 'text/plain']);
   });
 
   test('with a URL the client left unencoded', async () => {
-    await place(house, 'a b (1).txt', 'x');
+    await place(app, 'a b (1).txt', 'x');
     expect(
-      (await house.ask('/view?type=input&filename=a+b+(1).txt&subfolder=&rand=0.5')).status,
+      (await app.ask('/view?type=input&filename=a+b+(1).txt&subfolder=&rand=0.5')).status,
     ).toBe(200);
   });
 
   test('through fetch, which demands the 302 when it follows none and gets the bytes when it does', async () => {
-    await place(house, 'a.txt', 'bytes');
-    const url = `${house.url}/api/view?type=input&filename=a.txt`;
+    await place(app, 'a.txt', 'bytes');
+    const url = `${app.url}/api/view?type=input&filename=a.txt`;
     const manual = await fetch(url, { redirect: 'manual', headers: { 'X-API-Key': 'k' } });
     expect(manual.status).toBe(302);
     const direct = await fetch(String(manual.headers.get('Location')));
@@ -47,8 +47,8 @@ describe('a file from upload to download', () => {
   });
 
   test('is cut off, not ended, when the v2 side breaks in the middle', async () => {
-    await place(house, 'a.txt', 'x'.repeat(100));
-    house.assets.content = async () => ({
+    await place(app, 'a.txt', 'x'.repeat(100));
+    app.assets.content = async () => ({
       ok: true,
       value: {
         kind: 'bytes',
@@ -62,7 +62,7 @@ describe('a file from upload to download', () => {
         ),
       },
     });
-    await expect(house.ask('/view?type=input&filename=a.txt')).rejects.toThrow(
+    await expect(app.ask('/view?type=input&filename=a.txt')).rejects.toThrow(
       /aborted|hang up|reset/i,
     );
   });
@@ -70,7 +70,7 @@ describe('a file from upload to download', () => {
   test.each(['nope', 'Input', '..'])(
     '/internal/files/%s is 400 with v1\u2019s words',
     async (type) => {
-      const answer = await house.ask(`/internal/files/${type}`);
+      const answer = await app.ask(`/internal/files/${type}`);
       expect([answer.status, answer.body.toString()]).toEqual([
         400,
         '{"error":"Invalid directory type"}',

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { RUN_CASES } from '../support/golden-run-differences.ts';
 import { SOCKET_CASES } from '../support/golden-ws-differences.ts';
-import { CALL_CASES, FAREWELL_ROW } from '../support/golden-http-differences.ts';
+import { CALL_CASES, DEPRECATION_ROW } from '../support/golden-http-differences.ts';
 
 const pathOf = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 const FIXTURES = pathOf('../../fixtures/v1/');
@@ -12,8 +12,10 @@ const PAGE = readFileSync(pathOf('../../docs/differences.md'), 'utf8');
 const CASES = [...SOCKET_CASES, ...RUN_CASES, ...CALL_CASES];
 
 const rowsUsed = [
-  ...new Set(CASES.flatMap(({ meant = [] }) => meant.map(({ row }) => row))),
-  FAREWELL_ROW,
+  ...new Set(
+    CASES.flatMap(({ expectedDifferences = [] }) => expectedDifferences.map(({ row }) => row)),
+  ),
+  DEPRECATION_ROW,
 ];
 const rowsWritten = [...PAGE.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, row]) => row ?? '');
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { CALL_CASES } from '../support/golden-http-differences.ts';
-import { playAgain } from '../support/golden-play.ts';
+import { replayCase } from '../support/golden-play.ts';
 
 describe('recorded calls are answered as recorded, or as docs/differences.md says', () => {
   test.each(CALL_CASES)(
     '$scenario',
-    async (play) => {
-      const { found, expected } = await playAgain(play);
+    async (golden) => {
+      const { found, expected } = await replayCase(golden);
       expect(found).toEqual(expected);
     },
     30_000,

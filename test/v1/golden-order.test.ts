@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { gistOf } from '../support/golden-gist.ts';
-import { type GoldenHouse, openGoldenHouse } from '../support/golden-house.ts';
+import { frameSummary } from '../support/golden-gist.ts';
+import { type GoldenServer, startGoldenServer } from '../support/golden-house.ts';
 import { ownFrame } from '../support/golden-normal.ts';
 import { type GoldenSocket, openGoldenSocket } from '../support/golden-socket.ts';
 
-const HOUSES = {
+const SERVER_ARGS = {
   previews: ['--preview-method', 'auto'],
   silent: ['--preview-method', 'none'],
 } as const;
-const houses = new Map<string, GoldenHouse>();
+const servers = new Map<string, GoldenServer>();
 
 beforeAll(async () => {
   const inputs = new Map([['corrupt.png', Buffer.from('no picture')]]);
-  for (const [name, args] of Object.entries(HOUSES))
-    houses.set(name, await openGoldenHouse(args, inputs));
+  for (const [name, args] of Object.entries(SERVER_ARGS))
+    servers.set(name, await startGoldenServer(args, inputs));
 });
-afterAll(() => Promise.all([...houses.values()].map((house) => house.close())));
+afterAll(() => Promise.all([...servers.values()].map((server) => server.close())));
 
 /**
  * v1's transcripts write node 1 with two steps before an output node 2; this is ours of that shape.
@@ -44,7 +44,7 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
   test.each([
     {
       title: 'T2: each step, then the output node, then the end',
-      house: 'silent',
+      server: 'silent',
       flags: {},
       seed: 1,
       steps: 2,
@@ -52,7 +52,7 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
     },
     {
       title: 'T7: previews of type 1 after the progress of their step',
-      house: 'previews',
+      server: 'previews',
       flags: {},
       seed: 2,
       steps: 1,
@@ -60,14 +60,14 @@ describe('a sampler-like node of our own is told of in the order of the v1 trans
     },
     {
       title: 'T8: negotiated previews of type 4 before it',
-      house: 'previews',
+      server: 'previews',
       flags: { supports_preview_metadata: true },
       seed: 3,
       steps: 1,
       told: ['PS{1:r 1/1}', 'binary 4 jpeg', 'P(1 1/1)'],
     },
-  ])('$title', async ({ house, flags, seed, steps, told }) => {
-    const frames = await run(house, { prompt: stepped(seed, steps), flags });
+  ])('$title', async ({ server, flags, seed, steps, told }) => {
+    const frames = await run(server, { prompt: stepped(seed, steps), flags });
     const expected = [...START, ...told, ...outputAfter(steps), ...END];
     expect(frames).toEqual(['S(0)+sid', 'feature_flags', ...expected]);
   });
@@ -97,14 +97,14 @@ test('T21: an output made before the failure keeps its executed and its place in
   const frames = await run('silent', { prompt, flags: {}, promptId: 'partly' });
   expect(frames.slice(-4)).toEqual(['X(2)', 'execution_error', 'S(0)', 'X(null)']);
   expect(frames).toContain('executed(1)');
-  const response = await fetch(`http://127.0.0.1:${houses.get('silent')?.port}/history/partly`);
+  const response = await fetch(`http://127.0.0.1:${servers.get('silent')?.port}/history/partly`);
   const { partly } = (await response.json()) as { partly: { outputs: unknown; status: object } };
   expect(partly.outputs).toEqual({ '1': { text: ['made'] } });
   expect(partly.status).toMatchObject({ status_str: 'error', completed: false });
 });
 
 test('T15: a socket that takes over mid-run hears where the run is and every step the other missed', async () => {
-  const port = houses.get('silent')?.port;
+  const port = servers.get('silent')?.port;
   const url = `ws://127.0.0.1:${port}/ws?clientId=back`;
   const first = await openGoldenSocket(url, {});
   const steps = { image: ['1', 0], steps: 20, delay_ms: 20, preview: false };
@@ -118,9 +118,11 @@ test('T15: a socket that takes over mid-run hears where the run is and every ste
   await first.close();
   const second = await openGoldenSocket(url, {});
   await until(second, 'X(null)');
-  const ticks = [...gistsOf(first), ...gistsOf(second)].filter((gist) => gist.startsWith('P(2'));
+  const ticks = [...summariesOf(first), ...summariesOf(second)].filter((summary) =>
+    summary.startsWith('P(2'),
+  );
   expect(ticks).toEqual(Array.from({ length: 20 }, (_, i) => `P(2 ${i + 1}/20)`));
-  expect(gistsOf(second).slice(0, 2)).toEqual(['S(1)+sid', 'X(2)']);
+  expect(summariesOf(second).slice(0, 2)).toEqual(['S(1)+sid', 'X(2)']);
   await second.close();
 });
 
@@ -128,7 +130,7 @@ async function run(
   name: string,
   order: { readonly prompt: object; readonly flags: object; readonly promptId?: string },
 ): Promise<string[]> {
-  const port = houses.get(name)?.port;
+  const port = servers.get(name)?.port;
   const socket = await openGoldenSocket(`ws://127.0.0.1:${port}/ws?clientId=order`, {});
   const flags = { type: 'feature_flags', data: order.flags };
   socket.send({ t_ms: 0, socket: 'order', json: flags } as Parameters<GoldenSocket['send']>[0]);
@@ -142,7 +144,7 @@ async function run(
   await until(socket, 'X(null)');
   await socket.settle();
   await socket.close();
-  return gistsOf(socket);
+  return summariesOf(socket);
 }
 
 async function post(port: number | undefined, body: object): Promise<void> {
@@ -151,15 +153,15 @@ async function post(port: number | undefined, body: object): Promise<void> {
   expect(response.status).toBe(200);
 }
 
-async function until(socket: GoldenSocket, gist: string): Promise<void> {
+async function until(socket: GoldenSocket, summary: string): Promise<void> {
   const deadlineMs = performance.now() + 20_000;
-  while (!gistsOf(socket).includes(gist)) {
+  while (!summariesOf(socket).includes(summary)) {
     if (performance.now() > deadlineMs)
-      throw new Error(`no ${gist} in ${gistsOf(socket).join(' ')}`);
-    await socket.news(1000);
+      throw new Error(`no ${summary} in ${summariesOf(socket).join(' ')}`);
+    await socket.nextFrame(1000);
   }
 }
 
-function gistsOf(socket: GoldenSocket): string[] {
-  return socket.frames.map((frame) => gistOf(ownFrame(frame)));
+function summariesOf(socket: GoldenSocket): string[] {
+  return socket.frames.map((frame) => frameSummary(ownFrame(frame)));
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { RUN_CASES } from '../support/golden-run-differences.ts';
 import { SOCKET_CASES } from '../support/golden-ws-differences.ts';
-import { playAgain } from '../support/golden-play.ts';
+import { replayCase } from '../support/golden-play.ts';
 
 describe('calls and frames of a recorded scenario are answered as recorded, or as docs/differences.md says', () => {
   test.each([...SOCKET_CASES, ...RUN_CASES])(
     '$scenario',
-    async (play) => {
-      const { found, expected, stalls } = await playAgain(play);
+    async (golden) => {
+      const { found, expected, stalls } = await replayCase(golden);
       expect(found).toEqual(expected);
       expect(stalls).toEqual([]);
     },

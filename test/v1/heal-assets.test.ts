@@ -8,7 +8,7 @@ import { place } from '../support/v1-routes.ts';
 const CALLER = { user: 'local' };
 const HASH = `blake3:${'a'.repeat(64)}`;
 
-async function house(names: readonly string[]) {
+async function app(names: readonly string[]) {
   const assets = fakeAssets();
   const files = fakeFiles();
   const placed: ResolvedFile[] = [];
@@ -22,7 +22,7 @@ async function house(names: readonly string[]) {
 }
 
 /** The record of one file is gone, its bytes are still there under another. */
-function expire({ assets }: Awaited<ReturnType<typeof house>>, file: ResolvedFile): void {
+function expire({ assets }: Awaited<ReturnType<typeof app>>, file: ResolvedFile): void {
   const held = assets.held.get(file.assetId)!;
   assets.put(CALLER.user, held.bytes, file.hash);
   assets.lose(file.assetId);
@@ -36,7 +36,7 @@ test.each([
   ['named', true],
   ['not named', false],
 ])('a file that is gone gets a new record, whose name is the same (%s)', async (_how, isNamed) => {
-  const one = await house(['a.png', 'b.png']);
+  const one = await app(['a.png', 'b.png']);
   const [a, b] = one.placed as [ResolvedFile, ResolvedFile];
   expire(one, b);
   const error = refusal(isNamed ? { missing_ids: [b.assetId] } : null);
@@ -49,7 +49,7 @@ test.each([
 });
 
 test('a file two nodes name gets one new record', async () => {
-  const one = await house(['a.png']);
+  const one = await app(['a.png']);
   const [a] = one.placed as [ResolvedFile];
   expire(one, a);
   const placed = [a, { ...a, nodeId: '2' }];
@@ -60,7 +60,7 @@ test('a file two nodes name gets one new record', async () => {
 });
 
 test('a name that was overwritten meanwhile keeps its new bytes', async () => {
-  const one = await house(['a.png']);
+  const one = await app(['a.png']);
   const [a] = one.placed as [ResolvedFile];
   await place(one, 'a.png', 'newer', { hash: HASH });
   expire(one, a);
@@ -80,7 +80,7 @@ test.each([
   ['an asset of somebody else', {}, () => refusal({ missing_ids: ['another'] })],
   ['another refusal', {}, () => ({ ...refusal(), code: 'invalid_workflow' })],
 ] as const)('%s cannot be healed', async (_what, change, errorFor) => {
-  const one = await house(['a.png']);
+  const one = await app(['a.png']);
   const [a] = one.placed as [ResolvedFile];
   one.assets.lose(a.assetId);
   const placed = [{ ...a, ...change }];

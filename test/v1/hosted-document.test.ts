@@ -76,8 +76,8 @@ describe('statuses of calls in hosted form', () => {
 
   test('of refusals: documented, or named in row hosted-statuses', () => {
     const named = new Set(['400', ...marked(rowOf('hosted-statuses'))]);
-    const found = REFUSED_CALLS.flatMap(([{ method, path }, , gist]) => {
-      const status = gist.slice(0, 3);
+    const found = REFUSED_CALLS.flatMap(([{ method, path }, , summary]) => {
+      const status = summary.slice(0, 3);
       const responses = responsesTo(method, path);
       return (responses && status in responses) || named.has(status)
         ? []

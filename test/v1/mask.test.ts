@@ -2,7 +2,13 @@ import sharp from 'sharp';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { composeMask, readOriginalRef } from '../../src/v1/mask.ts';
 import { exchangesOf, recordedFile } from '../support/recordings.ts';
-import { type Answer, type House, multipart, openHouse, place } from '../support/v1-routes.ts';
+import {
+  type Answer,
+  type TestApp,
+  multipart,
+  createTestApp,
+  place,
+} from '../support/v1-routes.ts';
 
 const MASK = recordedFile('mask-upload-c66dd764.png');
 const ORIGINAL = recordedFile('mask-upload-input-orig.png');
@@ -116,16 +122,16 @@ test.each([
 ])('original_ref %s', (text, ref) => expect(readOriginalRef(text)).toEqual(ref));
 
 describe('POST /upload/mask', () => {
-  let house: House;
+  let app: TestApp;
   beforeEach(async () => {
-    house = await openHouse();
+    app = await createTestApp();
     for (const name of ['orig.png', 'origa.png', 'small.png']) {
-      await place(house, name, recordedFile(`mask-upload-input-${name}`), {
+      await place(app, name, recordedFile(`mask-upload-input-${name}`), {
         hash: `blake3:${name}`,
       });
     }
   });
-  afterEach(() => house.close());
+  afterEach(() => app.close());
 
   function upload(
     fields: Record<string, string>,
@@ -133,7 +139,7 @@ describe('POST /upload/mask', () => {
     filename = 'mask.png',
   ): Promise<Answer> {
     const texts = Object.entries(fields).map(([name, value]) => ({ name, value }));
-    return house.ask('/upload/mask', multipart({ name: 'image', filename, data: mask }, ...texts));
+    return app.ask('/upload/mask', multipart({ name: 'image', filename, data: mask }, ...texts));
   }
 
   /** Recorded 500s for bad input are clear 400s here. */
@@ -148,7 +154,7 @@ describe('POST /upload/mask', () => {
           ? { name, value }
           : { name, filename, data: recordedFile(data_file) },
       );
-      const answer = await house.ask(request.path, parts && multipart(...parts));
+      const answer = await app.ask(request.path, parts && multipart(...parts));
       expect(answer.status, note).toBe(expectedStatus(response.status));
       const body =
         response.status === 200 && response.body_json !== undefined
@@ -160,7 +166,7 @@ describe('POST /upload/mask', () => {
       const [ours, theirs] = await Promise.all(picture.map(pixels));
       expect(ours, note).toEqual(theirs);
     }
-    expect(await house.spooled()).toEqual([]);
+    expect(await app.spooled()).toEqual([]);
   });
 
   test('takes originalRef, as one client spells it', async () => {
@@ -170,26 +176,26 @@ describe('POST /upload/mask', () => {
       subfolder: '',
       type: 'input',
     });
-    expect((await house.ask('/view?type=input&filename=mask.png')).status).toBe(200);
+    expect((await app.ask('/view?type=input&filename=mask.png')).status).toBe(200);
   });
 
   test('finds an original in a subfolder, named either way', async () => {
-    await place(house, 'deep.png', ORIGINAL, { subfolder: 'clipspace' });
+    await place(app, 'deep.png', ORIGINAL, { subfolder: 'clipspace' });
     for (const ref of [
       '{"filename":"clipspace/deep.png [input]"}',
       '{"filename":"deep.png","subfolder":"clipspace","type":"input"}',
     ]) {
       const { name } = JSON.parse((await upload({ original_ref: ref })).body.toString());
-      expect(
-        (await house.ask(`/view?type=input&filename=${encodeURIComponent(name)}`)).status,
-      ).toBe(200);
+      expect((await app.ask(`/view?type=input&filename=${encodeURIComponent(name)}`)).status).toBe(
+        200,
+      );
     }
   });
 
   test('never finds the original of another user', async () => {
-    await place(house, 'theirs.png', ORIGINAL, { user: 'other' });
+    await place(app, 'theirs.png', ORIGINAL, { user: 'other' });
     await upload({ original_ref: '{"filename":"theirs.png","type":"input"}' });
-    expect((await house.ask('/view?type=input&filename=mask.png')).status).toBe(404);
+    expect((await app.ask('/view?type=input&filename=mask.png')).status).toBe(404);
   });
 
   test.each(['{bad', '[]', '{"filename":1}', '', `{"filename":"${'x'.repeat(200_000)}"}`])(
@@ -199,7 +205,7 @@ describe('POST /upload/mask', () => {
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
       expect(answer.body.length).toBeGreaterThan(0);
-      expect(await house.spooled()).toEqual([]);
+      expect(await app.spooled()).toEqual([]);
     },
   );
 });

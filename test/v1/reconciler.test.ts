@@ -96,7 +96,7 @@ test.each([
   ['unheard', 'forgotten'],
 ] as const)('one whose client was told %s is not sent by itself', async (clientKnows, outcome) => {
   expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [ACCEPTED] })).toEqual({
-    fate: outcome,
+    outcome: outcome,
     sent: 0,
   });
 });

@@ -9,20 +9,20 @@ import { endless, growing } from '../support/workflows.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 const wires: Wire[] = [];
 
-beforeAll(async () => void (house = await startHoldover()));
+beforeAll(async () => void (holdover = await startHoldover()));
 afterEach(() => {
   for (const wire of wires.splice(0)) wire.reset();
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 /** Types of the frames, and of `executing` the node, in the order they arrived after the 101. */
-type Heard = { readonly until: (text: string) => Promise<string[]> };
+type ReceivedFrames = { readonly until: (text: string) => Promise<string[]> };
 
-async function openDropping(target: string): Promise<Heard> {
-  const wire = await dial(house.port);
+async function openDropping(target: string): Promise<ReceivedFrames> {
+  const wire = await dial(holdover.port);
   wires.push(wire);
   let dropped = 0;
   let answer = Buffer.alloc(0);
@@ -47,7 +47,7 @@ function typesIn(frames: string): string[] {
 }
 
 async function post(graph: object): Promise<string> {
-  const { body } = await postPrompt(house.url, { prompt: graph, client_id: 'dropping' });
+  const { body } = await postPrompt(holdover.url, { prompt: graph, client_id: 'dropping' });
   return body.prompt_id;
 }
 
@@ -57,7 +57,7 @@ test(
   async () => {
     await post(growing({ seed: 401, steps: 4 }));
     // Not by its history: a socket that connects after the result was fetched is told nothing of it.
-    const left = async () => (await getJson(`${house.url}/prompt`)).exec_info.queue_remaining;
+    const left = async () => (await getJson(`${holdover.url}/prompt`)).exec_info.queue_remaining;
     await expect.poll(left, { timeout: 20_000 }).toBe(0);
     const socket = await openDropping('/ws?clientId=dropping');
     const heard = await socket.until('"node":null');
@@ -70,21 +70,21 @@ test(
   '30: a socket that returns to a run hears its status, and then the node',
   { retry: 2 },
   async () => {
-    const first = await connect(house.wsUrl, { clientId: 'dropping' });
+    const first = await connect(holdover.wsUrl, { clientId: 'dropping' });
     await post(endless({ seed: 402 }));
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     await first.until((frame) => frame.kind === 'text' && frame.type === 'progress');
     await first.close();
     const socket = await openDropping('/ws?clientId=dropping');
     const heard = await socket.until('"type":"executing"');
-    await interrupt(house.url);
+    await interrupt(holdover.url);
     expect(heard[0]).toBe('status');
     expect(heard[1]).toMatch(/^executing \w+$/);
   },
 );
 
 test('29: only the first status names the sid', async () => {
-  const socket = await connect(house.wsUrl, { clientId: 'dropping' });
+  const socket = await connect(holdover.wsUrl, { clientId: 'dropping' });
   const id = await post(growing({ seed: 403, steps: 4 }));
   await socket.untilDone(id);
   const statuses = socket.frames.flatMap((frame) =>

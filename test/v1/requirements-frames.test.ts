@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
-  NO_PICTURE,
+  NOT_A_PICTURE,
   entryOf,
   interrupt,
-  lookOf,
+  formatOf,
   untilRunning,
   uploadInput,
 } from '../support/client-help.ts';
@@ -27,26 +27,26 @@ const MEBIBYTE = 1024 * 1024;
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 const opened: Recorder[] = [];
 
 beforeAll(async () => {
-  house = await startHoldover();
-  await uploadInput(house.url, { bytes: NO_PICTURE, name: 'corrupt.png' });
+  holdover = await startHoldover();
+  await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
 });
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((socket) => socket.close()));
 });
-afterAll(() => house.dispose());
+afterAll(() => holdover.dispose());
 
 async function open(options: Parameters<typeof connect>[1] = {}): Promise<Recorder> {
-  const socket = await connect(house.wsUrl, options);
+  const socket = await connect(holdover.wsUrl, options);
   opened.push(socket);
   return socket;
 }
 
 async function post(graph: object, extra: object = { client_id: 'test-client' }): Promise<string> {
-  const { status, body } = await postPrompt(house.url, { prompt: graph, ...extra });
+  const { status, body } = await postPrompt(holdover.url, { prompt: graph, ...extra });
   expect(status).toBe(200);
   return body.prompt_id;
 }
@@ -100,18 +100,18 @@ describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
         const { type, data: fields } = JSON.parse(data.toString());
         id ||= fields.prompt_id ?? '';
         const frame = { kind: 'text', text: '', type, data: fields } as const;
-        if (id !== '' && test_(frame, id)) resolve(entryOf(house.url, id));
+        if (id !== '' && test_(frame, id)) resolve(entryOf(holdover.url, id));
       });
     });
     await post(graph);
-    if (stop) await untilRunning(house.url).then(() => interrupt(house.url));
+    if (stop) await untilRunning(holdover.url).then(() => interrupt(holdover.url));
     return seen;
   }
 
   test('8: the last frame is executing with node null and the prompt_id', async () => {
     const socket = await open();
     const id = await post(graph);
-    if (stop) await untilRunning(house.url).then(() => interrupt(house.url));
+    if (stop) await untilRunning(holdover.url).then(() => interrupt(holdover.url));
     await socket.untilDone(id);
     await sleep(50);
     expect(texts(socket).at(-1)!.data).toEqual({ node: null, prompt_id: id });
@@ -149,7 +149,7 @@ test('10: a failure is told by a frame, by the history in the same words, then b
     traceback: expect.any(Array),
     current_outputs: expect.any(Array),
   });
-  const { status } = await entryOf(house.url, id);
+  const { status } = await entryOf(holdover.url, id);
   expect(status).toMatchObject({ status_str: 'error', completed: false });
   expect(status.messages.at(-1)).toEqual(['execution_error', error]);
   expect(socket.outline().slice(-3)).toEqual(['execution_error', 'status:0', 'executing:null']);
@@ -168,7 +168,7 @@ test('15: executed comes for every output node with its whole output, cached or 
       ({ type, data }) => type === 'executed' && data.prompt_id === id,
     );
     const told = Object.fromEntries(executed.map(({ data }) => [data.node, data.output]));
-    expect(told).toEqual((await entryOf(house.url, id)).outputs);
+    expect(told).toEqual((await entryOf(holdover.url, id)).outputs);
     return told;
   };
   const first = await outputs();
@@ -183,11 +183,11 @@ describe('16: queue_remaining counts this user’s live prompts', () => {
   test('from the answered POST until the history is written, then it is 0', async () => {
     const socket = await open();
     const id = await post(growing({ seed: 160 }));
-    expect(await getJson(`${house.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 1 } });
+    expect(await getJson(`${holdover.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 1 } });
     const late = await open({ clientId: 'late' });
     expect(counts(late)[0] ?? 1).toBe(1);
     await socket.untilDone(id);
-    expect(await getJson(`${house.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 0 } });
+    expect(await getJson(`${holdover.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 0 } });
     expect(counts(socket)).toEqual([0, 1, 1, 0]);
   });
 
@@ -196,7 +196,7 @@ describe('16: queue_remaining counts this user’s live prompts', () => {
     const id = await post(flat({ color: 161 }));
     await mine.untilDone(id);
     const other = await postPrompt(
-      house.url,
+      holdover.url,
       { prompt: flat({ color: 162 }), client_id: 'test-client' },
       { headers: { 'X-API-Key': 'someone-else' } },
     );
@@ -217,9 +217,9 @@ test('17: nothing of a prompt is heard before the answer to its POST, not even i
     const note = (data: Buffer): void => void order.push(`frame: ${data.toString()}`);
     socket.socket.on('message', note);
     const body = JSON.stringify({ prompt: graph, client_id: 'test-client', prompt_id: id });
-    const tcp = connectTcp(house.port, '127.0.0.1');
+    const tcp = connectTcp(holdover.port, '127.0.0.1');
     tcp.on('data', (chunk) => void order.push(`answer: ${chunk.toString()}`));
-    const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
+    const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${holdover.port}\r\nContent-Length: ${body.length}`;
     tcp.write(`${head}\r\nConnection: close\r\n\r\n${body}`);
     await socket.untilDone(id);
     socket.socket.off('message', note);
@@ -235,11 +235,11 @@ test('17: a prompt whose sender hung up before the answer runs to its end all th
     client_id: 'test-client',
     prompt_id: 'hung-up',
   });
-  const tcp = connectTcp(house.port, '127.0.0.1');
-  const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${house.port}\r\nContent-Length: ${body.length}`;
+  const tcp = connectTcp(holdover.port, '127.0.0.1');
+  const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${holdover.port}\r\nContent-Length: ${body.length}`;
   tcp.end(`${head}\r\n\r\n${body}`);
   await socket.untilDone('hung-up');
-  expect((await entryOf(house.url, 'hung-up')).status.completed).toBe(true);
+  expect((await entryOf(holdover.url, 'hung-up')).status.completed).toBe(true);
 });
 
 describe('19: cancelling', () => {
@@ -260,9 +260,9 @@ describe('19: cancelling', () => {
     async (_call, path, body) => {
       const socket = await open();
       const id = await post(endless({ seed: 190 }));
-      await untilRunning(house.url);
+      await untilRunning(holdover.url);
       const text = body(id);
-      const answer = await fetch(house.url + path, {
+      const answer = await fetch(holdover.url + path, {
         method: 'POST',
         ...(text === undefined ? {} : { body: text }),
       });
@@ -275,8 +275,8 @@ describe('19: cancelling', () => {
   test('POST /api/queue {delete} of a hosted client does so, and names what it cancelled', async () => {
     const socket = await open();
     const id = await post(endless({ seed: 190 }));
-    await untilRunning(house.url);
-    const answer = await fetch(`${house.url}/api/queue`, {
+    await untilRunning(holdover.url);
+    const answer = await fetch(`${holdover.url}/api/queue`, {
       method: 'POST',
       headers: { 'X-API-Key': '' },
       body: JSON.stringify({ delete: [id] }),
@@ -293,30 +293,30 @@ describe('19: cancelling', () => {
     const socket = await open();
     const head = await post(endless({ seed: 191 }));
     const waiting = await post(endless({ seed: 192 }));
-    await untilRunning(house.url);
-    const answer = await fetch(`${house.url}/queue`, {
+    await untilRunning(holdover.url);
+    const answer = await fetch(`${holdover.url}/queue`, {
       method: 'POST',
       body: JSON.stringify(body(waiting)),
     });
     expect([answer.status, await answer.text()]).toEqual([200, '']);
     await socket.untilDone(waiting);
     expect(socket.outline(waiting)).toEqual(['execution_interrupted', 'executing:null']);
-    expect((await entryOf(house.url, waiting)).status).toMatchObject({ status_str: 'error' });
-    expect((await getJson(`${house.url}/queue`)).queue_running[0][1]).toBe(head);
-    await interrupt(house.url);
+    expect((await entryOf(holdover.url, waiting)).status).toMatchObject({ status_str: 'error' });
+    expect((await getJson(`${holdover.url}/queue`)).queue_running[0][1]).toBe(head);
+    await interrupt(holdover.url);
     await socket.untilDone(head);
   });
 
   test('an interrupt that names a prompt leaves every other one alone', async () => {
     const socket = await open();
     const head = await post(endless({ seed: 193 }));
-    await untilRunning(house.url);
-    await fetch(`${house.url}/interrupt`, {
+    await untilRunning(holdover.url);
+    await fetch(`${holdover.url}/interrupt`, {
       method: 'POST',
       body: '{"prompt_id":"somebody-else"}',
     });
-    expect((await getJson(`${house.url}/api/job/${head}/status`)).status).toBe('executing');
-    await interrupt(house.url);
+    expect((await getJson(`${holdover.url}/api/job/${head}/status`)).status).toBe('executing');
+    await interrupt(holdover.url);
     await socket.untilDone(head);
   });
 });
@@ -333,7 +333,7 @@ describe('21: previews', () => {
     ['a hosted program', {}, 'token=', 1],
   ])('with default settings, those of samplers to %s', async (_who, given, query, type) => {
     const headers = Object.fromEntries(
-      Object.entries(given).map(([name, value]) => [name, value.replace('SELF', house.url)]),
+      Object.entries(given).map(([name, value]) => [name, value.replace('SELF', holdover.url)]),
     );
     const clientId = `previews ${_who}`;
     const socket = await open({ clientId, headers, query });
@@ -353,7 +353,7 @@ describe('21: previews', () => {
     expect(places.at(-1)).toBeLessThan(outline.indexOf('executing:9'));
     for (const frame of binaries(socket)) {
       expect(frame.readUInt32BE(4)).toBe(1);
-      expect(await lookOf(frame.subarray(8))).toMatch(/^jpeg /);
+      expect(await formatOf(frame.subarray(8))).toMatch(/^jpeg /);
     }
   });
 
@@ -373,7 +373,7 @@ describe('21: previews', () => {
       prompt_id: id,
       image_type: 'image/jpeg',
     });
-    expect(await lookOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
+    expect(await formatOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
   });
 
   test('a prompt that asks for none (extra_data.preview_method) gets none', async () => {
@@ -503,7 +503,7 @@ describe('30: sockets', () => {
     await ended();
     ids.push(await post(flat({ color: 304 }), {}));
     await ended();
-    for (const id of ids) await getJson(`${house.url}${path(id)}`);
+    for (const id of ids) await getJson(`${holdover.url}${path(id)}`);
     for (const query of ['', 'token=']) {
       const late = await open({ clientId, query });
       await handedAll(late);
@@ -514,10 +514,10 @@ describe('30: sockets', () => {
   test('a list that a browser or the own page fetched, or a look before the end, takes nothing away', async () => {
     const clientId = 'waits-on';
     const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId });
-    await getJson(`${house.url}/api/job/${id}/status`);
+    await getJson(`${holdover.url}/api/job/${id}/status`);
     await ended();
-    await getJson(`${house.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
-    await getJson(`${house.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });
+    await getJson(`${holdover.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
+    await getJson(`${holdover.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });
     const late = await open({ clientId });
     await late.untilDone(id);
     expect(late.outline(id)).toContain('execution_start');
@@ -526,7 +526,7 @@ describe('30: sockets', () => {
   /** Not by asking for it: a result that was fetched is not told to a late socket. */
   const ended = () =>
     expect
-      .poll(async () => (await getJson(`${house.url}/prompt`)).exec_info, { timeout: 20_000 })
+      .poll(async () => (await getJson(`${holdover.url}/prompt`)).exec_info, { timeout: 20_000 })
       .toEqual({ queue_remaining: 0 });
 
   test.each([
@@ -576,7 +576,7 @@ describe('30: sockets', () => {
     const second = await open({ clientId: 'returning' });
     await second.until((frame) => isText(frame, 'executing') && frame.data.node === '1');
     await second.until((frame) => isText(frame, 'progress'));
-    await interrupt(house.url);
+    await interrupt(holdover.url);
     await second.untilDone(id);
     expect(second.outline(id)).toContain('execution_interrupted');
   });
@@ -584,17 +584,17 @@ describe('30: sockets', () => {
 
 test('31: a user’s oldest prompt is shown as running while others’ prompts hold the engine', async () => {
   const other = { 'X-API-Key': 'holds-the-engine' };
-  await postPrompt(house.url, { prompt: endless({ seed: 310 }) }, { headers: other });
-  await untilRunning(house.url, other);
+  await postPrompt(holdover.url, { prompt: endless({ seed: 310 }) }, { headers: other });
+  await untilRunning(holdover.url, other);
   const socket = await open();
   const [first, second] = [await post(flat({ color: 311 })), await post(flat({ color: 312 }))];
-  const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
+  const { queue_running: running, queue_pending: pending } = await getJson(`${holdover.url}/queue`);
   expect([running, pending].map((list) => list.map((item: any) => item[1]))).toEqual([
     [first],
     [second],
   ]);
-  expect((await getJson(`${house.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
-  await interrupt(house.url, other);
+  expect((await getJson(`${holdover.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
+  await interrupt(holdover.url, other);
   await socket.untilDone(second);
 });
 
@@ -609,7 +609,7 @@ test('33: SaveImageWebsocket delivers PNG as type 1, format 2, while its node ex
   expect(outline.indexOf('binary:1')).toBeGreaterThan(outline.indexOf('executing:33'));
   const [frame] = binaries(socket);
   expect([frame!.readUInt32BE(0), frame!.readUInt32BE(4)]).toEqual([1, 2]);
-  expect(await lookOf(frame!.subarray(8))).toBe('png 24x16');
+  expect(await formatOf(frame!.subarray(8))).toBe('png 24x16');
 });
 
 test('35: every text frame begins with {"type"', async () => {

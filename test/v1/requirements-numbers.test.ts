@@ -12,19 +12,19 @@ const LARGEST_SEED = '18446744073709551615';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 let socket: Recorder;
 
 beforeAll(async () => {
-  house = await startHoldover();
-  socket = await connect(house.wsUrl);
+  holdover = await startHoldover();
+  socket = await connect(holdover.wsUrl);
 });
 afterAll(async () => {
   await socket.close();
-  await house.dispose();
+  await holdover.dispose();
 });
 
-const textOf = async (path: string): Promise<string> => (await fetch(house.url + path)).text();
+const textOf = async (path: string): Promise<string> => (await fetch(holdover.url + path)).text();
 
 /** Posts a growing workflow whose seed and extra data are these very digits. */
 async function post(options: {
@@ -41,13 +41,13 @@ async function post(options: {
   const workflow = `{"nodes":[{"id":1,"widgets_values":[${note}]}]}`;
   const extra = `{"extra_pnginfo":{"workflow":${workflow}},"note":${note}}`;
   const body = `{"prompt":${graph},"client_id":"test-client","extra_data":${extra}}`;
-  const response = await fetch(`${house.url}/prompt`, { method: 'POST', body });
+  const response = await fetch(`${holdover.url}/prompt`, { method: 'POST', body });
   expect(response.status).toBe(200);
   return ((await response.json()) as { prompt_id: string }).prompt_id;
 }
 
 async function pictureOf(prefix: string): Promise<Buffer> {
-  const response = await fetch(`${house.url}/view?filename=${prefix}_00001_.png`);
+  const response = await fetch(`${holdover.url}/view?filename=${prefix}_00001_.png`);
   return Buffer.from(await response.arrayBuffer());
 }
 
@@ -55,9 +55,9 @@ test.each(['18446744073709551615', '9007199254740993', '0'])(
   'seed %s is the same in /queue, /history, /api/jobs and the PNG’s prompt',
   async (seed) => {
     const running = await post({ seed, steps: 10_000 });
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     expect(await textOf('/queue')).toMatch(new RegExp(`"seed": ?${seed}[,}]`));
-    await interrupt(house.url);
+    await interrupt(holdover.url);
     await socket.untilDone(running);
     const prefix = `seed-${seed}`;
     const id = await post({ seed, prefix });
@@ -76,7 +76,7 @@ test.each(['18446744073709551615', '9007199254740993', '0'])(
 
 test('prompts far back in the queue show, and run, what was sent', async () => {
   const first = await post({ seed: '1', steps: 10_000 });
-  await untilRunning(house.url);
+  await untilRunning(holdover.url);
   const seeds = Array.from({ length: 24 }, (_, i) => String(18446744073709551615n - BigInt(i)));
   const ids: string[] = [];
   for (const [i, seed] of seeds.entries()) {
@@ -88,7 +88,7 @@ test('prompts far back in the queue show, and run, what was sent', async () => {
   const shown = [...(await textOf('/queue')).matchAll(/"seed": ?(\d{18,})/g)];
   expect(shown.map(([, seed]) => seed)).toEqual(seeds);
   expect(await textOf(`/api/jobs/${ids.at(-1)}`)).toContain('1e400');
-  await interrupt(house.url);
+  await interrupt(holdover.url);
   for (const id of [first, ...ids]) await socket.untilDone(id);
   for (const [i, seed] of seeds.entries()) {
     expect(await textOf(`/history/${ids[i]}`)).toMatch(new RegExp(`"seed": ?${seed}[,}]`));
@@ -131,7 +131,7 @@ test('a float input of 0.1 reaches the queue, the history and the picture as 0.1
     '0.1',
   );
   const body = `{"prompt":${graph},"client_id":"test-client"}`;
-  const response = await fetch(`${house.url}/prompt`, { method: 'POST', body });
+  const response = await fetch(`${holdover.url}/prompt`, { method: 'POST', body });
   const { prompt_id: id } = (await response.json()) as { prompt_id: string };
   await socket.untilDone(id);
   expect(await textOf(`/history/${id}`)).toMatch(/"feed": ?0\.1[,}]/);

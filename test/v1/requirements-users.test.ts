@@ -35,21 +35,21 @@ const NONE: readonly (Form & { form: string })[] = [
 ];
 
 describe('34: with --local-token', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   beforeAll(async () => {
-    house = await startHoldover({ args: ['--local-token', TOKEN] });
+    holdover = await startHoldover({ args: ['--local-token', TOKEN] });
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   test.each(FORMS)('$form opens HTTP and the socket', async ({ headers, query }) => {
-    expect((await fetch(`${house.url}/queue?${query}`, { headers })).status).toBe(200);
-    const socket = await connect(house.wsUrl, { headers, query });
+    expect((await fetch(`${holdover.url}/queue?${query}`, { headers })).status).toBe(200);
+    const socket = await connect(holdover.wsUrl, { headers, query });
     await socket.until((frame) => frame.kind === 'text' && frame.type === 'status');
     await socket.close();
   });
 
   test('Basic in the URL opens the socket', async () => {
-    const socket = new WebSocket(`ws://any:${TOKEN}@127.0.0.1:${house.port}/ws`);
+    const socket = new WebSocket(`ws://any:${TOKEN}@127.0.0.1:${holdover.port}/ws`);
     const first = await new Promise((resolve, reject) => {
       socket.once('message', (data: Buffer) => resolve(JSON.parse(data.toString()).type));
       socket.once('error', reject);
@@ -62,34 +62,42 @@ describe('34: with --local-token', () => {
     '$form (none or wrong) is 401 in JSON, without a redirect, on HTTP and before the upgrade',
     async ({ headers, query }) => {
       for (const path of ['/queue', '/api/history', '/object_info']) {
-        const answer = await fetch(`${house.url}${path}?${query}`, { headers, redirect: 'manual' });
+        const answer = await fetch(`${holdover.url}${path}?${query}`, {
+          headers,
+          redirect: 'manual',
+        });
         expect(answer.status).toBe(401);
         const isHosted = path.startsWith('/api/') && 'X-API-Key' in headers;
         const told = { message: expect.any(String) };
         expect(await answer.json()).toMatchObject(isHosted ? told : { error: told });
       }
-      await expect(connect(house.wsUrl, { headers, query })).rejects.toThrow('401');
+      await expect(connect(holdover.wsUrl, { headers, query })).rejects.toThrow('401');
     },
   );
 });
 
 describe('34: on the embedded engine without a token', () => {
-  let house: Holdover;
+  let holdover: Holdover;
   const alice = { 'X-API-Key': 'alice-key' };
   const bob = { 'X-API-Key': 'bob-key' };
 
   beforeAll(async () => {
-    house = await startHoldover();
+    holdover = await startHoldover();
   });
-  afterAll(() => house.dispose());
+  afterAll(() => holdover.dispose());
 
   const submit = async (headers: Record<string, string>, graph: object, extra: object = {}) =>
-    (await postPrompt(house.url, { prompt: graph, client_id: 'shared-id', ...extra }, { headers }))
-      .body.prompt_id as string;
+    (
+      await postPrompt(
+        holdover.url,
+        { prompt: graph, client_id: 'shared-id', ...extra },
+        { headers },
+      )
+    ).body.prompt_id as string;
   const socketOf = (headers: Record<string, string>, clientId = 'shared-id'): Promise<Recorder> =>
-    connect(house.wsUrl, { clientId, headers });
+    connect(holdover.wsUrl, { clientId, headers });
   const idsIn = async (path: string, headers: Record<string, string>): Promise<string> =>
-    JSON.stringify(await getJson(house.url + path, headers));
+    JSON.stringify(await getJson(holdover.url + path, headers));
 
   test.each([
     { form: 'X-API-Key', headers: alice, query: '' },
@@ -97,34 +105,34 @@ describe('34: on the embedded engine without a token', () => {
     { form: '?token=', headers: {}, query: '?token=alice-key' },
   ] as const)('the same key is the same user as $form', async ({ headers, query, form }) => {
     const name = `${form.replaceAll(/\W/g, '')}.png`;
-    await uploadInput(house.url, { bytes: await pngOf(), name }, alice);
+    await uploadInput(holdover.url, { bytes: await pngOf(), name }, alice);
     const glue = query === '' ? '?' : `${query}&`;
-    const seen = await fetch(`${house.url}/view${glue}filename=${name}&type=input`, { headers });
+    const seen = await fetch(`${holdover.url}/view${glue}filename=${name}&type=input`, { headers });
     expect(seen.status).toBe(200);
   });
 
   test.each(NONE)('$form is the local user', async ({ headers, query }) => {
-    await uploadInput(house.url, { bytes: await pngOf(), name: 'local.png' });
+    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'local.png' });
     const path = `/view?filename=local.png&type=input&${query}`;
-    expect((await fetch(house.url + path, { headers })).status).toBe(200);
+    expect((await fetch(holdover.url + path, { headers })).status).toBe(200);
   });
 
   test('users never see each other’s running prompts', async () => {
     const id = await submit(alice, endless({ seed: 340 }));
-    await untilRunning(house.url, alice);
+    await untilRunning(holdover.url, alice);
     for (const headers of [bob, {}]) {
-      expect(await getJson(`${house.url}/queue`, headers)).toEqual({
+      expect(await getJson(`${holdover.url}/queue`, headers)).toEqual({
         queue_running: [],
         queue_pending: [],
       });
-      expect(await getJson(`${house.url}/prompt`, headers)).toEqual({
+      expect(await getJson(`${holdover.url}/prompt`, headers)).toEqual({
         exec_info: { queue_remaining: 0 },
       });
-      expect((await fetch(`${house.url}/api/job/${id}/status`, { headers })).status).toBe(404);
-      expect((await fetch(`${house.url}/api/jobs/${id}`, { headers })).status).toBe(404);
+      expect((await fetch(`${holdover.url}/api/job/${id}/status`, { headers })).status).toBe(404);
+      expect((await fetch(`${holdover.url}/api/jobs/${id}`, { headers })).status).toBe(404);
     }
-    await interrupt(house.url, alice);
-    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    await interrupt(holdover.url, alice);
+    await expect.poll(() => entryOf(holdover.url, id, alice)).toBeDefined();
   });
 
   test.each([
@@ -135,11 +143,11 @@ describe('34: on the embedded engine without a token', () => {
     ['POST /api/jobs/cancel', '/api/jobs/cancel', (id: string) => `{"job_ids":["${id}"]}`],
   ])('users cannot stop each other’s prompts with %s', async (_call, path, body) => {
     const id = await submit(alice, endless({ seed: 341 }));
-    await untilRunning(house.url, alice);
-    await fetch(house.url + path, { method: 'POST', headers: bob, body: body(id) });
-    expect((await getJson(`${house.url}/api/job/${id}/status`, alice)).status).toBe('executing');
-    await interrupt(house.url, alice);
-    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    await untilRunning(holdover.url, alice);
+    await fetch(holdover.url + path, { method: 'POST', headers: bob, body: body(id) });
+    expect((await getJson(`${holdover.url}/api/job/${id}/status`, alice)).status).toBe('executing');
+    await interrupt(holdover.url, alice);
+    await expect.poll(() => entryOf(holdover.url, id, alice)).toBeDefined();
   });
 
   test('users with the same client id hear only their own prompts', async () => {
@@ -169,32 +177,32 @@ describe('34: on the embedded engine without a token', () => {
 
   test('users never see or change each other’s history', async () => {
     const id = await submit(alice, flat({ color: 345 }));
-    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    await expect.poll(() => entryOf(holdover.url, id, alice)).toBeDefined();
     for (const path of [`/history/${id}`, '/history', '/api/jobs', '/api/history_v2']) {
       expect(await idsIn(path, bob)).not.toContain(id);
     }
     for (const body of [`{"delete":["${id}"]}`, '{"clear":true}']) {
-      await fetch(`${house.url}/history`, { method: 'POST', headers: bob, body });
+      await fetch(`${holdover.url}/history`, { method: 'POST', headers: bob, body });
     }
-    expect(await entryOf(house.url, id, alice)).toBeDefined();
+    expect(await entryOf(holdover.url, id, alice)).toBeDefined();
   });
 
   test('users never see each other’s files, neither by name nor in a workflow', async () => {
-    await uploadInput(house.url, { bytes: await pngOf(), name: 'private.png' }, alice);
+    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'private.png' }, alice);
     const id = await submit(alice, flat({ prefix: 'private-out', color: 346 }));
-    await expect.poll(() => entryOf(house.url, id, alice)).toBeDefined();
+    await expect.poll(() => entryOf(holdover.url, id, alice)).toBeDefined();
     for (const query of ['filename=private.png&type=input', 'filename=private-out_00001_.png']) {
-      expect((await fetch(`${house.url}/view?${query}`, { headers: alice })).status).toBe(200);
-      expect((await fetch(`${house.url}/view?${query}`, { headers: bob })).status).toBe(404);
+      expect((await fetch(`${holdover.url}/view?${query}`, { headers: alice })).status).toBe(200);
+      expect((await fetch(`${holdover.url}/view?${query}`, { headers: bob })).status).toBe(404);
     }
     const listed = async (headers: Record<string, string>) =>
       JSON.stringify(
-        (await getJson(`${house.url}/object_info/LoadImage`, headers)).LoadImage.input,
+        (await getJson(`${holdover.url}/object_info/LoadImage`, headers)).LoadImage.input,
       );
     expect(await listed(alice)).toContain('private.png');
     expect(await listed(bob)).not.toContain('private.png');
     const { status, body } = await postPrompt(
-      house.url,
+      holdover.url,
       { prompt: loading('private.png') },
       { headers: bob },
     );
@@ -211,7 +219,7 @@ describe('34: on the embedded engine without a token', () => {
     ]);
     await Promise.all([hers.untilDone('same-id'), his.untilDone('same-id')]);
     const nameOf = async (headers: Record<string, string>) =>
-      (await entryOf(house.url, 'same-id', headers)).outputs['9'].images[0].filename;
+      (await entryOf(holdover.url, 'same-id', headers)).outputs['9'].images[0].filename;
     expect([await nameOf(alice), await nameOf(bob)]).toEqual(['a_00001_.png', 'b_00001_.png']);
     await Promise.all([hers.close(), his.close()]);
   });
@@ -221,9 +229,9 @@ describe('34: on the embedded engine without a token', () => {
     const socket = await socketOf(alice);
     const extra = { api_key_comfy_org: secret, auth_token_comfy_org: secret, kept: 'yes' };
     const id = await submit(alice, endless({ seed: 349 }), { extra_data: extra });
-    await untilRunning(house.url, alice);
+    await untilRunning(holdover.url, alice);
     const queue = await idsIn('/queue', alice);
-    await interrupt(house.url, alice);
+    await interrupt(holdover.url, alice);
     await socket.untilDone(id);
     const history = await idsIn(`/history/${id}`, alice);
     expect(queue).toContain('"kept":"yes"');
@@ -231,9 +239,9 @@ describe('34: on the embedded engine without a token', () => {
     const frames = JSON.stringify(socket.frames);
     const detail = await idsIn(`/api/jobs/${id}`, alice);
     expect(
-      [queue, history, detail, frames, house.log()].filter((text) => text.includes(secret)),
+      [queue, history, detail, frames, holdover.log()].filter((text) => text.includes(secret)),
     ).toEqual([]);
-    expect(house.log()).not.toContain('alice-key');
+    expect(holdover.log()).not.toContain('alice-key');
     await socket.close();
   });
 });

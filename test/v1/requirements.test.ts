@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
-  NO_PICTURE,
+  NOT_A_PICTURE,
   entryOf,
   interrupt,
-  lookOf,
+  formatOf,
   pngOf,
   untilRunning,
   uploadInput,
@@ -17,27 +17,30 @@ import { endless, flat, growing, loading } from '../support/workflows.ts';
 // What v1 clients need of the HTTP side, ranked by how many of them break without it; the numbers
 // are the ranks. What concerns frames and users is in the sibling files.
 
-const TWINS = ['', '/api'];
+const ALIASES = ['', '/api'];
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let house: Holdover;
+let holdover: Holdover;
 let socket: Recorder;
 
 beforeAll(async () => {
-  house = await startHoldover();
-  socket = await connect(house.wsUrl, { clientId: 'http-side' });
+  holdover = await startHoldover();
+  socket = await connect(holdover.wsUrl, { clientId: 'http-side' });
 });
 afterAll(async () => {
   await socket.close();
-  await house.dispose();
+  await holdover.dispose();
 });
 
 /** Posts a prompt and waits for its end. */
 async function run(graph: object): Promise<string> {
-  const { status, body } = await postPrompt(house.url, { prompt: graph, client_id: 'http-side' });
+  const { status, body } = await postPrompt(holdover.url, {
+    prompt: graph,
+    client_id: 'http-side',
+  });
   expect(status).toBe(200);
   await socket.untilDone(body.prompt_id);
   return body.prompt_id;
@@ -46,7 +49,7 @@ async function run(graph: object): Promise<string> {
 async function fileOf(
   promptId: string,
 ): Promise<{ filename: string; subfolder: string; type: string }> {
-  return (await entryOf(house.url, promptId)).outputs['9'].images[0];
+  return (await entryOf(holdover.url, promptId)).outputs['9'].images[0];
 }
 
 /** One call without a library in between: `fetch` would add headers and unpack bodies. */
@@ -55,7 +58,7 @@ async function raw(
   options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {},
 ) {
   const { body, ...rest } = options;
-  const call = request(`${house.url}${path}`, rest);
+  const call = request(`${holdover.url}${path}`, rest);
   call.end(body);
   const [response] = await once(call, 'response');
   const chunks: Buffer[] = [];
@@ -71,7 +74,7 @@ describe('1: POST /prompt answers exactly 200 with prompt_id, number and node_er
     ['/prompt?7f3ca1b2', { extra_data: { comfy_usage_source: 'x', unknown: {} } }],
   ])('%s with %j', async (path, extra) => {
     const { status, body } = await postPrompt(
-      house.url,
+      holdover.url,
       { prompt: flat(), client_id: 'http-side', ...extra },
       { path },
     );
@@ -100,7 +103,7 @@ describe('2: every route answers with and without /api', () => {
     '/settings',
   ])('GET %s', async (path) => {
     const [plain, prefixed] = await Promise.all(
-      TWINS.map((prefix) => fetch(house.url + prefix + path)),
+      ALIASES.map((prefix) => fetch(holdover.url + prefix + path)),
     );
     expect([plain!.status, prefixed!.status]).toEqual([200, 200]);
     expect(Object.keys(await plain!.json())).toEqual(Object.keys(await prefixed!.json()));
@@ -109,7 +112,7 @@ describe('2: every route answers with and without /api', () => {
   test.each(['/queue', '/interrupt', '/free', '/history'])(
     'POST %s is 200 and empty',
     async (path) => {
-      for (const prefix of TWINS) {
+      for (const prefix of ALIASES) {
         const answer = await raw(prefix + path, { method: 'POST', body: '{}' });
         expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
         expect(answer.headers['content-type']).toBeUndefined();
@@ -118,7 +121,7 @@ describe('2: every route answers with and without /api', () => {
   );
 
   test.each(['/ws', '/api/ws'])('the socket opens at %s', async (path) => {
-    const opened = await connect(house.wsUrl, { path, clientId: 'twin' });
+    const opened = await connect(holdover.wsUrl, { path, clientId: 'twin' });
     expect((await opened.until((frame) => frame.kind === 'text')) as object).toMatchObject({
       type: 'status',
     });
@@ -127,19 +130,19 @@ describe('2: every route answers with and without /api', () => {
 });
 
 test('3: one id in the answer, in every frame, in /queue, in /history and in /api/jobs', async () => {
-  const { body } = await postPrompt(house.url, {
+  const { body } = await postPrompt(holdover.url, {
     prompt: endless({ seed: 3 }),
     client_id: 'http-side',
   });
   const id = body.prompt_id;
-  await untilRunning(house.url);
-  const queue = await getJson(`${house.url}/queue`);
+  await untilRunning(holdover.url);
+  const queue = await getJson(`${holdover.url}/queue`);
   expect(queue.queue_running[0][1]).toBe(id);
-  expect((await getJson(`${house.url}/api/jobs/${id}`)).id).toBe(id);
-  await interrupt(house.url);
+  expect((await getJson(`${holdover.url}/api/jobs/${id}`)).id).toBe(id);
+  await interrupt(holdover.url);
   await socket.untilDone(id);
-  expect((await entryOf(house.url, id)).prompt[1]).toBe(id);
-  const { jobs } = await getJson(`${house.url}/api/jobs`);
+  expect((await entryOf(holdover.url, id)).prompt[1]).toBe(id);
+  const { jobs } = await getJson(`${holdover.url}/api/jobs`);
   expect(jobs.map((job: any) => job.id)).toContain(id);
   const mentioned = socket.frames.flatMap((frame) => (frame.kind === 'text' ? [frame.data] : []));
   const since = mentioned.slice(mentioned.findIndex((data) => data.prompt_id === id));
@@ -165,7 +168,7 @@ describe('4, 27, 28, 39: downloads', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers['content-type']).toBe('image/png');
     expect(Number(answer.headers['content-length'])).toBe(answer.body.length);
-    expect(await lookOf(answer.body)).toBe('png 20x12');
+    expect(await formatOf(answer.body)).toBe('png 20x12');
   });
 
   test('4: HEAD answers the same headers and no bytes', async () => {
@@ -181,7 +184,7 @@ describe('4, 27, 28, 39: downloads', () => {
     const answer = await raw('/view?filename=with%20space_00001_.png&preview=webp;90');
     expect(answer.headers['content-type']).toBe('image/webp');
     expect(Number(answer.headers['content-length'])).toBe(answer.body.length);
-    expect(await lookOf(answer.body)).toBe('webp 20x12');
+    expect(await formatOf(answer.body)).toBe('webp 20x12');
   });
 
   test('27: a browser gets 200 at /api/view too', async () => {
@@ -201,12 +204,12 @@ describe('4, 27, 28, 39: downloads', () => {
     expect(answer.status).toBe(302);
     const behind = await fetch(answer.headers.location!, { redirect: 'error' });
     expect(behind.status).toBe(200);
-    expect(await lookOf(await behind.arrayBuffer())).toBe('png 20x12');
+    expect(await formatOf(await behind.arrayBuffer())).toBe('png 20x12');
   });
 
   test('28: the Location carries no credential of the caller', async () => {
     const headers = { 'X-API-Key': 'very-secret' };
-    await uploadInput(house.url, { bytes: await pngOf(), name: 'mine.png' }, headers);
+    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'mine.png' }, headers);
     const answer = await raw('/api/view?filename=mine.png&type=input', { headers });
     expect(answer.status).toBe(302);
     expect(answer.headers.location).not.toContain('very-secret');
@@ -222,7 +225,7 @@ describe('4, 27, 28, 39: downloads', () => {
 test('6: /history/{id} holds prompt, outputs, status and meta in v1’s shape', async () => {
   const graph = growing({ seed: 6, steps: 2, prefix: 'entry' });
   const id = await run(graph);
-  const whole = await getJson(`${house.url}/history/${id}`);
+  const whole = await getJson(`${holdover.url}/history/${id}`);
   expect(Object.keys(whole)).toEqual([id]);
   const entry = whole[id];
   expect(Object.keys(entry).toSorted()).toEqual(['meta', 'outputs', 'prompt', 'status']);
@@ -255,7 +258,7 @@ describe('7: uploads', () => {
       if (typeof value === 'string') form.append(name, value);
       else form.append(name, value, filename);
     }
-    const response = await fetch(`${house.url}/upload/image`, { method: 'POST', body: form });
+    const response = await fetch(`${holdover.url}/upload/image`, { method: 'POST', body: form });
     expect(response.status).toBe(200);
     return (await response.json()) as { name: string; subfolder: string; type: string };
   }
@@ -294,7 +297,7 @@ describe('7: uploads', () => {
     ],
   ])('overwrite %s keeps the name', async (_how, fields) => {
     await post([
-      ['image', new Blob([new Uint8Array(NO_PICTURE)]), 'over.png'],
+      ['image', new Blob([new Uint8Array(NOT_A_PICTURE)]), 'over.png'],
       ['overwrite', 'true'],
     ]);
     expect((await post(await fields())).name).toBe('over.png');
@@ -303,7 +306,7 @@ describe('7: uploads', () => {
   test('other bytes under a taken name get the next free one', async () => {
     await post([await image('taken.png')]);
     expect(
-      (await post([['image', new Blob([new Uint8Array(NO_PICTURE)]), 'taken.png']])).name,
+      (await post([['image', new Blob([new Uint8Array(NOT_A_PICTURE)]), 'taken.png']])).name,
     ).toBe('taken (1).png');
   });
 
@@ -317,7 +320,7 @@ describe('7: uploads', () => {
       'x'.repeat(2_000_000),
       '\r\n--b--\r\n',
     ];
-    const call = request(`${house.url}/upload/image`, {
+    const call = request(`${holdover.url}/upload/image`, {
       method: 'POST',
       headers: { 'Content-Type': 'multipart/form-data; boundary="b"', Expect: '100-continue' },
     });
@@ -332,7 +335,7 @@ describe('7: uploads', () => {
 
 test('11: /object_info describes every class it has in nine fields', async () => {
   // The standard model classes belong to a remote upstream; this issue promises the shape of what exists.
-  const info = await getJson(`${house.url}/object_info`);
+  const info = await getJson(`${holdover.url}/object_info`);
   expect(Object.keys(info)).toEqual(
     expect.arrayContaining(['LoadImage', 'SaveImage', 'PreviewImage']),
   );
@@ -351,7 +354,7 @@ test('11: /object_info describes every class it has in nine fields', async () =>
 });
 
 test('12: /system_stats tells about the system and one device in numbers', async () => {
-  const { system, devices } = await getJson(`${house.url}/system_stats`);
+  const { system, devices } = await getJson(`${holdover.url}/system_stats`);
   expect(system).toMatchObject({
     os: expect.any(String),
     comfyui_version: expect.any(String),
@@ -381,18 +384,20 @@ test.each([
 test('14, 40: a live prompt is in /queue or in /history, never in neither, never in history early', async () => {
   const graphs = [41, 42, 43, 44, 45, 46].map((seed) => growing({ seed, steps: 3 }));
   const posted = await Promise.all(
-    graphs.map((prompt) => postPrompt(house.url, { prompt, client_id: 'http-side' })),
+    graphs.map((prompt) => postPrompt(holdover.url, { prompt, client_id: 'http-side' })),
   );
   const ids: string[] = posted.map(({ body }) => body.prompt_id);
   const gaps: string[] = [];
   const early: any[] = [];
   for (let open = ids; open.length > 0;) {
-    const { queue_running: running, queue_pending: pending } = await getJson(`${house.url}/queue`);
+    const { queue_running: running, queue_pending: pending } = await getJson(
+      `${holdover.url}/queue`,
+    );
     const queued = new Set([...running, ...pending].map((item: any) => item[1]));
     expect([...running, ...pending].every((item: any) => item.length === 5)).toBe(true);
     const gone = open.filter((id) => !queued.has(id));
     for (const id of open) {
-      const entry = await entryOf(house.url, id);
+      const entry = await entryOf(holdover.url, id);
       if (entry === undefined && gone.includes(id)) gaps.push(id);
       if (entry && !entry.status.completed && entry.status.status_str !== 'error')
         early.push(entry);
@@ -416,7 +421,7 @@ describe('18: probes', () => {
   });
 
   test('a connection stays open between the calls of a slow poller', async () => {
-    const { headers } = await fetch(`${house.url}/prompt`);
+    const { headers } = await fetch(`${holdover.url}/prompt`);
     expect(Number(/timeout=(\d+)/.exec(headers.get('keep-alive')!)?.[1])).toBeGreaterThanOrEqual(
       75,
     );
@@ -463,10 +468,10 @@ describe('26: the whole history', () => {
   test('unknown query keys change nothing, max_items answers the newest', async () => {
     const older = await run(flat({ color: 261 }));
     const newer = await run(flat({ color: 262 }));
-    const all = Object.keys(await getJson(`${house.url}/history?prompt_id=${older}`));
+    const all = Object.keys(await getJson(`${holdover.url}/history?prompt_id=${older}`));
     expect(all.slice(-2)).toEqual([older, newer]);
-    expect(Object.keys(await getJson(`${house.url}/history?max_items=1`))).toEqual([newer]);
-    expect(Object.keys(await getJson(`${house.url}/history?max_items=64`))).toContain(newer);
+    expect(Object.keys(await getJson(`${holdover.url}/history?max_items=1`))).toEqual([newer]);
+    expect(Object.keys(await getJson(`${holdover.url}/history?max_items=64`))).toContain(newer);
   });
 });
 
@@ -474,14 +479,14 @@ test.each(['my-own-id', '5d0b3f0e-0000-4000-8000-000000000001', 'UPPER.and_1'])(
   '29: the prompt_id %s of a caller is honoured and answered',
   async (promptId) => {
     const prompt = flat({ color: 290 });
-    const { body } = await postPrompt(house.url, {
+    const { body } = await postPrompt(holdover.url, {
       prompt,
       prompt_id: promptId,
       client_id: 'http-side',
     });
     expect(body.prompt_id).toBe(promptId);
     await socket.untilDone(promptId);
-    expect((await entryOf(house.url, promptId)).prompt[1]).toBe(promptId);
+    expect((await entryOf(holdover.url, promptId)).prompt[1]).toBe(promptId);
   },
 );
 
@@ -527,21 +532,21 @@ describe('32: refusals', () => {
 describe('37: hosted routes', () => {
   test('/api/job/{id}/status, /api/history_v2/{id} and /api/jobs tell the same end', async () => {
     const id = await run(flat({ color: 370 }));
-    expect(await getJson(`${house.url}/api/job/${id}/status`)).toMatchObject({
+    expect(await getJson(`${holdover.url}/api/job/${id}/status`)).toMatchObject({
       id,
       status: 'success',
     });
-    expect((await getJson(`${house.url}/api/history_v2/${id}`))[id].status).toMatchObject({
+    expect((await getJson(`${holdover.url}/api/history_v2/${id}`))[id].status).toMatchObject({
       completed: true,
     });
-    const { jobs } = await getJson(`${house.url}/api/jobs?status=completed&limit=5`);
+    const { jobs } = await getJson(`${holdover.url}/api/jobs?status=completed&limit=5`);
     expect(jobs.map((job: any) => job.id)).toContain(id);
   });
 
   test('/api/jobs lists only jobs with an output of the wanted type', async () => {
     const id = await run(flat({ color: 371 }));
     const listed = async (type: string): Promise<string[]> => {
-      const { jobs } = await getJson(`${house.url}/api/jobs?output_type=${type}&limit=5`);
+      const { jobs } = await getJson(`${holdover.url}/api/jobs?output_type=${type}&limit=5`);
       return jobs.map((job: any) => job.id);
     };
     expect(await listed('image')).toContain(id);
@@ -559,15 +564,15 @@ describe('37: hosted routes', () => {
   );
 
   test('POST /api/jobs/{id}/cancel ends a running prompt as cancelled', async () => {
-    const { body } = await postPrompt(house.url, {
+    const { body } = await postPrompt(holdover.url, {
       prompt: endless({ seed: 37 }),
       client_id: 'http-side',
     });
-    await untilRunning(house.url);
+    await untilRunning(holdover.url);
     const answer = await raw(`/api/jobs/${body.prompt_id}/cancel`, { method: 'POST' });
     expect(JSON.parse(answer.body.toString())).toEqual({ cancelled: true });
     await socket.untilDone(body.prompt_id);
-    expect(await getJson(`${house.url}/api/job/${body.prompt_id}/status`)).toMatchObject({
+    expect(await getJson(`${holdover.url}/api/job/${body.prompt_id}/status`)).toMatchObject({
       status: 'cancelled',
     });
   });

@@ -2,21 +2,21 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { exchangesOf, recordedFile } from '../support/recordings.ts';
 import {
   type Answer,
-  type House,
+  type TestApp,
   type Part,
   multipart,
-  openHouse,
+  createTestApp,
   place,
 } from '../support/v1-routes.ts';
 
-let house: House;
+let app: TestApp;
 beforeEach(async () => {
-  house = await openHouse({ maxUploadBytes: 64 * 1024 });
+  app = await createTestApp({ maxUploadBytes: 64 * 1024 });
 });
-afterEach(() => house.close());
+afterEach(() => app.close());
 
 function send(filename: string, data: Buffer | string, ...more: Part[]): Promise<Answer> {
-  return house.ask('/upload/image', multipart({ name: 'image', filename, data }, ...more));
+  return app.ask('/upload/image', multipart({ name: 'image', filename, data }, ...more));
 }
 
 async function stored(
@@ -30,7 +30,7 @@ async function stored(
 }
 
 async function viewed(name: string, query = 'type=input'): Promise<string> {
-  return (await house.ask(`/view?${query}&filename=${encodeURIComponent(name)}`)).body.toString();
+  return (await app.ask(`/view?${query}&filename=${encodeURIComponent(name)}`)).body.toString();
 }
 
 /** Recorded 500s for bad input are clear 400s here. */
@@ -48,7 +48,7 @@ test('the recorded sequence of uploads is answered as recorded', async () => {
       headers: request.headers,
       body: request.body_text ?? JSON.stringify(request.body_json),
     };
-    const answer = await house.ask(request.path, parts ? multipart(...parts) : plain);
+    const answer = await app.ask(request.path, parts ? multipart(...parts) : plain);
     expect(answer.status, note).toBe(expectedStatus(response.status));
     const text = answer.body.toString();
     expect(response.status === 200 ? JSON.parse(text) : response.body_json, note).toEqual(
@@ -57,7 +57,7 @@ test('the recorded sequence of uploads is answered as recorded', async () => {
     expect(response.status !== 400 || text === '', note).toBe(true);
     expect(response.status !== 500 || text !== '', note).toBe(true);
   }
-  expect(await house.spooled()).toEqual([]);
+  expect(await app.spooled()).toEqual([]);
 });
 
 describe('overwrite', () => {
@@ -84,9 +84,9 @@ describe('overwrite', () => {
   });
 
   test('touches no file of another user', async () => {
-    await place(house, 'cat.png', 'theirs', { user: 'other' });
+    await place(app, 'cat.png', 'theirs', { user: 'other' });
     await stored('cat.png', 'mine', { name: 'overwrite', value: 'true' });
-    const theirs = await house.ask('/view?type=input&filename=cat.png', { user: 'other' });
+    const theirs = await app.ask('/view?type=input&filename=cat.png', { user: 'other' });
     expect(theirs.body.toString()).toBe('theirs');
   });
 });
@@ -104,18 +104,18 @@ describe('without overwrite', () => {
   test('twenty equal files of one name at once are one file', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => stored('cat.png', 'same')));
     expect(new Set(answers.map(({ name }) => name))).toEqual(new Set(['cat.png']));
-    expect(house.assets.held.size).toBe(1);
+    expect(app.assets.held.size).toBe(1);
   });
 
   test('bytes the user has already are not sent again', async () => {
     await stored('a.png', 'same');
     await stored('b.png', 'same');
-    expect(house.assets.calls).toEqual(['createAsset', 'assetFromHash']);
+    expect(app.assets.calls).toEqual(['createAsset', 'assetFromHash']);
   });
 
   test('the same bytes again are stored anew when the asset is gone upstream', async () => {
     await stored('cat.png', 'bytes');
-    house.assets.lose('asset-1');
+    app.assets.lose('asset-1');
     expect(await stored('cat.png', 'bytes')).toMatchObject({ name: 'cat.png' });
     expect(await viewed('cat.png')).toBe('bytes');
   });
@@ -137,7 +137,7 @@ describe('names', () => {
     'a\u202eb.png',
   ])('%s is refused and nothing is left of it', async (filename) => {
     expect((await send(filename, 'x')).status).toBe(400);
-    expect([house.assets.held.size, await house.spooled()]).toEqual([0, []]);
+    expect([app.assets.held.size, await app.spooled()]).toEqual([0, []]);
   });
 
   test.each(['-rf', '~', '猫.png', 'e\u0301.png', 'a%0d%0aX: y.png', 'no extension', 'v..2.txt'])(
@@ -163,8 +163,8 @@ describe('names', () => {
 
   test('a subfolder never becomes a place upstream', async () => {
     const paths: string[] = [];
-    const { createAsset } = house.assets;
-    house.assets.createAsset = (caller, upload) => {
+    const { createAsset } = app.assets;
+    app.assets.createAsset = (caller, upload) => {
       paths.push(upload.filePath);
       return createAsset(caller, upload);
     };
@@ -179,7 +179,7 @@ describe('the form', () => {
       { name: 'type', value: 'temp' },
       { name: 'image', filename: 'a.txt', data: 'x' },
     ];
-    const answer = await house.ask('/upload/image', multipart(...parts));
+    const answer = await app.ask('/upload/image', multipart(...parts));
     expect(JSON.parse(answer.body.toString())).toEqual({
       name: 'a.txt',
       subfolder: '',
@@ -193,7 +193,7 @@ describe('the form', () => {
       413,
       'Maximum request body size 65536 exceeded.',
     ]);
-    expect(await house.spooled()).toEqual([]);
+    expect(await app.spooled()).toEqual([]);
   });
 
   test.each([
@@ -202,8 +202,8 @@ describe('the form', () => {
   ])('%s is 400 and leaves nothing', async (_, share) => {
     const whole = multipart({ name: 'image', filename: 'a.txt', data: 'x'.repeat(500) });
     const body = whole.body.subarray(0, Math.floor(whole.body.length * share));
-    expect((await house.ask('/upload/image', { ...whole, body })).status).toBe(400);
-    expect(await house.spooled()).toEqual([]);
+    expect((await app.ask('/upload/image', { ...whole, body })).status).toBe(400);
+    expect(await app.spooled()).toEqual([]);
   });
 
   test('may call a field __proto__', async () => {
@@ -214,7 +214,7 @@ describe('the form', () => {
   test('that is compressed is 415', async () => {
     const form = multipart({ name: 'image', filename: 'a.txt', data: 'x' });
     const headers = { ...form.headers, 'Content-Encoding': 'gzip' };
-    expect((await house.ask('/upload/image', { ...form, headers })).status).toBe(415);
+    expect((await app.ask('/upload/image', { ...form, headers })).status).toBe(415);
   });
 });
 
@@ -223,7 +223,7 @@ test.each([
   ['too many', 429, 503],
   ['unprocessable', 422, 400],
 ])('a refusal of the v2 side (%s) reaches the client: %i → %i', async (message, status, shown) => {
-  house.assets.createAsset = async () => ({
+  app.assets.createAsset = async () => ({
     ok: false,
     error: { status, code: 'x', message, details: null, retryAfterSeconds: 7 },
   });
@@ -240,7 +240,7 @@ test.each(['page.html', 'x.svg', 's.js', 'd.xml', 'p.pdf', 'm.mht'])(
   '%s may be uploaded and is never shown by a browser',
   async (name) => {
     await stored(name, '<script>alert(1)</script>');
-    const { headers } = await house.ask(`/view?type=input&filename=${name}`);
+    const { headers } = await app.ask(`/view?type=input&filename=${name}`);
     expect(headers).toMatchObject({
       'content-type': 'application/octet-stream',
       'content-disposition': `attachment; filename="${name}"`,

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type House, NOW, openHouse, place } from '../support/v1-routes.ts';
+import { type TestApp, NOW, createTestApp, place } from '../support/v1-routes.ts';
 import { type Exchange, exchangesOf, recordedFile } from '../support/recordings.ts';
 
 /** Recorded exchanges this project answers differently, by request, with the reason. */
@@ -29,10 +29,10 @@ function comparedAt(status: number): readonly string[] {
   return status === 304 ? ['accept-ranges', 'content-range', 'content-disposition'] : COMPARED;
 }
 
-let house: House;
+let app: TestApp;
 
 beforeAll(async () => {
-  house = await openHouse();
+  app = await createTestApp();
   const hash = `blake3:${'ab'.repeat(32)}`;
   for (const name of [
     'rgb.png',
@@ -45,16 +45,16 @@ beforeAll(async () => {
     'w.latent',
     'v..2.png',
   ]) {
-    await place(house, name, recordedFile(`view-input-${name}`), { hash });
+    await place(app, name, recordedFile(`view-input-${name}`), { hash });
   }
-  await place(house, 'deep.png', recordedFile('view-input-sub_deep.png'), { subfolder: 'sub' });
+  await place(app, 'deep.png', recordedFile('view-input-sub_deep.png'), { subfolder: 'sub' });
 });
 
-afterAll(() => house.close());
+afterAll(() => app.close());
 
 /** The recorded validators are placeholders; ours are asked for first. */
 async function headersFor(exchange: Exchange): Promise<Record<string, string>> {
-  const { headers } = await house.ask(exchange.request.path);
+  const { headers } = await app.ask(exchange.request.path);
   return Object.fromEntries(
     Object.entries(exchange.request.headers).map(([name, value]) => [
       name,
@@ -78,7 +78,7 @@ describe('/view answers as recorded', () => {
   test.each(SAME)('%s', async (_, exchange) => {
     const { request, response } = exchange;
     const { method } = request;
-    const answer = await house.ask(request.path, { method, headers: await headersFor(exchange) });
+    const answer = await app.ask(request.path, { method, headers: await headersFor(exchange) });
     const recorded = Object.fromEntries(
       Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]),
     );
@@ -91,7 +91,7 @@ describe('/view answers as recorded', () => {
 
   const bodies = SAME.filter(([, { response }]) => response.body_file?.endsWith('.bin') ?? false);
   test.each(bodies)('byte for byte: %s', async (_, { request, response }) => {
-    const answer = await house.ask(request.path, { headers: request.headers });
+    const answer = await app.ask(request.path, { headers: request.headers });
     expect(answer.body).toEqual(recordedFile(response.body_file ?? ''));
     expect(answer.headers['content-length']).toBe(String(answer.body.length));
   });
@@ -103,7 +103,7 @@ describe('/view answers as recorded', () => {
       PICTURES.includes(response.headers['Content-Type'] ?? ''),
   );
   test.each(drawn)('the same picture: %s', async (_, { request, response }) => {
-    const answer = await house.ask(request.path);
+    const answer = await app.ask(request.path);
     const [ours, theirs] = [
       await pixels(answer.body),
       await pixels(recordedFile(response.body_file ?? '')),
@@ -119,7 +119,7 @@ describe('/view differs from the original on purpose', () => {
   test.each(Object.entries(DIFFERENT).filter(([, why]) => why.includes('400')))(
     '%s: %s',
     async (path) => {
-      const answer = await house.ask(path);
+      const answer = await app.ask(path);
       expect(answer.status).toBe(400);
       expect(JSON.parse(answer.body.toString())).toMatchObject({
         error: { message: expect.any(String) },
@@ -131,7 +131,7 @@ describe('/view differs from the original on purpose', () => {
   test.each(['page.html', 's.js', 'x.svg'])(
     'what a browser could run is saved, not shown: %s',
     async (name) => {
-      const { headers } = await house.ask(`/view?type=input&filename=${name}`);
+      const { headers } = await app.ask(`/view?type=input&filename=${name}`);
       expect(headers['content-type']).toBe('application/octet-stream');
       expect(headers['content-disposition']).toBe(`attachment; filename="${name}"`);
       expect(headers['x-content-type-options']).toBe('nosniff');
@@ -144,7 +144,7 @@ describe('/view differs from the original on purpose', () => {
     ['image', 'image/svg+xml'],
     ['document', 'application/octet-stream'],
   ])('an SVG asked for as %s is %s', async (dest, type) => {
-    const { headers } = await house.ask('/view?type=input&filename=x.svg', {
+    const { headers } = await app.ask('/view?type=input&filename=x.svg', {
       headers: { 'Sec-Fetch-Dest': dest },
     });
     expect(headers['content-type']).toBe(type);
@@ -192,23 +192,23 @@ describe('/view refuses what it should', () => {
     ['filename=rgb.png&filename=/etc/passwd&type=input&type=output', 200],
     ['', 404],
   ])('%s → %i', async (query, status) => {
-    const answer = await house.ask(`/view?${query}`);
+    const answer = await app.ask(`/view?${query}`);
     expect(answer.status).toBe(status);
     expect(status === 200 || answer.body.length === 0).toBe(true);
   });
 
   test('a file of another user, as if it did not exist', async () => {
-    const [theirs, nobodys] = await Promise.all([
-      house.ask('/view?type=input&filename=rgb.png', { user: 'other' }),
-      house.ask('/view?type=input&filename=never.png', { user: 'other' }),
+    const [theirs, unknown] = await Promise.all([
+      app.ask('/view?type=input&filename=rgb.png', { user: 'other' }),
+      app.ask('/view?type=input&filename=never.png', { user: 'other' }),
     ]);
     expect([theirs.status, theirs.body.length]).toEqual([404, 0]);
-    expect(Object.keys(theirs.headers)).toEqual(Object.keys(nobodys.headers));
+    expect(Object.keys(theirs.headers)).toEqual(Object.keys(unknown.headers));
   });
 
   test('a file whose asset is gone upstream is an empty 404', async () => {
-    house.assets.lose(await place(house, 'gone.png', 'x'));
-    const answer = await house.ask('/view?type=input&filename=gone.png');
+    app.assets.lose(await place(app, 'gone.png', 'x'));
+    const answer = await app.ask('/view?type=input&filename=gone.png');
     expect([answer.status, answer.body.length, answer.headers.etag]).toEqual([404, 0, undefined]);
   });
 
@@ -218,16 +218,16 @@ describe('/view refuses what it should', () => {
     })
       .png()
       .toBuffer();
-    await place(house, 'bomb.png', bomb);
-    const answer = await house.ask('/view?type=input&filename=bomb.png&preview=webp;90');
+    await place(app, 'bomb.png', bomb);
+    const answer = await app.ask('/view?type=input&filename=bomb.png&preview=webp;90');
     expect(answer.status).toBe(400);
   });
 
   test.each(['<svg xmlns="http://www.w3.org/2000/svg"/>', 'GIF89a cut off', ''])(
     'what only looks like a picture cannot be previewed: %s',
     async (text) => {
-      await place(house, 'fake.png', text);
-      expect((await house.ask('/view?type=input&filename=fake.png&preview=webp')).status).toBe(400);
+      await place(app, 'fake.png', text);
+      expect((await app.ask('/view?type=input&filename=fake.png&preview=webp')).status).toBe(400);
     },
   );
 });
@@ -242,7 +242,7 @@ describe('/view serves', () => {
     ['bytes=abc', 200, undefined],
     ['items=0-1', 200, undefined],
   ])('Range %s → %i', async (range, status, contentRange) => {
-    const answer = await house.ask('/view?type=input&filename=doc.txt', {
+    const answer = await app.ask('/view?type=input&filename=doc.txt', {
       headers: { Range: range },
     });
     expect([answer.status, answer.headers['content-range']]).toEqual([status, contentRange]);
@@ -250,7 +250,7 @@ describe('/view serves', () => {
 
   test('the whole file when If-Range names another version', async () => {
     const headers = { Range: 'bytes=0-0', 'If-Range': '"another"' };
-    expect((await house.ask('/view?type=input&filename=doc.txt', { headers })).status).toBe(200);
+    expect((await app.ask('/view?type=input&filename=doc.txt', { headers })).status).toBe(200);
   });
 
   test.each([
@@ -259,8 +259,8 @@ describe('/view serves', () => {
     ['a;b.png', 'filename="a;b.png"'],
     ['a%0d%0aX: y.png', 'filename="a%0d%0aX: y.png"'],
   ])('%s under a name no header can be broken with', async (name, disposition) => {
-    await place(house, name, 'x');
-    const answer = await house.ask(`/view?type=input&filename=${encodeURIComponent(name)}`);
+    await place(app, name, 'x');
+    const answer = await app.ask(`/view?type=input&filename=${encodeURIComponent(name)}`);
     expect(answer.headers['content-disposition']).toBe(disposition);
   });
 
@@ -271,8 +271,8 @@ describe('/view serves', () => {
     ['\u00e9.png', 'composed'],
     ['100%.png', 'unencoded percent'],
   ])('%s exactly as it was named (%s)', async (name, content) => {
-    await place(house, name, content);
-    const answer = await house.ask(
+    await place(app, name, content);
+    const answer = await app.ask(
       `/view?type=input&filename=${name === '100%.png' ? name : encodeURIComponent(name)}`,
     );
     expect(answer.body.toString()).toBe(content);
@@ -280,15 +280,15 @@ describe('/view serves', () => {
 
   test('a file by the hash of its bytes', async () => {
     const hash = `blake3:${'c'.repeat(64)}`;
-    await place(house, 'hashed.txt', 'by hash', { hash, type: 'temp' });
-    const answer = await house.ask(`/view?filename=${hash}`);
+    await place(app, 'hashed.txt', 'by hash', { hash, type: 'temp' });
+    const answer = await app.ask(`/view?filename=${hash}`);
     expect([answer.status, answer.body.toString()]).toEqual([200, 'by hash']);
-    expect((await house.ask(`/view?filename=${hash}`, { user: 'other' })).status).toBe(404);
+    expect((await app.ask(`/view?filename=${hash}`, { user: 'other' })).status).toBe(404);
   });
 
   test('HEAD of a picture drawn anew with the length GET has', async () => {
     const path = '/view?type=input&filename=rgba.png&channel=a';
-    const [head, get] = [await house.ask(path, { method: 'HEAD' }), await house.ask(path)];
+    const [head, get] = [await app.ask(path, { method: 'HEAD' }), await app.ask(path)];
     expect([head.status, head.body.length]).toEqual([200, 0]);
     expect(head.headers['content-length']).toBe(get.headers['content-length']);
   });
@@ -296,9 +296,9 @@ describe('/view serves', () => {
 
 describe('/api/view with --view auto', () => {
   const path = '/api/view?type=input&filename=rgb.png';
-  let auto: House;
+  let auto: TestApp;
   beforeAll(async () => {
-    auto = await openHouse({ view: 'auto' });
+    auto = await createTestApp({ view: 'auto' });
     await place(auto, 'rgb.png', recordedFile('view-input-rgb.png'), { user: 'ann' });
     await place(auto, 'rgb.png', 'not hers');
   });
@@ -389,7 +389,7 @@ test.each([
   ['redirect', '/api/view', 302],
   ['stream', '/api/view', 200],
 ] as const)('--view %s: %s answers %i', async (view, path, status) => {
-  const one = await openHouse({ view });
+  const one = await createTestApp({ view });
   await place(one, 'x.txt', 'x');
   const answer = await one.ask(`${path}?type=input&filename=x.txt`, {
     headers: { 'Sec-Fetch-Site': 'same-origin' },
@@ -399,7 +399,7 @@ test.each([
 });
 
 test('relays the link of an upstream that keeps its files elsewhere', async () => {
-  const one = await openHouse();
+  const one = await createTestApp();
   const location = 'https://storage.example/x?signature=1';
   one.assets.content = async () => ({ ok: true, value: { kind: 'redirect', location } });
   await place(one, 'x.txt', 'x');
