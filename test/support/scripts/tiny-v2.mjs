@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
-import { createEngine } from '../../../dist/engine/engine.js';
+import { createEmbeddedEngine } from '../../../dist/engine/engine.js';
 import { createV2Routes } from '../../../dist/engine/http.js';
 import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
@@ -17,7 +17,7 @@ import { silentLogger } from '../../../dist/telemetry.js';
 import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
 
 const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
-const engine = await createEngine({
+const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
   nodes: ALL_NODES,
