@@ -11,8 +11,8 @@ const IN_PLACE =
 await build({
   input: {
     main: 'src/main.ts',
-    'engine/worker': 'src/engine/worker.ts',
-    'models/worker': 'src/models/worker.ts',
+    'upstreams/execution/worker-entry': 'src/upstreams/execution/worker-entry.ts',
+    'models/local/thread-worker': 'src/models/local/thread-worker.ts',
     // The worker, its nodes and whoever writes more of them share their classes.
     'nodes/library': 'src/nodes/library.ts',
     'nodes/node': 'src/nodes/node.ts',

@@ -4,9 +4,9 @@ import { defineConfig } from 'vitest/config';
 const CLIENT_SET = [
   'test/clients/*.test.ts',
   'test/graphs/*.test.ts',
-  'test/v1/acceptance.test.ts',
-  'test/v1/golden-{http,order,ws}.test.ts',
-  'test/v1/requirements*.test.ts',
+  'test/acceptance/acceptance.test.ts',
+  'test/acceptance/golden-{http,order,ws}.test.ts',
+  'test/acceptance/requirements*.test.ts',
 ];
 
 export default defineConfig({

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
-import { type Message, type Workflow, createProgress } from './demo/progress.ts';
-import { startServer } from './demo/server.ts';
-import { ownUserAgent } from './wire/own-agent.ts';
-import { DemoError, runError, uploadError } from './demo/trouble.ts';
+import { type Message, type Workflow, createProgress } from './cli/demo/progress.ts';
+import { startServer } from './cli/demo/server.ts';
+import { ownUserAgent } from './lib/own-user-agent.ts';
+import { DemoError, runError, uploadError } from './cli/demo/errors.ts';
 
 /** Runs the main job once, as a v1 client would: upload, socket, prompt, previews, result. */
 const ROOT = new URL('../', import.meta.url);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { parseConfig } from './config.ts';
-import { createLogger, logProcessErrors } from './telemetry.ts';
-import { withoutCredentialsIn } from './wire/url-credentials.ts';
+import { parseConfig } from './config/config.ts';
+import { createLogger, logProcessErrors } from './observability/log.ts';
+import { withoutCredentialsIn } from './protocol/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -33,7 +33,7 @@ logProcessErrors(log);
 
 try {
   // Help and refusals need nothing of it.
-  const { startServer } = await import('./server.ts');
+  const { startServer } = await import('./app/server.ts');
   const server = await startServer(parsed.config, log);
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, 'stopping');

@@ -5,10 +5,10 @@ import {
   type SubmittedName,
   namesUploads,
   withSubmittedNames,
-} from '../translate/embedded-names.ts';
-import { parseFileName } from '../translate/workflow.ts';
-import { uploadPathOf } from '../v1/upload-path.ts';
-import { type EngineFile, engineFileOf } from '../wire/engine-file.ts';
+} from '../translate/embedded-file-names.ts';
+import { parseFileName } from '../translate/file-mentions.ts';
+import { uploadPathOf } from '../files/upload-path.ts';
+import { type EngineFile, engineFileOf } from '../protocol/engine-file.ts';
 import {
   type ByteRange,
   type Caller,
@@ -17,8 +17,8 @@ import {
   type Result,
   ok,
   refuse,
-} from '../wire/jobs.ts';
-import { type Json, isJsonObject, parseJson } from '../wire/json.ts';
+} from '../protocol/job-api.ts';
+import { type Json, isJsonObject, parseJson } from '../protocol/json.ts';
 import { FIRST_TEXT_BYTE, findPngText, pngTextAt, withPngText } from '../lib/png-text.ts';
 
 type RestoreServices = {

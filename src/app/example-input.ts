@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { packageUrl } from '../lib/package-url.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
-import { spoolBytes } from '../spool.ts';
-import { LOCAL_USER } from '../v1/identity.ts';
-import { type FileStoringServices, storeBytes, contentTypeFor } from '../v1/keep-file.ts';
+import { spoolBytes } from '../lib/spool.ts';
+import { LOCAL_USER } from '../auth/identity.ts';
+import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/store-file.ts';
 
 const EXAMPLE = packageUrl('fixtures/inputs/example.png');
 const NAME = { type: 'input', subfolder: '', filename: 'example.png' } as const;

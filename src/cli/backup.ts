@@ -1,15 +1,15 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { type BackupResult, backUp } from '../backup/backup.ts';
-import { redisRecords, sqliteRecords } from '../backup/records.ts';
-import { reached } from '../crash-point.ts';
+import { type BackupResult, backUp } from './backup/backup.ts';
+import { redisRecords, sqliteRecords } from './backup/records.ts';
+import { reached } from '../lib/crash-point.ts';
 import {
   type DataLocation,
   addServerOptions,
   createBar,
   runCommand,
   withRedis,
-} from './keeping.ts';
-import { megabytes, printableName } from './shown.ts';
+} from './shared-options.ts';
+import { megabytes, printableName } from './printable-name.ts';
 
 type Settings = DataLocation & { readonly keep?: number };
 

@@ -1,6 +1,6 @@
-import type { RestoredRecord } from '../backup/adopt.ts';
-import type { CheckReport, Orphan, DamagedFile } from '../backup/check.ts';
-import { megabytes, printableName } from './shown.ts';
+import type { RestoredRecord } from './backup/record-orphans.ts';
+import type { CheckReport, Orphan, DamagedFile } from './backup/check.ts';
+import { megabytes, printableName } from './printable-name.ts';
 
 type ShownReport = CheckReport & {
   readonly adopted: readonly RestoredRecord[];

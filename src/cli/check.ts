@@ -1,16 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { type RestoredRecord, recordOrphans } from '../backup/adopt.ts';
-import { type CheckReport, check, isSound } from '../backup/check.ts';
-import { type RecordedFiles, recordedInDatabase, recordedInRedis } from '../backup/recorded.ts';
+import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
+import { type CheckReport, check, isSound } from './backup/check.ts';
+import {
+  type RecordedFiles,
+  recordedInDatabase,
+  recordedInRedis,
+} from './backup/recorded-files.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { databasePath } from '../data-dir.ts';
-import type { SharedRedis } from '../ledger/redis-open.ts';
-import { LedgerInUse, lockFile } from '../ledger/sqlite.ts';
-import { openStore } from '../store.ts';
-import { silentLogger } from '../telemetry.ts';
-import { LOCAL_USER } from '../v1/identity.ts';
+import { databasePath } from '../app/data-dir.ts';
+import type { SharedRedis } from '../ledger/redis/open-shared.ts';
+import { LedgerInUse, lockFile } from '../ledger/sqlite/sqlite-ledger.ts';
+import { openStore } from '../app/store.ts';
+import { silentLogger } from '../observability/log.ts';
+import { LOCAL_USER } from '../auth/identity.ts';
 import { checkText } from './check-text.ts';
 import {
   type DataLocation,
@@ -18,7 +22,7 @@ import {
   createBar,
   runCommand,
   withRedis,
-} from './keeping.ts';
+} from './shared-options.ts';
 
 type Settings = DataLocation & {
   readonly repair?: boolean;

@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join, posix, sep } from 'node:path';
-import { spoolStream } from '../spool.ts';
-import { type FileMention, fileKey } from '../translate/workflow.ts';
-import type { ResolvedFile } from '../v1/rewrite.ts';
-import { withinRoot } from '../v1/safe-name.ts';
-import { contentTypeOf } from '../v1/served-as.ts';
-import { uploadPathOf } from '../v1/upload-path.ts';
-import type { Caller, JobApi, SpooledFile } from '../wire/jobs.ts';
+import { spoolStream } from '../lib/spool.ts';
+import { type FileMention, fileKey } from '../translate/file-mentions.ts';
+import type { ResolvedFile } from '../files/resolve-files.ts';
+import { withinRoot } from '../files/safe-name.ts';
+import { contentTypeOf } from '../http/file-headers.ts';
+import { uploadPathOf } from '../files/upload-path.ts';
+import type { Caller, JobApi, SpooledFile } from '../protocol/job-api.ts';
 import { Unconvertible } from './unconvertible.ts';
 
 type UploadOptions = {

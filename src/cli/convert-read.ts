@@ -1,8 +1,14 @@
-import { refuseShape } from '../translate/errors.ts';
-import { partnerCredentialsOf } from '../translate/secrets.ts';
-import { V1Error } from '../v1/errors.ts';
-import { type Submission, createCounter, readSubmission } from '../v1/submission.ts';
-import { type Json, type JsonObject, isJsonObject, jsonFault, parseJson } from '../wire/json.ts';
+import { refuseShape } from '../translate/prompt-refusal.ts';
+import { partnerCredentialsOf } from '../translate/partner-credentials.ts';
+import { V1Error } from '../dialects/errors.ts';
+import { type Submission, createCounter, readSubmission } from '../prompts/submission.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  jsonFault,
+  parseJson,
+} from '../protocol/json.ts';
 import { Unconvertible } from './unconvertible.ts';
 
 /** A v1 prompt, and what of it a v2 submission has no place for. */

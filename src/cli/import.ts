@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from '../config/flags.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import { InvalidSetting } from '../config/refused.ts';
-import type { DataDir } from '../data-dir.ts';
-import { createBlobs } from '../engine/blobs.ts';
+import { InvalidSetting } from '../config/invalid-setting.ts';
+import type { DataDir } from '../app/data-dir.ts';
+import { createBlobs } from '../upstreams/blobs.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { openStore } from '../store.ts';
-import { createLogger } from '../telemetry.ts';
-import { LOCAL_USER } from '../v1/identity.ts';
-import { createUserDataStore } from '../v1/userdata-store.ts';
-import { createFileCopier } from './import-copy.ts';
-import { type FilesImportResult, bytesOf, importFiles } from './import-files.ts';
+import { openStore } from '../app/store.ts';
+import { createLogger } from '../observability/log.ts';
+import { LOCAL_USER } from '../auth/identity.ts';
+import { createUserDataStore } from '../files/user-data-store.ts';
+import { createFileCopier } from './import/copy.ts';
+import { type FilesImportResult, bytesOf, importFiles } from './import/files.ts';
 import {
   ImportRefused,
   type FilesToImport,
@@ -20,11 +20,11 @@ import {
   budgetWarnings,
   refuseQuota,
   scanFiles,
-} from './import-plan.ts';
-import { createProgress } from './import-progress.ts';
-import { type ImportOutcome, failuresOf, reportText } from './import-report.ts';
-import { type Account, accountsIn, importUser, scanUserFolder } from './import-user.ts';
-import { printableName } from './shown.ts';
+} from './import/limits.ts';
+import { createProgress } from './import/progress.ts';
+import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
+import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
+import { printableName } from './printable-name.ts';
 
 /** Flags the import shares with the server. */
 type Settings = ImportLimits &

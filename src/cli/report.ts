@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
 import { Command, CommanderError, Option } from 'commander';
 import { ledgerSource } from '../config/ledger.ts';
-import { InvalidSetting } from '../config/refused.ts';
-import { databasePath } from '../data-dir.ts';
+import { InvalidSetting } from '../config/invalid-setting.ts';
+import { databasePath } from '../app/data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
-import { openSharedRedis } from '../ledger/redis-open.ts';
-import { readCallCounts } from '../ledger/sqlite-calls.ts';
-import { silentLogger } from '../telemetry.ts';
-import { reportOf } from '../v1/report.ts';
-import { reportText } from '../v1/report-text.ts';
+import { openSharedRedis } from '../ledger/redis/open-shared.ts';
+import { readCallCounts } from '../ledger/sqlite/call-counts.ts';
+import { silentLogger } from '../observability/log.ts';
+import { reportOf } from '../migration/usage-report.ts';
+import { reportText } from '../migration/usage-report-text.ts';
 
 type Flags = { readonly dataDir: string; readonly ledger: string; readonly json?: boolean };
 

@@ -2,10 +2,10 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { CODE_FILES, type Language, codeOf } from '../session/code.ts';
-import type { LocalFile, Plan } from '../session/plan.ts';
-import type { V1Call } from '../session/session.ts';
-import type { SessionRecorder } from '../tap.ts';
+import { CODE_FILES, type Language, codeOf } from '../migration/session-code.ts';
+import type { LocalFile, Plan } from '../migration/session-plan.ts';
+import type { V1Call } from '../migration/session.ts';
+import type { SessionRecorder } from '../migration/session-recorder.ts';
 
 /** What is to be written down. */
 export type SessionCode = {

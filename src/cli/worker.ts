@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { parseWorkerConfig, type WorkerSettings } from '../config/worker.ts';
-import { DEFAULT_LIMITS } from '../engine/limits.ts';
+import { DEFAULT_LIMITS } from '../upstreams/engine-limits.ts';
 import { ALL_NODES } from '../nodes/library.ts';
-import { openWorkerProcess } from '../queued/engine.ts';
-import { openStore } from '../store.ts';
-import { type Logger, createLogger, logProcessErrors } from '../telemetry.ts';
-import { withoutCredentialsIn } from '../wire/url-credentials.ts';
+import { openWorkerProcess } from '../upstreams/distributed/distributed-engine.ts';
+import { openStore } from '../app/store.ts';
+import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
+import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const MEBIBYTE = 1024 * 1024;

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { DEPRECATION_DATE } from './leaving.ts';
+import { DEPRECATION_DATE } from './deprecation.ts';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;

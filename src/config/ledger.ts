@@ -1,4 +1,4 @@
-import { InvalidSetting } from './refused.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** Where prompts, jobs and names are recorded. */
 export type LedgerSource =

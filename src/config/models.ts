@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Flags } from './flags.ts';
-import { InvalidSetting } from './refused.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** What the embedded model router is told. */
 export type ModelSettings = {

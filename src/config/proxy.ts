@@ -1,6 +1,6 @@
 import proxyAddr from 'proxy-addr';
 import type { Flags } from './flags.ts';
-import { InvalidSetting } from './refused.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
 type AllowedHost = {

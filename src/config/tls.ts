@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { Flags } from './flags.ts';
-import { InvalidSetting } from './refused.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** A private key and the certificate chain that belongs to it, as PEM. */
 export type TlsFiles = { readonly key: Buffer; readonly cert: Buffer };

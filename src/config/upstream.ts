@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
-import { type RedirectHost, redirectHosts } from './redirects.ts';
-import { InvalidSetting } from './refused.ts';
+import { type RedirectHost, redirectHosts } from './upstream-redirects.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** What runs the jobs. */
 export type Upstream =

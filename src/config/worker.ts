@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { type Flags, OPTIONS } from './flags.ts';
 import { type LedgerSource, type WorkerLimits, ledgerSource, workerLimits } from './ledger.ts';
-import { InvalidSetting } from './refused.ts';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** Settings of the server that mean the same to a process that only runs jobs. */
 const WORKER_OPTIONS = [

@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { yieldToEventLoop } from '../lib/turns.ts';
-import { tooLargeText } from '../spool.ts';
-import { type Json, isJsonObject, jsonFault } from '../wire/json.ts';
-import { BodyBytes } from './body-bytes.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
+import { tooLargeText } from '../lib/spool.ts';
+import { type Json, isJsonObject, jsonFault } from '../protocol/json.ts';
+import { BodyBytes } from './json/body-bytes.ts';
 import {
   type BodyMemory,
   type MemoryReservation,
   bodyMemoryBytes,
   createBodyMemory,
-} from './body-memory.ts';
-import { NotUtf8, buildJson } from './json-parts.ts';
-import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json-cuts.ts';
-import { JsonScanner } from './json-scan.ts';
+} from './json/body-memory.ts';
+import { NotUtf8, buildJson } from './json/builder.ts';
+import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
+import { JsonScanner } from './json/scanner.ts';
 
 /** A body that was not taken. After a 413 or 503 its rest is not read: answer with `Connection: close`. */
 export type BodyRefusal = {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createForwardedReader } from './forwarded.ts';
-import { readHost } from './host.ts';
+import { readHost } from './host-header.ts';
 
 /** Where the caller of one call reaches the server. */
 export type PublicAddress = {

@@ -1,8 +1,8 @@
-import type { CallCountStore } from './calls.ts';
-import type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
+import type { CallCountStore } from './call-counts.ts';
+import type { AssetClaim, ClaimedAsset, KeyStore } from './idempotency-keys.ts';
 
-export type { CallCount, CallCountStore as CallStore } from './calls.ts';
-export type { AssetClaim, ClaimedAsset, KeyStore } from './keys.ts';
+export type { CallCount, CallCountStore as CallStore } from './call-counts.ts';
+export type { AssetClaim, ClaimedAsset, KeyStore } from './idempotency-keys.ts';
 
 /**
  * What must survive `kill -9`. Every promise resolves only when its change is durable.

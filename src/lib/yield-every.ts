@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from './turns.ts';
+import { yieldToEventLoop } from './event-loop.ts';
 
 /**
  * Cuts long work into pieces of `count` steps: call it after each step and await what it returns.

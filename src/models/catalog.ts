@@ -1,8 +1,8 @@
 import { distance } from 'fastest-levenshtein';
-import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_SEGMENT } from '../wire/router.ts';
-import type { ModelEntry, ModelPage } from '../wire/router.ts';
+import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_SEGMENT } from '../protocol/router.ts';
+import type { ModelEntry, ModelPage } from '../protocol/router.ts';
 import type { Cursors } from './cursor.ts';
-import { type ModelDef, modelId } from './model.ts';
+import { type ModelDef, modelId } from './model-def.ts';
 import { type Reply, type ReplyError, replyError, replyJson } from './reply.ts';
 
 /** Whether a caller may see and run a model. */

@@ -1,11 +1,11 @@
 import type Koa from 'koa';
-import { type Json, stringifyJson } from '../wire/json.ts';
+import { type Json, stringifyJson } from '../protocol/json.ts';
 import {
   BUCKET_STATUS,
   type Bucket,
   type ValidationDetail,
   routerHeaders,
-} from '../wire/router.ts';
+} from '../protocol/router.ts';
 
 /** An answer of the router before it is written; `bucket` says that it is an error. */
 export type Reply = {

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Logger } from '../telemetry.ts';
-import type { Caller } from '../wire/jobs.ts';
-import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../wire/router.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/router.ts';
 import { createCatalog, modelEntry } from './catalog.ts';
 import { createCursors } from './cursor.ts';
-import { replyDocument, writeDocument } from './document.ts';
-import { type ModelRequest, createModelInvoker } from './invoke.ts';
+import { replyDocument, writeDocument } from './schema-document.ts';
+import { type ModelRequest, createModelInvoker } from './invoker.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
-import { type ModelDef, modelId } from './model.ts';
-import { createRateLimiter } from './rate.ts';
-import { createReplays } from './replay.ts';
+import { type ModelDef, modelId } from './model-def.ts';
+import { createRateLimiter } from '../lib/rate-limiter.ts';
+import { createReplays } from './replays.ts';
 import {
   type Reply,
   type ReplyError,
@@ -24,7 +24,7 @@ import {
   replyJson,
   writeReply,
 } from './reply.ts';
-import { type ModelCaller, createModelAuthentication } from './visitor.ts';
+import { type ModelCaller, createModelAuthentication } from './authentication.ts';
 
 /** What the router needs of the house. */
 export type ModelRouterOptions = {

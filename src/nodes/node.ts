@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../wire/json.ts';
-import type { NodeUi } from '../wire/v2.ts';
+import type { Json, JsonObject } from '../protocol/json.ts';
+import type { NodeUi } from '../protocol/v2.ts';
 
 /** A batch of pictures, float32 0..1, laid out batch × height × width × channels. */
 export type ImageValue = {

@@ -1,5 +1,5 @@
-import type { Json } from '../wire/json.ts';
-import type { ClassInfo, ObjectInfo } from '../wire/v1.ts';
+import type { Json } from '../protocol/json.ts';
+import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import type { NodeDef } from './node.ts';
 
 type Group = ClassInfo['input'][string];

@@ -1,4 +1,4 @@
-import { LosslessNumber } from '../wire/json.ts';
+import { LosslessNumber } from '../protocol/json.ts';
 import type { InputSpec, NodeDef } from './node.ts';
 
 /** v1's bounds, which no double holds. */

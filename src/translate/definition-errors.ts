@@ -1,8 +1,8 @@
-import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../wire/json.ts';
-import { pythonRepr, pythonStr } from '../wire/python-text.ts';
-import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../wire/v1.ts';
-import type { Graph } from '../wire/v2.ts';
-import { goodOutputs } from './errors.ts';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
+import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
+import { goodOutputs } from './prompt-refusal.ts';
 import { ancestors, classOf, dependents, linkSource, nodeOf } from './graph.ts';
 
 /** v1 prints longer option lists as a count. */

@@ -1,5 +1,5 @@
-import type { Json } from '../wire/json.ts';
-import type { Graph, GraphNode } from '../wire/v2.ts';
+import type { Json } from '../protocol/json.ts';
+import type { Graph, GraphNode } from '../protocol/v2.ts';
 
 /** The node of that id; ids are client text and may be spelled like members of every object. */
 export function nodeOf(graph: Graph, id: string): GraphNode | undefined {

@@ -1,5 +1,5 @@
-import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
-import type { Graph } from '../wire/v2.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import type { Graph } from '../protocol/v2.ts';
 import type { Submitted } from './history.ts';
 
 /** Texts up to here stay whole; of longer ones the beginning is left. */

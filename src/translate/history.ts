@@ -1,10 +1,10 @@
-import { type Json, type JsonObject, stringifyJson } from '../wire/json.ts';
-import { jsonPieces } from '../wire/json-pieces.ts';
-import type { HistoryEntry, NodeOutput, QueueItem } from '../wire/v1.ts';
-import type { Graph } from '../wire/v2.ts';
+import { type Json, type JsonObject, stringifyJson } from '../protocol/json.ts';
+import { jsonPieces } from '../protocol/json-pieces.ts';
+import type { HistoryEntry, NodeOutput, QueueItem } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
 import type { ProgressState } from './progress-state.ts';
-import { endOfStoredEntry } from './shown-entry.ts';
+import { endOfStoredEntry } from './stored-history-entry.ts';
 import { historyStatus } from './status.ts';
 
 /** What was submitted, as `/queue` and `/history` show it: secrets are gone already. */

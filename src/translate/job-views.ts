@@ -1,6 +1,6 @@
 import { lookup as mimeTypeOf } from 'mime-types';
-import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../wire/json.ts';
-import type { FileRef, HistoryEntry, StatusWord } from '../wire/v1.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
 import { type ListedStatus, listedStatus } from './status.ts';
 

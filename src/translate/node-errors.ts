@@ -1,12 +1,12 @@
-import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
+import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import {
   type ContractNodeError,
   UNKNOWN_CLASS,
   isNativeNodeError,
   v1ErrorOf,
-} from '../wire/node-errors.ts';
-import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../wire/v1.ts';
-import type { Graph } from '../wire/v2.ts';
+} from '../protocol/node-errors.ts';
+import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
 import { classOf, dependents, linkSource, nodeOf } from './graph.ts';
 
 /** What the caller knows of a refused submission. */

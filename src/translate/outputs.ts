@@ -1,6 +1,6 @@
-import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
-import type { FileRef, NodeOutput } from '../wire/v1.ts';
-import type { Graph, Job, NodeUi, Output } from '../wire/v2.ts';
+import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import type { FileRef, NodeOutput } from '../protocol/v1.ts';
+import type { Graph, Job, NodeUi, Output } from '../protocol/v2.ts';
 import { classOf, displayNode, soleSink } from './graph.ts';
 
 /** v1's name of an output; `text` is what a text file says, for clients that read texts in place. */

@@ -1,8 +1,8 @@
-import type { PreviewMime } from '../wire/frames.ts';
-import type { JobEvent } from '../wire/jobs.ts';
-import type { FileRef, HistoryMessage, NodeOutput, V1Message } from '../wire/v1.ts';
-import type { Graph, Job, JobError, NodeUi, Output } from '../wire/v2.ts';
-import type { DocumentedException } from './exception.ts';
+import type { PreviewMime } from '../protocol/binary-frames.ts';
+import type { JobEvent } from '../protocol/job-api.ts';
+import type { FileRef, HistoryMessage, NodeOutput, V1Message } from '../protocol/v1.ts';
+import type { Graph, Job, JobError, NodeUi, Output } from '../protocol/v2.ts';
+import type { DocumentedException } from './exception-types.ts';
 import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 

@@ -1,6 +1,6 @@
-import { sniffPreview } from '../wire/frames.ts';
-import type { JobEvent } from '../wire/jobs.ts';
-import { IS_TERMINAL, type Job, type Output, type Progress } from '../wire/v2.ts';
+import { sniffPreview } from '../protocol/binary-frames.ts';
+import type { JobEvent } from '../protocol/job-api.ts';
+import { IS_TERMINAL, type Job, type Output, type Progress } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
 import {
   finishNode,
@@ -8,9 +8,9 @@ import {
   recordOutput,
   emitFiles,
   emitNamedUi,
-} from './progress-outputs.ts';
-import { endCanceled, endLost, finishWithJob } from './progress-end.ts';
-import { stateIntervalMs } from './progress-nodes.ts';
+} from './progress/progress-outputs.ts';
+import { endCanceled, endLost, finishWithJob } from './progress/progress-end.ts';
+import { stateIntervalMs } from './progress/progress-nodes.ts';
 import type {
   ProgressEffect,
   ProgressInput,
@@ -27,7 +27,7 @@ import {
   displayIdOf,
   emitPicture,
   startPrompt,
-} from './progress-turn.ts';
+} from './progress/progress-emit.ts';
 import { v1OutputOf } from './outputs.ts';
 
 /** How long a picture waits for its step, and files of a node for more of them. */

@@ -1,6 +1,6 @@
-import type { HistoryEntry, StatusWord } from '../wire/v1.ts';
-import type { JobStatus } from '../wire/v2.ts';
-import { isFinal } from './exception.ts';
+import type { HistoryEntry, StatusWord } from '../protocol/v1.ts';
+import type { JobStatus } from '../protocol/v2.ts';
+import { isFinal } from './exception-types.ts';
 
 /** How a prompt ended. `lost`: its job is gone without having told its end. */
 export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';

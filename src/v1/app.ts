@@ -2,20 +2,25 @@ import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
-import type { Caller } from '../wire/jobs.ts';
-import { isRouterTarget, routerRefusal } from '../wire/router-refusal.ts';
-import { type Logger, logRequest, requestId } from '../telemetry.ts';
-import type { Dialects } from './dialect.ts';
-import { V1Error, plainError, sendEmpty } from './errors.ts';
-import type { Guard } from './guard.ts';
-import { DEPRECATION_HEADERS } from './leaving.ts';
-import { drainRequest } from './linger.ts';
-import { frontendFallback, notFound, logUnknownRoutes } from './nobody-home.ts';
-import { createExactRoutes } from './plain-routes.ts';
-import { logRefusal, refusalReply } from './refused.ts';
-import { failedCall, sendError } from './send-error.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { isRouterTarget, routerRefusal } from '../http/router-refusal.ts';
+import { type Logger, logRequest, requestId } from '../observability/log.ts';
+import type { Dialects } from '../dialects/dialect.ts';
+import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
+import type { Guard } from '../auth/guard.ts';
+import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
+import { drainRequest } from '../http/drain-request.ts';
+import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
+import { createExactRoutes } from './routing/exact-routes.ts';
+import { logRefusal, refusalReply } from './routing/refusal-reply.ts';
+import { failedCall, sendError } from '../dialects/send-error.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
-import { type ServingOptions, serveRoute, setCacheHeaders, withCaller } from './serving.ts';
+import {
+  type ServingOptions,
+  serveRoute,
+  setCacheHeaders,
+  withCaller,
+} from './routing/serve-route.ts';
 
 type V1AppOptions = ServingOptions & {
   readonly dialects: Dialects;

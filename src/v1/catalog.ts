@@ -1,11 +1,11 @@
-import { type ServerInfoOptions, serverInfoRoutes } from './boot.ts';
-import { type LogServices, logRoutes } from './log-routes.ts';
+import { type ServerInfoOptions, serverInfoRoutes } from './server-info.ts';
+import { type LogServices, logRoutes } from './logs.ts';
 import { modelRoutes } from './models.ts';
-import { type ObjectInfoServices, objectInfoRoutes } from './object-info-routes.ts';
+import { type ObjectInfoServices, objectInfoRoutes } from './object-info.ts';
 import type { V1Route } from './routes.ts';
-import { type SettingServices, settingRoutes } from './settings.ts';
-import { type UserDataServices, userDataRoutes } from './userdata.ts';
-import { userRoutes } from './users.ts';
+import { type SettingServices, settingRoutes } from './userdata/settings.ts';
+import { type UserDataServices, userDataRoutes } from './userdata/userdata.ts';
+import { userRoutes } from './userdata/users.ts';
 
 /** What the catalogue needs of the house. */
 export type CatalogServices = SettingServices &

@@ -1,6 +1,6 @@
 import type Koa from 'koa';
-import type { JobApi } from '../wire/jobs.ts';
-import { sendJson } from './errors.ts';
+import type { JobApi } from '../protocol/job-api.ts';
+import { sendJson } from '../dialects/errors.ts';
 
 /** `/healthz`: the process answers. `/readyz`: jobs can be run. Neither needs a credential. */
 export function healthRoutes({ jobs }: { readonly jobs: Pick<JobApi, 'health'> }): Koa.Middleware {

@@ -1,5 +1,5 @@
 import type { Ledger, PromptOutline } from '../ledger/ledger.ts';
-import { type ExceptionWord, shownEntry } from '../translate/shown-entry.ts';
+import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
 
 export type HistoryQuery = {
   readonly maxItems: number | undefined;

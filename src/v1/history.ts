@@ -1,16 +1,16 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
-import { type ExceptionWord, shownEntry } from '../translate/shown-entry.ts';
-import { parseJson, stringifyJson } from '../wire/json.ts';
-import { isTruthyInPython } from '../wire/python-text.ts';
-import type { HistoryEntry } from '../wire/v1.ts';
-import { readJson } from './body.ts';
-import { rulesFor } from './dialect.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
-import type { MarkFetched } from './fetched.ts';
+import { type ExceptionWord, shownEntry } from '../translate/stored-history-entry.ts';
+import { parseJson, stringifyJson } from '../protocol/json.ts';
+import { isTruthyInPython } from '../protocol/python-text.ts';
+import type { HistoryEntry } from '../protocol/v1.ts';
+import { readJson } from './routing/body.ts';
+import { rulesFor } from '../dialects/dialect.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { readEntryBatches, historyChunks, paginate } from './history-page.ts';
-import { sendJsonPieces } from './streamed-json.ts';
+import { sendJsonPieces } from '../http/json-stream.ts';
 import { readIdList, requireObject } from './queue.ts';
 import type { V1Request, V1Route } from './routes.ts';
 

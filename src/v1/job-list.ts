@@ -7,13 +7,13 @@ import {
   jobItem,
   viewStatus,
 } from '../translate/job-views.ts';
-import type { ExceptionWord } from '../translate/shown-entry.ts';
+import type { ExceptionWord } from '../translate/stored-history-entry.ts';
 import type { ListedStatus } from '../translate/status.ts';
-import type { JsonObject } from '../wire/json.ts';
-import type { LivePrompts, LivePrompt } from './board.ts';
-import { rulesFor } from './dialect.ts';
-import { V1Error, faultOf, sendJson } from './errors.ts';
-import type { MarkFetched } from './fetched.ts';
+import type { JsonObject } from '../protocol/json.ts';
+import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
+import { rulesFor } from '../dialects/dialect.ts';
+import { V1Error, faultOf, sendJson } from '../dialects/errors.ts';
+import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { integerParam } from './history.ts';
 import { endedView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';

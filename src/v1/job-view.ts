@@ -1,11 +1,11 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { JobView } from '../translate/job-views.ts';
-import type { ExceptionWord } from '../translate/shown-entry.ts';
+import type { ExceptionWord } from '../translate/stored-history-entry.ts';
 import { liveWord } from '../translate/status.ts';
-import { type JsonObject, parseJson } from '../wire/json.ts';
-import type { StatusWord } from '../wire/v1.ts';
-import type { Graph } from '../wire/v2.ts';
-import type { LivePrompt } from './board.ts';
+import { type JsonObject, parseJson } from '../protocol/json.ts';
+import type { StatusWord } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { LivePrompt } from '../prompts/live-prompts.ts';
 import { parseEntry } from './history.ts';
 
 /** A prompt on its way, as `/api/jobs` looks at it. */

@@ -1,12 +1,12 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
-import type { LivePrompts } from './board.ts';
-import { readJson } from './body.ts';
-import type { Cancel } from './cancel.ts';
-import { rulesFor } from './dialect.ts';
-import { V1Error, faultOf, plainError, sendJson } from './errors.ts';
-import type { MarkFetched } from './fetched.ts';
+import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { readJson } from './routing/body.ts';
+import type { Cancel } from '../prompts/cancel.ts';
+import { rulesFor } from '../dialects/dialect.ts';
+import { V1Error, faultOf, plainError, sendJson } from '../dialects/errors.ts';
+import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { findEndedPrompt } from './history.ts';
 import { listJobs } from './job-list.ts';
 import { endedView, liveView } from './job-view.ts';

@@ -1,7 +1,7 @@
-import type { DefinitionSource } from '../wire/definitions.ts';
-import type { Caller } from '../wire/jobs.ts';
-import { type Json, isJsonObject } from '../wire/json.ts';
-import { emptyError, sendJson } from './errors.ts';
+import type { DefinitionSource } from '../definitions/definitions.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
+import { emptyError, sendJson } from '../dialects/errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 /** Where the names of models come from. */

@@ -1,153 +1,145 @@
-import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
-import type { Definitions } from '../wire/definitions.ts';
-import { stringifyJson } from '../wire/json.ts';
-import { COMPRESS, type Encoding } from './encodings.ts';
-import { createSemaphore } from './render.ts';
-import {
-  type UploadNames,
-  createUploadLists,
-  takesUploads,
-  withUploadChoices,
-} from './upload-combos.ts';
+import type { DefinitionSource, DefinitionsResult } from '../definitions/definitions.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { type Encoding, encodingsFor, cachedEncodingsFor } from '../http/content-encoding.ts';
+import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
+import { sendJsonText } from '../http/json-text.ts';
+import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
+import type { FastAnswer, V1Request, V1Route } from './routes.ts';
 
-/** An answer as it travels: one that is known to be the same is not sent again. */
-type TaggedBody = { readonly etag: string; readonly body: Buffer };
-
-/** `/object_info` as one user sees it, ready to be sent. */
-export type UserObjectInfo = {
-  /** Every class. Users whose files make no difference share the bytes. */
-  everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant>;
-  /** One class by its name, or `{}`: v1 answers 200 for a class nobody has. */
-  oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody>;
+/** What the definitions of node classes are told from. */
+export type ObjectInfoServices = {
+  readonly definitions: DefinitionSource;
+  readonly files: Pick<FileStore, 'list'>;
 };
 
-/** The whole text for certain files, and its compressed forms once somebody asked. */
-type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
+/** The node classes, all or one by its name. */
+export function objectInfoRoutes({
+  definitions: source,
+  files,
+}: ObjectInfoServices): readonly V1Route[] {
+  const userObjectInfo = createUserObjectInfo({ files });
+  return [
+    {
+      method: 'GET',
+      path: '/object_info',
+      async handle(request) {
+        const { ctx, caller } = request;
+        const known = await fetchDefinitions(source, request);
+        const [encoding] = encodingsFor(ctx);
+        const given = { encoding, ifNoneMatch: ctx.get('If-None-Match') };
+        const { status, headers, body } = await answerWhole(userObjectInfo, {
+          known,
+          caller,
+          ...given,
+        });
+        ctx.set(headers);
+        if (body === undefined) sendEmpty(ctx, status);
+        else ctx.body = body;
+      },
+      async fastAnswer({ headers }, caller) {
+        const encodings = cachedEncodingsFor(String(headers['accept-encoding'] ?? ''));
+        if (encodings === undefined || demandsFresh(headers['cache-control'])) return undefined;
+        const known = await source.current(caller);
+        if (!known.ok) return undefined;
+        const { 'if-none-match': ifNoneMatch = '' } = headers;
+        return answerWhole(userObjectInfo, { known, caller, encoding: encodings[0], ifNoneMatch });
+      },
+    },
+    {
+      method: 'GET',
+      path: '/object_info/:name',
+      async handle(request) {
+        const { ctx, caller, params } = request;
+        const known = await fetchDefinitions(source, request);
+        ctx.set(headersOf(known));
+        const served = await userObjectInfo.oneClass(
+          known.definitions,
+          caller.user,
+          params['name'] ?? '',
+        );
+        ctx.set('ETag', served.etag);
+        if (matchesEtag(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
+        sendJsonText(ctx, served.body);
+      },
+    },
+  ];
+}
 
-const CACHE_BYTES = 128 * 1024 * 1024;
-const MAX_VARIANT_CHARS = 1024 * 1024;
-const MAX_CONCURRENT = 2;
-const NO_UPLOADS: UploadNames = [];
+type Available = DefinitionsResult & { readonly ok: true };
 
-/** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
-export function createUserObjectInfo(options: {
-  readonly files: Pick<FileStore, 'list'>;
-}): UserObjectInfo {
-  const uploadsOf = createUploadLists(options.files);
-  const withSlot = createSemaphore(MAX_CONCURRENT);
-  const namesByText = new LRUCache<string, string>({
-    maxSize: MAX_VARIANT_CHARS,
-    sizeCalculation: (_name, text) => text.length,
-  });
-  const uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
-  const bodies = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
-  const compressedBodies = new LRUCache<string, Buffer, Buffer>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: sizeOf,
-    fetchMethod: (key, _stale, { context }) => withSlot(() => COMPRESS[encodingOf(key)](context)),
-  });
+type ObjectInfoCall = {
+  readonly known: Available;
+  readonly caller: Caller;
+  readonly encoding: Encoding | undefined;
+  readonly ifNoneMatch: string;
+};
 
-  const variantNames = new WeakMap<
-    UploadNames,
-    { readonly version: string; readonly name: string }
-  >();
-  /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
-  const variantNameOf = ({ version }: Definitions, uploads: UploadNames): string => {
-    const last = variantNames.get(uploads);
-    if (last?.version === version) return last.name;
-    const text = JSON.stringify([version, uploads]);
-    const name = namesByText.get(text) ?? digestOf(text);
-    namesByText.set(text, name);
-    variantNames.set(uploads, { version, name });
-    return name;
+/** Every class, or the news that nothing has changed. */
+async function answerWhole(
+  userObjectInfo: UserObjectInfo,
+  call: ObjectInfoCall,
+): Promise<FastAnswer> {
+  const { known, caller, encoding, ifNoneMatch } = call;
+  const variant = await userObjectInfo.everyClass(known.definitions, caller.user);
+  const { etag } = variant;
+  const commonHeaders = { ...headersOf(known), Vary: 'Accept-Encoding' };
+  if (matchesEtag(ifNoneMatch, etag)) {
+    const ETag = encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`);
+    return { status: 304, headers: { ...commonHeaders, ETag }, body: undefined };
+  }
+  const served = encoding === undefined ? variant : await variant.compressed(encoding);
+  const headers = {
+    ...commonHeaders,
+    ETag: served.etag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(served.body.length),
   };
-  const uploadClassesOf = (definitions: Definitions): ReadonlySet<string> => {
-    const known = uploadClasses.get(definitions) ?? findUploadClasses(definitions);
-    uploadClasses.set(definitions, known);
-    return known;
-  };
-  const bodyFor = (key: string, definitions: Definitions, uploads: UploadNames): Buffer => {
-    const known =
-      bodies.get(key) ?? joinMembers(definitions, uploadClassesOf(definitions), uploads);
-    bodies.set(key, known);
-    return known;
-  };
+  return { status: 200, headers, body: served.body };
+}
+
+/** `Cache-Control: no-cache`, as the reload of a front end sends it, asks the source once more. */
+async function fetchDefinitions(
+  source: DefinitionSource,
+  { ctx, caller, query }: V1Request,
+): Promise<Available> {
+  const isFreshDemanded = demandsFresh(ctx.get('Cache-Control')) || query.get('refresh') === '1';
+  const known = await (isFreshDemanded ? source.refreshed(caller) : source.current(caller));
+  if (!known.ok) throw unavailableError(known.retryAfterSeconds);
+  return known;
+}
+
+function demandsFresh(cacheControl = ''): boolean {
+  return /\bno-(cache|store)\b/i.test(cacheControl);
+}
+
+function headersOf({ isStale, isEmbeddedFallback }: Available): { [name: string]: string } {
   return {
-    async everyClass(definitions, user) {
-      const dependsOnUploads = uploadClassesOf(definitions).size > 0;
-      const uploads = dependsOnUploads ? await uploadsOf(user) : NO_UPLOADS;
-      const key = variantNameOf(definitions, uploads);
-      const body = bodyFor(key, definitions, uploads);
-      return {
-        etag: `"${key}"`,
-        body,
-        async compressed(encoding) {
-          const compressedBody = await compressedBodies.fetch(`${key}-${encoding}`, {
-            context: body,
-          });
-          return {
-            etag: `"${key}-${encoding}"`,
-            body: compressedBody ?? (await COMPRESS[encoding](body)),
-          };
-        },
-      };
-    },
-    async oneClass(definitions, user, name) {
-      const member = definitions.members.get(name);
-      if (!member) return tagged(Buffer.from('{}'));
-      if (!uploadClassesOf(definitions).has(name)) return tagged(inBraces([member]));
-      return tagged(inBraces([withUploads(definitions, name, await uploadsOf(user))]));
-    },
+    ...(isEmbeddedFallback && { 'X-Holdover-Object-Info': 'embedded' }),
+    ...(isStale && {
+      'X-Holdover-Stale': '1',
+      Warning: '110 holdover "Response is Stale"',
+    }),
   };
 }
 
-function sizeOf({ length }: Buffer): number {
-  return length + 1;
-}
-
-function encodingOf(key: string): Encoding {
-  return key.endsWith('-br') ? 'br' : 'gzip';
-}
-
-function tagged(body: Buffer): TaggedBody {
-  return { body, etag: `"${digestOf(body)}"` };
-}
-
-function digestOf(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('base64url').slice(0, 27);
-}
-
-/** The classes with a file chooser; most are told from their text alone. */
-function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
-  const names = [...members].flatMap(([name, member]) => {
-    const known = member.includes('_upload"') ? info[name] : undefined;
-    return known && takesUploads(known) ? [name] : [];
-  });
-  return new Set(names);
-}
-
-function joinMembers(
-  definitions: Definitions,
-  uploadClasses: ReadonlySet<string>,
-  uploads: UploadNames,
-): Buffer {
-  return inBraces(
-    Array.from(definitions.members, ([name, member]) =>
-      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
-    ),
+function unavailableError(retryAfterSeconds: number): V1Error {
+  const body = plainError(
+    'object_info_unavailable',
+    'The source of node definitions cannot be asked at the moment.',
   );
+  const headers = { 'Retry-After': String(retryAfterSeconds) };
+  return new V1Error(503, body, { headers, blames: 'job service' });
 }
 
-function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
-  const known = info[name];
-  if (!known) return members.get(name) ?? Buffer.alloc(0);
-  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withUploadChoices(known, uploads))}`);
-}
-
-function inBraces(members: readonly Buffer[]): Buffer {
-  const comma = Buffer.from(',');
-  const parts = members.flatMap((member, index) => (index === 0 ? [member] : [comma, member]));
-  return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
+/** Any encoding of the same text will do. */
+function matchesEtag(ifNoneMatch: string, etag: string): boolean {
+  const known = ifNoneMatch.split(',').map((tag) =>
+    tag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/-(br|gzip)"$/, '"'),
+  );
+  return known.includes(etag) || known.includes('*');
 }

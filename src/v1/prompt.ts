@@ -1,12 +1,17 @@
 import type { BodyReader } from '../http/json-body.ts';
-import type { Json } from '../wire/json.ts';
-import type { Accepted, Acceptor } from './accept.ts';
-import type { LivePrompts } from './board.ts';
-import { readJson } from './body.ts';
-import { rulesFor } from './dialect.ts';
-import { sendJson } from './errors.ts';
+import type { Json } from '../protocol/json.ts';
+import type { Accepted, Acceptor } from '../prompts/accept.ts';
+import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { readJson } from './routing/body.ts';
+import { rulesFor } from '../dialects/dialect.ts';
+import { sendJson } from '../dialects/errors.ts';
 import type { V1Request, V1Route } from './routes.ts';
-import { type SharedCounter, createCounter, readSubmission, usesCounter } from './submission.ts';
+import {
+  type SharedCounter,
+  createCounter,
+  readSubmission,
+  usesCounter,
+} from '../prompts/submission.ts';
 
 type PromptRouteOptions = {
   readonly acceptor: Acceptor;

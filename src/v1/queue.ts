@@ -1,15 +1,20 @@
 import type { BodyReader } from '../http/json-body.ts';
-import { type Json, type JsonObject, isJsonObject } from '../wire/json.ts';
-import { isTruthyInPython } from '../wire/python-text.ts';
-import { type LivePrompts, type LivePrompt, hasEnded, isNotStarted } from './board.ts';
-import { readJson, readJsonOrUndefined } from './body.ts';
-import type { Cancel } from './cancel.ts';
-import { type DialectRules, rulesFor } from './dialect.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from './errors.ts';
-import { byCreation } from './turn.ts';
-import { sendJsonPieces } from './streamed-json.ts';
-import { toJsonText } from './kept.ts';
-import { requirePrintable } from './printable.ts';
+import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { isTruthyInPython } from '../protocol/python-text.ts';
+import {
+  type LivePrompts,
+  type LivePrompt,
+  hasEnded,
+  isNotStarted,
+} from '../prompts/live-prompts.ts';
+import { readJson, readJsonOrUndefined } from './routing/body.ts';
+import type { Cancel } from '../prompts/cancel.ts';
+import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import { byCreation } from '../prompts/queue-order.ts';
+import { sendJsonPieces } from '../http/json-stream.ts';
+import { toJsonText } from '../lib/lazy-json.ts';
+import { requirePrintable } from '../dialects/printable.ts';
 import type { V1Request, V1Route } from './routes.ts';
 
 type QueueServices = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import type { V1RouteName } from '../translate/successors.ts';
-import type { Caller } from '../wire/jobs.ts';
+import type { V1RouteName } from '../migration/successors.ts';
+import type { Caller } from '../protocol/job-api.ts';
 
 /** One call of the old API, its caller known and its path matched. */
 export type V1Request = {

@@ -4,8 +4,8 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { restoreEmbeddedNames } from '../../src/app/embedded-prompts.ts';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
-import { type PngChunk, textChunk, writePng } from '../../src/nodes/png-chunks.ts';
-import { type ByteRange, type ContentBytes, type JobApi, ok } from '../../src/wire/jobs.ts';
+import { type PngChunk, textChunk, writePng } from '../../src/nodes/codecs/png-chunks.ts';
+import { type ByteRange, type ContentBytes, type JobApi, ok } from '../../src/protocol/job-api.ts';
 
 const CALLER = { user: 'alice' };
 const MiB = 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { Graph } from '../../src/wire/v2.ts';
-import { listen, longChain, wideGraph } from '../support/large-graphs.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
+import { listen, longChain, wideGraph } from '../support/graphs/large-graphs.ts';
 
 import type { Bench, Context } from './bench.ts';
 import { startHoldover } from './holdover.ts';

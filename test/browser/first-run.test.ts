@@ -1,13 +1,13 @@
 import { type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findChromium, launchChromium, openPage } from '../support/chromium.ts';
-import { NO_FAULTS } from '../support/front-end-ui.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { findChromium, launchChromium, openPage } from '../support/browser/chromium.ts';
+import { NO_FAULTS } from '../support/browser/front-end-ui.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
   type FrontEndFolder,
   installFrontEnd,
   olderFrontEnd,
-} from '../support/official-front-end.ts';
+} from '../support/browser/official-front-end.ts';
 
 // What somebody sees who opens a front end here for the first time: something that runs. 1.27 and
 // later show templates first, older ones a graph.

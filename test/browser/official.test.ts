@@ -1,12 +1,17 @@
 import { type Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type WatchedPage, findChromium, launchChromium, openPage } from '../support/chromium.ts';
-import { interrupt, pngOf, uploadInput } from '../support/client-help.ts';
-import { NO_FAULTS, RESTARTED, createUi } from '../support/front-end-ui.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { installFrontEnd } from '../support/official-front-end.ts';
-import { getJson } from '../support/v1-client.ts';
-import { growing, loading } from '../support/workflows.ts';
+import {
+  type WatchedPage,
+  findChromium,
+  launchChromium,
+  openPage,
+} from '../support/browser/chromium.ts';
+import { interrupt, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { NO_FAULTS, RESTARTED, createUi } from '../support/browser/front-end-ui.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { installFrontEnd } from '../support/browser/official-front-end.ts';
+import { getJson } from '../support/clients/v1-client.ts';
+import { growing, loading } from '../support/graphs/workflows.ts';
 
 // ComfyUI's own browser front end, as people install it, in a real browser. Each test goes on from
 // where the one before it left the page.

@@ -4,10 +4,10 @@ import { type Server, createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { type Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findChromium, launchChromium, openPage } from '../support/chromium.ts';
-import { pngOf } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { getJson } from '../support/v1-client.ts';
+import { findChromium, launchChromium, openPage } from '../support/browser/chromium.ts';
+import { pngOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { getJson } from '../support/clients/v1-client.ts';
 
 // A page as people write one themselves, on a server of its own.
 

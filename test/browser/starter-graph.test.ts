@@ -1,8 +1,8 @@
 import { type Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findChromium, launchChromium, openPage } from '../support/chromium.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
+import { findChromium, launchChromium, openPage } from '../support/browser/chromium.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
 // The extension that replaces a default graph which cannot run, in the least of what all front ends
 // give their extensions.

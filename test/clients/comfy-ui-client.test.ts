@@ -3,9 +3,15 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { NOT_A_PICTURE, interrupt, formatOf, pngOf, untilRunning } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+import {
+  NOT_A_PICTURE,
+  interrupt,
+  formatOf,
+  pngOf,
+  untilRunning,
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // comfy-ui-client 0.1.2: waits for `executing` with node null, then reads the history at once.
 

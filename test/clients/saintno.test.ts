@@ -7,9 +7,9 @@ import {
   pngOf,
   untilRunning,
   uploadInput,
-} from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // @saintno/comfyui-sdk 0.3.1: looks for its prompt in /queue and /history on every status frame,
 // and reports it as missing when it is in neither.

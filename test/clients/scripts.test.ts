@@ -6,10 +6,10 @@ import {
   pngText,
   untilRunning,
   uploadInput,
-} from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type ScriptRun, hasPython, runScript } from '../support/run-script.ts';
-import { endless, growing, loading, streaming } from '../support/workflows.ts';
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type ScriptRun, hasPython, runScript } from '../support/clients/run-script.ts';
+import { endless, growing, loading, streaming } from '../support/graphs/workflows.ts';
 
 // Programs of our own in the two styles people copy from documentation, each in a process of its own.
 

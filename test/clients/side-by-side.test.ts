@@ -7,12 +7,18 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { NOT_A_PICTURE, entryOf, formatOf, pngText, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { installPackages } from '../support/python-packages.ts';
-import { postPrompt } from '../support/v1-client.ts';
-import { v2Client } from '../support/v2-client.ts';
-import { growing, loading } from '../support/workflows.ts';
+import {
+  NOT_A_PICTURE,
+  entryOf,
+  formatOf,
+  pngText,
+  uploadInput,
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { installPackages } from '../support/clients/python-packages.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
+import { v2Client } from '../support/clients/v2-client.ts';
+import { growing, loading } from '../support/graphs/workflows.ts';
 
 // Public client programs, unchanged, on one server with default settings and all at once, while prompts
 // of other programs fail: mcp-comfyui raises on any `execution_error` it hears, comfyui-utils asserts

@@ -1,9 +1,14 @@
 import { Client, Workflow } from '@stable-canvas/comfyui-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { NOT_A_PICTURE, formatOf, untilRunning, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+import {
+  NOT_A_PICTURE,
+  formatOf,
+  untilRunning,
+  uploadInput,
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // @stable-canvas/comfyui-client 1.5.9. It takes every binary frame of its running prompt for a
 // result: programs are sent no previews unless they, or the server's settings, ask for them.

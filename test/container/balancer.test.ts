@@ -6,12 +6,12 @@ import {
   complaintsAbout,
   hasBalancer,
   startBalancer,
-} from '../support/balancer.ts';
-import { call } from '../support/call.ts';
-import { uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { connect, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+} from '../support/processes/balancer.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readDockerfile, readDockerignore } from '../support/dockerfile.ts';
-import { freePort } from '../support/free-port.ts';
-import { type Image, asUserOf, buildImage } from '../support/image.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { readDockerfile, readDockerignore } from '../support/processes/dockerfile.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { type Image, asUserOf, buildImage } from '../support/graphs/image.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const TOKEN = 'container-token';

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const KEY = { 'Idempotency-Key': 'upload-1' };
 let started: Holdover[] = [];

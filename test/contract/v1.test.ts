@@ -2,11 +2,15 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { SUCCESSORS } from '../../src/translate/successors.ts';
+import { SUCCESSORS } from '../../src/migration/successors.ts';
 import { MUST_RUN } from '../sdk/sdk-run.ts';
-import { type ContractRow, expectDocumented, expectRows } from '../support/contract-rows.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Fuzzed, fuzz, installSchemathesis } from '../support/schemathesis.ts';
+import {
+  type ContractRow,
+  expectDocumented,
+  expectRows,
+} from '../support/clients/contract-rows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Fuzzed, fuzz, installSchemathesis } from '../support/clients/schemathesis.ts';
 
 const installed = await installSchemathesis();
 const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ContractRow, expectDocumented, expectRows } from '../support/contract-rows.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Fuzzed, fuzz, installSchemathesis } from '../support/schemathesis.ts';
+import {
+  type ContractRow,
+  expectDocumented,
+  expectRows,
+} from '../support/clients/contract-rows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Fuzzed, fuzz, installSchemathesis } from '../support/clients/schemathesis.ts';
 import { MUST_RUN } from '../sdk/sdk-run.ts';
 
 const installed = await installSchemathesis();

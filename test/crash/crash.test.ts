@@ -1,6 +1,6 @@
 // The short one: what was accepted survives a few kills. `npm run crash` is the long one.
 import { expect, test } from 'vitest';
-import { redisMissing } from '../support/redis.ts';
+import { redisMissing } from '../support/processes/redis.ts';
 import { TOPOLOGIES } from './processes.ts';
 import { crash } from './run.ts';
 

@@ -7,7 +7,7 @@ import {
   type ActionContext,
   type Acknowledged,
   noneAcknowledged,
-} from './acts.ts';
+} from './client-actions.ts';
 import { createClient } from './client.ts';
 
 /** A mixed load that goes on while servers die. */

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CrashPoint } from '../../src/crash-point.ts';
-import { freePort } from '../support/free-port.ts';
-import { startHoldover } from '../support/holdover.ts';
-import { startRedis } from '../support/redis.ts';
-import { startWorker } from '../support/worker.ts';
+import type { CrashPoint } from '../../src/lib/crash-point.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { startRedis } from '../support/processes/redis.ts';
+import { startWorker } from '../support/processes/worker.ts';
 
 /** Who runs the jobs of the servers that are called. */
 export const TOPOLOGIES = ['embedded', 'redis', 'remote'] as const;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { seeded } from '../support/seeded.ts';
-import { type Account, newAccount, settle } from './account.ts';
+import { seeded } from '../support/graphs/seeded.ts';
+import { type Account, newAccount, settle } from './outcomes.ts';
 import { type Load, startLoad } from './load.ts';
 import {
   type TopologyProcesses,

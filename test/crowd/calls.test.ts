@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 // Calls in every form a client may have: a refusal of the hosted service is JSON with `code` and
 // `message`, that of the original has no body at all.

@@ -2,8 +2,8 @@ import {
   type ComfyApiProxy,
   installComfyApiProxy,
   startComfyApiProxy,
-} from '../support/comfy-api-proxy.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+} from '../support/upstreams/comfy-api-proxy.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { BY_KEY, type Callers, byToken } from './callers.ts';
 
 const TOKEN = 'crowd-token';

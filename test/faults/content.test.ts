@@ -3,10 +3,16 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as tick } from 'node:timers/promises';
 import { FormData, fetch } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type HostileV2, type Hook, error, fault, openHostileV2 } from '../support/hostile-v2.ts';
-import { footprint } from '../support/invariants.ts';
-import { outputOf, runsToCompletion } from '../support/plays.ts';
-import { loading } from '../support/workflows.ts';
+import {
+  type HostileV2,
+  type Hook,
+  error,
+  fault,
+  openHostileV2,
+} from '../support/upstreams/hostile-v2.ts';
+import { footprint } from '../support/processes/invariants.ts';
+import { outputOf, runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { loading } from '../support/graphs/workflows.ts';
 import {
   type Answer,
   type Client,

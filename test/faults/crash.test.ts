@@ -3,13 +3,18 @@
 import { once } from 'node:events';
 import { connect as dial } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
-import type { CrashPoint } from '../../src/crash-point.ts';
-import { runHoldover } from '../support/holdover.ts';
-import { fault } from '../support/hostile-v2.ts';
-import { keyOf } from '../support/invariants.ts';
-import { finish, nameOf, runsToCompletion, staysRunning } from '../support/plays.ts';
-import { seeded } from '../support/seeded.ts';
-import { flat } from '../support/workflows.ts';
+import type { CrashPoint } from '../../src/lib/crash-point.ts';
+import { runHoldover } from '../support/processes/holdover.ts';
+import { fault } from '../support/upstreams/hostile-v2.ts';
+import { keyOf } from '../support/processes/invariants.ts';
+import {
+  finish,
+  nameOf,
+  runsToCompletion,
+  staysRunning,
+} from '../support/upstreams/job-scripts.ts';
+import { seeded } from '../support/graphs/seeded.ts';
+import { flat } from '../support/graphs/workflows.ts';
 import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });

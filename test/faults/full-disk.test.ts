@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { openRedis } from '../../src/redis.ts';
-import { silentLogger } from '../../src/telemetry.ts';
-import { redisMissing, startRedis } from '../support/redis.ts';
-import { getJson } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { redisMissing, startRedis } from '../support/processes/redis.ts';
+import { getJson } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

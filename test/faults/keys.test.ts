@@ -2,7 +2,7 @@
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { error, fault } from '../support/hostile-v2.ts';
+import { error, fault } from '../support/upstreams/hostile-v2.ts';
 import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 20_000, hookTimeout: 30_000 });

@@ -2,9 +2,15 @@
 // again, one that began has ended.
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { type WireJob, fault } from '../support/hostile-v2.ts';
-import { keyOf } from '../support/invariants.ts';
-import { finish, outputOf, progressAt, runsToCompletion, staysRunning } from '../support/plays.ts';
+import { type WireJob, fault } from '../support/upstreams/hostile-v2.ts';
+import { keyOf } from '../support/processes/invariants.ts';
+import {
+  finish,
+  outputOf,
+  progressAt,
+  runsToCompletion,
+  staysRunning,
+} from '../support/upstreams/job-scripts.ts';
 import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });

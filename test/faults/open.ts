@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
-import type { RetryPolicy } from '../../src/v1/pace.ts';
-import type { RemoteLimits } from '../../src/v2/limits.ts';
-import { type FaultProxy, openFaultProxy } from '../support/fault-proxy.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type HostileV2, type WireJob, openHostileV2 } from '../support/hostile-v2.ts';
+import type { RetryPolicy } from '../../src/prompts/submit/retry-policy.ts';
+import type { RemoteLimits } from '../../src/upstreams/remote/limits.ts';
+import { type FaultProxy, openFaultProxy } from '../support/processes/fault-proxy.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type HostileV2, type WireJob, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
 import {
   type AnswerRecord,
   type SocketRecord,
@@ -17,10 +17,10 @@ import {
   checkAll,
   footprint,
   jobsOf,
-} from '../support/invariants.ts';
-import { type Recorder, connect } from '../support/v1-client.ts';
-import { runsToCompletion } from '../support/plays.ts';
-import { flat } from '../support/workflows.ts';
+} from '../support/processes/invariants.ts';
+import { type Recorder, connect } from '../support/clients/v1-client.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 /** Every wait cut down to what a test can sit through. */
 export const FAST: Partial<RemoteLimits> = {

@@ -1,9 +1,9 @@
 // Random faults over many prompts: whatever happens, I1 to I10 hold.
 import { setTimeout as tick } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { type Hook, type Route, fault, frame } from '../support/hostile-v2.ts';
-import { runsToCompletion } from '../support/plays.ts';
-import { seeded } from '../support/seeded.ts';
+import { type Hook, type Route, fault, frame } from '../support/upstreams/hostile-v2.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { seeded } from '../support/graphs/seeded.ts';
 import { type Client, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 30_000 });

@@ -1,10 +1,10 @@
 // What refusals of the upstream become for clients of either v1 server.
 import { FormData, fetch } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { errorSummary } from '../support/error-gist.ts';
-import { type Hook, error, fault } from '../support/hostile-v2.ts';
-import { finish, staysRunning } from '../support/plays.ts';
-import { flat } from '../support/workflows.ts';
+import { errorSummary } from '../support/golden/error-summary.ts';
+import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
+import { finish, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { flat } from '../support/graphs/workflows.ts';
 import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
 let setup: FaultSetup;

@@ -17,11 +17,16 @@ import {
   type WireJob,
   fault,
   startSse,
-} from '../support/hostile-v2.ts';
-import { footprint } from '../support/invariants.ts';
-import { finish, outputOf, runsToCompletion, staysRunning } from '../support/plays.ts';
-import { flat } from '../support/workflows.ts';
-import { connect } from '../support/v1-client.ts';
+} from '../support/upstreams/hostile-v2.ts';
+import { footprint } from '../support/processes/invariants.ts';
+import {
+  finish,
+  outputOf,
+  runsToCompletion,
+  staysRunning,
+} from '../support/upstreams/job-scripts.ts';
+import { flat } from '../support/graphs/workflows.ts';
+import { connect } from '../support/clients/v1-client.ts';
 import { type Client, type FaultSetup, openFaultSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });

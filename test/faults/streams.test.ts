@@ -8,8 +8,8 @@ import {
   frame,
   openHostileV2,
   startSse,
-} from '../support/hostile-v2.ts';
-import { footprint } from '../support/invariants.ts';
+} from '../support/upstreams/hostile-v2.ts';
+import { footprint } from '../support/processes/invariants.ts';
 import {
   finish,
   outputOf,
@@ -17,7 +17,7 @@ import {
   progressAt,
   runsToCompletion,
   staysRunning,
-} from '../support/plays.ts';
+} from '../support/upstreams/job-scripts.ts';
 import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
 let setup: FaultSetup;

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { connect as connectSocket } from 'node:net';
 import { FormData } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Hook, error, fault } from '../support/hostile-v2.ts';
-import { keyOf } from '../support/invariants.ts';
-import { runsToCompletion } from '../support/plays.ts';
+import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
+import { keyOf } from '../support/processes/invariants.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
 import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
 
 let setup: FaultSetup;

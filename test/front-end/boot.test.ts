@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Called, call } from '../support/call.ts';
-import { errorSummary } from '../support/error-gist.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
+import { type Called, call } from '../support/clients/raw-call.ts';
+import { errorSummary } from '../support/golden/error-summary.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
 let web: WebRoot;
 let holdover: Holdover;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Received, type Recorder, connect, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Received, type Recorder, connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 let holdover: Holdover;
 beforeAll(async () => {

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const loader = (name: string, required: object): object => ({
   input: { required },

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Called, call } from '../support/call.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/web-root.ts';
+import { type Called, call } from '../support/clients/raw-call.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
 let web: WebRoot;
 let holdover: Holdover;

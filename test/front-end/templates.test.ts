@@ -3,10 +3,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type UiGraph, promptOf } from '../support/ui-graph.ts';
-import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type UiGraph, promptOf } from '../support/browser/ui-graph.ts';
+import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
 
 // The starter workflows, each run on the embedded engine. `npm run thumbnails` writes the thumbnails
 // that the tests compare with what the runs make.

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { call } from '../support/call.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 const skipReason = hasOpenssl ? '' : ' (skipped: there is no openssl to make a certificate with)';

@@ -3,9 +3,9 @@ import * as disk from 'node:fs/promises';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { spoolBytes } from '../../src/spool.ts';
-import { type UserDataStore, createUserDataStore } from '../../src/v1/userdata-store.ts';
-import { tempFolder } from '../support/v1-folders.ts';
+import { spoolBytes } from '../../src/lib/spool.ts';
+import { type UserDataStore, createUserDataStore } from '../../src/files/user-data-store.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.mock('node:fs/promises', { spy: true });
 afterEach(() => vi.mocked(disk.link).mockReset());

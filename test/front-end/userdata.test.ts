@@ -1,8 +1,8 @@
 import { mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CallOptions, type Called, call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type CallOptions, type Called, call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const SECRET = 'of another user';
 const LIMITS = ['--max-upload-size', '0.5', '--userdata-quota', '2'];

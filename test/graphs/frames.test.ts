@@ -2,16 +2,21 @@ import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type ReceivedFrames, listen, longChain, wideGraph } from '../support/large-graphs.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import type { Graph } from '../../src/wire/v2.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type ReceivedFrames,
+  listen,
+  longChain,
+  wideGraph,
+} from '../support/graphs/large-graphs.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const NODES = 10_000;
 const MIB = 1024 * 1024;
-const HOOK = new URL('../support/count-turns.mjs', import.meta.url).href;
+const HOOK = new URL('../support/processes/count-turns.mjs', import.meta.url).href;
 const SHAPES: readonly (readonly [string, (nodes: number) => Graph, number])[] = [
   ['independent outputs', wideGraph, NODES],
   ['a chain', longChain, 1],

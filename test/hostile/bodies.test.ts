@@ -1,9 +1,15 @@
 // What a JSON body may hold is counted while it arrives, on every route that takes one.
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type RawAnswer, type Wire, dial, requestText, say } from '../support/raw-socket.ts';
-import { expectNoLeak, expectHealthy } from '../support/unharmed.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type RawAnswer,
+  type Wire,
+  dial,
+  requestText,
+  say,
+} from '../support/clients/raw-socket.ts';
+import { expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 

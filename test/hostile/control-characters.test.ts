@@ -1,15 +1,15 @@
 // A control character in a name, an id, a key or a path is a 400 on every route there is, in the form
 // of the API it is for, and nothing is changed by it. The routes come from the tables that serve them.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { v2Routes } from '../../src/engine/http.ts';
-import type { V2RouteOptions } from '../../src/engine/http-reply.ts';
-import { SUCCESSORS, type V1RouteName } from '../../src/translate/successors.ts';
-import { errorSummary } from '../support/error-gist.ts';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type RawAnswer, requestText, say, upgradeText } from '../support/raw-socket.ts';
-import { expectHealthy } from '../support/unharmed.ts';
-import { type Part, multipart } from '../support/v1-routes.ts';
+import { v2Routes } from '../../src/v2/routes.ts';
+import type { V2RouteOptions } from '../../src/v2/reply.ts';
+import { SUCCESSORS, type V1RouteName } from '../../src/migration/successors.ts';
+import { errorSummary } from '../support/golden/error-summary.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type RawAnswer, requestText, say, upgradeText } from '../support/clients/raw-socket.ts';
+import { expectHealthy } from '../support/processes/expect-healthy.ts';
+import { type Part, multipart } from '../support/app/v1-routes.ts';
 
 const CONTROLS = ['\0', '\x01', '\n', '\r', '\r\n', '\x1f', '\x7f', '\u0085'];
 const KEY = 'X-API-Key: someone';

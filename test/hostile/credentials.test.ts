@@ -5,11 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { requestText, say, upgradeText, dial } from '../support/raw-socket.ts';
-import { CANARY, filesWith } from '../support/unharmed.ts';
-import { getJson } from '../support/v1-client.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { requestText, say, upgradeText, dial } from '../support/clients/raw-socket.ts';
+import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
+import { getJson } from '../support/clients/v1-client.ts';
 
 let server: Holdover;
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 // perf-reliability.md 3.5 D: bodies that are not what they should be.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { isV2Path } from '../../src/wire/v2-paths.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type RawAnswer, dial, requestText, say } from '../support/raw-socket.ts';
-import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { isV2Path } from '../../src/protocol/v2-paths.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type RawAnswer, dial, requestText, say } from '../support/clients/raw-socket.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 const LIMIT = 1024 * 1024;
 const TOO_LARGE = `Maximum request body size ${LIMIT} exceeded.`;

@@ -1,7 +1,7 @@
 // Resources: what one peer can make the process hold, and what the others notice of it.
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
   type Wire,
   dial,
@@ -9,10 +9,10 @@ import {
   requestText,
   upgradeText,
   wsFrame,
-} from '../support/raw-socket.ts';
-import { expectHealthy } from '../support/unharmed.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { growing } from '../support/workflows.ts';
+} from '../support/clients/raw-socket.ts';
+import { expectHealthy } from '../support/processes/expect-healthy.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { growing } from '../support/graphs/workflows.ts';
 
 const MEBIBYTE = 1024 * 1024;
 vi.setConfig({ testTimeout: 30_000 });

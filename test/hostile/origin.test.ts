@@ -1,8 +1,14 @@
 // perf-reliability.md 3.5 A, and the headers of F and G that come into us.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type RawAnswer, dial, requestText, say, upgradeText } from '../support/raw-socket.ts';
-import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type RawAnswer,
+  dial,
+  requestText,
+  say,
+  upgradeText,
+} from '../support/clients/raw-socket.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
 
 let server: Holdover;
 let named: Holdover;

@@ -2,12 +2,12 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { toWireFrame } from '../../src/v1/ready.ts';
+import { toWireFrame } from '../../src/sockets/wire-frame.ts';
 import {
   type UpgradedSocket,
   type SocketConnection,
   createSocketConnection,
-} from '../../src/v1/session.ts';
+} from '../../src/sockets/connection.ts';
 
 const SECOND = 1000;
 const MEBIBYTE = 1024 * 1024;

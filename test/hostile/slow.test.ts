@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createHttpServer } from '../../src/http-server.ts';
-import { type Wire, dial, requestText } from '../support/raw-socket.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { type Wire, dial, requestText } from '../support/clients/raw-socket.ts';
 
 const BODY_IDLE_MS = 300;
 

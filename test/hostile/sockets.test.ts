@@ -2,11 +2,18 @@
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Wire, closeCode, dial, say, upgradeText, wsFrame } from '../support/raw-socket.ts';
-import { CANARY, expectHealthy } from '../support/unharmed.ts';
-import { connect, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type Wire,
+  closeCode,
+  dial,
+  say,
+  upgradeText,
+  wsFrame,
+} from '../support/clients/raw-socket.ts';
+import { CANARY, expectHealthy } from '../support/processes/expect-healthy.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 const PER_USER = 20;
 const LIMIT = 60;

@@ -1,9 +1,9 @@
 // One user against another: what is not yours looks like what is not there.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { endless, flat, loading } from '../support/workflows.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { endless, flat, loading } from '../support/graphs/workflows.ts';
 
 const ALICE = { 'X-API-Key': 'alice-key' };
 const BOB = { 'X-API-Key': 'bob-key' };

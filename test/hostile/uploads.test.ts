@@ -1,15 +1,15 @@
 // perf-reliability.md 3.5 C over the real routes; the rows of names and folders are in
-// test/v1/upload.test.ts, those of the multipart syntax in test/spool.multipart.test.ts.
+// test/v1/files/upload.test.ts, those of the multipart syntax in test/http/spool.multipart.test.ts.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type RawAnswer, dial, requestText } from '../support/raw-socket.ts';
-import { CANARY, expectNoLeak, expectHealthy } from '../support/unharmed.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import { loading } from '../support/workflows.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type RawAnswer, dial, requestText } from '../support/clients/raw-socket.ts';
+import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { loading } from '../support/graphs/workflows.ts';
 
 const LIMIT = 1024 * 1024;
 const TOO_LARGE = `Maximum request body size ${LIMIT} exceeded.`;

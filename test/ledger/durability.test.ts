@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
+import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 
 const WRITER = fileURLToPath(new URL('./writer.mjs', import.meta.url));
 const LIMITED = 'ulimit -f 2048; exec "$0" "$@"';

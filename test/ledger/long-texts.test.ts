@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { JobRow, Ledger, PromptRow } from '../../src/ledger/ledger.ts';
-import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
+import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 
 let dir: string;
 let path: string;

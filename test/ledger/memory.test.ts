@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createMemoryLedger } from '../support/memory-ledger.ts';
-import { ledgerSuite, prompt } from '../ledger.suite.ts';
+import { createMemoryLedger } from '../support/app/memory-ledger.ts';
+import { ledgerSuite, prompt } from './ledger.suite.ts';
 
 ledgerSuite('memory', createMemoryLedger);
 

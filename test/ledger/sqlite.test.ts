@@ -13,9 +13,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
-import { openSqliteLedger } from '../../src/ledger/sqlite.ts';
-import { finished, ledgerSuite, prompt } from '../ledger.suite.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
+import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
+import { finished, ledgerSuite, prompt } from './ledger.suite.ts';
 
 let dir: string;
 let path: string;

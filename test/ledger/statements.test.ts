@@ -1,14 +1,14 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { assetStore } from '../../src/ledger/sqlite-assets.ts';
-import { fileStore } from '../../src/ledger/sqlite-files.ts';
-import { createFileListCache } from '../../src/ledger/sqlite-lists.ts';
-import { jobStore } from '../../src/ledger/sqlite-jobs.ts';
-import { promptStore } from '../../src/ledger/sqlite-prompts.ts';
-import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
-import { createWriter } from '../../src/ledger/sqlite-writer.ts';
-import type { Database } from '../../src/ledger/sqlite.ts';
-import { file, prompt } from '../ledger.suite.ts';
+import { assetStore } from '../../src/ledger/sqlite/assets.ts';
+import { fileStore } from '../../src/ledger/sqlite/files.ts';
+import { createFileListCache } from '../../src/ledger/sqlite/file-list-cache.ts';
+import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
+import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
+import { createWriter } from '../../src/ledger/sqlite/writer.ts';
+import type { Database } from '../../src/ledger/sqlite/sqlite-ledger.ts';
+import { file, prompt } from './ledger.suite.ts';
 
 let db: Database;
 let executed: string[];

@@ -1,6 +1,6 @@
 // Run by the tests as a process of its own, on the built ledger: writes, and says what was acknowledged.
 import { writeSync } from 'node:fs';
-import { openSqliteLedger } from '../../dist/ledger/sqlite.js';
+import { openSqliteLedger } from '../../dist/ledger/sqlite/sqlite-ledger.js';
 
 const [task, path, prefix] = process.argv.slice(2);
 const ledger = openSqliteLedger({ path });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { textChunk, writePng } from '../../src/nodes/png-chunks.ts';
+import { textChunk, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 import { findPngText, pngTextAt, withPngText } from '../../src/lib/png-text.ts';
 
 const TEXT = '{"1": {"inputs": {"image": "a.png"}}}';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createCatalog } from '../../src/models/catalog.ts';
 import { createCursors } from '../../src/models/cursor.ts';
-import { MODEL_SEGMENT } from '../../src/wire/router.ts';
+import { MODEL_SEGMENT } from '../../src/protocol/router.ts';
 import { SECRET, model } from './open.ts';
 
 const cursors = createCursors(SECRET);

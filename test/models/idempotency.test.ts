@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createMemoryLedger } from '../support/memory-ledger.ts';
-import type { ModelDef } from '../../src/models/model.ts';
-import { dial, requestText } from '../support/raw-socket.ts';
+import { createMemoryLedger } from '../support/app/memory-ledger.ts';
+import type { ModelDef } from '../../src/models/model-def.ts';
+import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
 
 let router: OpenRouter;

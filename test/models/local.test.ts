@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { createHash as createBlake3 } from 'blake3';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pngOf } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { pngOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Answer, read } from './open.ts';
 
 let server: Holdover;

@@ -9,9 +9,9 @@ import { pino } from 'pino';
 import { createBodyReader } from '../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { createMemoryLedger } from '../support/memory-ledger.ts';
+import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/models/limits.ts';
-import { type ModelDef, answerJson } from '../../src/models/model.ts';
+import { type ModelDef, answerJson } from '../../src/models/model-def.ts';
 import { type ModelRouterOptions, createModelRouter } from '../../src/models/router.ts';
 
 export const SECRET = Buffer.alloc(32, 7);

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { dial, requestText } from '../support/raw-socket.ts';
-import { filesWith } from '../support/unharmed.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { dial, requestText } from '../support/clients/raw-socket.ts';
+import { filesWith } from '../support/processes/expect-healthy.ts';
 import { type Answer, errorOf, read, said } from './open.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

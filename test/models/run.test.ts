@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DEFAULT_MODEL_LIMITS } from '../../src/models/limits.ts';
-import { BUCKET_STATUS, type Bucket } from '../../src/wire/router.ts';
-import { type Wire, dial, requestText } from '../support/raw-socket.ts';
+import { BUCKET_STATUS, type Bucket } from '../../src/protocol/router.ts';
+import { type Wire, dial, requestText } from '../support/clients/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
 
 let router: OpenRouter;

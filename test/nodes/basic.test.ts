@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { BASIC_NODES } from '../../src/nodes/basic.ts';
+import { BASIC_NODES } from '../../src/nodes/image/basic.ts';
 import { OutOfMemory } from '../../src/nodes/node.ts';
 import type { Value } from '../../src/nodes/node.ts';
-import { nodeNamed, picture, runNode, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = (name: string) => nodeNamed(BASIC_NODES, name);
 

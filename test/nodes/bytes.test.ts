@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ImageValue } from '../../src/nodes/node.ts';
 import { byteImage, byteImageSize, levelOf, quantise, toBytes } from '../../src/nodes/tensor.ts';
-import { buffersOf } from '../../src/engine/memory.ts';
+import { buffersOf } from '../../src/upstreams/execution/memory-meter.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 const SHAPE = { batch: 2, height: 8, width: 16, channels: 1 };

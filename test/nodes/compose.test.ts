@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { COMPOSE_NODES } from '../../src/nodes/compose.ts';
+import { COMPOSE_NODES } from '../../src/nodes/image/compose.ts';
 import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
-import { upscale, upscaleMask } from '../../src/nodes/resample.ts';
-import { nodeNamed, picture, runNode, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { upscale, upscaleMask } from '../../src/nodes/resample/resample.ts';
+import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = (name: string) => nodeNamed(COMPOSE_NODES, name);
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { convolveSeparably, convolveDirectly } from '../../src/nodes/filter-convolve.ts';
-import { gaussian, sharpening } from '../../src/nodes/filter-kernel.ts';
-import { FILTER_NODES } from '../../src/nodes/filter.ts';
+import { convolveSeparably, convolveDirectly } from '../../src/nodes/filters/convolve.ts';
+import { gaussian, sharpening } from '../../src/nodes/filters/kernel.ts';
+import { FILTER_NODES } from '../../src/nodes/filters/filter-nodes.ts';
 import { Cancelled } from '../../src/nodes/node.ts';
 import { toBytes } from '../../src/nodes/tensor.ts';
-import { nodeNamed, picture, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = (name: string) => nodeNamed(FILTER_NODES, name);
 

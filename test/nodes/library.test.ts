@@ -1,8 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { ALL_NODES } from '../../src/nodes/library.ts';
-import { recordedFile, recordedJson, runGraph } from '../support/node-graph.ts';
-import { pixelCases } from '../support/pixels.ts';
+import { recordedFile, recordedJson, runGraph } from '../support/graphs/node-graph.ts';
+import { pixelCases } from '../support/graphs/pixels.ts';
 
 /** Levels a decoder of lossy files, or a resampler of another library, may be off. */
 const TOLERANCE: { readonly [name: string]: number } = {

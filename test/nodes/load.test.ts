@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { LOAD_NODES } from '../../src/nodes/load.ts';
+import { LOAD_NODES } from '../../src/nodes/image/load.ts';
 import { NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../../src/nodes/node.ts';
-import { readPngChunks, writePng } from '../../src/nodes/png-chunks.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const ROOT = new URL('../../fixtures/pixels/', import.meta.url);
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { MASK_NODES } from '../../src/nodes/mask.ts';
+import { MASK_NODES } from '../../src/nodes/image/mask.ts';
 import { Cancelled } from '../../src/nodes/node.ts';
 import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
-import { nodeNamed, picture, runNode, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 /** A mask drawn as rows; several pictures of a batch are several lists. */
 const maskOf = (...frames: readonly (readonly (readonly number[])[])[]): MaskValue => ({

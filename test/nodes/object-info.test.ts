@@ -9,7 +9,7 @@ import {
   stringifyJson,
   type Json,
   type JsonObject,
-} from '../../src/wire/json.ts';
+} from '../../src/protocol/json.ts';
 
 const FIXTURE = new URL('../../fixtures/object_info.json', import.meta.url);
 const RECORDING = new URL('../../../shared/golden/object_info.json', import.meta.url);

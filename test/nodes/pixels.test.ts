@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ALL_NODES } from '../../src/nodes/library.ts';
-import { casesFor, compareCase, runCase, worst } from '../support/pixels.ts';
-import type { PixelCase } from '../support/pixels.ts';
+import { casesFor, compareCase, runCase, worst } from '../support/graphs/pixels.ts';
+import type { PixelCase } from '../support/graphs/pixels.ts';
 
 type Tolerance = { readonly max: number; readonly mean: number; readonly why: string };
 

@@ -1,9 +1,9 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import type { ImageValue } from '../../src/nodes/node.ts';
-import { readPngChunks } from '../../src/nodes/png-chunks.ts';
-import { packPixels } from '../../src/nodes/png-pack.ts';
-import { encodePng } from '../../src/nodes/save-png.ts';
+import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
+import { packPixels } from '../../src/nodes/codecs/png-pack.ts';
+import { encodePng } from '../../src/nodes/codecs/encode-png.ts';
 import { toBytes } from '../../src/nodes/tensor.ts';
 
 type Draw = (x: number, y: number, channel: number) => number;

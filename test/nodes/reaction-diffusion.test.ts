@@ -3,12 +3,15 @@ import { expect, test } from 'vitest';
 import { Cancelled, OutOfMemory } from '../../src/nodes/node.ts';
 import type { Inputs, NodeContext } from '../../src/nodes/node.ts';
 import { objectInfo } from '../../src/nodes/object-info.ts';
-import { GENERATOR_NODES, createReactionDiffusion } from '../../src/nodes/reaction-diffusion.ts';
-import { splitMix64 } from '../../src/nodes/reaction-random.ts';
-import { stringifyJson } from '../../src/wire/json.ts';
-import type { Json } from '../../src/wire/json.ts';
-import { nodeNamed, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import {
+  GENERATOR_NODES,
+  createReactionDiffusion,
+} from '../../src/nodes/reaction/reaction-diffusion.ts';
+import { splitMix64 } from '../../src/nodes/reaction/random.ts';
+import { stringifyJson } from '../../src/protocol/json.ts';
+import type { Json } from '../../src/protocol/json.ts';
+import { nodeNamed, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = nodeNamed(GENERATOR_NODES, 'ReactionDiffusion');
 

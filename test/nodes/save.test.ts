@@ -1,18 +1,18 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { decodeFrames } from '../../src/nodes/decode.ts';
-import { rgbaOf } from '../../src/nodes/decode-picture.ts';
-import { LOAD_NODES } from '../../src/nodes/load.ts';
+import { decodeFrames } from '../../src/nodes/codecs/decode.ts';
+import { rgbaOf } from '../../src/nodes/codecs/decode-picture.ts';
+import { LOAD_NODES } from '../../src/nodes/image/load.ts';
 import { NodeFailure } from '../../src/nodes/node.ts';
 import type { ImageValue, NodeContext, SavedFile } from '../../src/nodes/node.ts';
-import { readPngChunks } from '../../src/nodes/png-chunks.ts';
+import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
 import { PRIMITIVE_NODES } from '../../src/nodes/primitive.ts';
-import { SAVE_ANIMATED_NODES } from '../../src/nodes/save-animated.ts';
-import { fileName, previewPrefix, savePath } from '../../src/nodes/save-path.ts';
-import { exifBlock } from '../../src/nodes/save-webp.ts';
-import { SAVE_NODES } from '../../src/nodes/save.ts';
-import { recordedFile, recordedJson, runGraph } from '../support/node-graph.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { SAVE_ANIMATED_NODES } from '../../src/nodes/image/save-animated.ts';
+import { fileName, previewPrefix, savePath } from '../../src/nodes/image/save-path.ts';
+import { exifBlock } from '../../src/nodes/codecs/encode-webp.ts';
+import { SAVE_NODES } from '../../src/nodes/image/save.ts';
+import { recordedFile, recordedJson, runGraph } from '../support/graphs/node-graph.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const NODES = [...LOAD_NODES, ...SAVE_NODES, ...SAVE_ANIMATED_NODES, ...PRIMITIVE_NODES];
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { Cancelled } from '../../src/nodes/node.ts';
-import { RESAMPLE_METHODS, upscale, upscaleMask } from '../../src/nodes/resample.ts';
-import { SCALE_NODES } from '../../src/nodes/scale.ts';
+import { RESAMPLE_METHODS, upscale, upscaleMask } from '../../src/nodes/resample/resample.ts';
+import { SCALE_NODES } from '../../src/nodes/image/scale.ts';
 import { frameOf } from '../../src/nodes/tensor.ts';
-import { nodeNamed, picture, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = (name: string) => nodeNamed(SCALE_NODES, name);
 

@@ -1,11 +1,11 @@
 // A text is paid for before it exists; what is slow in V8 is done in pieces.
 import { describe, expect, test } from 'vitest';
-import { createMemoryMeter } from '../../src/engine/memory.ts';
+import { createMemoryMeter } from '../../src/upstreams/execution/memory-meter.ts';
 import { Cancelled, type Inputs, type NodeContext, OutOfMemory } from '../../src/nodes/node.ts';
-import { lowerCase, titleCase, upperCase } from '../../src/nodes/text-case.ts';
-import { createFinder } from '../../src/nodes/text-find.ts';
-import { TEXT_NODES } from '../../src/nodes/text.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { lowerCase, titleCase, upperCase } from '../../src/nodes/text/case.ts';
+import { createFinder } from '../../src/nodes/text/find.ts';
+import { TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const MIB = 2 ** 20;
 const REGEX = { case_insensitive: false, multiline: false, dotall: false };

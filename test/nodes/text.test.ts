@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { NodeFailure } from '../../src/nodes/node.ts';
 import type { Inputs, Value } from '../../src/nodes/node.ts';
 import { PRIMITIVE_NODES } from '../../src/nodes/primitive.ts';
-import { TEXT_NODES } from '../../src/nodes/text.ts';
-import { parseJson } from '../../src/wire/json.ts';
-import { pythonFloat, pythonJson } from '../../src/wire/python-json.ts';
-import { recordedJson, runGraph } from '../support/node-graph.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
+import { parseJson } from '../../src/protocol/json.ts';
+import { pythonFloat, pythonJson } from '../../src/protocol/python-json.ts';
+import { recordedJson, runGraph } from '../support/graphs/node-graph.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const NODES = [...TEXT_NODES, ...PRIMITIVE_NODES];
 const REGEX = { case_insensitive: false, multiline: false, dotall: false };

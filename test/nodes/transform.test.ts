@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { Cancelled, NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
 import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
-import { upscale } from '../../src/nodes/resample.ts';
-import { TRANSFORM_NODES } from '../../src/nodes/transform.ts';
-import { nodeNamed, picture, runNode, runToImage } from '../support/pictures.ts';
-import { fakeContext } from '../support/pixels.ts';
+import { upscale } from '../../src/nodes/resample/resample.ts';
+import { TRANSFORM_NODES } from '../../src/nodes/image/transform.ts';
+import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
+import { fakeContext } from '../support/graphs/pixels.ts';
 
 const node = (name: string) => nodeNamed(TRANSFORM_NODES, name);
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { scalePlainly } from '../../src/nodes/lanczos-plain.ts';
-import type { Bytes } from '../../src/nodes/lanczos-taps.ts';
-import { scaleWithVectors } from '../../src/nodes/lanczos-vectors.ts';
-import { rowsPlainly, rowsWithVectors } from '../../src/nodes/png-pack.ts';
-import { seeded } from '../support/seeded.ts';
+import { scalePlainly } from '../../src/nodes/resample/lanczos-plain.ts';
+import type { Bytes } from '../../src/nodes/resample/lanczos-taps.ts';
+import { scaleWithVectors } from '../../src/nodes/resample/lanczos-vectors.ts';
+import { rowsPlainly, rowsWithVectors } from '../../src/nodes/codecs/png-pack.ts';
+import { seeded } from '../support/graphs/seeded.ts';
 
 const FREE = { reserve: () => {}, check: () => {} };
 

@@ -7,20 +7,20 @@ import { createParser } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { findChromium } from '../support/chromium.ts';
-import { formatOf, pngOf } from '../support/client-help.ts';
-import { freePort } from '../support/free-port.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { findChromium } from '../support/browser/chromium.ts';
+import { formatOf, pngOf } from '../support/clients/client-helpers.ts';
+import { freePort } from '../support/processes/free-port.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
   PUBLIC_HOST,
   type RunningProxy,
   missingPrograms,
   startHaproxy,
   startNginx,
-} from '../support/proxy-programs.ts';
-import { runScript } from '../support/run-script.ts';
-import { type WebRoot, makeWebRoot } from '../support/web-root.ts';
-import { flat, growing, loading } from '../support/workflows.ts';
+} from '../support/processes/proxy-programs.ts';
+import { runScript } from '../support/clients/run-script.ts';
+import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
+import { flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

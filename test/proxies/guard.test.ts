@@ -1,8 +1,8 @@
 // Who may come in when there is a proxy: --allowed-hosts, --public-url, --trust-proxy, and forged headers.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

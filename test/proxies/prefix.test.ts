@@ -1,8 +1,8 @@
 // Below a path prefix, whether the proxy takes it off or leaves it on.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { call } from '../support/call.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { connect } from '../support/v1-client.ts';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { connect } from '../support/clients/v1-client.ts';
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf } from '../support/client-help.ts';
-import { postPrompt } from '../support/v1-client.ts';
-import { flat, growing } from '../support/workflows.ts';
+import { entryOf } from '../support/clients/client-helpers.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
+import { flat, growing } from '../support/graphs/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
 // What the real self-hosted server leaves out of its answers is said all the same.

@@ -11,15 +11,15 @@ import {
   pngOf,
   untilRunning,
   uploadInput,
-} from '../support/client-help.ts';
+} from '../support/clients/client-helpers.ts';
 import {
   type ComfyApiProxy,
   installComfyApiProxy,
   startComfyApiProxy,
-} from '../support/comfy-api-proxy.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+} from '../support/upstreams/comfy-api-proxy.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // The real self-hosted v2 server: Holdover → comfy-api-proxy → a v1 engine. The engine is another
 // Holdover's v1 surface, so that its surface is also spoken to by a stranger.

@@ -2,8 +2,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, formatOf, pngOf, pngText, uploadInput } from '../support/client-help.ts';
-import { loading } from '../support/workflows.ts';
+import {
+  entryOf,
+  formatOf,
+  pngOf,
+  pngText,
+  uploadInput,
+} from '../support/clients/client-helpers.ts';
+import { loading } from '../support/graphs/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
 // The real self-hosted server percent-encodes the names of uploads, and they lie in secret folders.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, interrupt, untilRunning } from '../support/client-help.ts';
-import { type Recorder, connect, getJson } from '../support/v1-client.ts';
-import { endless, flat } from '../support/workflows.ts';
+import { entryOf, interrupt, untilRunning } from '../support/clients/client-helpers.ts';
+import { type Recorder, connect, getJson } from '../support/clients/v1-client.ts';
+import { endless, flat } from '../support/graphs/workflows.ts';
 import { type Stack, editQueue, notRun, openStack } from './open.ts';
 
 // How prompts end in front of the real self-hosted server, which tells of it late or not at all.

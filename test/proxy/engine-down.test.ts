@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf } from '../support/client-help.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { entryOf } from '../support/clients/client-helpers.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 import { type Stack, editQueue, notRun, openStack } from './open.ts';
 
 // The engine behind the real self-hosted server goes away: the server answers, and has nothing to say.

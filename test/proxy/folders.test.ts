@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, pngOf, uploadInput } from '../support/client-help.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import { loading } from '../support/workflows.ts';
+import { entryOf, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { loading } from '../support/graphs/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
 // The real self-hosted server knows no users: what all of them upload lies in one input folder.

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { entryOf, untilRunning } from '../support/client-help.ts';
-import { startHoldover } from '../support/holdover.ts';
-import { endless, flat } from '../support/workflows.ts';
+import { entryOf, untilRunning } from '../support/clients/client-helpers.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { endless, flat } from '../support/graphs/workflows.ts';
 import { notRun, openStack } from './open.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

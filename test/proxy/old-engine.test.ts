@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, untilRunning } from '../support/client-help.ts';
-import { flat, growing } from '../support/workflows.ts';
+import { entryOf, untilRunning } from '../support/clients/client-helpers.ts';
+import { flat, growing } from '../support/graphs/workflows.ts';
 import { type Stack, editQueue, notRun, openStack } from './open.ts';
 
 // An engine without `POST /api/jobs/{id}/cancel`: the server answers 200 to every cancel all the same.

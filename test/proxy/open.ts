@@ -3,10 +3,10 @@ import {
   type ComfyApiProxy,
   installComfyApiProxy,
   startComfyApiProxy,
-} from '../support/comfy-api-proxy.ts';
-import { type EngineProxy, openEngineProxy } from '../support/engine-front.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
+} from '../support/upstreams/comfy-api-proxy.ts';
+import { type EngineProxy, openEngineProxy } from '../support/upstreams/engine-proxy.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 
 const installed = await installComfyApiProxy();
 /** Why the real server's tests do not run; '' when they do. */

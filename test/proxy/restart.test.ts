@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf, formatOf, pngOf, uploadInput } from '../support/client-help.ts';
-import { flat, loading } from '../support/workflows.ts';
+import { entryOf, formatOf, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { flat, loading } from '../support/graphs/workflows.ts';
 import { type Stack, notRun, openStack } from './open.ts';
 
 // The real self-hosted server is restarted without `--state-dir`: it knows no upload any more, and

@@ -11,15 +11,21 @@ import {
   test,
   vi,
 } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { fault } from '../support/hostile-v2.ts';
-import { type FileRef, type Pair, madeOutputs, openPair, viewQuery } from '../support/in-front.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { fault } from '../support/upstreams/hostile-v2.ts';
+import {
+  type FileRef,
+  type Pair,
+  madeOutputs,
+  openPair,
+  viewQuery,
+} from '../support/processes/holdover-before-hostile.ts';
 import {
   type StorageHost,
   breakAfter,
   openStorageHost,
   sendFile,
-} from '../support/storage-host.ts';
+} from '../support/upstreams/storage-host.ts';
 
 // A real server in front of an upstream that redirects to a storage host, or sends bytes itself.
 

@@ -4,10 +4,10 @@ import { type ServerResponse, request } from 'node:http';
 import { join } from 'node:path';
 import { createHash } from 'blake3';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
-import type { Holdover } from '../support/holdover.ts';
-import { startInFront } from '../support/in-front.ts';
-import { type StorageHost, openStorageHost } from '../support/storage-host.ts';
+import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { startInFront } from '../support/processes/holdover-before-hostile.ts';
+import { type StorageHost, openStorageHost } from '../support/upstreams/storage-host.ts';
 
 // Memory does not grow with the size of files. HOLDOVER_TEST_LARGE_MB=1024 tries a whole gigabyte.
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { fault, output } from '../support/hostile-v2.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { fault, output } from '../support/upstreams/hostile-v2.ts';
 import {
   type FileRef,
   type Pair,
@@ -8,10 +8,10 @@ import {
   openPair,
   startInFront,
   viewQuery,
-} from '../support/in-front.ts';
-import { openStorageHost, sendFile } from '../support/storage-host.ts';
-import { connect, postPrompt } from '../support/v1-client.ts';
-import { streaming } from '../support/workflows.ts';
+} from '../support/processes/holdover-before-hostile.ts';
+import { openStorageHost, sendFile } from '../support/upstreams/storage-host.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { streaming } from '../support/graphs/workflows.ts';
 
 // How long names last, and whose they are, in front of a remote upstream.
 

@@ -2,10 +2,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { entryOf, interrupt, pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+import {
+  entryOf,
+  interrupt,
+  pngOf,
+  untilRunning,
+  uploadInput,
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // Two real servers: one demands a key of whoever wants its jobs run, one is in front of it.
 

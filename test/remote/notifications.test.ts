@@ -1,10 +1,10 @@
 // What people at hosted sockets are told while their prompts wait.
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { fault } from '../support/hostile-v2.ts';
-import { openPair } from '../support/in-front.ts';
-import { runsToCompletion } from '../support/plays.ts';
-import { type Recorder, connect, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { fault } from '../support/upstreams/hostile-v2.ts';
+import { openPair } from '../support/processes/holdover-before-hostile.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { type Recorder, connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

@@ -1,9 +1,13 @@
 // Where a service may send Holdover for a file: to itself, to the internet, to hosts the operator names.
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
-import { type FileRef, madeOutputs, viewQuery } from '../support/in-front.ts';
-import { type StorageHost, openStorageHost } from '../support/storage-host.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import {
+  type FileRef,
+  madeOutputs,
+  viewQuery,
+} from '../support/processes/holdover-before-hostile.ts';
+import { type StorageHost, openStorageHost } from '../support/upstreams/storage-host.ts';
 
 const KEY = { 'X-API-Key': 'comfyui-canary-key' };
 

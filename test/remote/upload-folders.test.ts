@@ -1,11 +1,11 @@
 // Behind a service that knows no users the uploads of all lie beside each other, each in a folder that
 // only its owner's prompts may name. An engine lists such folders to everybody.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import type { Holdover } from '../support/holdover.ts';
-import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
-import { startInFront } from '../support/in-front.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import { startInFront } from '../support/processes/holdover-before-hostile.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 
 const ALICE = { 'X-API-Key': 'alice-key' };
 const BOB = { 'X-API-Key': 'bob-key' };

@@ -11,12 +11,12 @@ import {
   test,
   vi,
 } from 'vitest';
-import { uploadInput } from '../support/client-help.ts';
-import { type HostileV2, error, fault, openHostileV2 } from '../support/hostile-v2.ts';
-import type { Holdover } from '../support/holdover.ts';
-import { madeOutputs, startInFront } from '../support/in-front.ts';
-import { getJson, postPrompt } from '../support/v1-client.ts';
-import { loading } from '../support/workflows.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
+import { type HostileV2, error, fault, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { madeOutputs, startInFront } from '../support/processes/holdover-before-hostile.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { loading } from '../support/graphs/workflows.ts';
 
 // A real server in front of an upstream that keeps what it is sent, account by account.
 

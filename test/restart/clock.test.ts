@@ -3,13 +3,17 @@ import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { interrupt, untilRunning, uploadInput } from '../support/client-help.ts';
-import { type SettableClock, faketimeMissing, settableClock } from '../support/faketime.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { redisMissing, startRedis } from '../support/redis.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { tempFolder } from '../support/v1-folders.ts';
-import { endless, flat, growing } from '../support/workflows.ts';
+import { interrupt, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
+import {
+  type SettableClock,
+  faketimeMissing,
+  settableClock,
+} from '../support/processes/faketime.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { redisMissing, startRedis } from '../support/processes/redis.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
+import { endless, flat, growing } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 120_000 });

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createHash } from 'blake3';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { flat, growing } from '../support/workflows.ts';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat, growing } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });

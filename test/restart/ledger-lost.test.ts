@@ -14,11 +14,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
-import { MIGRATIONS } from '../../src/ledger/sqlite-schema.ts';
-import { uploadInput } from '../support/client-help.ts';
-import { postPrompt } from '../support/v1-client.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });

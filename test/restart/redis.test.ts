@@ -3,13 +3,13 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { openRedis } from '../../src/redis.ts';
-import { silentLogger } from '../../src/telemetry.ts';
-import { untilRunning } from '../support/client-help.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { flat, growing } from '../support/workflows.ts';
+import { openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { untilRunning } from '../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { flat, growing } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });

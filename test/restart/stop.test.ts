@@ -4,12 +4,12 @@ import { cp, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { pngOf, untilRunning, uploadInput } from '../support/client-help.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { dial, requestText } from '../support/raw-socket.ts';
-import { CANARY, filesWith } from '../support/unharmed.ts';
-import { connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { endless, flat, growing, loading } from '../support/workflows.ts';
+import { pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { dial, requestText } from '../support/clients/raw-socket.ts';
+import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // Each starts a process or three.
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,7 +1,7 @@
 // The official Python SDK, unchanged, its sync and its async client: all of its public surface.
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { installPackages } from '../support/python-packages.ts';
+import { installPackages } from '../support/clients/python-packages.ts';
 import { MUST_RUN, type Seen, TOPOLOGIES, type Topology, runSession, unused } from './sdk-run.ts';
 
 const SESSION = fileURLToPath(new URL('python/session.py', import.meta.url));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const PICTURE = fileURLToPath(new URL('../../fixtures/demo/evening-hills.jpg', import.meta.url));
 

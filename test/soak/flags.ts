@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { UPSTREAMS } from './houses.ts';
+import { UPSTREAMS } from './topology.ts';
 
 export type SoakFlags = {
   readonly minutes: number;

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { uploadInput } from '../support/client-help.ts';
-import type { Holdover } from '../support/holdover.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
 
 /** What broken and hostile clients do beside a load; none of it may harm the others. */
 export type Hostile = {

@@ -1,9 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { entryOf, uploadInput } from '../support/client-help.ts';
-import type { Holdover } from '../support/holdover.ts';
-import { postPrompt } from '../support/v1-client.ts';
-import { type CountingSocket, type CountingSocketOptions, openCountingSocket } from './ear.ts';
-import { type LoadPrompt, loadPromptOf } from './errands.ts';
+import { entryOf, uploadInput } from '../support/clients/client-helpers.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
+import {
+  type CountingSocket,
+  type CountingSocketOptions,
+  openCountingSocket,
+} from './counting-socket.ts';
+import { type LoadPrompt, loadPromptOf } from './load-prompts.ts';
 
 /** How much is asked of a server, and how fast. */
 export type Size = {

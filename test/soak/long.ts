@@ -4,14 +4,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Footprint, footprint } from '../support/invariants.ts';
-import { seeded } from '../support/seeded.ts';
-import { accountingErrors } from './accounts.ts';
+import { type Footprint, footprint } from '../support/processes/invariants.ts';
+import { seeded } from '../support/graphs/seeded.ts';
+import { accountingErrors } from './accounting.ts';
 import { readFlags } from './flags.ts';
 import { type Hostile, startHostile } from './hostile.ts';
-import { startSoakTopology } from './houses.ts';
+import { startSoakTopology } from './topology.ts';
 import { type Load, type Size, openLoad } from './load.ts';
-import { type MemoryVerdict, judge } from './verdict.ts';
+import { type MemoryVerdict, judge } from './memory-verdict.ts';
 import { type Watch, watch } from './watch.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
 // The short one: what a load of everything at once leaves must add up. `npm run soak` is the long
 // one, which looks at memory and handles as well.
 import { expect, test } from 'vitest';
-import { accountingErrors } from './accounts.ts';
-import { UPSTREAMS, startSoakTopology } from './houses.ts';
+import { accountingErrors } from './accounting.ts';
+import { UPSTREAMS, startSoakTopology } from './topology.ts';
 import { type Size, openLoad } from './load.ts';
 
 const SIZE: Size = {

@@ -1,6 +1,6 @@
-import type { Holdover } from '../support/holdover.ts';
-import { footprint } from '../support/invariants.ts';
-import { scrape } from '../support/scrape.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { footprint } from '../support/processes/invariants.ts';
+import { scrape } from '../support/processes/scrape.ts';
 
 /** What one process holds at one moment. */
 export type Sample = {

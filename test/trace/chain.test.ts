@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { CODE_FILES, LANGUAGES } from '../../src/session/code.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { type Runners, openRunners } from '../support/v2-code.ts';
+import { CODE_FILES, LANGUAGES } from '../../src/migration/session-code.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { type Runners, openRunners } from '../support/clients/v2-code.ts';
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { formatOf, pngOf, uploadInput } from '../support/client-help.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { openRunners } from '../support/v2-code.ts';
-import { flat, loading, streaming } from '../support/workflows.ts';
+import { formatOf, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { openRunners } from '../support/clients/v2-code.ts';
+import { flat, loading, streaming } from '../support/graphs/workflows.ts';
 
 // `holdover trace`, as a command line.
 

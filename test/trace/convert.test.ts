@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readPrompt } from '../../src/cli/convert-read.ts';
-import { pngOf } from '../support/client-help.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { type HostileV2, openHostileV2 } from '../support/hostile-v2.ts';
-import { flat, loading } from '../support/workflows.ts';
+import { pngOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import { flat, loading } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

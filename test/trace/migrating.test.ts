@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { pngOf } from '../support/client-help.ts';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { type Ran, type Runners, openRunners } from '../support/v2-code.ts';
+import { pngOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Ran, type Runners, openRunners } from '../support/clients/v2-code.ts';
 
 // docs/migrating.md: every block of code in it runs.
 

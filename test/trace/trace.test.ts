@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { readPngChunks } from '../../src/nodes/png-chunks.ts';
-import { CODE_FILES, LANGUAGES } from '../../src/session/code.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { type Runners, openRunners } from '../support/v2-code.ts';
-import { growing } from '../support/workflows.ts';
+import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
+import { CODE_FILES, LANGUAGES } from '../../src/migration/session-code.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { type Runners, openRunners } from '../support/clients/v2-code.ts';
+import { growing } from '../support/graphs/workflows.ts';
 
 // Legacy scripts are traced, and what was written down is run against the same upstream.
 

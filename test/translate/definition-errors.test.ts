@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
-import type { ObjectInfo } from '../../src/wire/v1.ts';
-import type { Graph } from '../../src/wire/v2.ts';
+import type { ObjectInfo } from '../../src/protocol/v1.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 
 const INFO = {
   Make: {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { namesUploads, withSubmittedNames } from '../../src/translate/embedded-names.ts';
+import { namesUploads, withSubmittedNames } from '../../src/translate/embedded-file-names.ts';
 
 const FOLDER = 'holdover-0123456789abcdef';
 

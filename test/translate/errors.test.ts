@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { goodOutputs, refuseShape, toPromptRefusal } from '../../src/translate/errors.ts';
-import type { Json, JsonObject } from '../../src/wire/json.ts';
-import type { V2Error } from '../../src/wire/jobs.ts';
+import { goodOutputs, refuseShape, toPromptRefusal } from '../../src/translate/prompt-refusal.ts';
+import type { Json, JsonObject } from '../../src/protocol/json.ts';
+import type { V2Error } from '../../src/protocol/job-api.ts';
 import { chain } from './script.ts';
 
 const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);

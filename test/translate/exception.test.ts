@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { exceptionTypes, tracebackLines } from '../../src/translate/exception.ts';
-import type { JobError } from '../../src/wire/v2.ts';
+import { exceptionTypes, tracebackLines } from '../../src/translate/exception-types.ts';
+import type { JobError } from '../../src/protocol/v2.ts';
 
 const error = (more: Partial<JobError>): JobError => ({
   code: 'node_execution_error',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Submitted } from '../../src/translate/history.ts';
 import { withinLimit } from '../../src/translate/history-limit.ts';
-import { type Json, parseJson, stringifyJson } from '../../src/wire/json.ts';
+import { type Json, parseJson, stringifyJson } from '../../src/protocol/json.ts';
 
 function submitted(graph: Json, extraData: Json = {}): Submitted {
   return { number: 1, promptId: 'p', graph, extraData, targets: ['9'] } as unknown as Submitted;

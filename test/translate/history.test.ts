@@ -9,9 +9,9 @@ import {
 } from '../../src/translate/history.ts';
 import { type JobView, jobDetail, jobItem, jobStatus } from '../../src/translate/job-views.ts';
 import { endWord } from '../../src/translate/status.ts';
-import { type Json, stringifyJson } from '../../src/wire/json.ts';
-import type { HistoryEntry } from '../../src/wire/v1.ts';
-import type { Job } from '../../src/wire/v2.ts';
+import { type Json, stringifyJson } from '../../src/protocol/json.ts';
+import type { HistoryEntry } from '../../src/protocol/v1.ts';
+import type { Job } from '../../src/protocol/v2.ts';
 import {
   PROMPT_ID,
   chain,

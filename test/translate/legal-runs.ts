@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { ProgressInput } from '../../src/translate/progress-state.ts';
-import type { Graph, Job, NodeUi, Output, Progress } from '../../src/wire/v2.ts';
+import type { Graph, Job, NodeUi, Output, Progress } from '../../src/protocol/v2.ts';
 import {
   chain,
   fileRef,

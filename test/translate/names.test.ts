@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freeNames } from '../../src/translate/names.ts';
+import { freeNames } from '../../src/translate/free-names.ts';
 
 describe('a name that is taken', () => {
   test.each([

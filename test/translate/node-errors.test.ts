@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { toNodeErrors } from '../../src/translate/node-errors.ts';
-import type { Json } from '../../src/wire/json.ts';
-import { nodeErrorDetails } from '../../src/wire/node-errors.ts';
-import type { NodeErrors } from '../../src/wire/v1.ts';
-import type { Graph } from '../../src/wire/v2.ts';
+import type { Json } from '../../src/protocol/json.ts';
+import { nodeErrorDetails } from '../../src/protocol/node-errors.ts';
+import type { NodeErrors } from '../../src/protocol/v1.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 
 type Exchange = {
   note?: string;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type ProgressState, initialProgress } from '../../src/translate/progress-state.ts';
 import type { ProgressEffect, ProgressInput } from '../../src/translate/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
-import type { Graph } from '../../src/wire/v2.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 import { framesOf, messages, settled, typesOf } from './script.ts';
 
 const SMALL = 100;

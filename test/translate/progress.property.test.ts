@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { historyEntry } from '../../src/translate/history.ts';
 import { v1OutputsOf } from '../../src/translate/outputs.ts';
 import type { ProgressEffect } from '../../src/translate/progress-state.ts';
-import { stringifyJson } from '../../src/wire/json.ts';
+import { stringifyJson } from '../../src/protocol/json.ts';
 import { type LegalRun, legalRuns } from './legal-runs.ts';
 import {
   PROMPT_ID,

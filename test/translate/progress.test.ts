@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { initialProgress } from '../../src/translate/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
-import { stringifyJson, type Json } from '../../src/wire/json.ts';
-import type { JobError } from '../../src/wire/v2.ts';
+import { stringifyJson, type Json } from '../../src/protocol/json.ts';
+import type { JobError } from '../../src/protocol/v2.ts';
 import {
   JPEG,
   chain,

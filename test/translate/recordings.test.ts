@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProgressInput } from '../../src/translate/progress-state.ts';
-import type { Graph, JobError } from '../../src/wire/v2.ts';
+import type { Graph, JobError } from '../../src/protocol/v2.ts';
 import {
   chain,
   comparable,

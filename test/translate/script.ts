@@ -6,9 +6,9 @@ import type {
 } from '../../src/translate/progress-state.ts';
 import { initialProgress } from '../../src/translate/progress-state.ts';
 import { reduceProgress } from '../../src/translate/progress.ts';
-import type { Json } from '../../src/wire/json.ts';
-import type { FileRef, V1Message } from '../../src/wire/v1.ts';
-import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/wire/v2.ts';
+import type { Json } from '../../src/protocol/json.ts';
+import type { FileRef, V1Message } from '../../src/protocol/v1.ts';
+import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/protocol/v2.ts';
 
 export const PROMPT_ID = 'prompt-1';
 export const JPEG = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { historyPieces } from '../../src/translate/history.ts';
-import { type ExceptionWord, shownEntry } from '../../src/translate/shown-entry.ts';
-import type { HistoryEntry } from '../../src/wire/v1.ts';
-import type { JobError } from '../../src/wire/v2.ts';
+import { type ExceptionWord, shownEntry } from '../../src/translate/stored-history-entry.ts';
+import type { HistoryEntry } from '../../src/protocol/v1.ts';
+import type { JobError } from '../../src/protocol/v2.ts';
 import { PROMPT_ID, chain, runScript, settled, started, status } from './script.ts';
 
 const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { endWord, historyStatus, listedStatus, liveWord } from '../../src/translate/status.ts';
-import type { StatusWord } from '../../src/wire/v1.ts';
+import type { StatusWord } from '../../src/protocol/v1.ts';
 
 describe('GET /api/job/{id}/status', () => {
   test.each([

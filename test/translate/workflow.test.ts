@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { LosslessNumber } from '../../src/wire/json.ts';
-import { parseJson, stringifyJson, type Json } from '../../src/wire/json.ts';
-import { partnerCredentialsOf, withoutSecrets } from '../../src/translate/secrets.ts';
+import { LosslessNumber } from '../../src/protocol/json.ts';
+import { parseJson, stringifyJson, type Json } from '../../src/protocol/json.ts';
+import { partnerCredentialsOf, withoutSecrets } from '../../src/translate/partner-credentials.ts';
 import {
   applyCoercions,
   chosenOutputs,
@@ -13,10 +13,10 @@ import {
   outputNodes,
   parseFileName,
   withAssets,
-} from '../../src/translate/workflow.ts';
+} from '../../src/translate/file-mentions.ts';
 import { pruneTo } from '../../src/translate/graph.ts';
-import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
-import type { Graph } from '../../src/wire/v2.ts';
+import type { ClassInfo, ObjectInfo } from '../../src/protocol/v1.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 
 const info = (inputs: { [name: string]: Json }, output_node = false): ClassInfo =>
   ({ input: { required: inputs }, output_node }) as unknown as ClassInfo;

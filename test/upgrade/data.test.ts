@@ -9,11 +9,11 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/holdover.ts';
-import { redisMissing, startRedis } from '../support/redis.ts';
-import { type Recorder, connect, getJson, postPrompt } from '../support/v1-client.ts';
-import { startWorker } from '../support/worker.ts';
-import { flat } from '../support/workflows.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { redisMissing, startRedis } from '../support/processes/redis.ts';
+import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { startWorker } from '../support/processes/worker.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { OPTIONS } from '../../src/config/flags.ts';
 import { packageVersion } from '../../src/config/version.ts';
-import { type V2RouteOptions } from '../../src/engine/http-reply.ts';
-import { v2Routes } from '../../src/engine/http.ts';
-import { SUCCESSORS } from '../../src/translate/successors.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/holdover.ts';
-import { connect, postPrompt } from '../support/v1-client.ts';
-import { flat } from '../support/workflows.ts';
+import { type V2RouteOptions } from '../../src/v2/reply.ts';
+import { v2Routes } from '../../src/v2/routes.ts';
+import { SUCCESSORS } from '../../src/migration/successors.ts';
+import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

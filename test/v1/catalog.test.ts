@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LosslessNumber } from '../../src/wire/json.ts';
-import type { ClassInfo, ObjectInfo } from '../../src/wire/v1.ts';
-import { fixedDefinitions } from '../support/definitions.ts';
-import { exchangesOf } from '../support/recordings.ts';
-import { type TestApp, createTestApp, place } from '../support/v1-routes.ts';
+import { LosslessNumber } from '../../src/protocol/json.ts';
+import type { ClassInfo, ObjectInfo } from '../../src/protocol/v1.ts';
+import { fixedDefinitions } from '../support/app/definitions.ts';
+import { exchangesOf } from '../support/golden/recordings.ts';
+import { type TestApp, createTestApp, place } from '../support/app/v1-routes.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSemaphore } from '../../src/v1/render.ts';
-import { contentTypeOf, dispositionOf } from '../../src/v1/served-as.ts';
-import { type Grant, createViewSigner } from '../../src/v1/signed-url.ts';
-import { type TestApp, multipart, createTestApp, place } from '../support/v1-routes.ts';
+import { createSemaphore } from '../../src/v1/files/render.ts';
+import { contentTypeOf, dispositionOf } from '../../src/http/file-headers.ts';
+import { type Grant, createViewSigner } from '../../src/auth/signed-view.ts';
+import { type TestApp, multipart, createTestApp, place } from '../support/app/v1-routes.ts';
 
 describe('a file from upload to download', () => {
   let app: TestApp;

@@ -2,13 +2,13 @@
 import { createServer } from 'node:http';
 import type { WebSocket } from 'ws';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
-import type { V1Message } from '../../../src/wire/v1.ts';
-import { createDialects } from '../../../src/v1/dialect.ts';
-import { createGuard } from '../../../src/v1/guard.ts';
-import { createHub } from '../../../src/v1/hub.ts';
-import { createDeprecation } from '../../../src/v1/leaving.ts';
+import type { V1Message } from '../../../src/protocol/v1.ts';
+import { createDialects } from '../../../src/dialects/dialect.ts';
+import { createGuard } from '../../../src/auth/guard.ts';
+import { createHub } from '../../../src/sockets/hub.ts';
+import { createDeprecation } from '../../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../../src/v1/upgrade.ts';
-import { silentLogger } from '../../../src/telemetry.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
 import { type Sending, PROGRESS, closedLoop, pictureBytes } from './closed-loop.ts';
 import { answer, serve } from './serve.ts';
 

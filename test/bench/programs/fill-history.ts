@@ -1,6 +1,6 @@
 // Writes history entries into a data directory, as finished prompts leave them.
 import { join } from 'node:path';
-import { openSqliteLedger } from '../../../src/ledger/sqlite.ts';
+import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { smallGraph } from '../job.ts';
 import { answer, ready } from './serve.ts';
 

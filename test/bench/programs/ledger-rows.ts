@@ -1,7 +1,7 @@
 // Accept rows into Holdover's own ledger.
 import { join } from 'node:path';
 import type { PromptRow } from '../../../src/ledger/ledger.ts';
-import { openSqliteLedger } from '../../../src/ledger/sqlite.ts';
+import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { answer, ready } from './serve.ts';
 
 const ledger = openSqliteLedger({ path: join(process.argv[2] ?? '', 'bench.db') });

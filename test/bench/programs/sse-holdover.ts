@@ -1,8 +1,8 @@
 // Reads previews the way the remote client does, into the frames its sockets get.
-import { DEFAULT_REMOTE_LIMITS } from '../../../src/v2/limits.ts';
-import { readStream } from '../../../src/v2/events.ts';
-import { createConnections } from '../../../src/v2/pool.ts';
-import { previewFrame, sniffPreview } from '../../../src/wire/frames.ts';
+import { DEFAULT_REMOTE_LIMITS } from '../../../src/upstreams/remote/limits.ts';
+import { readStream } from '../../../src/upstreams/remote-events/read-events.ts';
+import { createConnections } from '../../../src/upstreams/remote/connections.ts';
+import { previewFrame, sniffPreview } from '../../../src/protocol/binary-frames.ts';
 import { answer, ready } from './serve.ts';
 
 const limits = DEFAULT_REMOTE_LIMITS;

@@ -1,5 +1,5 @@
 // Reads previews through the SDK's own stream parser, into the same frames.
-import { previewFrame, sniffPreview } from '../../../src/wire/frames.ts';
+import { previewFrame, sniffPreview } from '../../../src/protocol/binary-frames.ts';
 import { answer, ready } from './serve.ts';
 
 type RawEvent = { readonly event: string; readonly data: { readonly data_base64?: string } };

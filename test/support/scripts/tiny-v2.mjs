@@ -7,21 +7,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
-import { createEmbeddedEngine } from '../../../dist/engine/engine.js';
-import { createV2Routes } from '../../../dist/engine/http.js';
-import { DEFAULT_LIMITS } from '../../../dist/engine/limits.js';
+import { createEmbeddedEngine } from '../../../dist/upstreams/embedded/embedded-engine.js';
+import { createV2Routes } from '../../../dist/v2/routes.js';
+import { DEFAULT_LIMITS } from '../../../dist/upstreams/engine-limits.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
-import { openSqliteLedger } from '../../../dist/ledger/sqlite.js';
-import { silentLogger } from '../../../dist/telemetry.js';
-import { ALL_NODES } from '../../engine/tiny-nodes.mjs';
+import { openSqliteLedger } from '../../../dist/ledger/sqlite/sqlite-ledger.js';
+import { silentLogger } from '../../../dist/observability/log.js';
+import { ALL_NODES } from '../../upstreams/embedded/tiny-nodes.mjs';
 
 const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
   nodes: ALL_NODES,
-  nodesModule: new URL('../../engine/tiny-nodes.mjs', import.meta.url).href,
+  nodesModule: new URL('../../upstreams/embedded/tiny-nodes.mjs', import.meta.url).href,
   log: silentLogger(),
   limits: { ...DEFAULT_LIMITS },
 });

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LedgerIdentity } from '../ledger/identity.ts';
+import { writeFileAtomically } from './atomic-write.ts';
+import { holdsFiles, findSetAside } from './set-aside.ts';
+
+export type BindOptions = {
+  /** A new ledger takes the files that are there for its own, as `holdover check --repair` needs it. */
+  readonly adoptFiles?: boolean;
+};
+
+/** The ledger is new, and the data directory holds files that an earlier one recorded. */
+export class LedgerLacksFiles extends Error {}
+
+const ID_CHARS = randomUUID().length;
+/** The file is written in one go, so that another process sees it empty for an instant at most. */
+const ID_WRITE_TIMEOUT_MS = 2000;
+
+/**
+ * Ties a ledger and a data directory to each other, or throws with a sentence a person can act on:
+ * with files of another ledger in it nothing could be served, and `LedgerIsNew` when its own is gone.
+ */
+export async function bindDataDir(
+  root: string,
+  ledger: LedgerIdentity,
+  { adoptFiles = false }: BindOptions = {},
+): Promise<void> {
+  // In this order: another process ties the ledger before it writes files.
+  const hasFiles = holdsFiles(root);
+  const boundFolderId = await ledger.folder();
+  const recordedBy = readIdIn(root, 'ledger.id');
+  if (boundFolderId !== undefined) refuseOtherFolder({ root, ledger, boundFolderId, hasFiles });
+  if (hasFiles && recordedBy !== ledger.id) {
+    const isLost = boundFolderId === undefined && !ledger.predatesFolders;
+    if (isLost && !adoptFiles) throw new LedgerLacksFiles(newLedgerText(root, ledger.storedIn));
+    if (recordedBy !== undefined && !adoptFiles) throw new Error(otherLedgerText(root));
+  }
+  const folderId = await folderIdIn(root, boundFolderId);
+  if ((await ledger.tie(folderId)) !== folderId) throw new Error(wrongFolderText(root, ledger));
+  if (recordedBy !== ledger.id) writeFileAtomically(join(root, 'ledger.id'), ledger.id);
+}
+
+type BoundFolder = {
+  readonly root: string;
+  readonly ledger: LedgerIdentity;
+  readonly boundFolderId: string;
+  readonly hasFiles: boolean;
+};
+
+function refuseOtherFolder({ root, ledger, boundFolderId, hasFiles }: BoundFolder): void {
+  const folderIdFound = readIdIn(root, 'folder.id');
+  if (folderIdFound === boundFolderId) return;
+  // A database that was moved alone takes the folder it lies in; of a shared one it may be the wrong folder.
+  if (ledger.storedIn === 'folder' && (folderIdFound === undefined || !hasFiles)) return;
+  throw new Error(wrongFolderText(root, ledger, boundFolderId));
+}
+
+function readIdIn(root: string, name: string): string | undefined {
+  const path = join(root, name);
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+/** Of all processes that come to an empty folder one makes its id, and the others wait for that. */
+async function folderIdIn(root: string, boundFolderId: string | undefined): Promise<string> {
+  const path = join(root, 'folder.id');
+  if (boundFolderId !== undefined && readIdIn(root, 'folder.id') !== boundFolderId)
+    writeFileAtomically(path, boundFolderId);
+  try {
+    writeFileSync(path, randomUUID(), { mode: 0o600, flush: true, flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  for (const untilMs = Date.now() + ID_WRITE_TIMEOUT_MS; Date.now() < untilMs; await delay(20)) {
+    const id = readFileSync(path, 'utf8');
+    if (id.length === ID_CHARS) return id;
+  }
+  throw new Error(`${path} is damaged: put a copy of it back`);
+}
+
+/** Why a data directory is refused whose files no ledger knows, and the ways out. */
+export function newLedgerText(root: string, storedIn: LedgerIdentity['storedIn']): string {
+  const ledger = storedIn === 'folder' ? 'the ledger in it' : 'this --ledger';
+  return (
+    `--data-dir ${root} holds files, and ${ledger} is new${formerLedgerHint(root, storedIn)}: ` +
+    'put the ledger back that recorded them ("holdover restore" does from a backup), ' +
+    'let "holdover check --repair" record them anew, or start once with --start-anew, ' +
+    `which moves them aside into ${join(root, 'set-aside')} and removes nothing`
+  );
+}
+
+/** Ids of Redis ledgers are UUIDs, those of databases are not. */
+function formerLedgerHint(root: string, storedIn: LedgerIdentity['storedIn']): string {
+  const recordedBy = readIdIn(root, 'ledger.id');
+  const isInRedis = recordedBy?.includes('-');
+  if (storedIn === 'folder' && isInRedis) return ' (a ledger in Redis recorded them, see --ledger)';
+  if (storedIn === 'service' && isInRedis) return ' (another ledger in Redis recorded them)';
+  return storedIn === 'service' ? ' (the database in the folder recorded them)' : '';
+}
+
+function otherLedgerText(root: string): string {
+  return `--data-dir ${root} has files that belong to another --ledger: use that one, or another folder`;
+}
+
+function wrongFolderText(
+  root: string,
+  { storedIn }: LedgerIdentity,
+  boundFolderId?: string,
+): string {
+  if (storedIn === 'service') {
+    return (
+      `--data-dir ${root} is not the folder that other processes of this --ledger use: ` +
+      'give all of them the same one'
+    );
+  }
+  const setAsideFolder =
+    boundFolderId === undefined ? undefined : findSetAside(root, boundFolderId);
+  const where = setAsideFolder === undefined ? '' : `; its own are in ${setAsideFolder}`;
+  return (
+    `the ledger ${join(root, 'holdover.db')} does not belong to the files in --data-dir ${root}` +
+    `${where}: put ledger and files of one data directory together again`
+  );
+}

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type BindOptions, bindDataDir } from './bind-data-dir.ts';
+import type { LedgerIdentity } from '../ledger/identity.ts';
+import { writeFileAtomically } from './atomic-write.ts';
+
+/** Where things are below `--data-dir`. */
+export type DataDir = {
+  readonly root: string;
+  readonly database: string;
+  readonly spool: string;
+  readonly userData: string;
+  /** Copies of node definitions, for the time after a restart. */
+  readonly objectInfo: string;
+  /** Signs download addresses and tells users apart; made once, readable by the owner only. */
+  readonly secret: Buffer;
+};
+
+const SECRET_BYTES = 32;
+
+/** Opens the data directory of a ledger; refuses one that holds files of another ledger, or of none. */
+export async function openDataDir(
+  root: string,
+  ledger: LedgerIdentity,
+  options: BindOptions = {},
+): Promise<DataDir> {
+  makeDataDir(root);
+  await bindDataDir(root, ledger, options);
+  return { ...pathsIn(root), secret: await loadSecret(root, ledger) };
+}
+
+/** Makes the folder unless it is there. */
+export function makeDataDir(root: string): void {
+  try {
+    mkdirSync(join(root, 'spool'), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`--data-dir ${root} cannot be used: ${reason}`, { cause: error });
+  }
+}
+
+function pathsIn(root: string): Omit<DataDir, 'secret'> {
+  return {
+    root,
+    database: databasePath(root),
+    spool: join(root, 'spool'),
+    userData: join(root, 'userdata'),
+    objectInfo: join(root, 'object-info'),
+  };
+}
+
+/** The verified copy of a backup, while its files take their places in the data directory. */
+export const UNFINISHED_RESTORE: string = 'restore-unfinished';
+
+/** Some files may be those of the backup, others not yet. */
+export function refuseUnfinishedRestore(root: string): void {
+  if (!existsSync(join(root, UNFINISHED_RESTORE))) return;
+  throw new Error(
+    `--data-dir ${root} has a restore that was interrupted: run "holdover restore" again, with ` +
+      '--replace, which removes nothing',
+  );
+}
+
+/** Where the ledger of a data directory is. */
+export function databasePath(root: string): string {
+  return join(root, 'holdover.db');
+}
+
+async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer> {
+  if (ledger.secret === undefined) return readSecret(root);
+  // A shared ledger that takes over the data of a single process keeps its users and its links.
+  return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
+}
+
+function secretPath(root: string): string {
+  return join(root, 'secret.key');
+}
+
+function readSecret(root: string): Buffer {
+  const path = secretPath(root);
+  if (!existsSync(path)) writeFileAtomically(path, randomBytes(SECRET_BYTES));
+  const secret = readFileSync(path);
+  if (secret.length !== SECRET_BYTES) {
+    throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);
+  }
+  return secret;
+}

@@ -1,0 +1,63 @@
+import type { Store } from './store.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Hub } from '../sockets/hub.ts';
+import type { LogBuffer } from '../observability/log-buffer.ts';
+import type { LogFeed } from '../observability/log-subscriptions.ts';
+import { type SharedLog, createLocalSharedLog } from '../observability/shared-log.ts';
+import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
+import { type SharedCounter, createCounter } from '../prompts/submission.ts';
+import type { Prompts } from '../prompts/prompts.ts';
+
+/** What happens to prompts, told to nobody else or to all processes of this ledger. */
+export async function openPromptEventLog(
+  { links, instance, useWriteTokens: writeUnder }: Store,
+  log: Logger,
+): Promise<PromptEventLog> {
+  if (!links) return createLocalEventLog();
+  const { createSharedEventLog: createSharedJournal } =
+    await import('../replication/shared-event-log.ts');
+  const { promptEventLog: journal, leadership } = createSharedJournal({ links, instance, log });
+  writeUnder(leadership);
+  return journal;
+}
+
+/** What is logged, told to nobody else or to the sockets at all processes of this ledger. */
+export async function openSharedLogOf(
+  { links, instance }: Store,
+  { logFeed, journal }: { readonly logFeed: LogFeed; readonly journal: LogBuffer },
+  log: Logger,
+): Promise<SharedLog> {
+  if (!links) return createLocalSharedLog();
+  const { openSharedLog } = await import('../replication/shared-log-lines.ts');
+  const handlers = { ...logFeed.handlers, entries: (user: string) => journal.entries(user) };
+  const shared = await openSharedLog({ links, instance, handlers: handlers, log });
+  logFeed.connect(shared);
+  return shared;
+}
+
+/** Numbers go on where an earlier process stopped: prompts of its queue are still to run. */
+export async function openPromptCounter({
+  links,
+  ledger,
+}: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
+  const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
+  if (!links) return createCounter(first);
+  const { openSharedCounter } = await import('../replication/prompt-counter.ts');
+  return openSharedCounter(links, first);
+}
+
+/** A new socket is told what is so now, and what nobody else was told. */
+export function createSocketPreparation({
+  hub,
+  prompts,
+}: {
+  readonly hub: Pick<Hub, 'preload'>;
+  readonly prompts: Pick<Prompts, 'whenCurrent'>;
+}): (user: string) => Promise<void> {
+  return async (user) => {
+    await prompts.whenCurrent(user);
+    // What a socket of theirs received a moment ago, elsewhere, is told after the first time only.
+    await prompts.whenCurrent(user);
+    await hub.preload(user);
+  };
+}

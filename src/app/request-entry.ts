@@ -1,0 +1,105 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { PublicAddresses } from '../http/public-address.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { RawHeaders } from '../upstreams/passthrough/headers.ts';
+import type {
+  FastProxyCall as Passing,
+  PassThrough,
+} from '../upstreams/passthrough/pass-through.ts';
+import { type Logger, logRequest, requestId } from '../observability/log.ts';
+import type { FastCall, FastPath } from '../v1/fast-path.ts';
+import type { Caller } from '../protocol/job-api.ts';
+
+type RequestEntryOptions = {
+  /** Serves everything else, and says what went wrong. */
+  readonly serveWithApp: RequestListener;
+  readonly passThrough: PassThrough | undefined;
+  /** Of calls that are answered here. */
+  readonly fastPath: FastPath;
+  /** Something about a request that must be refused. */
+  readonly guard: (request: IncomingMessage) => object | undefined;
+  readonly config: { readonly corsOrigin: string | undefined };
+  /** Whoever notes each call notes these too. */
+  readonly sessionRecorder: object | undefined;
+  readonly metrics: Pick<Metrics, 'note'>;
+  readonly addresses: Pick<PublicAddresses, 'clientOf'>;
+  /** For the line of each request. */
+  readonly answers: Logger;
+};
+
+/** What calls are counted under, whichever way they go. */
+export const PASS_THROUGH_ROUTES = {
+  v2: '/api/v2/*',
+  router: '/v1/models/*',
+} as const satisfies Record<Passing['api'], string>;
+
+/**
+ * Lets small calls to the service behind pass without a framework, which costs as much as the call
+ * itself, and answers those whose answer lies ready. They are guarded, logged and counted as any
+ * other; what is unusual about one is for others to deal with.
+ */
+export function createRequestEntry({
+  serveWithApp,
+  passThrough,
+  fastPath,
+  guard,
+  ...deps
+}: RequestEntryOptions): RequestListener {
+  const needsApp = deps.sessionRecorder !== undefined || deps.config.corsOrigin !== undefined;
+  if (needsApp) return serveWithApp;
+  const passThroughPath = passThrough && createPassThroughPath(passThrough);
+  return (req, res) => {
+    const fastCall = fastPath(req, res) ?? passThroughPath?.(req, res);
+    if (fastCall === undefined || guard(req)) serveWithApp(req, res);
+    else void answerFast(fastCall, req, res);
+  };
+
+  async function answerFast(
+    fastCall: FastCall,
+    req: IncomingMessage,
+    res: ServerResponse,
+  ): Promise<void> {
+    const startedAt = performance.now();
+    const id = requestId(req.headers['x-request-id']?.toString());
+    const client = deps.addresses.clientOf(req);
+    const caller = await tryAnswer(fastCall, [
+      'X-Request-Id',
+      id,
+      'X-Content-Type-Options',
+      'nosniff',
+    ]);
+    if (caller === undefined) return serveWithApp(req, res);
+    const { method = '', url = '' } = req;
+    const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
+    const { user } = caller;
+    logRequest(deps.answers, { id, user, client, method, url, status, startedAt, v2: [] });
+    deps.metrics.note(req, res, { route: fastCall.route, startedAt });
+  }
+}
+
+function createPassThroughPath(passThrough: PassThrough): FastPath {
+  return (req, res) => {
+    const fastCall = passThrough.fastCall({ req, res });
+    return (
+      fastCall && {
+        route: PASS_THROUGH_ROUTES[fastCall.api],
+        send: (extraHeaders) => fastCall.send(extraHeaders),
+      }
+    );
+  };
+}
+
+/** Of a call whose client left before its answer came, as other servers log it. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+async function tryAnswer(
+  fastCall: FastCall,
+  extraHeaders: RawHeaders,
+): Promise<Caller | undefined> {
+  try {
+    return await fastCall.send(extraHeaders);
+  } catch {
+    // Others find out why, and say so.
+    return undefined;
+  }
+}

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { lacksDatabase, setAside, setWalAside } from './set-aside.ts';
+import { LedgerLacksFiles, newLedgerText } from './bind-data-dir.ts';
+import { watchDataDir } from './watch-data-dir.ts';
+import type { Config } from '../config/config.ts';
+import {
+  type DataDir,
+  databasePath,
+  makeDataDir,
+  openDataDir,
+  refuseUnfinishedRestore,
+} from './data-dir.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { SharedRedis } from '../ledger/redis/open-shared.ts';
+import { DamagedLedger, lockDatabase, openSqliteLedger } from '../ledger/sqlite/sqlite-ledger.ts';
+import type { RedisConnections } from '../lib/redis.ts';
+import { openSpool, openSharedSpool } from './spool-folder.ts';
+import type { Logger } from '../observability/log.ts';
+
+/** All that is kept: the ledger and the data directory, of this process alone or shared. */
+export type Store = {
+  readonly ledger: Ledger;
+  /** Its `spool` is this process's own, and was empty when it was opened. */
+  readonly dir: DataDir;
+  /** To the Redis that other processes share with this one; `undefined`: it is alone. */
+  readonly links: RedisConnections | undefined;
+  /** Prompts are written under the tokens of this process, where there are others. */
+  readonly useWriteTokens: SharedRedis['useWriteTokens'];
+  /** Tells this process from others, and from itself after a restart. */
+  readonly instance: string;
+  /** The ledger, or the data directory, no longer has the things clients were told are kept. */
+  readonly lost: Promise<Error>;
+  /** Throws when the data directory is gone or was replaced: nothing may be promised any more. */
+  checkDataDir(this: void): void;
+  close(): Promise<void>;
+};
+
+export type StoreOptions = Pick<Config, 'ledger' | 'dataDir'> & {
+  /** Files that no ledger knows, and a damaged ledger, are moved aside instead of being refused. */
+  readonly startAnew?: boolean;
+  /** A new ledger is tied to the files that are there, which it then knows nothing of. */
+  readonly adoptFiles?: boolean;
+};
+
+type OpenStoreOptions = StoreOptions & { readonly log: Logger };
+
+/** Opens it as configured; throws with a sentence a person can act on. */
+export async function openStore(options: StoreOptions, log: Logger): Promise<Store> {
+  const { ledger: ledgerSource } = options;
+  refuseUnfinishedRestore(options.dataDir);
+  if (ledgerSource.kind === 'redis') return openSharedStore(ledgerSource.url, { ...options, log });
+  const { ledger, dir } = await openOwnStore({ ...options, log });
+  // Only now: the ledger may have been refused because another process has the folder.
+  openSpool(dir.spool);
+  const { check, lost, close } = watchDataDir(dir.root, [dir.database]);
+  return {
+    ledger,
+    dir,
+    links: undefined,
+    useWriteTokens: () => {},
+    instance: randomUUID(),
+    lost,
+    checkDataDir: check,
+    close: async () => {
+      close();
+      await ledger.close();
+    },
+  };
+}
+
+type OwnStore = { readonly ledger: Ledger; readonly dir: DataDir };
+
+async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
+  try {
+    return await openDatabase(options);
+  } catch (error) {
+    const isRecoverable = error instanceof LedgerLacksFiles || error instanceof DamagedLedger;
+    if (options.startAnew !== true || !isRecoverable) throw error;
+    const unlock = lockDatabase(databasePath(options.dataDir));
+    setFilesAside(options);
+    unlock();
+    return await openDatabase(options);
+  }
+}
+
+async function openDatabase({ dataDir, adoptFiles = false }: OpenStoreOptions): Promise<OwnStore> {
+  makeDataDir(dataDir);
+  // Before SQLite sees the folder: beside an absent database it deletes the log of the earlier one.
+  if (lacksDatabase(dataDir)) {
+    if (!adoptFiles) throw new LedgerLacksFiles(newLedgerText(dataDir, 'folder'));
+    setWalAside(dataDir, new Date());
+  }
+  const ledger = openSqliteLedger({ path: databasePath(dataDir) });
+  try {
+    return { ledger, dir: await openDataDir(dataDir, ledger.identity, { adoptFiles }) };
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+}
+
+function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log'>): void {
+  const folder = setAside(dataDir, new Date());
+  log.warn(
+    { event: 'data_dir.set_aside', folder },
+    'the ledger is new: the files of the earlier one are set aside',
+  );
+}
+
+async function openSharedStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  const { log } = options;
+  const instance = randomUUID();
+  // Whoever has the ledger to itself starts sooner without a client of Redis.
+  const { openSharedRedis } = await import('../ledger/redis/open-shared.ts');
+  const redis = await openSharedRedis({ url, log });
+  try {
+    const sharedDir = await openSharedDir(redis, options);
+    const spool = openSharedSpool(sharedDir.spool, instance);
+    const folderWatch = watchDataDir(sharedDir.root);
+    const close = async (): Promise<void> => {
+      folderWatch.close();
+      spool.close();
+      await redis.close();
+    };
+    const { ledger, links, useWriteTokens } = redis;
+    const lost = Promise.race([redis.lost, folderWatch.lost]);
+    const dir = { ...sharedDir, spool: spool.path };
+    return {
+      ledger,
+      dir,
+      links,
+      useWriteTokens,
+      lost,
+      instance,
+      checkDataDir: folderWatch.check,
+      close,
+    };
+  } catch (error) {
+    await redis.close();
+    throw error;
+  }
+}
+
+async function openSharedDir(
+  { identity, withStartLock: exclusively }: SharedRedis,
+  options: OpenStoreOptions,
+) {
+  const open = () => openDataDir(options.dataDir, identity, options);
+  if (options.startAnew !== true) return open();
+  // Of several processes one moves the files; the others then find a folder that is theirs.
+  return exclusively(async () => {
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof LedgerLacksFiles)) throw error;
+      setFilesAside(options);
+      return await open();
+    }
+  });
+}

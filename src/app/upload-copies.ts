@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { copyFile, link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Blobs } from '../upstreams/blobs.ts';
+import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
+import type { Logger } from '../observability/log.ts';
+import { contentTypeFor } from '../files/store-file.ts';
+import type { ResolvedFile } from '../files/resolve-files.ts';
+import { uploadPathOf } from '../files/upload-path.ts';
+import {
+  type AssetUpload,
+  type ByteRange,
+  type Caller,
+  type Content,
+  type JobApi,
+  type Result,
+  isGone,
+  ok,
+} from '../protocol/job-api.ts';
+
+/** Copies of what users uploaded to a service that may forget it, or be away. */
+export type UploadCopies = {
+  /** The same service; files it lacks or cannot bring are read from the copies. */
+  readonly jobs: JobApi;
+  /** Sends a file once more; the id of its new asset, `undefined` when no copy of it is here. */
+  reupload(caller: Caller, file: ResolvedFile): Promise<string | undefined>;
+};
+
+type UploadCopiesOptions = {
+  readonly jobs: JobApi;
+  readonly ledger: Pick<Ledger, 'assets' | 'files'>;
+  readonly blobs: Blobs;
+  readonly spoolDir: string;
+  /** Beyond so many bytes the oldest copies are removed. */
+  readonly budgetBytes: number;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** Tells copies from the assets of an embedded engine that used the data directory before. */
+const COPY_ID_PREFIX = 'kept-';
+const BATCH = 100;
+/** The service, or the engine behind it, cannot bring the file right now. */
+const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
+
+export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
+  const { jobs, ledger, blobs, spoolDir, log, now } = options;
+  let lastTask: Promise<unknown> = Promise.resolve();
+
+  /** One after the other: what is written must not be what is just being removed. */
+  function inOrder<T>(task: () => Promise<T>): Promise<T> {
+    const done = lastTask.then(task);
+    lastTask = done.catch(() => {});
+    return done;
+  }
+
+  async function storeCopy({ user }: Caller, upload: AssetUpload): Promise<void> {
+    const { file, contentType, filePath } = upload;
+    if (await ledger.assets.byHash(user, file.hash)) return;
+    const copy = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
+    await linkOrCopy(file.path, copy);
+    try {
+      await blobs.moveIntoPlace({ ...file, path: copy });
+    } finally {
+      await rm(copy, { force: true });
+    }
+    const { hash, sizeBytes } = file;
+    const row = {
+      id: `${COPY_ID_PREFIX}${randomUUID()}`,
+      user,
+      hash,
+      sizeBytes,
+      contentType,
+      filePath,
+    };
+    const absentFields = { tagsJson: null, expiresAtMs: null, jobId: null };
+    await ledger.assets.insert({ ...row, ...absentFields, createdAtMs: now() });
+    await blobs.markRecorded(hash);
+    await enforceBudget();
+  }
+
+  async function enforceBudget(): Promise<void> {
+    for (const row of await ledger.assets.oldest(BATCH)) {
+      if ((await ledger.assets.totalBytes()) <= options.budgetBytes) return;
+      if (row.id.startsWith(COPY_ID_PREFIX)) await removeCopy(row);
+    }
+  }
+
+  async function removeCopy({ id, hash }: AssetRow): Promise<void> {
+    await blobs.markUnrecorded(hash);
+    await ledger.assets.remove(id);
+    if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
+    else await blobs.markRecorded(hash);
+  }
+
+  /** A copy is a help, not a promise: without it the upload is as good as it ever was. */
+  async function tryToCopy(caller: Caller, upload: AssetUpload): Promise<void> {
+    await inOrder(() => storeCopy(caller, upload)).catch((error: unknown) => {
+      log.warn({ event: 'uploads.not_kept', err: error }, 'no copy of an upload could be kept');
+    });
+  }
+
+  async function openCopy(
+    { user }: Caller,
+    assetId: string,
+    range: ByteRange | undefined,
+  ): Promise<Content | undefined> {
+    const row = await ledger.files.byAsset(user, assetId);
+    if (!row || row.hash === null) return undefined;
+    const handle = await blobs.open(row.hash);
+    if (!handle) return undefined;
+    const { size } = await handle.stat();
+    const start = range?.start ?? 0;
+    const end = Math.min(range?.end ?? Infinity, size - 1);
+    if (range && start > end) {
+      await handle.close();
+      return undefined;
+    }
+    const stream = handle.createReadStream(size > 0 ? { start, end } : {});
+    const { contentType } = row;
+    return {
+      kind: 'bytes',
+      stream,
+      contentType,
+      totalBytes: size,
+      ...(range && { range: { start, end } }),
+    };
+  }
+
+  async function content(
+    caller: Caller,
+    assetId: string,
+    range?: ByteRange,
+  ): Promise<Result<Content>> {
+    const answer = await jobs.content(caller, assetId, range);
+    if (answer.ok || !(isGone(answer.error) || UNAVAILABLE_CODES.has(answer.error.code)))
+      return answer;
+    const copy = await openCopy(caller, assetId, range);
+    return copy ? ok(copy) : answer;
+  }
+
+  async function spoolCopy(file: ResolvedFile): Promise<AssetUpload['file'] | undefined> {
+    const handle = file.hash === null ? undefined : await blobs.open(file.hash);
+    if (!handle || file.hash === null) return undefined;
+    const { size: sizeBytes } = await handle.stat();
+    await handle.close();
+    const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
+    await linkOrCopy(blobs.pathOf(file.hash), path);
+    return { path, sizeBytes, hash: file.hash };
+  }
+
+  return {
+    jobs: {
+      ...jobs,
+      content,
+      async createAsset(caller, upload) {
+        await tryToCopy(caller, upload);
+        return jobs.createAsset(caller, upload);
+      },
+    },
+    async reupload(caller, resolvedFile) {
+      const row = await ledger.files.get(caller.user, resolvedFile);
+      // The name may stand for other bytes by now: those are not what the prompt was sent with.
+      const file = row?.hash === resolvedFile.hash ? await spoolCopy(resolvedFile) : undefined;
+      if (!row || !file) return undefined;
+      const contentType = contentTypeFor(resolvedFile.filename);
+      const upload = {
+        file,
+        contentType,
+        filePath: uploadPathOf(resolvedFile),
+        expectedHash: file.hash,
+      };
+      const sent = await jobs.createAsset(caller, upload);
+      if (!sent.ok) return undefined;
+      await putUnlessChanged(ledger, row, sent.value.id);
+      return sent.value.id;
+    },
+  };
+}
+
+async function putUnlessChanged(
+  { files }: Pick<Ledger, 'files'>,
+  row: FileRow,
+  assetId: string,
+): Promise<void> {
+  const present = await files.get(row.user, row);
+  if (present?.assetId === row.assetId) await files.put({ ...row, assetId });
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to));
+}

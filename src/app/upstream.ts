@@ -1,0 +1,174 @@
+import { join } from 'node:path';
+import type { UploadCopies } from './upload-copies.ts';
+import type { Config, Upstream } from '../config/config.ts';
+import type { DataDir } from './data-dir.ts';
+import {
+  type Engine,
+  type EngineOptions,
+  createEmbeddedEngine,
+} from '../upstreams/embedded/embedded-engine.ts';
+import { DEFAULT_LIMITS } from '../upstreams/engine-limits.ts';
+import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { DistributedEngineOptions } from '../upstreams/distributed/distributed-engine.ts';
+import type { RedisConnections } from '../lib/redis.ts';
+import type { Logger } from '../observability/log.ts';
+import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
+import type { RemoteLimits } from '../upstreams/remote/limits.ts';
+import type { Caller, JobApi } from '../protocol/job-api.ts';
+
+/** What runs the jobs, opened, and the plain folders over its files. */
+export type OpenedUpstream = JobRunner & {
+  readonly folders: SharedFolders;
+  /** Sends a file once more from where a copy of it is, if there is one: the id of its new asset. */
+  readonly reupload: UploadCopies['reupload'];
+};
+
+type JobRunner = {
+  readonly jobs: JobApi;
+  readonly reupload?: UploadCopies['reupload'];
+  /** Whether it lets this caller in. */
+  readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
+  /** Whether jobs can be looked after before their owner has called: keys are never stored. */
+  readonly needsCallerKey: (user: string) => boolean;
+  /** The folder an upload lies in there, where each has one of its own. */
+  readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
+  /** Event streams it holds open elsewhere. */
+  readonly openStreams: () => number;
+  /** From now on jobs may run. */
+  start(): void;
+  close(): Promise<void>;
+};
+
+/** The node classes the embedded engine runs: by name here, as a module for its worker threads. */
+export type NodeLibrary = Pick<EngineOptions, 'nodes' | 'nodesModule'>;
+
+type OpenUpstreamOptions = {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly library: NodeLibrary;
+  readonly ledger: Ledger;
+  /** To the Redis that other processes share with this one. */
+  readonly links: RedisConnections | undefined;
+  readonly dir: DataDir;
+  readonly keylessUser: string;
+  readonly isWatched: (user: string, jobId: string) => boolean;
+};
+
+export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
+  const { config, dir, keylessUser } = options;
+  const { upstream } = config;
+  const sharedFolders = await openFolderDisks(keylessUser, config.folders);
+  const highestUsedElsewhere = sharedFolders.highestNumber;
+  const runner =
+    upstream.kind === 'embedded'
+      ? await openEmbedded({ ...options, highestUsedElsewhere })
+      : await openRemote(options, upstream);
+  const { jobs } = runner;
+  const folders = await openSharedFolders({
+    ...options,
+    disks: sharedFolders,
+    jobs,
+    spoolDir: dir.spool,
+  });
+  return {
+    ...runner,
+    folders,
+    reupload: async (caller, file) =>
+      (await folders.reupload(caller.user, file)) ?? (await runner.reupload?.(caller, file)),
+    start() {
+      runner.start();
+      folders.start();
+    },
+  };
+}
+
+async function openEmbedded({
+  config,
+  log,
+  library,
+  ledger,
+  links,
+  dir,
+  highestUsedElsewhere,
+}: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
+  const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
+  const places = { dataDir: dir.root, spoolDir: dir.spool };
+  const base = { ledger, ...places, log, clock: Date.now, limits, highestUsedElsewhere };
+  const engine = links
+    ? await openQueuedEngine({ ...library, ...base, links, takeover: config.workerLimits })
+    : await createEmbeddedEngine({ ...library, ...base });
+  return {
+    jobs: engine,
+    acceptsCaller: async () => true,
+    needsCallerKey: () => false,
+    openStreams: () => 0,
+    start: () => engine.start(),
+    close: () => engine.close(),
+  };
+}
+
+/** Whoever is alone need not load it. */
+async function openQueuedEngine(options: DistributedEngineOptions): Promise<Engine> {
+  const { createDistributedEngine: createQueuedEngine } =
+    await import('../upstreams/distributed/distributed-engine.ts');
+  return createQueuedEngine(options);
+}
+
+async function openRemote(
+  options: OpenUpstreamOptions,
+  upstream: Upstream & { kind: 'remote' },
+): Promise<JobRunner> {
+  // A third of all modules; who runs jobs here starts sooner without them.
+  const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
+  const { createUploadCopies: keepUploads } = await import('./upload-copies.ts');
+  const { restoreEmbeddedNames } = await import('./embedded-prompts.ts');
+  const { createBlobs } = await import('../upstreams/blobs.ts');
+  const { log, dir, isWatched, keylessUser } = options;
+  const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
+  const remote = createRemoteJobs({
+    baseUrl: url,
+    credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+    uploadPathSecret: dir.secret,
+    log,
+    assetMode,
+    labels,
+    redirectHosts,
+    isWatched,
+    // Submissions that find no room wait in the outbox, where everybody can see them.
+    limits: {
+      submitBudgetMs: 0,
+      maxStreams: streams,
+      ...(upstream.limits as Partial<RemoteLimits>),
+    },
+  });
+  const uploadCopies = keepUploads({
+    jobs: restoreEmbeddedNames({ jobs: remote, prompts: options.ledger.prompts }),
+    ledger: options.ledger,
+    blobs: createBlobs(join(dir.root, 'blobs')),
+    spoolDir: dir.spool,
+    budgetBytes: options.config.diskBudgetBytes,
+    log,
+    now: Date.now,
+  });
+  return {
+    ...uploadCopies,
+    uploadFolderOf: remote.uploadFolderOf,
+    acceptsCaller: (caller) => remote.acceptsCaller(caller),
+    openStreams: () => remote.capabilities().openStreams,
+    needsCallerKey: (user) => key === undefined && user !== keylessUser,
+    start: () => {},
+    close: () => remote.close(),
+  };
+}
+
+function engineLimits(config: Config) {
+  return {
+    concurrency: config.concurrency,
+    maxQueued: config.queueLimit,
+    jobTimeMs: config.jobTimeoutMs,
+    jobMemoryBytes: config.jobMemoryBytes,
+    retentionMs: config.retentionMs,
+    assetBudgetBytes: config.diskBudgetBytes,
+  };
+}

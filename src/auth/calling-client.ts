@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { isOwnUserAgent } from '../lib/own-user-agent.ts';
+import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
+
+/** Longer ones say nothing more. */
+const MAX_AGENT_CHARS = 200;
+
+/** The program that calls, as it calls itself. */
+export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
+  // It is stored and shown in the report.
+  return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
+}
+
+/** Whether a browser calls: each names itself so, and programs rarely do. */
+export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['user-agent']?.startsWith('Mozilla/') ?? false;
+}
+
+const MAX_CLIENT_ID_CHARS = 128;
+
+/** Whether a client may call itself so. */
+export function isUsableClientId(clientId: string): boolean {
+  return clientId.length <= MAX_CLIENT_ID_CHARS && !hasControlCharacter(clientId);
+}
+
+/** The client id a query names; empty: none, or none that a client may have. */
+export function clientIdIn(query: string): string {
+  if (!query.includes('clientId')) return '';
+  const clientId = new URLSearchParams(query).get('clientId') ?? '';
+  return isUsableClientId(clientId) ? clientId : '';
+}
+
+/** True for Holdover's own page and commands, which are no clients that must move to v2. */
+export function isOwnCall({
+  headers,
+  url = '',
+}: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
+  if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
+    return true;
+  return headers.upgrade !== undefined && /[?&]watch=1(&|$)/.test(url);
+}

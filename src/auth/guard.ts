@@ -1,0 +1,212 @@
+import type { IncomingMessage } from 'node:http';
+import { readHost } from '../http/host-header.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
+import { targetHasControlCharacter } from '../protocol/control-characters.ts';
+import { readTarget } from '../protocol/request-target.ts';
+import { isSignedContent } from '../protocol/v2-paths.ts';
+import { SIGNED_VIEW_PATH } from './signed-view.ts';
+
+/** Why a request is refused before anybody looks at what it asks. */
+export type GuardRefusal = {
+  readonly status: GuardStatus;
+  /** Stable: clients and operators go by it. */
+  readonly rule: RuleName;
+  readonly message: string;
+};
+
+/** Each rule, with the status it refuses with and what it tells the caller. */
+const RULES = {
+  too_many_headers: [431, 'There are too many headers.'],
+  invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
+  foreign_target: [400, 'The address asked for is not the one in the Host header.'],
+  control_character: [400, 'There is a control character in the path or in a parameter.'],
+  foreign_host: [
+    403,
+    'Host check: this server answers to localhost and 127.0.0.1, and to the hosts it is told of. Call it by one of these, or start it with --listen, or behind a proxy with --allowed-hosts HOST.',
+  ],
+  foreign_origin: [
+    403,
+    'Origin check: the page that calls is not of this server. Start it with --enable-cors-header ORIGIN to allow another one, or with --public-url URL when a proxy hides the address that pages are opened by.',
+  ],
+  opaque_origin: [
+    403,
+    'Origin check: the page that calls hides its origin (Origin: null), so it may only read.',
+  ],
+  cross_site_request: [
+    403,
+    'Origin check: the browser says that another site makes this call (Sec-Fetch-Site: cross-site).',
+  ],
+} as const satisfies { readonly [rule: string]: readonly [GuardStatus, string] };
+
+type RuleName = keyof typeof RULES;
+type GuardStatus = 400 | 403 | 431;
+
+/**
+ * The refusal of a rule.
+ * @internal
+ */
+export function refusalOf(rule: RuleName): GuardRefusal {
+  const [status, message] = RULES[rule];
+  return { status, rule, message };
+}
+
+export type Guard = (request: IncomingMessage) => GuardRefusal | undefined;
+
+type GuardOptions = {
+  /** Bound to loopback: then only loopback names are ours, whatever DNS says. */
+  readonly loopbackOnly: boolean;
+  /** CORS mode replaces the origin check, as on the v1 server. */
+  readonly corsOrigin: string | undefined;
+  /** Beside loopback names; once there are some, others are refused whatever the bind is. */
+  readonly allowedHosts?: readonly AllowedHost[];
+  /** Address of the server as its operator gives it. */
+  readonly publicOrigin?: string | undefined;
+  readonly addresses?: Pick<PublicAddresses, 'forwardedHostOf'>;
+};
+
+/** A host that calls may name; without a port: all of its ports. */
+type AllowedHost = {
+  readonly hostname: string;
+  readonly port: string | undefined;
+  /** Hosts below it are allowed too. */
+  readonly hasSubdomains: boolean;
+};
+
+/** A host without a port may be on either: the scheme outside is not known here. */
+const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
+const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
+
+/** Addresses people follow links to: pages, and signed links, which let in only those who were given one. */
+const LINK_TARGETS: ReadonlySet<string> = new Set([
+  '/',
+  '/holdover',
+  SIGNED_VIEW_PATH,
+  `/api${SIGNED_VIEW_PATH}`,
+]);
+
+/** Node reads no further, and says nothing: an `Origin` behind these would go unseen. */
+const MAX_HEADERS = 100;
+
+/**
+ * Host allow-list (DNS rebinding), v1's origin check (cross-site requests), and fetch metadata.
+ * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
+ *
+ * A local page is a peer on loopback, as a local proxy is, and a page that has rebound its name may send
+ * any header: so the host of the connection is checked as well as the one a trusted proxy states.
+ */
+export function createGuard(options: GuardOptions): Guard {
+  const { loopbackOnly, corsOrigin, allowedHosts = [], addresses } = options;
+  const readSingleHost = createHostReader();
+  const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
+  const checksHosts = loopbackOnly || allowedHosts.length > 0;
+  const isAcceptedHost = (host: URL): boolean =>
+    isLoopbackName(host.hostname) ||
+    host.hostname === publicUrl?.hostname ||
+    allowedHosts.some((allowed) => isAllowed(allowed, host));
+  return (request) => {
+    if (request.rawHeaders.length / 2 > MAX_HEADERS) return refusalOf('too_many_headers');
+    const host = readSingleHost(request);
+    const forwardedHost = addresses?.forwardedHostOf(request);
+    const calledHost = forwardedHost === undefined ? host : readHost(forwardedHost);
+    if (host === undefined || calledHost === undefined) return refusalOf('invalid_host');
+    if (!request.url?.startsWith('/') && request.url !== '*') {
+      if (!targetsHost(request.url ?? '', host)) return refusalOf('foreign_target');
+    }
+    if (targetHasControlCharacter(request.url ?? '')) return refusalOf('control_character');
+    if (checksHosts && !(isAcceptedHost(host) && isAcceptedHost(calledHost)))
+      return refusalOf('foreign_host');
+    const isOwn = (origin: URL): boolean =>
+      isSameHost(origin, calledHost) || origin.origin === publicUrl?.origin;
+    if (corsOrigin !== undefined) return corsRefusal(request, isOwn, corsOrigin);
+    return originRefusal(request, isOwn) ?? fetchMetadataRefusal(request);
+  };
+}
+
+/** Whether a page is the server's own, by its origin. */
+type IsOwn = (origin: URL) => boolean;
+
+/** v1 names an origin in CORS mode and serves everybody; here that one and our own pages are served. */
+function corsRefusal(
+  request: IncomingMessage,
+  isOwn: IsOwn,
+  corsOrigin: string,
+): GuardRefusal | undefined {
+  const { origin } = request.headers;
+  if (corsOrigin === '*' || origin === undefined) return undefined;
+  const callerOrigin = URL.canParse(origin) ? new URL(origin) : undefined;
+  const isConfiguredOrigin = callerOrigin?.origin === new URL(corsOrigin).origin;
+  if (callerOrigin && (isConfiguredOrigin || isOwn(callerOrigin))) return undefined;
+  return refusalOf('foreign_origin');
+}
+
+function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | undefined {
+  const { origin } = request.headers;
+  if (origin === undefined) return undefined;
+  if (origin === 'null') {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const isHarmless = isRead && request.headers.upgrade === undefined;
+    return isHarmless ? undefined : refusalOf('opaque_origin');
+  }
+  const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
+  const isSameOrigin = parsed !== undefined && isOwn(parsed);
+  return isSameOrigin ? undefined : refusalOf('foreign_origin');
+}
+
+/** v1 compares names, and ports when both have one; `localhost` and `127.0.0.1` differ. */
+function isSameHost(origin: URL, host: URL): boolean {
+  const isSamePort = origin.port === '' || host.port === '' || origin.port === host.port;
+  return origin.hostname === host.hostname && isSamePort;
+}
+
+/** A browser says when another site makes it call us; following a link to the page is fine. */
+function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): GuardRefusal | undefined {
+  if (String(headers['sec-fetch-site']).toLowerCase() !== 'cross-site') return undefined;
+  const isNavigation =
+    (method === 'GET' || method === 'HEAD') &&
+    headers['sec-fetch-mode'] === 'navigate' &&
+    headers['sec-fetch-dest'] === 'document' &&
+    isLinkTarget(url ?? '');
+  return isNavigation ? undefined : refusalOf('cross_site_request');
+}
+
+function isLinkTarget(url: string): boolean {
+  const { path } = readTarget(url);
+  return LINK_TARGETS.has(path) || isSignedContent(url);
+}
+
+function createHostReader(): (request: IncomingMessage) => URL | undefined {
+  // One call after the other names the same.
+  let last: { readonly text: string; readonly url: URL | undefined } | undefined;
+  return ({ headers, rawHeaders }) => {
+    const { host } = headers;
+    if (host === undefined || !hasSingleHost(rawHeaders)) return undefined;
+    if (last?.text !== host) last = { text: host, url: readHost(host) };
+    return last.url;
+  };
+}
+
+/** Node shows the first of several. */
+function hasSingleHost(rawHeaders: readonly string[]): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  return count === 1;
+}
+
+function targetsHost(target: string, host: URL): boolean {
+  return URL.canParse(target) && new URL(target).origin === host.origin;
+}
+
+function isAllowed({ hostname, port, hasSubdomains }: AllowedHost, host: URL): boolean {
+  const name = host.hostname.replace(/\.$/, '');
+  const isAtPort = host.port === '' ? DEFAULT_PORTS.has(port ?? '') : port === host.port;
+  if (port !== undefined && !isAtPort) return false;
+  return name === hostname || (hasSubdomains && name.endsWith(`.${hostname}`));
+}
+
+function isLoopbackName(hostname: string): boolean {
+  const name = hostname.replace(/\.$/, '');
+  return LOOPBACK_NAMES.has(name) || /^127\.\d+\.\d+\.\d+$/.test(name);
+}

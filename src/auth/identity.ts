@@ -1,0 +1,92 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../protocol/job-api.ts';
+import { loginIn } from '../protocol/url-credentials.ts';
+
+/** Everyone who presents no key. */
+export const LOCAL_USER = 'local';
+
+/** Who is let in: `undefined` is a 401, on HTTP and before the WebSocket upgrade. */
+export type Authenticate = (
+  request: Pick<IncomingMessage, 'headers' | 'url'>,
+) => Promise<Caller | undefined>;
+
+export type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
+
+/**
+ * Tells users apart by an HMAC of the key they present; the key itself stays in memory.
+ * With `localToken` only its holders are served, all of them as the local user; others get
+ * `undefined`, which is a 401 on HTTP and before the WebSocket upgrade.
+ */
+export function createIdentify(options: {
+  readonly secret: Buffer;
+  readonly localToken: string | undefined;
+}): Identify {
+  const { secret, localToken } = options;
+  return (request) => {
+    const keys = keysIn(request);
+    if (localToken !== undefined) {
+      return keys.some((key) => areEqualSecrets(key, localToken))
+        ? { user: LOCAL_USER }
+        : undefined;
+    }
+    const [key] = keys;
+    return key === undefined
+      ? { user: LOCAL_USER }
+      : { user: userIdOf(secret, key), credential: key };
+  };
+}
+
+/** A caller is who says so and whom the service behind takes. */
+export function createAuthenticate(options: {
+  readonly identify: Identify;
+  readonly acceptsCaller: (caller: Caller) => Promise<boolean>;
+  /** Hears of everybody who was let in. */
+  readonly onCaller: (caller: Caller) => void;
+}): Authenticate {
+  return async (request) => {
+    const caller = options.identify(request);
+    if (caller === undefined || !(await options.acceptsCaller(caller))) return undefined;
+    options.onCaller(caller);
+    return caller;
+  };
+}
+
+/**
+ * Keys in the order they count: `X-API-Key`, Bearer, Basic, `?token=`.
+ * An empty Bearer counts as none: some clients always send the header.
+ */
+function keysIn({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string[] {
+  const { authorization = '' } = headers;
+  const header = headers['x-api-key'];
+  const bearer = /^bearer\s+(\S.*)$/i.exec(authorization)?.[1]?.trim();
+  const candidates = [
+    Array.isArray(header) ? header[0] : header,
+    bearer,
+    ...basicKeys(authorization),
+    loginIn(url ?? ''),
+  ];
+  return candidates.filter((key): key is string => key !== undefined && key !== '');
+}
+
+/** Basic carries the key as the password, as the user name, or as both joined. */
+function basicKeys(authorization: string): (string | undefined)[] {
+  const encoded = /^basic\s+(\S+)$/i.exec(authorization)?.[1];
+  if (encoded === undefined) return [];
+  const pair = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  if (colon < 0) return [pair];
+  const [name, password] = [pair.slice(0, colon), pair.slice(colon + 1)];
+  if (name === '' && password === '') return [];
+  if (name === '' || password === '') return [name || password, pair];
+  return [pair, password, name];
+}
+
+function userIdOf(secret: Buffer, key: string): string {
+  return createHmac('sha256', secret).update(`user\0${key}`).digest('hex').slice(0, 32);
+}
+
+function areEqualSecrets(given: string, expected: string): boolean {
+  const digest = (text: string) => createHmac('sha256', 'compare').update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}

@@ -1,0 +1,82 @@
+import { createLinkSignature } from './link-signature.ts';
+import type { FileRow } from '../ledger/ledger.ts';
+
+/** Path of the signed download, below either prefix. */
+export const SIGNED_VIEW_PATH = '/signed/view';
+
+/**
+ * What a signed link grants: one file of one user, shown one way.
+ * @internal
+ */
+export type Grant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
+  /** `preview` and `channel` as the client gave them. */
+  readonly rendering: { readonly [parameter: string]: string };
+};
+
+export type ViewSigner = {
+  /** The query of a link that opens this file until it expires. */
+  sign(grant: Grant): string;
+  /** What the link grants; `undefined` when it was altered or its time is over. */
+  verify(query: URLSearchParams): Grant | undefined;
+};
+
+const LIFETIME_MS = 10 * 60_000;
+const RENDERING_PARAMETERS = ['preview', 'channel'] as const;
+
+/** Issues and checks links that carry their own authorization instead of a credential. */
+export function createViewSigner(options: {
+  readonly secret: Buffer;
+  /** Ten minutes when left out. */
+  readonly lifetimeMs?: number;
+  readonly now: () => number;
+}): ViewSigner {
+  const { secret, lifetimeMs = LIFETIME_MS, now } = options;
+  const signature = createLinkSignature(secret, 'signed view');
+  return {
+    sign(grant) {
+      const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
+      claims.set('signature', signature.sign(claims.toString()));
+      return claims.toString();
+    },
+    verify(query) {
+      const grant = grantOf(query);
+      const expires = Number(query.get('expires'));
+      const claims = claimsOf(grant, expires).toString();
+      const isGenuine = signature.isGenuine(claims, query.get('signature') ?? '');
+      return isGenuine && now() < expires * 1000 ? grant : undefined;
+    },
+  };
+}
+
+/** The file name comes first: clients that derive a name from a URL find it. */
+function claimsOf(
+  { filename, subfolder, type, user, rendering }: Grant,
+  expires: number,
+): URLSearchParams {
+  const renderingPairs = RENDERING_PARAMETERS.flatMap((key): [string, string][] => {
+    const value = rendering[key];
+    return value === undefined ? [] : [[key, value]];
+  });
+  return new URLSearchParams([
+    ['filename', filename],
+    ['subfolder', subfolder],
+    ['type', type],
+    ...renderingPairs,
+    ['user', user],
+    ['expires', String(expires)],
+  ]);
+}
+
+function grantOf(query: URLSearchParams): Grant {
+  const text = (key: string) => query.get(key) ?? '';
+  const rendering = RENDERING_PARAMETERS.flatMap((key) =>
+    query.has(key) ? [[key, text(key)] as const] : [],
+  );
+  return {
+    user: text('user'),
+    type: text('type') as FileRow['type'],
+    subfolder: text('subfolder'),
+    filename: text('filename'),
+    rendering: Object.fromEntries(rendering),
+  };
+}

@@ -1,0 +1,265 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { chmod, lstat, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve, sep } from 'node:path';
+import type { CrashPoint } from '../../lib/crash-point.ts';
+import { packageVersion } from '../../config/version.ts';
+import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
+import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
+import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
+import { copyTo, hashFile, linkTo, syncFolder } from './copy.ts';
+import { filesBelow, refuseNested } from './files.ts';
+import {
+  BACKUP_LOCK,
+  type Backup,
+  finishPartial,
+  backupsIn,
+  openBackupFolder,
+  partialPath,
+  removeBackup,
+} from './backups.ts';
+import { type ListedFile, type MissingFile, writeManifest } from './manifest.ts';
+import { type BackupRecords, blobPath } from './records.ts';
+
+/** Small files at the top of a data folder that a restore needs: who its users are, whose files it has. */
+const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
+
+export type BackupOptions = {
+  readonly dataDir: string;
+  /** Folder of backups; each call makes one more in it. */
+  readonly into: string;
+  /** Throws when they cannot be backed up. */
+  readonly openRecords: () => BackupRecords;
+  /** Complete backups to keep; `undefined`: all. */
+  readonly keep: number | undefined;
+  readonly now: () => number;
+  /** Asked once, when it is known how much there is. */
+  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  /** Tests let the process die there. */
+  readonly reached: (moment: CrashPoint) => void;
+};
+
+export type BackupResult = {
+  readonly name: string;
+  readonly files: number;
+  readonly copied: { readonly files: number; readonly bytes: number };
+  readonly missing: readonly MissingFile[];
+  readonly removed: readonly string[];
+};
+
+const MAX_CONCURRENT = 8;
+/** Each takes the records anew because bytes they named were removed meanwhile. */
+const MAX_PASSES = 10;
+
+/**
+ * Backs up a data folder that is in use. Bytes come before the records that name them, and go after
+ * them: so most bytes are copied first, then the records, then the bytes that came meanwhile. Bytes
+ * that were removed meanwhile are no longer on record, which taking the records anew shows.
+ */
+export async function backUp(options: BackupOptions): Promise<BackupResult> {
+  const into = resolve(options.into);
+  if (!existsSync(options.dataDir)) throw new Error(`there is no data folder ${options.dataDir}`);
+  refuseNested(into, options.dataDir);
+  openBackupFolder(into);
+  const backupLock = lockFolder(into);
+  try {
+    return await backUpLocked({ ...options, into, records: options.openRecords() });
+  } finally {
+    backupLock.close();
+  }
+}
+
+type OpenedBackup = BackupOptions & { readonly records: BackupRecords };
+
+async function backUpLocked(options: OpenedBackup): Promise<BackupResult> {
+  const { dataDir, into, records, now, reached } = options;
+  const partial = partialPath(into);
+  const createdAtMs = now();
+  const { complete } = backupsIn(into);
+  await prepare(partial);
+  const smallFiles = await copySmallFiles(options, complete.at(-1));
+  const source = sourceOf(smallFiles, dataDir);
+  refuseOtherSource(source, complete, into);
+  const blobs = createBlobCopier({
+    dataDir,
+    partial,
+    previous: complete.at(-1),
+    dir: copyingFolder(partial),
+  });
+  const { named, failedHashes } = await copyBlobs(options, partial, blobs);
+  reached('backup-copied');
+  const files = [
+    ...smallFiles,
+    ...(await listDatabase(options, partial)),
+    ...listBlobs(named, blobs),
+  ];
+  await removeUnlisted(partial, new Set(files.map(({ path }) => path)));
+  await syncAll(partial);
+  const missing = named.flatMap(({ hash }) => {
+    const why = failedHashes.get(hash);
+    return why === undefined ? [] : [{ hash, why }];
+  });
+  const common = { format: 1, holdover: packageVersion(), ledger: records.kind } as const;
+  const createdAt = new Date(createdAtMs).toISOString();
+  await writeManifest(partial, { ...common, createdAt, source, files, missing });
+  reached('backup-listed');
+  await syncFolder(partial);
+  const name = await finishPartial(into, createdAtMs);
+  await syncFolder(into);
+  const removed = await removeOld(into, options.keep);
+  return { name, files: files.length, copied: blobs.copied, missing, removed };
+}
+
+/** Uses files again that an earlier process left there, where they are whole. */
+async function prepare(partial: string): Promise<void> {
+  mkdirSync(partial, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(partial)) {
+    if (name !== 'blobs') await rm(join(partial, name), { recursive: true, force: true });
+  }
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    await filesBelow(join(partial, 'blobs')),
+    async (path) => {
+      const whole = join(partial, 'blobs', path);
+      const { hash } = await hashFile(whole);
+      if (blobPath(hash) !== join('blobs', path)) await rm(whole, { force: true });
+    },
+  );
+  mkdirSync(copyingFolder(partial), { mode: 0o700 });
+}
+
+/** For files that have not got their place yet. */
+function copyingFolder(partial: string): string {
+  return join(partial, 'copying');
+}
+
+/** All that clients may change under the same name: read again each time. */
+async function copySmallFiles(
+  { dataDir, into }: BackupOptions,
+  last: Backup | undefined,
+): Promise<readonly ListedFile[]> {
+  const partial = partialPath(into);
+  const previousFiles = new Map(last?.manifest.files.map((file) => [file.path, file]));
+  const userData = await filesBelow(join(dataDir, 'userdata'));
+  const paths = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
+  const listed: ListedFile[] = [];
+  await forEachConcurrently(MAX_CONCURRENT, paths, async (path) => {
+    const copied = await copyTo(join(dataDir, path), join(partial, path), {
+      dir: copyingFolder(partial),
+    });
+    if (!copied.ok) {
+      if (copied.why === 'absent') return;
+      throw new Error(`${join(dataDir, path)} cannot be read`);
+    }
+    const file = { ...manifestFields(copied), path: path.split(sep).join('/') };
+    if (last && previousFiles.get(file.path)?.hash === file.hash)
+      await linkUnchanged(last, partial, file);
+    listed.push(file);
+  });
+  return listed.toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** The same bytes as in the backup before take no room twice. */
+async function linkUnchanged(last: Backup, partial: string, file: ListedFile): Promise<void> {
+  const previousPath = join(last.path, file.path);
+  const link = join(copyingFolder(partial), file.hash.slice('blake3:'.length));
+  const stats = await lstat(previousPath).catch(() => undefined);
+  if (stats === undefined || Math.round(stats.mtimeMs) !== file.modifiedAtMs) return;
+  if (await linkTo(previousPath, link, file.sizeBytes))
+    await rename(link, join(partial, file.path));
+  await rm(link, { force: true });
+}
+
+/** Until the records name no bytes that were removed while they were copied. */
+async function copyBlobs(
+  { records, progress, reached }: OpenedBackup,
+  partial: string,
+  blobs: BlobCopier,
+) {
+  const first = await records.list();
+  const bytes = first.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const onFile = progress({ files: first.length, bytes });
+  async function copyAll(batch: readonly RecordedBlob[]): Promise<Map<string, string>> {
+    const failedHashes = new Map<string, string>();
+    await forEachConcurrently(MAX_CONCURRENT, batch, async (blob) => {
+      const isNew = blobs.has(blob.hash) === undefined;
+      const why = await blobs.copy(blob);
+      if (why !== undefined) failedHashes.set(blob.hash, why);
+      else if (isNew) onFile(blob.sizeBytes);
+      reached('backup-file');
+    });
+    return failedHashes;
+  }
+  let previousFailures = await copyAll(first);
+  for (let pass = 1; ; pass++) {
+    reached('backup-records');
+    const named = await records.save(partial);
+    const failedHashes = await copyAll(named);
+    const isStable = [...failedHashes.keys()].every((hash) => previousFailures.has(hash));
+    if (isStable || pass === MAX_PASSES) return { named, failedHashes };
+    previousFailures = failedHashes;
+  }
+}
+
+async function listDatabase(
+  { records }: OpenedBackup,
+  partial: string,
+): Promise<readonly ListedFile[]> {
+  if (records.kind !== 'sqlite') return [];
+  const path = 'holdover.db';
+  await chmod(join(partial, path), 0o600);
+  const { mtimeMs } = await lstat(join(partial, path));
+  const read = await hashFile(join(partial, path));
+  return [{ path, ...read, modifiedAtMs: Math.round(mtimeMs) }];
+}
+
+function listBlobs(named: readonly RecordedBlob[], blobs: BlobCopier): readonly ListedFile[] {
+  return named.flatMap(({ hash }) => blobs.has(hash) ?? []);
+}
+
+/** Bytes that were on record when the backup began, and no longer when the records were taken. */
+async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Promise<void> {
+  await rm(copyingFolder(partial), { recursive: true, force: true });
+  for (const path of await filesBelow(partial)) {
+    if (!listed.has(path.split(sep).join('/'))) await rm(join(partial, path), { force: true });
+  }
+}
+
+/** The database was written by SQLite, which does not sync a copy; links are in folders only. */
+async function syncAll(partial: string): Promise<void> {
+  const database = join(partial, 'holdover.db');
+  if (existsSync(database)) await syncFolder(database);
+  const folders = new Set((await filesBelow(partial)).map((path) => dirname(join(partial, path))));
+  for (const folder of folders) await syncFolder(folder);
+  if (existsSync(join(partial, 'blobs'))) await syncFolder(join(partial, 'blobs'));
+}
+
+async function removeOld(into: string, keep: number | undefined): Promise<readonly string[]> {
+  if (keep === undefined) return [];
+  const old = backupsIn(into).complete.slice(0, -keep);
+  for (const generation of old) await removeBackup(generation);
+  return old.map(({ name }) => name);
+}
+
+/** The secret is made once for a data folder; over a Redis its `folder.id` is. */
+function sourceOf(smallFiles: readonly ListedFile[], dataDir: string): string {
+  const hashes = ['secret.key', 'folder.id'].flatMap(
+    (name) => smallFiles.find(({ path }) => path === name)?.hash ?? [],
+  );
+  if (hashes[0] !== undefined) return hashes[0];
+  throw new Error(`${dataDir} is not a data folder: it has neither secret.key nor folder.id`);
+}
+
+function refuseOtherSource(source: string, complete: readonly Backup[], into: string): void {
+  if (complete.every(({ manifest }) => manifest.source === source)) return;
+  throw new Error(`${into} has backups of another data folder: give this one a folder of its own`);
+}
+
+function lockFolder(into: string): ReturnType<typeof lockFile> {
+  try {
+    return lockFile(join(into, BACKUP_LOCK));
+  } catch (cause) {
+    if (!(cause instanceof LedgerInUse)) throw cause;
+    throw new Error(`another backup into ${into} is running`, { cause });
+  }
+}

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
+import { type CopyResult, copyTo, linkTo } from './copy.ts';
+import type { Backup } from './backups.ts';
+import type { ListedFile } from './manifest.ts';
+import { blobPath } from './records.ts';
+
+/** Brings content-addressed files into one backup. */
+export type BlobCopier = {
+  /** Puts the bytes into the backup, once; why not, when they are not to be had. */
+  copy(blob: RecordedBlob): Promise<string | undefined>;
+  has(hash: string): ListedFile | undefined;
+  readonly copied: { files: number; bytes: number };
+};
+
+/** `last`, a complete backup beside it, has what is the same: it is linked, as no backup ever changes. */
+export function createBlobCopier(places: {
+  readonly dataDir: string;
+  readonly partial: string;
+  readonly previous: Backup | undefined;
+  /** For files on their way. */
+  readonly dir: string;
+}): BlobCopier {
+  const { dataDir, partial, previous, dir } = places;
+  const known = new Map(previous?.manifest.files.map((file) => [file.path, file]));
+  const listed = new Map<string, ListedFile>();
+  const copied = { files: 0, bytes: 0 };
+  async function linkPrevious(path: string): Promise<ListedFile | undefined> {
+    const file = known.get(path);
+    if (!previous || !file) return undefined;
+    const isThere = await linkTo(join(previous.path, path), join(partial, path), file.sizeBytes);
+    return isThere ? file : undefined;
+  }
+  async function copyFresh(hash: string, path: string): Promise<CopyResult> {
+    const place = join(partial, path);
+    if (existsSync(place)) {
+      const { size, mtimeMs } = await lstat(place);
+      return { ok: true, hash, sizeBytes: size, modifiedAtMs: Math.round(mtimeMs) };
+    }
+    const copyResult = await copyTo(join(dataDir, path), place, { dir, hash });
+    if (copyResult.ok) copied.files++;
+    if (copyResult.ok) copied.bytes += copyResult.sizeBytes;
+    return copyResult;
+  }
+  return {
+    copied,
+    has: (hash) => listed.get(hash),
+    async copy({ hash }) {
+      if (listed.has(hash)) return undefined;
+      const path = blobPath(hash).split(sep).join('/');
+      const linked = await linkPrevious(path);
+      const copyResult: CopyResult = linked ? { ok: true, ...linked } : await copyFresh(hash, path);
+      if (!copyResult.ok) return copyResult.why;
+      listed.set(hash, { ...manifestFields(copyResult), path });
+      return undefined;
+    },
+  };
+}
+
+/** The entry of copied bytes in a manifest. */
+export function manifestFields(
+  copied: Extract<CopyResult, { ok: true }>,
+): Omit<ListedFile, 'path'> {
+  const { hash, sizeBytes, modifiedAtMs } = copied;
+  return { hash, sizeBytes, modifiedAtMs };
+}

@@ -1,0 +1,176 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { UNFINISHED_RESTORE } from '../../app/data-dir.ts';
+import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
+import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { hashFile } from './copy.ts';
+import { filesBelow } from './files.ts';
+import type { RecordedFiles } from './recorded-files.ts';
+import { blobPath } from './records.ts';
+
+/** Bytes on record that are not as they should be, and the names clients know them by. */
+export type DamagedFile = {
+  readonly hash: string;
+  readonly path: string;
+  readonly why: 'missing' | 'damaged' | 'unreadable';
+  readonly names: readonly { readonly user: string; readonly filePath: string }[];
+};
+
+/** A file no record names. `whole`: its bytes are those of its name, so that it can be adopted. */
+export type Orphan = {
+  readonly hash: string;
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly modifiedAtMs: number;
+  readonly whole: boolean;
+};
+
+export type CheckReport = {
+  readonly dataDir: string;
+  readonly ledger: {
+    readonly kind: 'sqlite' | 'redis';
+    readonly state: DatabaseState;
+    readonly errors: readonly string[];
+  };
+  /** True when the ledger is the one that recorded the files here. */
+  readonly belongs: boolean;
+  /** `elsewhere`: a shared ledger has it. */
+  readonly secret: 'ok' | 'absent' | 'damaged' | 'elsewhere';
+  readonly unfinishedRestore: boolean;
+  /** `null`: the ledger cannot say what is on record. */
+  readonly recorded: { readonly files: number; readonly bytes: number } | null;
+  readonly trouble: readonly DamagedFile[];
+  readonly orphans: readonly Orphan[];
+};
+
+export type CheckOptions = {
+  readonly dataDir: string;
+  readonly recorded: RecordedFiles;
+  /** A server puts a file in its place a moment before it records it. */
+  readonly inUse: boolean;
+  readonly now: () => number;
+  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+};
+
+const MAX_CONCURRENT = 4;
+const SECRET_BYTES = 32;
+/** Of a file that a running server may be about to record. */
+const RECENT_MS = 60_000;
+
+/** Reads everything there is and changes nothing; a server may be running meanwhile. */
+export async function check(options: CheckOptions): Promise<CheckReport> {
+  const { dataDir, recorded } = options;
+  const { state, errors } = recorded.inspect();
+  const common = {
+    dataDir,
+    ledger: { kind: recorded.kind, state, errors },
+    belongs: state !== 'ok' || belongsTo(dataDir, recorded),
+    secret: recorded.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
+    unfinishedRestore: existsSync(join(dataDir, UNFINISHED_RESTORE)),
+  };
+  // Compared with records that cannot be read, every file would look like one without a record.
+  if (state === 'damaged') return { ...common, recorded: null, trouble: [], orphans: [] };
+  const named = state === 'ok' ? await recorded.list() : [];
+  const found = await compare(options, named, state);
+  const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  return { ...common, recorded: { files: named.length, bytes }, ...found };
+}
+
+/** True when there is nothing to do for a person. */
+export function isSound(report: CheckReport): boolean {
+  const { ledger, belongs, secret, unfinishedRestore, trouble, orphans } = report;
+  const hasSecret = secret === 'ok' || secret === 'elsewhere';
+  const isWhole = ledger.state === 'ok' && belongs && hasSecret && !unfinishedRestore;
+  return isWhole && trouble.length === 0 && orphans.length === 0;
+}
+
+async function compare(
+  options: CheckOptions,
+  named: readonly RecordedBlob[],
+  state: DatabaseState,
+): Promise<Pick<CheckReport, 'trouble' | 'orphans'>> {
+  const { dataDir, recorded, inUse, now, progress } = options;
+  const onRecord = new Set(named.map(({ hash }) => blobPath(hash)));
+  const presentPaths = (await filesBelow(join(dataDir, 'blobs'))).map((path) =>
+    join('blobs', path),
+  );
+  const unrecorded = presentPaths.filter((path) => isBlobPath(path) && !onRecord.has(path));
+  const bytes = named.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const reportProgress = progress({ files: named.length + unrecorded.length, bytes });
+  const damage = new Map<string, DamagedFile['why']>();
+  await forEachConcurrently(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
+    const why = await inspectBlob(join(dataDir, blobPath(hash)), hash);
+    if (why) damage.set(hash, why);
+    reportProgress(sizeBytes);
+  });
+  const orphans: Orphan[] = [];
+  await forEachConcurrently(MAX_CONCURRENT, unrecorded, async (path) => {
+    const orphan = await inspectOrphan(dataDir, path, inUse ? now() - RECENT_MS : Infinity);
+    if (orphan) orphans.push(orphan);
+    reportProgress(0);
+  });
+  // A server that runs meanwhile has removed some, and recorded others.
+  const after = state === 'ok' ? new Set((await recorded.list()).map(({ hash }) => hash)) : null;
+  const stillRecorded = [...damage].filter(([hash]) => after?.has(hash));
+  return {
+    trouble: await withNames(recorded, stillRecorded),
+    orphans: orphans
+      .filter(({ hash }) => !after?.has(hash))
+      .toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+  };
+}
+
+function isBlobPath(path: string): boolean {
+  return /^[0-9a-f]{64}$/.test(basename(path)) && blobPath(`blake3:${basename(path)}`) === path;
+}
+
+async function inspectBlob(path: string, hash: string): Promise<DamagedFile['why'] | undefined> {
+  try {
+    return (await hashFile(path)).hash === hash ? undefined : 'damaged';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'missing' : 'unreadable';
+  }
+}
+
+async function inspectOrphan(
+  dataDir: string,
+  path: string,
+  createdBeforeMs: number,
+): Promise<Orphan | undefined> {
+  const hash = `blake3:${basename(path)}`;
+  const stats = await lstat(join(dataDir, path)).catch(() => undefined);
+  if (stats === undefined || stats.ctimeMs > createdBeforeMs) return undefined;
+  const why = await inspectBlob(join(dataDir, path), hash);
+  if (why === 'missing') return undefined;
+  const modifiedAtMs = Math.round(stats.mtimeMs);
+  return { hash, path, sizeBytes: stats.size, modifiedAtMs, whole: why === undefined };
+}
+
+async function withNames(
+  recorded: RecordedFiles,
+  damage: readonly (readonly [string, DamagedFile['why']])[],
+): Promise<readonly DamagedFile[]> {
+  const owners = await recorded.owners(damage.map(([hash]) => hash));
+  return damage.map(([hash, why]) => ({
+    hash,
+    path: blobPath(hash),
+    why,
+    names: owners
+      .filter((owner) => owner.hash === hash)
+      .map(({ user, filePath }) => ({ user, filePath })),
+  }));
+}
+
+/** A data folder that an earlier version wrote does not say. */
+function belongsTo(dataDir: string, recorded: RecordedFiles): boolean {
+  const path = join(dataDir, 'ledger.id');
+  const [id, recordedBy] = [recorded.id(), existsSync(path) && readFileSync(path, 'utf8')];
+  return id === undefined || recordedBy === false || recordedBy === id;
+}
+
+function secretIn(dataDir: string): CheckReport['secret'] {
+  const stats = statSync(join(dataDir, 'secret.key'), { throwIfNoEntry: false });
+  if (stats === undefined) return 'absent';
+  return stats.size === SECRET_BYTES ? 'ok' : 'damaged';
+}

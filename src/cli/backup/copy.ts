@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { constants, createReadStream } from 'node:fs';
+import { chmod, copyFile, link, lstat, mkdir, open, rm, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createHasher } from '../../lib/hash.ts';
+import { moveIntoPlace } from '../../lib/spool.ts';
+
+/** Bytes that were read: how many, and their hash. */
+export type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
+
+export type CopyResult =
+  | (HashedBytes & { readonly ok: true; readonly modifiedAtMs: number })
+  /** `absent`: there is no such file; else why its bytes were not taken. */
+  | { readonly ok: false; readonly why: 'absent' | 'not the bytes of its name' | 'unreadable' };
+
+const READ_BYTES = 1024 * 1024;
+
+/**
+ * Copies a file to its place: whole, on disk and with the expected bytes, or not at all. A file
+ * system that can share blocks until one of the two changes does so. `dir` is for files on their way.
+ */
+export async function copyTo(
+  from: string,
+  to: string,
+  options: { readonly dir: string; readonly hash?: string },
+): Promise<CopyResult> {
+  const stats = await lstat(from).catch(undefinedIfAbsent);
+  if (stats === undefined) return { ok: false, why: 'absent' };
+  if (!stats.isFile()) return { ok: false, why: 'unreadable' };
+  const path = join(options.dir, randomUUID());
+  try {
+    const why = await copyFrom(from, path);
+    if (why) return { ok: false, why };
+    await chmod(path, 0o600);
+    // The copy is read, not the original: what is verified is what is kept.
+    const read = await hashFile(path);
+    if (options.hash !== undefined && read.hash !== options.hash) {
+      return { ok: false, why: 'not the bytes of its name' };
+    }
+    await utimes(path, stats.atime, stats.mtime);
+    await moveIntoPlace({ path }, to);
+    return { ok: true, ...read, modifiedAtMs: Math.round(stats.mtimeMs) };
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+/** A second name for a file that no process ever changes in place; false where that cannot be. */
+export async function linkTo(from: string, to: string, sizeBytes: number): Promise<boolean> {
+  try {
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    if ((await lstat(from)).size !== sizeBytes) return false;
+    await link(from, to);
+    return true;
+  } catch {
+    // No hard links on this file system, too many of one file, or the older file is gone.
+    return false;
+  }
+}
+
+/** Reads a file piece by piece. */
+export async function hashFile(path: string): Promise<HashedBytes> {
+  const hasher = createHasher();
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
+      hasher.update(chunk as Buffer);
+      sizeBytes += (chunk as Buffer).length;
+    }
+    return { hash: hasher.digest(), sizeBytes };
+  } finally {
+    hasher.discard();
+  }
+}
+
+/** Makes the names in the folder survive a loss of power. */
+export async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Trouble with the original is told; trouble with the disk that is written ends the whole work. */
+async function copyFrom(from: string, to: string): Promise<'absent' | 'unreadable' | undefined> {
+  try {
+    await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+    return undefined;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && (await lstat(from).catch(undefinedIfAbsent)) === undefined)
+      return 'absent';
+    if (code === 'EIO' || code === 'EACCES') return 'unreadable';
+    throw error;
+  }
+}
+
+function undefinedIfAbsent(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+  throw error;
+}

@@ -1,0 +1,82 @@
+import { readFileSync, renameSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { hashOf } from '../../lib/hash.ts';
+
+const HASH = z.string().regex(/^blake3:[0-9a-f]{64}$/);
+/** Below the folder and nowhere else, whatever wrote the manifest. */
+const PATH = z
+  .string()
+  .min(1)
+  .refine((path) => path.split('/').every((part) => !['', '.', '..'].includes(part)))
+  .refine((path) => !/[\\\0]|^[a-z]:/i.test(path) || process.platform !== 'win32');
+
+const LISTED_FILE = z.object({
+  path: PATH,
+  hash: HASH,
+  sizeBytes: z.number().int().nonnegative(),
+  modifiedAtMs: z.number(),
+});
+
+const MISSING_FILE = z.object({ hash: HASH, why: z.string() });
+
+const MANIFEST = z.object({
+  format: z.literal(1),
+  holdover: z.string(),
+  createdAt: z.string(),
+  /** Of one data folder: backups of another one do not go beside it. */
+  source: z.string(),
+  ledger: z.enum(['sqlite', 'redis']),
+  files: z.array(LISTED_FILE),
+  /** On record, but lost or damaged in the data folder when the backup was made. */
+  missing: z.array(MISSING_FILE),
+});
+
+/** A file of a backup, by its path in the data folder. */
+export type ListedFile = Readonly<z.infer<typeof LISTED_FILE>>;
+export type MissingFile = Readonly<z.infer<typeof MISSING_FILE>>;
+
+/** All there is in one backup. It is written last: a backup without it is half a backup. */
+export type Manifest = Omit<Readonly<z.infer<typeof MANIFEST>>, 'files' | 'missing'> & {
+  readonly files: readonly ListedFile[];
+  readonly missing: readonly MissingFile[];
+};
+
+const MANIFEST_NAME = 'manifest.json';
+
+/** Whole and on disk, or not there. */
+export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
+  const path = join(folder, MANIFEST_NAME);
+  const temporaryPath = `${path}.new`;
+  const handle = await open(temporaryPath, 'w', 0o600);
+  try {
+    const hash = hashOf(Buffer.from(JSON.stringify(manifest)));
+    await handle.writeFile(`${JSON.stringify({ hash, manifest })}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  renameSync(temporaryPath, path);
+}
+
+/** Throws with what is wrong with it, to follow the name of the folder. */
+export function readManifest(folder: string): Manifest {
+  let text: string;
+  try {
+    text = readFileSync(join(folder, MANIFEST_NAME), 'utf8');
+  } catch (cause) {
+    const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    const reason = isAbsent ? `it has no ${MANIFEST_NAME}, which is written last` : String(cause);
+    throw new Error(`is not a complete backup: ${reason}`, { cause });
+  }
+  try {
+    const { hash, manifest } = z
+      .object({ hash: HASH, manifest: z.unknown() })
+      .parse(JSON.parse(text));
+    if (hashOf(Buffer.from(JSON.stringify(manifest))) !== hash) throw new Error('wrong hash');
+    return MANIFEST.parse(manifest);
+  } catch (cause) {
+    throw new Error(`is damaged: its ${MANIFEST_NAME} is not as it was written`, { cause });
+  }
+}

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import { importedAsset } from '../../upstreams/imported-asset.ts';
+import type { AssetRow, FileRow, Ledger } from '../../ledger/ledger.ts';
+import type { RememberedName } from '../../ledger/sqlite/inspect.ts';
+import type { Orphan } from './check.ts';
+
+/** How a file without a record is on record from now on. */
+export type RestoredRecord = {
+  readonly hash: string;
+  readonly user: string;
+  readonly filePath: string;
+  /** `remembered`: under the id and the name it had; `new name`: both were gone with the record. */
+  readonly as: 'remembered' | 'new name';
+};
+
+type RecordOrphansOptions = {
+  readonly dataDir: string;
+  readonly ledger: Pick<Ledger, 'assets' | 'files' | 'jobs'>;
+  /** Whose those are that no record of any kind knows. */
+  readonly user: string;
+  readonly now: () => number;
+};
+
+/** First bytes → extension: all that is left of a name. Offsets are those of the formats. */
+const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
+  ['89504e470d0a1a0a', 0, '.png', 'image/png'],
+  ['ffd8ff', 0, '.jpg', 'image/jpeg'],
+  ['47494638', 0, '.gif', 'image/gif'],
+  ['57454250', 8, '.webp', 'image/webp'],
+  ['57415645', 8, '.wav', 'audio/wav'],
+  ['424d', 0, '.bmp', 'image/bmp'],
+  ['664c6143', 0, '.flac', 'audio/flac'],
+  ['4f676753', 0, '.ogg', 'audio/ogg'],
+  ['66747970', 4, '.mp4', 'video/mp4'],
+  ['1a45dfa3', 0, '.webm', 'video/webm'],
+];
+const SIGNATURE_BYTES = 12;
+const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
+
+/** Enters files without a record into the ledger; damaged ones are left as they are. */
+export async function recordOrphans(
+  options: RecordOrphansOptions,
+  orphans: readonly Orphan[],
+  remembered: readonly RememberedName[],
+): Promise<readonly RestoredRecord[]> {
+  const known = formerRecords(remembered);
+  const restored: RestoredRecord[] = [];
+  for (const orphan of orphans.filter(({ whole }) => whole)) {
+    const former = known.get(orphan.hash) ?? [];
+    for (const row of former) restored.push(await restoreRecord(options, orphan, row));
+    if (former.length === 0) restored.push(await recordAsNew(options, orphan));
+  }
+  return restored;
+}
+
+type FormerRecord = Pick<AssetRow, 'id' | 'user' | 'contentType' | 'filePath' | 'jobId'> & {
+  readonly hash: string;
+};
+
+/** By hash; the jobs say more of an asset than the v1 names do. */
+function formerRecords(remembered: readonly RememberedName[]): ReadonlyMap<string, FormerRecord[]> {
+  const byHash = new Map<string, FormerRecord[]>();
+  for (const one of remembered) {
+    for (const former of one.kind === 'output' ? fromJob(one) : fromFile(one.row)) {
+      const known = byHash.get(former.hash) ?? [];
+      if (known.some(({ id }) => id === former.id)) continue;
+      byHash.set(former.hash, [...known, former]);
+    }
+  }
+  return byHash;
+}
+
+function fromFile({ user, type, subfolder, filename, assetId, hash, contentType }: FileRow) {
+  const filePath = posix.join(type, subfolder, filename);
+  return [{ id: assetId, user, hash: hash ?? '', contentType, filePath, jobId: null }];
+}
+
+type Output = {
+  readonly id: string;
+  readonly hash?: string;
+  readonly name: string;
+  readonly job_id: string;
+  readonly content_type: string;
+  readonly x_subfolder?: string;
+  readonly x_temp?: boolean;
+};
+
+function fromJob({
+  user,
+  outputsJson,
+}: RememberedName & { kind: 'output' }): readonly FormerRecord[] {
+  return (JSON.parse(outputsJson) as readonly Output[]).flatMap((output) => {
+    const { id, hash, name, job_id: jobId, content_type: contentType } = output;
+    if (hash === undefined) return [];
+    const folder = output.x_temp === true ? 'temp' : 'output';
+    const filePath = posix.join(folder, output.x_subfolder ?? '', name);
+    return [{ id, user, hash, contentType, filePath, jobId }];
+  });
+}
+
+async function restoreRecord(
+  { ledger }: RecordOrphansOptions,
+  orphan: Orphan,
+  former: FormerRecord,
+): Promise<RestoredRecord> {
+  const { hash, sizeBytes, modifiedAtMs } = orphan;
+  const job = former.jobId === null ? undefined : await ledger.jobs.get(former.jobId);
+  const row = { ...former, sizeBytes, createdAtMs: modifiedAtMs };
+  // The output of a job that is there goes with that job; all else stays until it is removed.
+  await ledger.assets.insert(job ? { ...importedAsset(row), jobId: job.id } : importedAsset(row));
+  return { hash, user: former.user, filePath: former.filePath, as: 'remembered' };
+}
+
+async function recordAsNew(
+  { dataDir, ledger, user, now }: RecordOrphansOptions,
+  { hash, path, sizeBytes, modifiedAtMs }: Orphan,
+): Promise<RestoredRecord> {
+  const [extension, contentType] = await detectType(join(dataDir, path));
+  const filename = `${hash.slice('blake3:'.length, 'blake3:'.length + 16)}${extension}`;
+  const [type, subfolder] = ['output', 'recovered'] as const;
+  const filePath = posix.join(type, subfolder, filename);
+  const commonFields = { user, hash, sizeBytes, contentType };
+  const id = randomUUID();
+  await Promise.all([
+    ledger.assets.insert(importedAsset({ ...commonFields, id, filePath, createdAtMs: now() })),
+    ledger.files.put({ ...commonFields, type, subfolder, filename, assetId: id, modifiedAtMs }),
+  ]);
+  return { hash, user, filePath, as: 'new name' };
+}
+
+async function detectType(path: string): Promise<readonly [string, string]> {
+  const handle = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(SIGNATURE_BYTES));
+    const hex = buffer.subarray(0, bytesRead).toString('hex');
+    const found = SIGNATURES.find(([start, at]) => hex.startsWith(start, at * 2));
+    return found ? [found[2], found[3]] : UNKNOWN;
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,219 @@
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { CrashPoint } from '../../lib/crash-point.ts';
+import { makeAsideFolder } from '../../app/set-aside.ts';
+import { UNFINISHED_RESTORE, databasePath } from '../../app/data-dir.ts';
+import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
+import { LedgerInUse, lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
+import { forEachConcurrently } from '../../lib/for-each-concurrently.ts';
+import { copyTo, syncFolder } from './copy.ts';
+import { filesBelow, refuseNested } from './files.ts';
+import { type Backup, backupsIn } from './backups.ts';
+import type { Manifest } from './manifest.ts';
+import { blobPath } from './records.ts';
+
+/** Not what was asked for can be done: nothing was changed. */
+class RestoreRefused extends Error {}
+
+export type RestoreOptions = {
+  /** Folder of backups. */
+  readonly from: string;
+  /** Name of the backup; `undefined`: the newest complete one. */
+  readonly at: string | undefined;
+  readonly dataDir: string;
+  /** Present content of the data folder: refused, or moved to a folder of its own inside of it. */
+  readonly existing: 'refuse' | 'move aside';
+  readonly now: () => number;
+  readonly progress: (total: { files: number; bytes: number }) => (bytes: number) => void;
+  /** Tests let the process die there. */
+  readonly reached: (moment: CrashPoint) => void;
+};
+
+export type RestoreResult = {
+  readonly name: string;
+  readonly manifest: Manifest;
+  /** Backups that were passed over because they are not complete. */
+  readonly passedOver: readonly string[];
+  /** Where the former content of the data folder is; `undefined`: there was none. */
+  readonly aside: string | undefined;
+};
+
+const MAX_CONCURRENT = 8;
+/** The copy while it is made: nothing of the data folder has been touched so far. */
+const COPYING_FOLDER = 'restore-copying';
+const LOCK_FILE = 'holdover.db.lock';
+/** A process over a Redis ledger touches its folder every hour, and removes it when it stops. */
+const IDLE_PROCESS_MS = 24 * 60 * 60_000;
+
+/**
+ * Puts a backup into a data folder that no process uses. It is copied and verified as a whole first;
+ * only then is anything moved, and nothing is ever deleted.
+ */
+export async function restore(options: RestoreOptions): Promise<RestoreResult> {
+  const { from, at, now } = options;
+  const root = resolve(options.dataDir);
+  const { chosen, passedOver } = chooseBackup(resolve(from), at);
+  refuseNested(from, root);
+  const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+  const folderLock = lockFolder(root);
+  let isDone = false;
+  try {
+    const existingContent = contentOf(root);
+    refuseSharedUse(root, now());
+    if (existingContent.length > 0 && options.existing === 'refuse')
+      throw new RestoreRefused(notEmptyText(root));
+    await copyVerified(chosen, root, options);
+    const aside = await swapContent(root, existingContent, options);
+    isDone = true;
+    return { name: chosen.name, manifest: chosen.manifest, passedOver, aside };
+  } finally {
+    await rm(join(root, COPYING_FOLDER), { recursive: true, force: true });
+    folderLock.close();
+    if ((isNew && !isDone) || chosen.manifest.ledger === 'redis') {
+      await rm(join(root, LOCK_FILE), { force: true });
+    }
+    if (isNew && !isDone) await rm(root, { recursive: true, force: true });
+  }
+}
+
+function chooseBackup(from: string, at: string | undefined) {
+  if (!existsSync(from)) throw new RestoreRefused(`there is no folder ${from}`);
+  const { complete, unusable } = backupsIn(from);
+  if (at !== undefined) return { chosen: findBackup(from, at), passedOver: [] };
+  const chosen = complete.at(-1);
+  const reasons = unusable.map(({ name, why }) => `${name} ${why}`);
+  if (chosen) return { chosen, passedOver: reasons };
+  const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
+  throw new RestoreRefused(`${from} has nothing to restore: ${why}`);
+}
+
+function findBackup(from: string, at: string): Backup {
+  const { complete, unusable } = backupsIn(from);
+  const chosen = complete.find(({ name }) => name === at);
+  if (chosen) return chosen;
+  const why = unusable.find(({ name }) => name === at)?.why;
+  if (why !== undefined) throw new RestoreRefused(`the backup ${at} ${why}`);
+  const names = complete.map(({ name }) => name).join(', ') || 'none';
+  throw new RestoreRefused(`there is no backup ${at}; there are: ${names}`);
+}
+
+/** Names in a data folder, without those an earlier, unfinished restore only copied. */
+function contentOf(root: string): readonly string[] {
+  const ownNames = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  return readdirSync(root).filter((name) => !ownNames.test(name));
+}
+
+function notEmptyText(root: string): string {
+  return (
+    `the data folder ${root} is not empty: give another --data-dir, or say --replace to move ` +
+    'what is in it into its folder set-aside'
+  );
+}
+
+function lockFolder(root: string): ReturnType<typeof lockFile> {
+  try {
+    return lockFile(databasePath(root));
+  } catch (cause) {
+    if (!(cause instanceof LedgerInUse)) throw cause;
+    const message = `the data folder ${root} is in use by a running Holdover: stop it first`;
+    throw new RestoreRefused(message, { cause });
+  }
+}
+
+/** Over a Redis ledger there is no lock, as many processes use the folder. */
+function refuseSharedUse(root: string, nowMs: number): void {
+  if (!existsSync(join(root, 'folder.id'))) return;
+  const spool = join(root, 'spool');
+  const isRecent = (name: string): boolean => {
+    const stats = statSync(join(spool, name), { throwIfNoEntry: false });
+    return stats?.isDirectory() === true && Math.abs(nowMs - stats.mtimeMs) < IDLE_PROCESS_MS;
+  };
+  const inUse = existsSync(spool) ? readdirSync(spool).filter(isRecent) : [];
+  if (inUse.length === 0) return;
+  throw new RestoreRefused(
+    `${inUse.length} Holdover processes use ${root}, or were killed within the last day: stop ` +
+      `them first, and remove what is in ${spool} if none is left`,
+  );
+}
+
+async function copyVerified(
+  { path, name, manifest }: Backup,
+  root: string,
+  { progress, reached }: RestoreOptions,
+): Promise<void> {
+  const copying = join(root, COPYING_FOLDER);
+  await rm(copying, { recursive: true, force: true });
+  const dir = join(copying, 'on-their-way');
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const bytes = manifest.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const onFile = progress({ files: manifest.files.length, bytes });
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    manifest.files,
+    async ({ path: file, hash, sizeBytes }) => {
+      const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
+      if (!copied.ok)
+        throw new RestoreRefused(`the backup ${name} is damaged: ${file} is ${copied.why}`);
+      onFile(sizeBytes);
+      reached('restore-file');
+    },
+  );
+  await rm(dir, { recursive: true });
+  if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
+  for (const folder of await foldersOf(copying)) await syncFolder(folder);
+}
+
+/** All bytes it names are in the backup, or were lost before it was made. */
+function verifyDatabase(folder: string, name: string, manifest: Manifest): void {
+  const database = databasePath(folder);
+  const { state, errors } = inspectDatabase(database);
+  if (state !== 'ok') {
+    throw new RestoreRefused(
+      `the backup ${name} is damaged: its database is ${state}: ${errors[0]}`,
+    );
+  }
+  const known = new Set([
+    ...manifest.files.map(({ path }) => path),
+    ...manifest.missing.map(({ hash }) => blobPath(hash)),
+  ]);
+  const missingBlobs = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
+  if (missingBlobs.length === 0) return;
+  throw new RestoreRefused(
+    `the backup ${name} lacks ${missingBlobs.length} files its records name`,
+  );
+}
+
+async function foldersOf(root: string): Promise<readonly string[]> {
+  const files = await filesBelow(root);
+  return [...new Set(files.map((path) => join(root, path, '..'))), root];
+}
+
+/** Renames within one folder, which also works where that is a mounted volume. */
+async function swapContent(
+  root: string,
+  existingContent: readonly string[],
+  { now, reached }: RestoreOptions,
+): Promise<string | undefined> {
+  const unfinished = join(root, UNFINISHED_RESTORE);
+  const aside = existingContent.length > 0 ? makeAsideFolder(root, new Date(now())) : undefined;
+  const unfinishedCopies = existingContent.filter((name) => name === UNFINISHED_RESTORE);
+  for (const name of unfinishedCopies) await rename(join(root, name), join(aside ?? root, name));
+  await rename(join(root, COPYING_FOLDER), unfinished);
+  await syncFolder(root);
+  for (const name of existingContent) {
+    if (!unfinishedCopies.includes(name)) await rename(join(root, name), join(aside ?? root, name));
+    reached('restore-aside');
+  }
+  for (const name of readdirSync(unfinished).toSorted(databaseLast)) {
+    await rename(join(unfinished, name), join(root, name));
+    reached('restore-placed');
+  }
+  await rm(unfinished, { recursive: true });
+  await syncFolder(root);
+  return aside;
+}
+
+function databaseLast(a: string, b: string): number {
+  return Number(a === 'holdover.db') - Number(b === 'holdover.db');
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { DemoError } from './errors.ts';
+import { packageUrl } from '../../lib/package-url.ts';
+
+type AnsweredRequest = { msg: string; method: string; url: string; status: number; v2: string[] };
+
+/** The server of the demo, and the v1 calls it has answered. */
+export type DemoServer = {
+  readonly url: string;
+  readonly requests: AnsweredRequest[];
+  stop(): Promise<void>;
+};
+
+/** A real server process on a free port; its log tells which v2 calls it made. */
+export async function startServer(args: readonly string[]): Promise<DemoServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
+  const main = fileURLToPath(packageUrl('dist/main.js'));
+  const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info' },
+  });
+  const requests: AnsweredRequest[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (!line.startsWith('{')) return void process.stderr.write(`${line}\n`);
+    const entry = JSON.parse(line) as AnsweredRequest;
+    if (entry.msg === 'request answered') requests.push(entry);
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) =>
+      reject(new DemoError(`Holdover did not start (exit code ${code}).`)),
+    );
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const found = /^To see the GUI go to: (\S+)$/.exec(line)?.[1];
+      if (found) resolve(found);
+    });
+  });
+  return {
+    url,
+    requests,
+    async stop() {
+      if (child.exitCode === null) {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { FilesImportResult } from './files.ts';
+import type { LeftOut } from './scan.ts';
+import type { Account, UserImportResult } from './user-data.ts';
+import { megabytes, printableName } from '../printable-name.ts';
+
+/** All there is to say of an import that came to its end. */
+export type ImportOutcome = {
+  readonly source: string;
+  readonly dataDir: string;
+  /** `undefined`: the files of jobs lie with a remote service. */
+  readonly files: FilesImportResult | undefined;
+  readonly account: Account;
+  readonly user: UserImportResult;
+  readonly others: readonly Account[];
+  readonly warnings: readonly string[];
+};
+
+/** What a person reads at the end; nothing that was left out goes unsaid. */
+export function reportText(outcome: ImportOutcome): string {
+  const { source, dataDir, files, account, user, others, warnings } = outcome;
+  const lines = [
+    `Imported ${printableName(source)} into ${printableName(dataDir)}.`,
+    files ? filesLine(files) : REMOTE_UPSTREAM,
+    `User ${accountText(account)}: ${settingsText(user)}; ${fileCount(user.files)}${alreadyHereText(user.known)}.`,
+    ...list('Left out', [...(files?.leftOut ?? []), ...user.leftOut]),
+    ...list('Could not be read; run the import again once they can', failuresOf(outcome)),
+    ...others.map(
+      (other) =>
+        `User ${accountText(other)} was left: --user ${printableName(other.id)} imports it.`,
+    ),
+    ...warnings,
+    'History is not imported: prompts in saved pictures stay in the pictures.',
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** What another try may bring. */
+export function failuresOf({
+  files,
+  user,
+}: Pick<ImportOutcome, 'files' | 'user'>): readonly LeftOut[] {
+  return [...(files?.failed ?? []), ...user.failed];
+}
+
+const REMOTE_UPSTREAM =
+  'Inputs and outputs were left: with a remote upstream they lie there. Start the server with ' +
+  '--input-directory, and inputs are uploaded when a prompt names them.';
+
+function filesLine({ files, bytes, known }: FilesImportResult): string {
+  return `Inputs and outputs: ${fileCount(files)}, ${megabytes(bytes)}${alreadyHereText(known)}.`;
+}
+
+function settingsText({ settings, keptSettings }: UserImportResult): string {
+  const kept = keptSettings === 0 ? '' : ` (${keptSettings} more are set here already)`;
+  return `${settings} ${settings === 1 ? 'setting' : 'settings'}${kept}`;
+}
+
+function fileCount(files: number): string {
+  return `${files} ${files === 1 ? 'file' : 'files'}`;
+}
+
+function alreadyHereText(known: number): string {
+  return known === 0 ? '' : ` (${known} more were here already)`;
+}
+
+function accountText({ id, name }: Account): string {
+  return id === name ? printableName(id) : `${printableName(name)} (${printableName(id)})`;
+}
+
+function list(title: string, items: readonly LeftOut[]): readonly string[] {
+  if (items.length === 0) return [];
+  return [`${title}:`, ...items.map(({ name, why }) => `  ${printableName(name)}: ${why}`)];
+}

@@ -1,0 +1,157 @@
+import type { Stats } from 'node:fs';
+import { lstat, readFile, readdir, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SettingStore } from '../../ledger/ledger.ts';
+import { moveIntoPlace } from '../../lib/spool.ts';
+import { safePathBelow, statPath } from '../../files/folder-paths.ts';
+import { safeName } from '../../files/safe-name.ts';
+import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
+import type { FileCopier } from './copy.ts';
+import { type FoundFile, type LeftOut, type Scan, isErrorOf, reasonOf, scan } from './scan.ts';
+
+/** What became of the settings and saved files of one user. */
+export type UserImportResult = {
+  settings: number;
+  /** Settings and files that are there already, perhaps in another version. */
+  keptSettings: number;
+  files: number;
+  known: number;
+  readonly leftOut: LeftOut[];
+  readonly failed: LeftOut[];
+};
+
+type UserImportOptions = {
+  readonly settings: SettingStore;
+  readonly copy: FileCopier;
+  readonly user: string;
+  /** Where the files of that user lie here. */
+  readonly targetFolder: string;
+  /** What the folder of the v1 server is called in the report. */
+  readonly label: string;
+  readonly onFile: (file: FoundFile) => void;
+};
+
+const SETTINGS = 'comfy.settings.json';
+const MOST_SETTINGS_BYTES = 16 * 1024 * 1024;
+
+/** A user of the v1 server, and the name people gave to them. */
+export type Account = { readonly id: string; readonly name: string };
+
+/** Users with a folder of their own; without multi-user mode there is `default` alone. */
+export async function accountsIn(folder: string): Promise<readonly Account[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const names = await namesIn(folder);
+  return entries
+    .filter((entry) => entry.isDirectory() && /^[^_.]/.test(entry.name))
+    .map(({ name: id }) => ({ id, name: names.get(id) ?? id }));
+}
+
+/** Files of a user, without the settings, which are no file here. */
+export async function scanUserFolder(folder: string, label: string): Promise<Scan> {
+  const scanned = await scan(folder, label, { maxBytes: Infinity, isKeptName });
+  const found = scanned.found.filter((file) => pathOf(file) !== SETTINGS);
+  return { ...scanned, found };
+}
+
+/** Brings settings and files; what the user has here already stays as it is. */
+export async function importUser(
+  deps: UserImportOptions,
+  folder: string,
+  { found, leftOut, failed }: Scan,
+): Promise<UserImportResult> {
+  const result: UserImportResult = {
+    settings: 0,
+    keptSettings: 0,
+    files: 0,
+    known: 0,
+    leftOut: [...leftOut],
+    failed: [...failed],
+  };
+  await importSettings(deps, join(folder, SETTINGS), result);
+  for (const file of found) {
+    await importFile(deps, file, result);
+    deps.onFile(file);
+  }
+  return result;
+}
+
+async function importSettings(
+  { settings, user, label }: UserImportOptions,
+  path: string,
+  result: UserImportResult,
+): Promise<void> {
+  const given = await readSettings(path);
+  if (typeof given === 'string')
+    return void result.failed.push({ name: `${label}/${SETTINGS}`, why: given });
+  const existingSettings = await settings.all(user);
+  const newSettings = Object.entries(given).filter(([id]) => !Object.hasOwn(existingSettings, id));
+  result.settings = newSettings.length;
+  result.keptSettings = Object.keys(given).length - newSettings.length;
+  await settings.merge(user, Object.fromEntries(newSettings));
+}
+
+/** Values as JSON texts, or why they cannot be had; none when there is no such file. */
+async function readSettings(path: string): Promise<{ readonly [id: string]: string } | string> {
+  try {
+    const stats = await lstat(path).catch(() => undefined);
+    if (stats === undefined) return {};
+    if (!stats.isFile() || stats.size > MOST_SETTINGS_BYTES) return 'is no settings file';
+    const value = parseJson(await readFile(path, 'utf8'));
+    if (!isJsonObject(value)) return 'is no settings file';
+    return Object.fromEntries(
+      Object.entries(value).map(([id, setting]) => [id, stringifyJson(setting)]),
+    );
+  } catch (error) {
+    return error instanceof SyntaxError ? 'is no JSON' : reasonOf(error);
+  }
+}
+
+async function importFile(
+  deps: UserImportOptions,
+  file: FoundFile,
+  result: UserImportResult,
+): Promise<void> {
+  const path = pathOf(file);
+  const name = `${deps.label}/${path}`;
+  const leaveOut = (why: string): void => void result.leftOut.push({ name, why });
+  const safePath = safePathBelow(path);
+  if (!safePath.ok) return leaveOut('unsafe name');
+  const target = await statPath(deps.targetFolder, safePath.path);
+  if (target.kind === 'file' && isSame(target.stats, file)) return void result.known++;
+  if (target.kind !== 'absent') return leaveOut('something of this name is here already');
+  try {
+    const copied = await deps.copy(file);
+    if (!copied.ok) return void result.failed.push({ name, why: copied.why });
+    const modified = new Date(file.modifiedAtMs);
+    await utimes(copied.file.path, modified, modified);
+    await moveIntoPlace(copied.file, target.path);
+    result.files++;
+  } catch (error) {
+    if (!isErrorOf(file, error)) throw error;
+    result.failed.push({ name, why: reasonOf(error) });
+  }
+}
+
+function isSame({ size, mtimeMs }: Stats, file: FoundFile): boolean {
+  return size === file.sizeBytes && Math.round(mtimeMs) === file.modifiedAtMs;
+}
+
+/** Front ends keep lists of their own under names that begin with a dot. */
+function isKeptName(name: string): boolean {
+  return safeName(name.replace(/^\.+/, '')) !== undefined;
+}
+
+function pathOf({ subfolder, filename }: FoundFile): string {
+  return subfolder === '' ? filename : `${subfolder}/${filename}`;
+}
+
+/** `users.json` is written in multi-user mode: id → name. */
+async function namesIn(folder: string): Promise<ReadonlyMap<string, string>> {
+  try {
+    const value = parseJson(await readFile(join(folder, 'users.json'), 'utf8'));
+    const entries = isJsonObject(value) ? Object.entries(value) : [];
+    return new Map(entries.map(([id, name]) => [id, typeof name === 'string' ? name : id]));
+  } catch {
+    return new Map();
+  }
+}

@@ -1,0 +1,225 @@
+import { isIP } from 'node:net';
+import { Command, CommanderError } from 'commander';
+import {
+  type Flags,
+  type LOG_LEVELS,
+  OPTIONS,
+  type DIALECTS,
+  type PREVIEW_METHODS,
+  type VIEW_MODES,
+} from './flags.ts';
+import { type SharedDirectories, sharedDirectories } from './shared-folders.ts';
+import { readFrontendRoot } from './frontend.ts';
+import {
+  type LedgerSource,
+  type WorkerLimits,
+  ledgerSource,
+  requireConcurrency,
+  workerLimits,
+} from './ledger.ts';
+import { type DeprecationSettings, deprecationSettings } from './deprecation.ts';
+import { type ModelSettings, modelSettings } from './models.ts';
+import { type ProxySettings, proxySettings } from './proxy.ts';
+import { InvalidSetting } from './invalid-setting.ts';
+import { type TlsFiles, readTls } from './tls.ts';
+import { type ObjectInfoSource, type Upstream, objectInfoSource, upstreamOf } from './upstream.ts';
+import { packageVersion } from './version.ts';
+
+/** Everything a start is told, parsed once and frozen. */
+export type Config = {
+  readonly listen: string;
+  readonly port: number;
+  readonly upstream: Upstream;
+  /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
+  readonly objectInfo: ObjectInfoSource;
+  /** Prompts of one user that may wait for the upstream to have room. */
+  readonly outboxLimit: number;
+  readonly dataDir: string;
+  readonly ledger: LedgerSource;
+  /** Files that no ledger knows are moved aside instead of being refused. */
+  readonly startAnew: boolean;
+  readonly workerLimits: WorkerLimits;
+  readonly maxUploadBytes: number;
+  readonly maxJsonValues: number;
+  /** Of one graph. */
+  readonly maxNodes: number;
+  /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
+  readonly corsOrigin: string | undefined;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  readonly localToken: string | undefined;
+  readonly view: (typeof VIEW_MODES)[number];
+  readonly dialect: (typeof DIALECTS)[number];
+  readonly previewMethod: (typeof PREVIEW_METHODS)[number];
+  readonly concurrency: number;
+  readonly queueLimit: number;
+  readonly jobTimeoutMs: number;
+  readonly jobMemoryBytes: number;
+  /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
+  readonly history: { readonly count: number; readonly bytes: number; readonly graphBytes: number };
+  readonly diskBudgetBytes: number;
+  readonly retentionMs: number;
+  readonly maxSockets: number;
+  readonly maxSocketsPerUser: number;
+  /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
+  readonly frontEndRoot: string | undefined;
+  readonly userdataQuotaBytes: number;
+  readonly folders: SharedDirectories;
+  readonly models: ModelSettings;
+  readonly deprecationSettings: DeprecationSettings;
+  readonly proxy: ProxySettings;
+  /** `undefined`: plain HTTP. */
+  readonly tls: TlsFiles | undefined;
+};
+
+export type { Upstream } from './upstream.ts';
+
+export type ParsedConfig =
+  | { readonly kind: 'config'; readonly config: Config }
+  /** `--help`, `--version`, or a wrong flag: `text` is what to print. */
+  | { readonly kind: 'exit'; readonly code: number; readonly text: string };
+
+const MEBIBYTE = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const OTHER_COMMANDS = `
+Other commands (each has its own --help):
+  holdover backup DIR        back up the data folder, also while the server runs
+  holdover restore DIR       put a backup into an empty data folder
+  holdover check             check the database and every file, list what no record names
+  holdover import DIR        take over the files of a v1 server
+  holdover report            show who still calls v1, and what v2 has in its place
+  holdover trace -- COMMAND  run a v1 script and write its session down as v2 code
+  holdover convert FILE      turn a v1 prompt or workflow into a v2 submission
+  holdover worker            run jobs for servers that share a ledger in Redis`;
+
+/** Reads flags and environment; a wrong one becomes one clear line and exit code 2. */
+export function parseConfig(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  /** Makes it the command line of something that starts a server on the way. */
+  extendCommand: (command: Command) => unknown = (command) =>
+    command.addHelpText('after', OTHER_COMMANDS),
+): ParsedConfig {
+  let text = '';
+  const command = new Command('holdover')
+    .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
+    .version(packageVersion())
+    .exitOverride()
+    .configureOutput({
+      writeOut: (chunk) => (text += chunk),
+      writeErr: (chunk) => (text += chunk),
+    });
+  for (const option of OPTIONS) command.addOption(option);
+  extendCommand(command);
+  try {
+    withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
+    return { kind: 'config', config: configFrom(command.opts<Flags>(), env) };
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return { kind: 'exit', code: 0, text };
+      return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
+    }
+    if (error instanceof InvalidSetting)
+      return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
+    throw error;
+  }
+}
+
+/** Whether an address can only be reached from this machine. */
+export function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
+}
+
+function configFrom(flags: Flags, env: NodeJS.ProcessEnv): Config {
+  const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
+  requireListenAddress(listen);
+  refuseInsecureBind(listen, flags);
+  if (flags.dataDir === '')
+    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
+  const ledger = ledgerSource(flags.ledger);
+  requireConcurrency(flags.concurrency, ledger);
+  const { enableCorsHeader: corsFlag } = flags;
+  if (typeof corsFlag === 'string') requireOrigin(corsFlag);
+  return Object.freeze({
+    listen,
+    port: flags.port,
+    upstream: upstreamOf(flags, env),
+    objectInfo: objectInfoSource(flags.objectInfo),
+    outboxLimit: flags.outboxLimit,
+    dataDir: flags.dataDir,
+    ledger,
+    startAnew: flags.startAnew ?? false,
+    workerLimits: workerLimits(flags.workerLimits),
+    maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
+    maxJsonValues: flags.maxJsonValues,
+    maxNodes: flags.maxNodes,
+    corsOrigin: corsFlag === true ? '*' : originOf(corsFlag),
+    logLevel: flags.logLevel,
+    localToken: flags.localToken === '' ? undefined : flags.localToken,
+    view: flags.view,
+    dialect: flags.dialect,
+    previewMethod: flags.previewMethod,
+    concurrency: flags.concurrency,
+    queueLimit: flags.queueLimit,
+    jobTimeoutMs: flags.jobTimeout * 1000,
+    jobMemoryBytes: flags.jobMemory * MEBIBYTE,
+    history: {
+      count: flags.historyLimit,
+      bytes: Math.round(flags.historySize * MEBIBYTE),
+      graphBytes: Math.round(flags.historyGraphLimit * MEBIBYTE),
+    },
+    diskBudgetBytes: flags.diskBudget * MEBIBYTE,
+    retentionMs: flags.retentionDays * DAY_MS,
+    maxSockets: flags.maxSockets,
+    maxSocketsPerUser: flags.maxSocketsPerUser,
+    frontEndRoot: readFrontendRoot(flags.frontEndRoot),
+    userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
+    folders: sharedDirectories(flags),
+    models: modelSettings(flags),
+    deprecationSettings: deprecationSettings(flags),
+    proxy: proxySettings(flags),
+    tls: readTls(flags),
+  });
+}
+
+function requireListenAddress(listen: string): void {
+  if (listen === 'localhost' || isIP(listen) !== 0) return;
+  throw new InvalidSetting(`option '--listen' needs an IP address or "localhost", not '${listen}'`);
+}
+
+function refuseInsecureBind(listen: string, flags: Flags): void {
+  if (isLoopback(listen) || flags.localToken || flags.allowInsecureBind) return;
+  throw new InvalidSetting(
+    `binding ${listen} lets anyone who reaches this machine run jobs and read files: ` +
+      'set --local-token (HOLDOVER_LOCAL_TOKEN), or say --allow-insecure-bind if that is meant',
+  );
+}
+
+/** Requests are compared with it, so that anything but an origin would let nobody in. */
+function requireOrigin(text: string): void {
+  if (text === '*' || (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))) return;
+  throw new InvalidSetting(
+    `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
+  );
+}
+
+/** As browsers spell it: they compare the answer letter by letter. */
+function originOf(text: string | undefined): string | undefined {
+  return text === undefined || text === '*' ? text : new URL(text).origin;
+}
+
+/** For commander a switch is on as soon as its variable exists, whatever that says. */
+const SWITCHES = ['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW'];
+const FALSE_TEXT = /^(|0|false|no|off)$/i;
+
+/** commander reads `process.env` only; tests and embedders bring their own. */
+function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
+  const savedEnv = process.env;
+  process.env = { ...env };
+  for (const name of SWITCHES) if (FALSE_TEXT.test(env[name] ?? '')) delete process.env[name];
+  try {
+    run();
+  } finally {
+    process.env = savedEnv;
+  }
+}

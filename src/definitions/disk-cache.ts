@@ -1,0 +1,110 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../observability/log.ts';
+import type { DefinitionsText } from './fetch-outcome.ts';
+
+/** The last good text of one source for one account, for the time after a restart. */
+export type CacheEntry = {
+  read(): Promise<(DefinitionsText & { readonly confirmedAtMs: number }) | undefined>;
+  write(text: DefinitionsText): Promise<void>;
+  /** The source says it still holds. */
+  confirm(atMs: number): Promise<void>;
+};
+
+/** All copies; those not confirmed for longest make room. */
+export type DefinitionsCache = {
+  entryFor(source: string, account: string): CacheEntry;
+  /** Resolves when nothing is being written any more. */
+  idle(): Promise<void>;
+};
+
+const MAX_BYTES = 256 * 1024 * 1024;
+
+/** A copy is one file: a line that says where the text is from, then the text. */
+export function createDefinitionsCache(options: {
+  readonly root: string;
+  readonly log: Logger;
+  readonly maxBytes?: number;
+}): DefinitionsCache {
+  const { root, log, maxBytes = MAX_BYTES } = options;
+  const logFailure = (error: unknown): void => {
+    log.warn({ err: error }, 'node definitions could not be kept on disk');
+  };
+  let writing = Promise.resolve();
+  return {
+    entryFor(source, account) {
+      const path = join(root, fileNameFor(source, account));
+      return {
+        read: () => readEntry(path),
+        // One after the other: each may be large.
+        write: (text) =>
+          (writing = writing
+            .then(() => writeEntry({ root, path, text }))
+            .then(() => prune(root, maxBytes))
+            .catch(logFailure)),
+        confirm: (atMs) => utimes(path, new Date(atMs), new Date(atMs)).catch(() => {}),
+      };
+    },
+    idle: () => writing,
+  };
+}
+
+function fileNameFor(source: string, account: string): string {
+  const digest = createHash('sha256').update(`${source}\0${account}`).digest('hex');
+  return `${digest.slice(0, 32)}.json`;
+}
+
+/** No copy, or one that is damaged: both mean to start without. */
+async function readEntry(
+  path: string,
+): Promise<(DefinitionsText & { confirmedAtMs: number }) | undefined> {
+  try {
+    const { mtimeMs } = await stat(path);
+    const whole = await readFile(path);
+    const end = whole.indexOf('\n');
+    const head = JSON.parse(whole.toString('utf8', 0, end)) as Omit<DefinitionsText, 'bytes'>;
+    if (typeof head.from !== 'number' || typeof head.validators !== 'object') return undefined;
+    return { ...head, bytes: whole.subarray(end + 1), confirmedAtMs: mtimeMs };
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeEntry(options: {
+  root: string;
+  path: string;
+  text: DefinitionsText;
+}): Promise<void> {
+  const { bytes, from, validators } = options.text;
+  await mkdir(options.root, { recursive: true, mode: 0o700 });
+  // Whole or not at all.
+  const temporaryPath = `${options.path}.${randomUUID()}`;
+  const file = await open(temporaryPath, 'wx', 0o600);
+  try {
+    await file.writev([Buffer.from(`${JSON.stringify({ from, validators })}\n`), bytes]);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporaryPath, options.path);
+}
+
+async function prune(root: string, maxBytes: number): Promise<void> {
+  const names = await readdir(root);
+  const files = await Promise.all(
+    names.map(async (name) => ({
+      path: join(root, name),
+      ...(await sizeAndTime(join(root, name))),
+    })),
+  );
+  let size = 0;
+  for (const file of files.toSorted((a, b) => b.mtimeMs - a.mtimeMs)) {
+    size += file.size;
+    if (size > maxBytes) await rm(file.path, { force: true });
+  }
+}
+
+async function sizeAndTime(path: string): Promise<{ size: number; mtimeMs: number }> {
+  return stat(path).catch(() => ({ size: 0, mtimeMs: 0 }));
+}

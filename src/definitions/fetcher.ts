@@ -1,0 +1,145 @@
+import { createRequire } from 'node:module';
+import { type Readable, pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Dispatcher } from 'undici';
+import type { FetchOutcome, Validators } from './fetch-outcome.ts';
+import { readRetryAfter } from '../http/retry-after.ts';
+
+export type FetchLimits = {
+  readonly connectTimeoutMs: number;
+  /** Making the list takes some servers seconds. */
+  readonly headersTimeoutMs: number;
+  /** Silence allowed inside the body. */
+  readonly bodyIdleTimeoutMs: number;
+  /** For the whole answer, however steadily it drips. */
+  readonly wholeTimeoutMs: number;
+  /** Larger answers are refused; counted after unpacking. */
+  readonly maxBytes: number;
+};
+
+export const FETCH_LIMITS: FetchLimits = {
+  connectTimeoutMs: 5_000,
+  headersTimeoutMs: 30_000,
+  bodyIdleTimeoutMs: 30_000,
+  wholeTimeoutMs: 180_000,
+  maxBytes: 64 * 1024 * 1024,
+};
+
+type FetchRequest = {
+  readonly url: string;
+  readonly key?: string | undefined;
+  readonly validators?: Validators | undefined;
+};
+
+/** Asks one origin for texts. */
+export type Fetcher = {
+  readonly origin: string;
+  fetch(request: FetchRequest): Promise<FetchOutcome>;
+  close(): Promise<void>;
+};
+
+/** Answers that mean there is nothing here; whatever else is wrong may pass. */
+const NO_DEFINITIONS_STATUSES = new Set([400, 404, 405, 406, 410, 501]);
+const UNREACHABLE_STATUSES = new Set([502, 503, 504]);
+const CONNECTIONS = 4;
+
+/** It talks to this origin only and follows no redirect, so that a key cannot leave it. */
+export function createFetcher(origin: string, limits: FetchLimits): Fetcher {
+  // Loaded only where there is a host to be asked: it would slow every start.
+  const { Pool } = createRequire(import.meta.url)('undici') as typeof import('undici');
+  const connect = { timeout: limits.connectTimeoutMs };
+  const pool = new Pool(origin, { connect, connections: CONNECTIONS, pipelining: 1 });
+  return {
+    origin,
+    async fetch({ url, key, validators }) {
+      const { pathname, search } = new URL(url);
+      try {
+        const answer = await pool.request({
+          method: 'GET',
+          path: pathname + search,
+          headers: { ...HEADERS, ...keyHeaders(key), ...conditions(validators) },
+          headersTimeout: limits.headersTimeoutMs,
+          bodyTimeout: limits.bodyIdleTimeoutMs,
+          signal: AbortSignal.timeout(limits.wholeTimeoutMs),
+        });
+        return await outcomeOf(answer, limits);
+      } catch (error) {
+        return { kind: 'failed', reason: (error as Error).message };
+      }
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+const HEADERS = {
+  'user-agent': 'holdover',
+  accept: 'application/json',
+  'accept-encoding': 'gzip',
+};
+
+/** The jobs' own header, and the one v1 services read. */
+function keyHeaders(key: string | undefined): { [name: string]: string } {
+  return key === undefined ? {} : { authorization: `Bearer ${key}`, 'x-api-key': key };
+}
+
+function conditions({ etag, lastModified }: Validators = {}): { [name: string]: string } {
+  return {
+    ...(etag !== undefined && { 'if-none-match': etag }),
+    ...(lastModified !== undefined && { 'if-modified-since': lastModified }),
+  };
+}
+
+async function outcomeOf(
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  { maxBytes }: FetchLimits,
+): Promise<FetchOutcome> {
+  if (status === 200) {
+    const bytes = await readBounded(decodedBody(body, headers['content-encoding']), maxBytes);
+    if (!bytes)
+      return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes`, isReachable: true };
+    const etag = headers['etag'];
+    const lastModified = headers['last-modified'];
+    const validators = {
+      ...(typeof etag === 'string' && { etag }),
+      ...(typeof lastModified === 'string' && { lastModified }),
+    };
+    return { kind: 'text', bytes, from: 0, validators };
+  }
+  body.on('error', () => {}).destroy();
+  const reason = `it answers ${status}`;
+  if (status === 304) return { kind: 'same' };
+  if (status === 401 || status === 403) return { kind: 'locked', reason };
+  // A redirect may lead anywhere, to a login page for instance: there is nothing here.
+  if (NO_DEFINITIONS_STATUSES.has(status) || (status >= 300 && status < 400))
+    return { kind: 'none', reason };
+  return {
+    kind: 'failed',
+    reason,
+    ...retryAfter(headers),
+    ...(!UNREACHABLE_STATUSES.has(status) && status !== 429 && { isReachable: true }),
+  };
+}
+
+function decodedBody(body: Readable, encoding: string | string[] | undefined): Readable {
+  if (encoding === undefined || encoding === 'identity') return body;
+  if (encoding === 'gzip') return pipeline(body, createGunzip(), () => {});
+  body.on('error', () => {}).destroy();
+  throw new Error('it answers in an encoding nobody asked for');
+}
+
+async function readBounded(stream: Readable, maxBytes: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    size += (chunk as Buffer).length;
+    // Leaving the loop ends the transfer.
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+function retryAfter(headers: Dispatcher.ResponseData['headers']): { retryAfterMs?: number } {
+  const seconds = readRetryAfter(headers, Date.now());
+  return seconds === undefined ? {} : { retryAfterMs: seconds * 1000 };
+}

@@ -1,0 +1,164 @@
+import { LRUCache } from 'lru-cache';
+import type { ObjectInfoSource, Upstream } from '../config/upstream.ts';
+import type { Logger } from '../observability/log.ts';
+import type { DefinitionSource, Definitions, DefinitionsResult } from './definitions.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { ObjectInfo } from '../protocol/v1.ts';
+import { createDefinitionsCache } from './disk-cache.ts';
+import { FETCH_LIMITS, type FetchLimits, createFetcher } from './fetcher.ts';
+import { readSourceFile } from './source-file.ts';
+import { toDefinitions } from './parse-definitions.ts';
+import {
+  type KeyPolicy,
+  type RemoteDefinitions,
+  createRemoteDefinitions,
+} from './remote-definitions.ts';
+import { type Versions, createCachedSource } from './cached-source.ts';
+import { FILE_TIMING, type Need } from './timing.ts';
+
+/** The definitions of the house. */
+export type OpenDefinitions = DefinitionSource & {
+  /** Asks the source before somebody waits for it, and the log tells what is wrong with it. */
+  start(): void;
+  close(): Promise<void>;
+};
+
+/** What of the upstream matters here: where it is, and whose key it takes. */
+type DefinitionsUpstream =
+  | { readonly kind: 'embedded' }
+  | Pick<Upstream & { kind: 'remote' }, 'kind' | 'url' | 'key'>;
+
+type OpenDefinitionsOptions = {
+  readonly source: ObjectInfoSource;
+  readonly upstream: DefinitionsUpstream;
+  /** The library shipped with the house. */
+  readonly embedded: ObjectInfo;
+  /** Where copies of remote answers are kept. */
+  readonly cacheDir: string;
+  readonly log: Logger;
+  readonly now?: () => number;
+  readonly limits?: Partial<FetchLimits>;
+};
+
+const VERSION_BYTES = 256 * 1024 * 1024;
+
+/** Opens the configured source of node definitions. */
+export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
+  const { source, upstream } = options;
+  const embedded = toDefinitions(options.embedded);
+  const isRemote = upstream.kind === 'remote';
+  if (source.kind === 'file') {
+    const file = fileDefinitions(options, source.path);
+    const start = () => void file.view(undefined, 'use');
+    return { ...serveSource(file, embedded, 'must exist'), start, close: async () => {} };
+  }
+  if (source.kind === 'url') return openRemote(options, { urls: [source.url], embedded });
+  if (source.kind === 'auto' && isRemote) {
+    return openRemote(options, { urls: candidateUrls(upstream.url), embedded });
+  }
+  const library = serveEmbedded(embedded, { isEmbeddedFallback: isRemote });
+  return { ...library, start: () => {}, close: async () => {} };
+}
+
+function openRemote(
+  options: OpenDefinitionsOptions,
+  { urls, embedded }: { urls: readonly string[]; embedded: Definitions },
+): OpenDefinitions {
+  const { source, upstream, cacheDir, log, now = Date.now, limits } = options;
+  const { origin } = new URL(urls[0] ?? '');
+  const fetcher = createFetcher(origin, { ...FETCH_LIMITS, ...limits });
+  const cache = createDefinitionsCache({ root: cacheDir, log });
+  const remote = createRemoteDefinitions({
+    fetcher,
+    urls,
+    keyPolicy: keyPolicyFor(origin, upstream),
+    versions: createVersions(),
+    cache,
+    now,
+    log,
+  });
+  return {
+    ...serveSource(remote, embedded, source.kind === 'auto' ? 'may be missing' : 'must exist'),
+    start: () => void remote.view(undefined, 'use'),
+    async close() {
+      await fetcher.close();
+      await cache.idle();
+    },
+  };
+}
+
+/** Keys are for the upstream's own origin and for no other. */
+function keyPolicyFor(origin: string, upstream: DefinitionsUpstream): KeyPolicy {
+  if (upstream.kind === 'embedded' || new URL(upstream.url).origin !== origin) {
+    return { kind: 'nobodys' };
+  }
+  return upstream.key === undefined ? { kind: 'callers' } : { kind: 'fixed', key: upstream.key };
+}
+
+/** Beside the service itself where it is mounted somewhere, then where v1 servers have them. */
+function candidateUrls(upstreamUrl: string): readonly string[] {
+  const { origin, pathname } = new URL(upstreamUrl);
+  const mount = pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');
+  const prefixes = new Set([mount, '']);
+  return [...prefixes].flatMap((prefix) =>
+    ['/api/object_info', '/object_info'].map((path) => origin + prefix + path),
+  );
+}
+
+function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteDefinitions {
+  const { log, now = Date.now, limits } = options;
+  const source = createCachedSource({
+    fetch: (current) => readSourceFile(path, current?.validators, limits?.maxBytes),
+    versions: createVersions(),
+    timing: FILE_TIMING,
+    name: path,
+    now,
+    log,
+  });
+  return { view: (_caller, need) => source.view(need) };
+}
+
+function createVersions(): Versions {
+  const versions = new LRUCache<string, Definitions>({ maxSize: VERSION_BYTES });
+  return {
+    find: (version) => versions.get(version),
+    keep: (definitions, size) => void versions.set(definitions.version, definitions, { size }),
+  };
+}
+
+function serveEmbedded(
+  definitions: Definitions,
+  fallback: { isEmbeddedFallback: boolean },
+): DefinitionSource {
+  const current = async (): Promise<DefinitionsResult> => ({
+    ok: true,
+    definitions,
+    isStale: false,
+    ...fallback,
+  });
+  return { current, refreshed: current, info: async () => definitions.info };
+}
+
+/** Prompts are never held up by this; who asks for definitions hears when there are none. */
+function serveSource(
+  source: RemoteDefinitions,
+  embedded: Definitions,
+  whenMissing: 'must exist' | 'may be missing',
+): DefinitionSource {
+  const answer = async (caller: Caller, need: Need): Promise<DefinitionsResult> => {
+    const view = await source.view(caller, need);
+    if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
+    if (whenMissing === 'may be missing' && view.isReachable) {
+      return { ok: true, definitions: embedded, isEmbeddedFallback: true, isStale: false };
+    }
+    return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
+  };
+  return {
+    current: (caller) => answer(caller, 'show'),
+    refreshed: (caller) => answer(caller, 'refresh'),
+    async info(caller) {
+      const view = await source.view(caller, 'use');
+      return (view.kind === 'definitions' ? view.definitions : embedded).info;
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import type { Logger } from '../observability/log.ts';
+import type { FetchOutcome } from './fetch-outcome.ts';
+import type { Timing } from './timing.ts';
+
+/** What is missing where a source gave no definitions. */
+export type MissingDefinitions = {
+  readonly kind: 'none' | 'locked' | 'failed';
+  readonly isReachable: boolean;
+};
+
+/** The last word of a source, and how long it is not asked again. */
+export type SourceState = { readonly atMs: number; readonly waitMs: number } & (
+  | { readonly kind: 'known' }
+  | (MissingDefinitions & { readonly reason: string })
+);
+
+/** After a failure, or after an answer somebody hopes will change. */
+export const RETRY_MS = 5_000;
+const MAX_RETRY_MS = 60_000;
+const LOCKED_RETRY_MS = 10 * 60_000;
+
+/** What an outcome means for the next attempt. */
+export function stateAfter(
+  outcome: FetchOutcome,
+  {
+    atMs,
+    timing,
+    hasVersion,
+  }: { atMs: number; timing: Pick<Timing, 'freshMs' | 'absentMs'>; hasVersion: boolean },
+): SourceState {
+  switch (outcome.kind) {
+    case 'text':
+      return { kind: 'known', atMs, waitMs: timing.freshMs };
+    case 'same':
+      if (hasVersion) return { kind: 'known', atMs, waitMs: timing.freshMs };
+      return {
+        kind: 'failed',
+        reason: 'it answers 304 unasked',
+        isReachable: true,
+        atMs,
+        waitMs: RETRY_MS,
+      };
+    case 'none':
+      // What it had a while ago may be back sooner.
+      return {
+        ...outcome,
+        isReachable: true,
+        atMs,
+        waitMs: hasVersion ? RETRY_MS : timing.absentMs,
+      };
+    case 'locked':
+      return { ...outcome, isReachable: true, atMs, waitMs: LOCKED_RETRY_MS };
+    case 'failed': {
+      const { reason, retryAfterMs = 0, isReachable = false } = outcome;
+      const waitMs = Math.min(MAX_RETRY_MS, Math.max(RETRY_MS, retryAfterMs));
+      return { kind: 'failed', reason, isReachable, atMs, waitMs };
+    }
+  }
+}
+
+/** One line in the log for each change, not one for each attempt. */
+export function logChange(
+  before: SourceState | undefined,
+  after: SourceState,
+  { log, name }: { log: Logger; name: string },
+): void {
+  if (after.kind === 'known') {
+    if (before && before.kind !== 'known')
+      log.info({ source: name }, 'node definitions can be had again');
+    return;
+  }
+  if (before?.kind === after.kind) return;
+  const { kind, reason } = after;
+  log[kind === 'failed' ? 'warn' : 'info']({ source: name, reason }, MISSING_MESSAGES[kind]);
+}
+
+const MISSING_MESSAGES: { readonly [kind in MissingDefinitions['kind']]: string } = {
+  none: 'no node definitions there',
+  locked: 'node definitions need a key',
+  failed: 'node definitions could not be fetched',
+};

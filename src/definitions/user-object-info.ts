@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { FileStore } from '../ledger/ledger.ts';
+import type { Definitions } from './definitions.ts';
+import { stringifyJson } from '../protocol/json.ts';
+import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
+import { createSemaphore } from '../v1/files/render.ts';
+import {
+  type UploadNames,
+  createUploadLists,
+  takesUploads,
+  withUploadChoices,
+} from './upload-choices.ts';
+
+/** An answer as it travels: one that is known to be the same is not sent again. */
+type TaggedBody = { readonly etag: string; readonly body: Buffer };
+
+/** `/object_info` as one user sees it, ready to be sent. */
+export type UserObjectInfo = {
+  /** Every class. Users whose files make no difference share the bytes. */
+  everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant>;
+  /** One class by its name, or `{}`: v1 answers 200 for a class nobody has. */
+  oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody>;
+};
+
+/** The whole text for certain files, and its compressed forms once somebody asked. */
+type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
+
+const CACHE_BYTES = 128 * 1024 * 1024;
+const MAX_VARIANT_CHARS = 1024 * 1024;
+const MAX_CONCURRENT = 2;
+const NO_UPLOADS: UploadNames = [];
+
+/** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
+export function createUserObjectInfo(options: {
+  readonly files: Pick<FileStore, 'list'>;
+}): UserObjectInfo {
+  const uploadsOf = createUploadLists(options.files);
+  const withSlot = createSemaphore(MAX_CONCURRENT);
+  const namesByText = new LRUCache<string, string>({
+    maxSize: MAX_VARIANT_CHARS,
+    sizeCalculation: (_name, text) => text.length,
+  });
+  const uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
+  const bodies = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
+  const compressedBodies = new LRUCache<string, Buffer, Buffer>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: sizeOf,
+    fetchMethod: (key, _stale, { context }) => withSlot(() => COMPRESS[encodingOf(key)](context)),
+  });
+
+  const variantNames = new WeakMap<
+    UploadNames,
+    { readonly version: string; readonly name: string }
+  >();
+  /** The same text has the same name, whoever asks: definitions and the files that can be chosen. */
+  const variantNameOf = ({ version }: Definitions, uploads: UploadNames): string => {
+    const last = variantNames.get(uploads);
+    if (last?.version === version) return last.name;
+    const text = JSON.stringify([version, uploads]);
+    const name = namesByText.get(text) ?? digestOf(text);
+    namesByText.set(text, name);
+    variantNames.set(uploads, { version, name });
+    return name;
+  };
+  const uploadClassesOf = (definitions: Definitions): ReadonlySet<string> => {
+    const known = uploadClasses.get(definitions) ?? findUploadClasses(definitions);
+    uploadClasses.set(definitions, known);
+    return known;
+  };
+  const bodyFor = (key: string, definitions: Definitions, uploads: UploadNames): Buffer => {
+    const known =
+      bodies.get(key) ?? joinMembers(definitions, uploadClassesOf(definitions), uploads);
+    bodies.set(key, known);
+    return known;
+  };
+  return {
+    async everyClass(definitions, user) {
+      const dependsOnUploads = uploadClassesOf(definitions).size > 0;
+      const uploads = dependsOnUploads ? await uploadsOf(user) : NO_UPLOADS;
+      const key = variantNameOf(definitions, uploads);
+      const body = bodyFor(key, definitions, uploads);
+      return {
+        etag: `"${key}"`,
+        body,
+        async compressed(encoding) {
+          const compressedBody = await compressedBodies.fetch(`${key}-${encoding}`, {
+            context: body,
+          });
+          return {
+            etag: `"${key}-${encoding}"`,
+            body: compressedBody ?? (await COMPRESS[encoding](body)),
+          };
+        },
+      };
+    },
+    async oneClass(definitions, user, name) {
+      const member = definitions.members.get(name);
+      if (!member) return tagged(Buffer.from('{}'));
+      if (!uploadClassesOf(definitions).has(name)) return tagged(inBraces([member]));
+      return tagged(inBraces([withUploads(definitions, name, await uploadsOf(user))]));
+    },
+  };
+}
+
+function sizeOf({ length }: Buffer): number {
+  return length + 1;
+}
+
+function encodingOf(key: string): Encoding {
+  return key.endsWith('-br') ? 'br' : 'gzip';
+}
+
+function tagged(body: Buffer): TaggedBody {
+  return { body, etag: `"${digestOf(body)}"` };
+}
+
+function digestOf(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('base64url').slice(0, 27);
+}
+
+/** The classes with a file chooser; most are told from their text alone. */
+function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
+  const names = [...members].flatMap(([name, member]) => {
+    const known = member.includes('_upload"') ? info[name] : undefined;
+    return known && takesUploads(known) ? [name] : [];
+  });
+  return new Set(names);
+}
+
+function joinMembers(
+  definitions: Definitions,
+  uploadClasses: ReadonlySet<string>,
+  uploads: UploadNames,
+): Buffer {
+  return inBraces(
+    Array.from(definitions.members, ([name, member]) =>
+      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
+    ),
+  );
+}
+
+function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
+  const known = info[name];
+  if (!known) return members.get(name) ?? Buffer.alloc(0);
+  return Buffer.from(`${JSON.stringify(name)}:${stringifyJson(withUploadChoices(known, uploads))}`);
+}
+
+function inBraces(members: readonly Buffer[]): Buffer {
+  const comma = Buffer.from(',');
+  const parts = members.flatMap((member, index) => (index === 0 ? [member] : [comma, member]));
+  return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
+}

@@ -1,0 +1,118 @@
+import type { IncomingMessage } from 'node:http';
+import type Koa from 'koa';
+import type { ExceptionWord } from '../translate/stored-history-entry.ts';
+import { readTarget } from '../protocol/request-target.ts';
+import { hasLogin } from '../protocol/url-credentials.ts';
+
+/** The v1 server a client was written for: the original one, or the hosted service. */
+export type Dialect = 'local' | 'hosted';
+
+/** `auto`: the form of each call and of each socket tells. */
+export type DialectSetting = 'auto' | Dialect;
+
+/** How each dialect answers where the two v1 servers differ. Nothing else tests for the dialect. */
+export type DialectRules = {
+  /** Sockets that hear a prompt with a `client_id`: those of that id, or all of the user. */
+  readonly promptWithClientId: 'its-sockets' | 'all-sockets';
+  /** Frames a socket hears of a prompt without one, and of a v2 job. */
+  readonly promptWithoutClientId: 'broadcasts' | 'everything';
+  /** Frames handed to a socket that connects late. */
+  readonly lateSocket: 'missed-by-its-id' | 'last-unheard-prompt';
+  /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
+  readonly samplerPreviews: 'by-method' | 'always';
+  /** Error bodies below `/api`. */
+  readonly apiErrors: 'as-recorded' | 'code-and-message';
+  /** A failure of the service behind: told as a gateway's (502, 503), or by the statuses documented for the route. */
+  readonly serviceFailure: 'gateway' | 'documented';
+  /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
+  readonly exceptionType: ExceptionWord;
+  /** Prompts that `GET /queue` shows as running: one, as the original runs one at a time, or all. */
+  readonly queueRunning: 'one' | 'all';
+  /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
+  readonly queueDelete: 'pending' | 'pending-and-running';
+  /** Body of its answer: none, or the ids that were cancelled. */
+  readonly queueAnswer: 'empty' | 'deleted';
+  /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
+  readonly queueItem: 'as-submitted' | 'as-scheduled';
+  /** `subfolder` of uploads, of `/view` and in the names of a prompt: a folder, or ignored. */
+  readonly subfolder: 'folder' | 'ignored';
+  /** `/api/view`: a 302 to a link that expires. */
+  readonly apiView: 'redirect-except-browsers' | 'redirect';
+  /** `notification` messages: texts for people about what their prompt waits for. */
+  readonly notifications: 'none' | 'sent';
+};
+
+const RULES = {
+  local: {
+    promptWithClientId: 'its-sockets',
+    promptWithoutClientId: 'broadcasts',
+    lateSocket: 'missed-by-its-id',
+    samplerPreviews: 'by-method',
+    apiErrors: 'as-recorded',
+    serviceFailure: 'gateway',
+    exceptionType: 'own',
+    queueRunning: 'one',
+    queueDelete: 'pending',
+    queueAnswer: 'empty',
+    queueItem: 'as-submitted',
+    subfolder: 'folder',
+    apiView: 'redirect-except-browsers',
+    notifications: 'none',
+  },
+  hosted: {
+    promptWithClientId: 'all-sockets',
+    promptWithoutClientId: 'everything',
+    lateSocket: 'last-unheard-prompt',
+    samplerPreviews: 'always',
+    apiErrors: 'code-and-message',
+    serviceFailure: 'documented',
+    exceptionType: 'documented',
+    queueRunning: 'all',
+    queueDelete: 'pending-and-running',
+    queueAnswer: 'deleted',
+    queueItem: 'as-scheduled',
+    subfolder: 'ignored',
+    apiView: 'redirect',
+    notifications: 'sent',
+  },
+} as const satisfies Record<Dialect, DialectRules>;
+
+type RequestForm = Pick<IncomingMessage, 'headers' | 'url'>;
+
+/** Tells the dialect of calls and sockets by their form, or says the one that the setting forces. */
+export type Dialects = {
+  readonly ofCall: (call: RequestForm) => Dialect;
+  readonly ofSocket: (call: RequestForm) => Dialect;
+};
+
+export function createDialects(setting: DialectSetting): Dialects {
+  if (setting !== 'auto') return { ofCall: () => setting, ofSocket: () => setting };
+  return {
+    // An empty key counts, and so does the operator's token: the form tells, not the identity.
+    ofCall({ headers, url = '' }) {
+      const isHosted = headers['x-api-key'] !== undefined && isBelowApi(url);
+      return isHosted ? 'hosted' : 'local';
+    },
+    ofSocket: ({ url = '' }) => (hasLogin(url) ? 'hosted' : 'local'),
+  };
+}
+
+export function rulesOf(dialect: Dialect): DialectRules {
+  return RULES[dialect];
+}
+
+/** The rules of the call being answered. */
+export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
+  return RULES[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
+}
+
+/** How `/view` sends a file: redirects are for paths below `/api` only. */
+export function viewRuleFor(
+  ctx: Pick<Koa.Context, 'state' | 'url'>,
+): DialectRules['apiView'] | 'stream' {
+  return isBelowApi(ctx.url) ? rulesFor(ctx).apiView : 'stream';
+}
+
+function isBelowApi(url: string): boolean {
+  return readTarget(url).path.startsWith('/api/');
+}

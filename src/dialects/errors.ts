@@ -1,0 +1,100 @@
+import { STATUS_CODES } from 'node:http';
+import type Koa from 'koa';
+import { type Json, stringifyJson } from '../protocol/json.ts';
+import type { PromptRefusal } from '../protocol/v1.ts';
+
+/** An error in the words of both dialects. */
+export type Fault = {
+  /** Short and stable, for programs. */
+  readonly code: string;
+  /** For people. */
+  readonly message: string;
+  /** The body for local clients: JSON, a text, or nothing. */
+  readonly localBody: Json | undefined;
+};
+
+type V1ErrorOptions = {
+  readonly headers?: { readonly [name: string]: string };
+  readonly cause?: unknown;
+  /** The service behind failed, not Holdover and not the client. */
+  readonly blames?: 'job service';
+};
+
+/** A v1 answer that is not a success; thrown anywhere in a handler, rendered once at the rim. */
+export class V1Error extends Error {
+  override readonly name = 'V1Error';
+  readonly status: number;
+  readonly fault: Fault;
+  readonly headers: { readonly [name: string]: string };
+  readonly blames: 'job service' | undefined;
+
+  /** `fault` is a text where the original's body is that text. */
+  constructor(status: number, fault: Fault | string, options: V1ErrorOptions = {}) {
+    super(`v1 answer ${status}`, { cause: options.cause });
+    this.status = status;
+    this.fault = typeof fault === 'object' ? fault : faultOf(status, fault);
+    this.headers = options.headers ?? {};
+    this.blames = options.blames;
+  }
+}
+
+const CODES: { readonly [status: number]: string } = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  409: 'conflict',
+  413: 'payload_too_large',
+  415: 'unsupported_encoding',
+  416: 'range_not_satisfiable',
+  431: 'invalid_request',
+  503: 'server_busy',
+  507: 'insufficient_storage',
+};
+
+/** An error whose body the original has: JSON, a text, or nothing. */
+export function faultOf(status: number, localBody?: Json, message?: string): Fault {
+  const text = typeof localBody === 'string' ? localBody : `${STATUS_CODES[status] ?? 'Refused'}.`;
+  return { code: CODES[status] ?? 'internal_error', message: message ?? text, localBody };
+}
+
+/** An error that the original answers with an empty body; hosted clients are told what is wrong. */
+export function emptyError(status: number, message: string): V1Error {
+  return new V1Error(status, faultOf(status, undefined, message));
+}
+
+/** An error that the original has no body for, or does not know: local clients parse it as a refused prompt. */
+export function plainError(code: string, message: string): Fault {
+  return promptFault(promptRefusal(code, message));
+}
+
+/** A refused `POST /prompt`. */
+export function promptFault(refusal: PromptRefusal): Fault {
+  const { type, message } = refusal.error;
+  return { code: type, message, localBody: refusal };
+}
+
+/** The body of a refused `POST /prompt`; its text is concatenated and shown to people. */
+export function promptRefusal(type: string, message: string, details = ''): PromptRefusal {
+  return { error: { type, message, details, extra_info: {} }, node_errors: {} };
+}
+
+export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {
+  ctx.status = status;
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = stringifyJson(body);
+}
+
+/** v1's answer of a handler with nothing to say: `Content-Length: 0` and no type. */
+export function sendEmpty(ctx: Koa.Context, status = 200): void {
+  ctx.status = status;
+  ctx.body = Buffer.alloc(0);
+  ctx.remove('Content-Type');
+}
+
+export function sendText(ctx: Koa.Context, status: number, text: string): void {
+  ctx.status = status;
+  ctx.set('Content-Type', 'text/plain; charset=utf-8');
+  ctx.body = text;
+}

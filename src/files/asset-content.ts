@@ -1,0 +1,66 @@
+import {
+  type ByteRange,
+  type Caller,
+  type Content,
+  type ContentBytes,
+  type JobApi,
+  type Result,
+  ok,
+  refuse,
+} from '../protocol/job-api.ts';
+
+/** An asset, and who asks for it. */
+export type WantedAsset = { readonly caller: Caller; readonly assetId: string };
+
+type ContentApi = Pick<JobApi, 'content'>;
+
+/** Beyond this a picture is not taken into memory to be decoded. */
+const MAX_PICTURE_BYTES = 256 * 1024 * 1024;
+
+/** Opens an asset where it is: a link that can be read from here is read from here. */
+export async function openContent(
+  jobs: ContentApi,
+  { caller, assetId }: WantedAsset,
+  range?: ByteRange,
+): Promise<Result<Content>> {
+  const content = await jobs.content(caller, assetId, range);
+  if (!content.ok || content.value.kind === 'bytes') return content;
+  return content.value.open?.(range) ?? content;
+}
+
+/** All bytes of a picture that is not too large to be held in memory. */
+export async function readImageBytes(
+  jobs: ContentApi,
+  wanted: WantedAsset,
+): Promise<Result<Buffer>> {
+  const content = await openContent(jobs, wanted);
+  if (!content.ok) return content;
+  if (content.value.kind === 'redirect') {
+    return refuse(502, 'bad_upstream_response', 'The file cannot be read from here.');
+  }
+  return collect(content.value);
+}
+
+async function collect({ stream, totalBytes }: ContentBytes): Promise<Result<Buffer>> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of stream) {
+      sizeBytes += (chunk as Buffer).length;
+      // Leaving the loop ends the stream.
+      if (Math.max(sizeBytes, announcedBytes(totalBytes)) > MAX_PICTURE_BYTES) return tooLarge();
+      chunks.push(chunk as Buffer);
+    }
+  } catch {
+    return refuse(502, 'bad_upstream_response', 'The file broke off while it was read.');
+  }
+  return ok(Buffer.concat(chunks));
+}
+
+function announcedBytes(totalBytes: number): number {
+  return Number.isFinite(totalBytes) ? totalBytes : 0;
+}
+
+function tooLarge(): Result<never> {
+  return refuse(400, 'file_too_large', 'The file is too large to be shown as a picture.');
+}

@@ -1,0 +1,121 @@
+import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
+import { dependents } from '../translate/graph.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
+import { uploadFoldersIn } from '../protocol/upload-folders.ts';
+import type { NodeErrorEntry } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
+import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
+import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
+import { uploadPathOf } from './upload-path.ts';
+
+/** The folder an upload of a user lies in upstream; `undefined`: it has none of its own. */
+type UploadFolderOf = (upload: {
+  readonly user: string;
+  readonly filePath: string;
+  readonly hash: string;
+}) => string | undefined;
+
+type FolderCheckOptions = {
+  readonly files: Pick<FileStore, 'list'>;
+  /** Absent: the job service keeps no such folders. */
+  readonly uploadFolderOf?: UploadFolderOf | undefined;
+};
+
+/** An input of a graph that names an upload folder. */
+type FolderMention = {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly folders: readonly string[];
+};
+
+/**
+ * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
+ * tells nobody's files apart; these folders do, as long as no other user can name them.
+ */
+export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions) {
+  return async (
+    caller: Caller,
+    {
+      graph,
+      resolvedFiles,
+      outputs,
+    }: {
+      readonly graph: Graph;
+      readonly resolvedFiles: readonly ResolvedFile[];
+      readonly outputs: readonly string[];
+    },
+  ): Promise<void> => {
+    if (uploadFolderOf === undefined) return;
+    const mentions = foldersIn(graph, resolvedFiles);
+    if (mentions.length === 0) return;
+    const ownedFolders = await foldersOf(caller.user, { files, uploadFolderOf });
+    const foreign = mentions.filter(({ folders }) =>
+      folders.some((folder) => !ownedFolders.has(folder)),
+    );
+    if (foreign.length > 0) throw foreignFolderError(foreign, graph, outputs);
+  };
+}
+
+/** Files of the caller's own are sent by their ids, whatever they are called. */
+function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readonly FolderMention[] {
+  const isResolved = (nodeId: string, input: string): boolean =>
+    resolvedFiles.some(
+      (file) => file.nodeId === nodeId && file.input === input && file.assetId !== MISSING_ASSET_ID,
+    );
+  return Object.entries(graph).flatMap(([nodeId, node]) =>
+    Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
+      ([input, value]) => {
+        if (isResolved(nodeId, input)) return [];
+        const folders = [...textsIn(value), input].flatMap(uploadFoldersIn);
+        return folders.length > 0 ? [{ nodeId, input, folders }] : [];
+      },
+    ),
+  );
+}
+
+function textsIn(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value)) return (value as readonly Json[]).flatMap(textsIn);
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member as Json)]);
+}
+
+const TYPES: readonly FileType[] = ['input', 'output', 'temp'];
+
+async function foldersOf(
+  user: string,
+  { files, uploadFolderOf }: Required<FolderCheckOptions>,
+): Promise<ReadonlySet<string>> {
+  const lists = await Promise.all(TYPES.map((type) => files.list(user, type)));
+  const folderOf = (row: FileRow): string | undefined =>
+    row.hash === null
+      ? undefined
+      : uploadFolderOf?.({ user, filePath: uploadPathOf(row), hash: row.hash });
+  return new Set(lists.flat().flatMap((row) => folderOf(row) ?? []));
+}
+
+/** As v1 refuses a choice that is not in its list. */
+function foreignFolderError(
+  foreign: readonly FolderMention[],
+  graph: Graph,
+  outputs: readonly string[],
+): V1Error {
+  const nodes = foreign.map(({ nodeId, input }) => {
+    const errors: readonly NodeErrorEntry[] = [
+      {
+        type: 'value_not_in_list',
+        message: 'Value not in list',
+        details: `${input}: there is no such folder`,
+        extra_info: { input_name: input },
+      },
+    ];
+    const { class_type } = graph[nodeId] ?? { class_type: '' };
+    return [nodeId, { errors, dependent_outputs: dependents(graph, nodeId, outputs), class_type }];
+  });
+  const body = promptRefusal(
+    'prompt_outputs_failed_validation',
+    'Prompt outputs failed validation',
+  );
+  return new V1Error(400, promptFault({ ...body, node_errors: Object.fromEntries(nodes) }));
+}

@@ -1,0 +1,57 @@
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { freeNames } from '../translate/free-names.ts';
+import { engineFileOf } from '../protocol/engine-file.ts';
+import type { Output } from '../protocol/v2.ts';
+import type { FileRef } from '../protocol/v1.ts';
+import { locationOf } from './output-name.ts';
+
+/**
+ * Gives a v2 output the name v1 clients know it by, unique for its user: the name it came with, or,
+ * when other bytes have that name already, v1's counter continued. The same output keeps its name.
+ */
+export async function nameOutput(
+  files: FileStore,
+  user: string,
+  output: Output,
+  nowMs: number,
+): Promise<FileRef> {
+  const known = await files.byAsset(user, output.id);
+  if (known) return toFileRef(known);
+  const location = locationOf(output.name, output.x_subfolder);
+  const type = output.x_temp ? 'temp' : 'output';
+  const existing = await files.get(user, { type, ...location });
+  if (existing && isSameFile(existing.assetId, output.id)) {
+    await files.put({ ...existing, assetId: output.id });
+    return toFileRef(existing);
+  }
+  for (const filename of freeNames(location.filename)) {
+    const row: FileRow = {
+      user,
+      type,
+      subfolder: location.subfolder,
+      filename,
+      assetId: output.id,
+      hash: output.hash,
+      sizeBytes: output.size_bytes,
+      contentType: output.content_type,
+      modifiedAtMs: nowMs,
+    };
+    if (await files.claim(row)) return toFileRef(row);
+  }
+  throw new Error('file names never run out');
+}
+
+/** Of a run that took its results from the cache: another job's id of a file that has its name. */
+function isSameFile(oneId: string, otherId: string): boolean {
+  const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
+  return (
+    one !== undefined &&
+    one.name === other?.name &&
+    one.subfolder === other.subfolder &&
+    one.type === other.type
+  );
+}
+
+function toFileRef({ filename, subfolder, type }: FileRow): FileRef {
+  return { filename, subfolder, type };
+}

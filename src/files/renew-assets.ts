@@ -1,0 +1,96 @@
+import type { FileStore } from '../ledger/ledger.ts';
+import { isJsonObject } from '../protocol/json.ts';
+import type { Caller, JobApi, V2Error } from '../protocol/job-api.ts';
+import type { ResolvedFile } from './resolve-files.ts';
+import { uploadPathOf } from './upload-path.ts';
+
+type AssetRenewalServices = {
+  readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
+  readonly files: Pick<FileStore, 'get' | 'put'>;
+  /** Sends a file once more from where the user keeps it, if they do: the id of its new asset. */
+  readonly resend?:
+    | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
+    | undefined;
+};
+
+/** A refused submission, as far as it is about files. */
+export type AssetRefusal = {
+  readonly resolvedFiles: readonly ResolvedFile[];
+  readonly error: V2Error;
+};
+
+/**
+ * The files of a submission that was refused with `missing_asset`, with new records for those that
+ * are gone upstream though their bytes are still there. The refusal was certain, so the prompt may
+ * be sent again, once and under a new key; `undefined` when that would not help: it names the files.
+ */
+export async function renewAssets(
+  services: AssetRenewalServices,
+  caller: Caller,
+  { resolvedFiles, error }: AssetRefusal,
+): Promise<readonly ResolvedFile[] | undefined> {
+  if (error.code !== 'missing_asset') return undefined;
+  const { areNamed, files } = missingFiles(resolvedFiles, error);
+  const renewed = new Map<string, string>();
+  for (const file of files) {
+    if (renewed.has(file.assetId)) continue;
+    if (!areNamed && (await services.jobs.asset(caller, file.assetId)).ok) continue;
+    const assetId = await renewFile(services, caller, file);
+    if (assetId === undefined) return undefined;
+    renewed.set(file.assetId, assetId);
+  }
+  if (renewed.size === 0) return undefined;
+  return resolvedFiles.map((file) => ({
+    ...file,
+    assetId: renewed.get(file.assetId) ?? file.assetId,
+  }));
+}
+
+/** Those the refusal names; one that names none may mean any. */
+function missingFiles(resolvedFiles: readonly ResolvedFile[], { details }: V2Error) {
+  const named = isJsonObject(details) ? details['missing_ids'] : undefined;
+  if (!Array.isArray(named) || named.length === 0) return { areNamed: false, files: resolvedFiles };
+  const ids = new Set<unknown>(named);
+  return { areNamed: true, files: resolvedFiles.filter(({ assetId }) => ids.has(assetId)) };
+}
+
+/** The id of a new record of the file, from bytes the upstream has still, or we can get. */
+async function renewFile(
+  services: AssetRenewalServices,
+  caller: Caller,
+  file: ResolvedFile,
+): Promise<string | undefined> {
+  const renewed =
+    (await createFromHash(services, caller, file)) ??
+    (await services.resend?.(caller, file)) ??
+    (await findCurrentId(services, caller, file));
+  return renewed === file.assetId ? undefined : renewed;
+}
+
+/** An output the upstream knows by another id now. */
+async function findCurrentId(
+  { jobs, files }: AssetRenewalServices,
+  caller: Caller,
+  file: ResolvedFile,
+): Promise<string | undefined> {
+  const asset = await jobs.asset(caller, file.assetId);
+  if (!asset.ok || asset.value.id === file.assetId) return undefined;
+  const row = await files.get(caller.user, file);
+  if (row?.assetId === file.assetId) await files.put({ ...row, assetId: asset.value.id });
+  return asset.value.id;
+}
+
+async function createFromHash(
+  { jobs, files }: AssetRenewalServices,
+  caller: Caller,
+  file: ResolvedFile,
+): Promise<string | undefined> {
+  const { assetId, hash } = file;
+  if (hash === null) return undefined;
+  const created = await jobs.assetFromHash(caller, { hash, filePath: uploadPathOf(file) });
+  if (!created.ok || created.value.id === assetId) return undefined;
+  // The name may stand for other bytes by now; those stay.
+  const row = await files.get(caller.user, file);
+  if (row?.assetId === assetId) await files.put({ ...row, assetId: created.value.id });
+  return created.value.id;
+}

@@ -1,0 +1,96 @@
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { yieldEvery } from '../lib/yield-every.ts';
+import {
+  type FileMention,
+  type FoundAsset,
+  fileKey,
+  fileMentions,
+  resolvedMentions,
+  withAssets,
+} from '../translate/file-mentions.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { ObjectInfo } from '../protocol/v1.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { DialectRules } from '../dialects/dialect.ts';
+import { uploadPathOf } from './upload-path.ts';
+
+/** An input of a graph that names a file of its user, and the asset behind the name. */
+export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
+
+/** Finds the files a graph names among those of its user. */
+export type FileResolver = {
+  placed(
+    caller: Caller,
+    graph: Graph,
+    subfolder?: DialectRules['subfolder'],
+  ): Promise<readonly ResolvedFile[]>;
+};
+
+export function createFileResolver(options: {
+  readonly files: FileStore;
+  /** Whether v2 may know a file of somebody else by a name its user does not have. */
+  readonly mayAcceptPartially: boolean;
+  readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
+}): FileResolver {
+  return {
+    async placed(caller, graph, subfolder) {
+      const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
+      const mentions: FileMention[] = [];
+      const found = new Map<string, FoundAsset>();
+      const yieldToEventLoop = yieldEvery(FILES_PER_TURN);
+      for (const one of mentionsInGraph) {
+        await yieldToEventLoop();
+        const isName = !hasControlCharacter(one.value);
+        const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
+        // From here on it is known by the folder it is in.
+        const mention = row ? { ...one, subfolder: row.subfolder } : one;
+        mentions.push(mention);
+        if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
+        else if (options.mayAcceptPartially && isGuessableName(mention)) {
+          found.set(fileKey(mention), { id: MISSING_ASSET_ID });
+        }
+      }
+      return resolvedMentions(mentions, found).map((mention) => {
+        const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
+        return { ...mention, assetId: id, hash };
+      });
+    },
+  };
+}
+
+/** The hosted service keeps no folders: a name is found in any of them. */
+async function rowOf(
+  files: FileStore,
+  { user }: Caller,
+  mention: FileMention,
+  subfolder: DialectRules['subfolder'] | undefined,
+): Promise<FileRow | undefined> {
+  const row = await files.get(user, mention);
+  if (row !== undefined || subfolder !== 'ignored') return row;
+  return await files.newestNamed(user, mention);
+}
+
+/** Looked up between two looks at the event loop. */
+const FILES_PER_TURN = 100;
+
+/** No service has it: the answer is v1's own to a name nobody has. */
+export const MISSING_ASSET_ID = '00000000-0000-4000-8000-000000000000';
+
+/** Runs name what they make in an order anybody can count; uploads of others lie in secret places. */
+function isGuessableName({ type, value }: FileMention): boolean {
+  return type !== 'input' || value.split(/[\\/]/).includes('..');
+}
+
+/** The graph for v2: `core/ASSET` where the client named files of its own. */
+export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFile[]): Graph {
+  const found = new Map(
+    placed.map((file) => {
+      // Some upstreams go by the path a file was uploaded under; outputs were not.
+      const isUpload = file.type === 'input' && file.assetId !== MISSING_ASSET_ID;
+      const path = isUpload ? { filePath: uploadPathOf(file) } : {};
+      return [fileKey(file), { id: file.assetId, hash: file.hash, ...path }];
+    }),
+  );
+  return withAssets(graph, placed, found);
+}

@@ -1,0 +1,152 @@
+import { posix } from 'node:path';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import {
+  type Caller,
+  type JobApi,
+  type Result,
+  type SpooledFile,
+  isGone,
+} from '../protocol/job-api.ts';
+import type { Asset } from '../protocol/v2.ts';
+import { toV1FileError } from '../dialects/file-error.ts';
+import { contentTypeOf } from '../http/file-headers.ts';
+import { uploadPathOf } from './upload-path.ts';
+
+/** What keeping a file needs of the house. */
+export type FileStoringServices = {
+  readonly jobs: Pick<
+    JobApi,
+    'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset'
+  >;
+  readonly files: FileStore;
+  readonly now: () => number;
+};
+
+/** A received file and the name it asks for. */
+export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
+  readonly caller: Caller;
+  readonly file: SpooledFile;
+  /** Whether a name that holds the same bytes already is answered instead of a new one. */
+  readonly reuse: 'same bytes' | 'never';
+};
+
+type FileName = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
+
+/** Keeps a file under exactly its name, whatever that named before. */
+export async function storeAs(services: FileStoringServices, newFile: NewFile): Promise<string> {
+  const asset = await storeBytes(services.jobs, newFile);
+  await services.files.put(rowOf(services, newFile, asset));
+  return newFile.filename;
+}
+
+/**
+ * Keeps a file beside those that are there and answers its name: v1 counts `cat (1).png`,
+ * `cat (2).png` … until a name is free or holds these very bytes.
+ */
+export async function storeUnderFreeName(
+  services: FileStoringServices,
+  newFile: NewFile,
+): Promise<string> {
+  let asset: Asset | undefined;
+  for (let number = 0; ;) {
+    const candidate = { ...newFile, filename: numberedName(newFile.filename, number) };
+    const existing = await services.files.get(newFile.caller.user, candidate);
+    if (existing === undefined) {
+      asset ??= await storeBytes(services.jobs, candidate);
+      if (await services.files.claim(rowOf(services, candidate, asset))) return candidate.filename;
+      // A name may be taken by what is no file of its user.
+      if ((await services.files.get(newFile.caller.user, candidate)) === undefined) number++;
+    } else if (newFile.reuse === 'same bytes' && existing.hash === newFile.file.hash) {
+      await reuseExisting(services, { existing, candidate, asset });
+      return candidate.filename;
+    } else number++;
+  }
+}
+
+/** The name {@link storeUnderFreeName} would find free now; nothing is kept. */
+export async function findFreeName(
+  { files }: Pick<FileStoringServices, 'files'>,
+  newFile: FileName,
+): Promise<string> {
+  for (let number = 0; ; number++) {
+    const filename = numberedName(newFile.filename, number);
+    if ((await files.get(newFile.caller.user, { ...newFile, filename })) === undefined)
+      return filename;
+  }
+}
+
+type SameBytes = {
+  readonly existing: FileRow;
+  readonly candidate: NewFile;
+  readonly asset: Asset | undefined;
+};
+
+/** The name holds these bytes: nothing is written, unless the asset behind it is gone meanwhile. */
+async function reuseExisting(
+  services: FileStoringServices,
+  { existing, candidate, asset }: SameBytes,
+): Promise<void> {
+  const current = await services.jobs.asset(candidate.caller, existing.assetId);
+  if (current.ok) {
+    // One upstream has one record for equal bytes, whoever sends them again.
+    const isUnneeded = asset !== undefined && asset.id !== existing.assetId;
+    return void (isUnneeded && (await services.jobs.deleteAsset(candidate.caller, asset.id)));
+  }
+  if (!isGone(current.error)) throw toV1FileError(current.error);
+  await services.files.put(
+    rowOf(services, candidate, asset ?? (await storeBytes(services.jobs, candidate))),
+  );
+}
+
+/** Brings a file to the upstream; bytes the user has there already are not sent again. */
+export async function storeBytes(
+  jobs: FileStoringServices['jobs'],
+  newFile: FileName & Pick<NewFile, 'file'>,
+): Promise<Asset> {
+  const { caller, file } = newFile;
+  const filePath = uploadPathOf(newFile);
+  const known = await jobs.hasBlob(caller, file.hash);
+  if (known.ok && known.value) {
+    const linked = await jobs.assetFromHash(caller, { hash: file.hash, filePath });
+    if (linked.ok) return linked.value;
+  }
+  const upload = {
+    file,
+    filePath,
+    contentType: contentTypeFor(newFile.filename),
+    expectedHash: file.hash,
+  };
+  return valueOf(await jobs.createAsset(caller, upload));
+}
+
+function valueOf<T>(result: Result<T>): T {
+  if (!result.ok) throw toV1FileError(result.error);
+  return result.value;
+}
+
+function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asset: Asset): FileRow {
+  const { caller, type, subfolder, filename, file } = newFile;
+  return {
+    user: caller.user,
+    type,
+    subfolder,
+    filename,
+    assetId: asset.id,
+    hash: file.hash,
+    sizeBytes: file.sizeBytes,
+    contentType: contentTypeFor(filename),
+    modifiedAtMs: now(),
+  };
+}
+
+/** What a file is served as when nothing else is known of it. */
+export function contentTypeFor(filename: string): string {
+  return contentTypeOf(filename) ?? 'application/octet-stream';
+}
+
+/** v1 puts the number before the last extension: `a.tar (1).gz`. */
+function numberedName(filename: string, number: number): string {
+  if (number === 0) return filename;
+  const { name, ext } = posix.parse(filename);
+  return `${name} (${number})${ext}`;
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { lstat, unlink } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { LRUCache } from 'lru-cache';
+import { moveIntoPlace } from '../lib/spool.ts';
+import type { SpooledFile } from '../protocol/job-api.ts';
+import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
+
+/** Why nothing was changed; `blocked`: something else than a file is, or would be, in the way. */
+export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
+
+/** Files of users below one folder: each user sees nothing but their own. */
+export type UserDataStore = {
+  look(user: string, path: string): Promise<PathStatus>;
+  list(
+    user: string,
+    path: string,
+    options: { readonly depth: 'this folder' | 'all' },
+  ): Promise<readonly FolderEntry[]>;
+  /** Moves the spooled file to its place: whole and for good before this resolves. */
+  put(
+    user: string,
+    path: string,
+    file: SpooledFile,
+    how: Overwrite,
+  ): Promise<PathStatus | Unchanged>;
+  remove(user: string, path: string): Promise<Unchanged | undefined>;
+  move(user: string, from: string, to: string, how: Overwrite): Promise<PathStatus | Unchanged>;
+  /** The folder nothing of this user leaves. */
+  folderFor(user: string): string;
+};
+
+type Overwrite = { readonly overwrite: boolean };
+
+/** Where a file is to be. */
+type Target = { readonly path: string; readonly how: Overwrite };
+
+type Usage = { bytes: number; entries: number };
+
+/** Folders count: they cannot be removed by a client. */
+const MAX_ENTRIES = 20_000;
+const MAX_USAGES = 1000;
+const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT']);
+
+export function createUserDataStore(options: {
+  readonly root: string;
+  readonly quotaBytes: number;
+}): UserDataStore {
+  const root = resolve(options.root);
+  const inUserOrder = createUserQueue();
+  const usages = new LRUCache<string, Usage>({ max: MAX_USAGES });
+
+  function folderFor(user: string): string {
+    return join(root, folderNameOf(user));
+  }
+
+  async function usageOf(user: string): Promise<Usage> {
+    const cachedUsage = usages.get(user);
+    if (cachedUsage) return cachedUsage;
+    const entries = await listBelow(folderFor(user), { depth: 'all' });
+    const bytes = entries.reduce(
+      (sum, { stats, isFolder }) => sum + (isFolder ? 0 : stats.size),
+      0,
+    );
+    const usage = { bytes, entries: entries.length };
+    usages.set(user, usage);
+    return usage;
+  }
+
+  async function hasRoom(user: string, path: string, addedBytes: number): Promise<boolean> {
+    const { bytes, entries } = await usageOf(user);
+    return (
+      bytes + addedBytes <= options.quotaBytes && entries + path.split('/').length <= MAX_ENTRIES
+    );
+  }
+
+  /** Counted anew when next asked for: a change may have made folders, or come half-way. */
+  async function moveIn(user: string, file: Pick<SpooledFile, 'path'>, { path, how }: Target) {
+    try {
+      // Another process may have put a file there since this one looked.
+      const outcome = await moveIntoPlace(file, path, how.overwrite ? 'replace' : 'keep');
+      if (outcome === 'taken') return 'exists';
+      return { kind: 'file' as const, path, stats: await lstat(path) };
+    } catch (error) {
+      if (FULL_DISK_CODES.has(codeOf(error))) return 'full';
+      throw error;
+    } finally {
+      usages.delete(user);
+    }
+  }
+
+  async function put(user: string, path: string, file: SpooledFile, how: Overwrite) {
+    const target = await statPath(folderFor(user), path);
+    const refusal = refusalFor(target, how);
+    if (refusal) return refusal;
+    const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
+    if (!(await hasRoom(user, path, file.sizeBytes - replacedBytes))) return 'full';
+    return moveIn(user, file, { path: target.path, how });
+  }
+
+  async function move(user: string, from: string, to: string, how: Overwrite) {
+    const source = await statPath(folderFor(user), from);
+    if (source.kind !== 'file') return source.kind === 'blocked' ? 'blocked' : 'absent';
+    const target = await statPath(folderFor(user), to);
+    const refusal = refusalFor(target, how);
+    if (refusal) return refusal;
+    if (!(await hasRoom(user, to, 0))) return 'full';
+    try {
+      return await moveIn(user, source, { path: target.path, how });
+    } catch (error) {
+      // Moved or removed at another process.
+      if (codeOf(error) === 'ENOENT') return 'absent';
+      throw error;
+    }
+  }
+
+  async function remove(user: string, path: string): Promise<Unchanged | undefined> {
+    const target = await statPath(folderFor(user), path);
+    if (target.kind !== 'file') return target.kind === 'blocked' ? 'blocked' : 'absent';
+    try {
+      await unlink(target.path);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+      return 'absent';
+    } finally {
+      usages.delete(user);
+    }
+    return undefined;
+  }
+
+  return {
+    folderFor,
+    look: (user, path) => statPath(folderFor(user), path),
+    list: (user, path, how) => listBelow(join(folderFor(user), path), how),
+    put: (user, ...rest) => inUserOrder(user, () => put(user, ...rest)),
+    move: (user, ...rest) => inUserOrder(user, () => move(user, ...rest)),
+    remove: (user, path) => inUserOrder(user, () => remove(user, path)),
+  };
+}
+
+function refusalFor(target: PathStatus, { overwrite }: Overwrite): Unchanged | undefined {
+  if (target.kind === 'file') return overwrite ? undefined : 'exists';
+  return target.kind === 'absent' ? undefined : 'blocked';
+}
+
+/** Users are told apart by hex digests and plain words; anything else is digested too. */
+function folderNameOf(user: string): string {
+  if (/^\w{1,64}$/.test(user)) return user;
+  return `_${createHash('sha256').update(user).digest('hex')}`;
+}
+
+/** Runs the changes of one user one after the other; other processes change them meanwhile. */
+function createUserQueue(): <T>(user: string, task: () => Promise<T>) => Promise<T> {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (user, task) => {
+    const run = (tails.get(user) ?? Promise.resolve()).then(task);
+    const tail = run.then(noop, noop);
+    tails.set(user, tail);
+    try {
+      return await run;
+    } finally {
+      if (tails.get(user) === tail) tails.delete(user);
+    }
+  };
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
+}
+
+function noop(): void {}

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises';
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+import { COMPRESS, type Encoding, encodingsFor } from './content-encoding.ts';
+import { createSemaphore } from '../v1/files/render.ts';
+import { type StaticFile, findBelow } from './static-file.ts';
+
+/** A file as it travels: another file with the same content, or bytes in memory. */
+export type CompressedFile = { readonly encoding: Encoding } & (
+  | { readonly file: StaticFile }
+  | { readonly bytes: Buffer; readonly etag: string }
+);
+
+/** Finds, or makes once and remembers, the smallest form of a file that the client takes. */
+export type Compressor = (
+  ctx: Koa.Context,
+  file: StaticFile,
+) => Promise<CompressedFile | undefined>;
+
+/** What lies beside the file is preferred to what has to be made. */
+const SUFFIXES: { readonly [name in Encoding]: string } = { br: '.br', gzip: '.gz' };
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+const MIN_BYTES = 1024;
+/** Larger files travel as they are: they would fill memory while they are made small. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_CONCURRENT = 2;
+/** Archives and checkouts round times; a sibling that much older is of an earlier build. */
+const MTIME_SLACK_MS = 2000;
+
+export function createCompressor(): Compressor {
+  const withSlot = createSemaphore(MAX_CONCURRENT);
+  const cache = new LRUCache<string, Buffer, { file: StaticFile; encoding: Encoding }>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ length }) => length + 1,
+    fetchMethod: (_key, _stale, { context: { file, encoding } }) =>
+      withSlot(async () => COMPRESS[encoding](await readFile(file.path))),
+  });
+
+  async function compress(
+    file: StaticFile,
+    encoding: Encoding,
+  ): Promise<CompressedFile | undefined> {
+    const key = `${encoding} ${file.etag} ${file.path}`;
+    const bytes = await cache.fetch(key, { context: { file, encoding } });
+    if (bytes === undefined || bytes.length >= file.sizeBytes) return undefined;
+    return { encoding, bytes, etag: file.etag.replace(/"$/, `-${encoding}"`) };
+  }
+
+  return async (ctx, file) => {
+    // A range is one of the file's own bytes.
+    if (ctx.get('Range') !== '') return undefined;
+    const accepted = encodingsFor(ctx);
+    for (const encoding of accepted) {
+      const sibling = await siblingOf(file, SUFFIXES[encoding]);
+      if (sibling) return { encoding, file: sibling };
+    }
+    const [best] = accepted;
+    const isWorthCompressing = file.sizeBytes >= MIN_BYTES && file.sizeBytes <= MAX_BYTES;
+    return best && isWorthCompressing ? compress(file, best) : undefined;
+  };
+}
+
+async function siblingOf(file: StaticFile, suffix: string): Promise<StaticFile | undefined> {
+  const path = file.path.slice(file.root.length) + suffix;
+  const address = path.split(/[\\/]/).map(encodeURIComponent).join('/');
+  const sibling = await findBelow(file.root, address.startsWith('/') ? address : `/${address}`);
+  const isCurrent = sibling && sibling.modifiedAtMs + MTIME_SLACK_MS >= file.modifiedAtMs;
+  return isCurrent ? sibling : undefined;
+}

@@ -1,0 +1,180 @@
+import { isUtf8 } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { yieldToEventLoop } from '../../lib/event-loop.ts';
+import { type Json, parseJson } from '../../protocol/json.ts';
+import { type Cut, OPEN_OBJECT, type OpenContainer, type Scan } from './limits.ts';
+
+/** The body is not UTF-8. */
+export class NotUtf8 extends Error {
+  override readonly name = 'NotText';
+}
+
+/** Gives the bytes from `start` to `end`; asked for in order, each byte once. */
+export type TakeBytes = (start: number, end: number) => Buffer;
+
+type Container = Json[] | { [name: string]: Json };
+
+/** A long string is read in pieces of this size. */
+const PIECE_BYTES = 2 * 1024 * 1024;
+const BACKSLASH = 0x5c;
+const BYTE_ORDER_MARK = 0xfeff;
+
+/**
+ * Builds a scanned text part by part and lets other work run between two parts; numbers keep their
+ * digits. Throws SyntaxError, or NotText.
+ */
+export async function buildJson(
+  { cuts, bytes, isExact }: Scan,
+  takeBytes: TakeBytes,
+): Promise<Json> {
+  if (cuts.length === 0) return parsePart(textOf(takeBytes(0, bytes)), isExact);
+  const joiner = new PartJoiner();
+  let start = 0;
+  for (const cut of cuts) {
+    const part = takeBytes(start, cut.end);
+    const text = textOf(part) + (cut.isLong ? '""' : '');
+    joiner.add(text, cut, part.subarray.bind(part), start);
+    await yieldToEventLoop();
+    if (cut.isLong) joiner.replaceLast(await longText(takeBytes(cut.end, cut.next)));
+    start = cut.next;
+  }
+  joiner.addLast(textOf(takeBytes(start, bytes)), isExact);
+  return joiner.root;
+}
+
+/** Puts parts of a text together. The innermost open container takes what the next part has. */
+class PartJoiner {
+  root: Json = null;
+  #spine: Container[] = [];
+  #open: readonly OpenContainer[] = [];
+  #place: { readonly holder: Container | undefined; readonly name: string } | undefined;
+  /** Stands for the member that goes on; a name no client can have chosen. */
+  readonly #goesOn = randomUUID();
+
+  add(
+    text: string,
+    { open, stillOpen, isExact }: Cut,
+    bytes: (start: number, end: number) => Buffer,
+    offset: number,
+  ): void {
+    const name = ({ nameAt, nameEnd }: OpenContainer): string =>
+      JSON.parse(textOf(bytes(nameAt - offset, nameEnd - offset))) as string;
+    this.#merge(parsePart(this.#opening() + text + closingBrackets(open), isExact));
+    this.#spine.length = stillOpen;
+    this.#open = open;
+    while (this.#spine.length < open.length) {
+      const holder = this.#spine.at(-1);
+      const at = open[this.#spine.length - 1];
+      this.#spine.push((holder && at ? lastOf(holder, at, name) : this.root) as Container);
+    }
+    const top = this.#spine.at(-1);
+    const innermost = open.at(-1);
+    const isNamed = innermost !== undefined && innermost.nameAt >= offset;
+    this.#place = { holder: top, name: isNamed ? name(innermost) : '' };
+  }
+
+  addLast(text: string, isExact: boolean): void {
+    if (this.#spine.length > 0) this.#merge(parsePart(this.#opening() + text, isExact));
+  }
+
+  /** The string that was left out at the end of the part before. */
+  replaceLast(text: string): void {
+    const { holder, name = '' } = this.#place ?? {};
+    if (holder === undefined) this.root = text;
+    else if (Array.isArray(holder)) holder[holder.length - 1] = text;
+    else setMember(holder, name, text);
+  }
+
+  #merge(part: Json): void {
+    if (this.#spine.length === 0) this.root = part;
+    let value = part as Container;
+    const innermost = this.#spine.at(-1);
+    for (const target of this.#spine) {
+      const next = Array.isArray(value) ? value[0] : value[this.#goesOn];
+      if (target !== innermost && !Array.isArray(value)) delete value[this.#goesOn];
+      moveMembers(target, value, target === innermost ? 0 : 1);
+      value = next as Container;
+    }
+  }
+
+  #opening(): string {
+    const last = this.#open.length - 1;
+    const names = this.#open.map(({ type }, i) => {
+      if (type !== OPEN_OBJECT) return '[';
+      return i === last ? '{' : `{"${this.#goesOn}":`;
+    });
+    return names.join('');
+  }
+}
+
+function closingBrackets(open: readonly OpenContainer[]): string {
+  return open
+    .map(({ type }) => (type === OPEN_OBJECT ? '}' : ']'))
+    .toReversed()
+    .join('');
+}
+
+function lastOf(
+  holder: Container,
+  at: OpenContainer,
+  nameOf: (open: OpenContainer) => string,
+): Json | undefined {
+  return Array.isArray(holder) ? holder.at(-1) : holder[nameOf(at)];
+}
+
+/** Of a list from `first` on. */
+function moveMembers(target: Container, from: Container, first: 0 | 1): void {
+  if (Array.isArray(target)) {
+    const list = from as Json[];
+    for (let i = first; i < list.length; i++) target.push(list[i] ?? null);
+    return;
+  }
+  const members = from as { [name: string]: Json };
+  for (const name of Object.keys(members)) setMember(target, name, members[name] ?? null);
+}
+
+function setMember(holder: { [name: string]: Json }, name: string, value: Json): void {
+  if (name !== '__proto__') holder[name] = value;
+  else {
+    const member = { value, enumerable: true, configurable: true, writable: true };
+    Object.defineProperty(holder, name, member);
+  }
+}
+
+function parsePart(text: string, isExact: boolean): Json {
+  if (isExact) return parseJson(text);
+  const isMarked = text.charCodeAt(0) === BYTE_ORDER_MARK;
+  return JSON.parse(isMarked ? text.slice(1) : text) as Json;
+}
+
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new NotUtf8();
+  return bytes.toString('utf8');
+}
+
+/** A string with its quotes. */
+async function longText(bytes: Buffer): Promise<string> {
+  const pieces: string[] = [];
+  const isPlain = bytes.indexOf(BACKSLASH) < 0;
+  for (let start = 1; start < bytes.length - 1;) {
+    const end = Math.min(bytes.length - 1, pieceEnd(bytes, start, isPlain));
+    pieces.push(JSON.parse(`"${textOf(bytes.subarray(start, end))}"`) as string);
+    start = end;
+    await yieldToEventLoop();
+  }
+  return pieces.join('');
+}
+
+/** Not within a character, nor within an escape. */
+function pieceEnd(bytes: Buffer, start: number, isPlain: boolean): number {
+  let end = start + PIECE_BYTES;
+  if (!isPlain) {
+    end = start;
+    while (end < start + PIECE_BYTES) {
+      if (bytes[end] !== BACKSLASH) end++;
+      else end += bytes[end + 1] === 0x75 ? 6 : 2;
+    }
+  }
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end++;
+  return end;
+}

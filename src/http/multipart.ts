@@ -1,0 +1,198 @@
+import type { IncomingMessage } from 'node:http';
+import { rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { type Readable, Transform } from 'node:stream';
+import busboy from 'busboy';
+import {
+  type Durability,
+  type SpoolRefusal,
+  type SpoolResult,
+  pipeInto,
+  spoolStream,
+  tooLargeText,
+} from '../lib/spool.ts';
+import type { SpooledFile } from '../protocol/job-api.ts';
+
+type FormFile = {
+  readonly field: string;
+  readonly filename: string;
+  readonly contentType: string;
+  readonly file: SpooledFile;
+};
+
+export type Form = {
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+  readonly files: readonly FormFile[];
+};
+
+export type MultipartOptions = {
+  readonly dir: string;
+  readonly durability?: Durability | undefined;
+  /** Of the whole body, as v1 counts. */
+  readonly maxFileBytes: number;
+  readonly maxFields?: number;
+  readonly maxFieldBytes?: number;
+  readonly maxFiles?: number;
+};
+
+export type ReceivedForm = { readonly ok: true; readonly value: Form } | SpoolRefusal;
+
+/** How much of a refused body is still read, and for how long, so that its sender gets to the answer. */
+const DRAIN_LIMITS = { maxBytes: 1024 * 1024, timeoutMs: 1000 };
+
+/**
+ * Reads a multipart body, files spooled to disk and hashed on the way; reading stops at the first
+ * trouble. On a refusal nothing is left on disk and only a little more of the body was read, so
+ * answer with `Connection: close`.
+ */
+export async function receiveMultipart(
+  request: IncomingMessage,
+  options: MultipartOptions,
+): Promise<ReceivedForm> {
+  const refusedEarly = refusedByHeaders(request, options.maxFileBytes);
+  if (refusedEarly) return refusedEarly;
+  let parser: busboy.Busboy;
+  try {
+    parser = busboy(parserConfig(request, options));
+  } catch {
+    return malformedBody('The body is not multipart/form-data.');
+  }
+  const byteCounter = createByteCounter(options.maxFileBytes);
+  // Not the parser: that one must not be destroyed from inside its own events.
+  const form = createForm(options, (cause) => void byteCounter.destroy(cause));
+  form.attach(parser);
+  let failure: unknown;
+  try {
+    await Promise.all([pipeInto(request, byteCounter), pipeline(byteCounter, parser)]);
+  } catch (error) {
+    failure = error;
+  }
+  const received = await form.finish(failure);
+  if (!received.ok) await drainRequest(request);
+  return received;
+}
+
+class LimitExceeded extends Error {}
+
+/** A file could not be kept; its own refusal says why. */
+class NotStored extends Error {}
+
+function parserConfig(request: IncomingMessage, options: MultipartOptions): busboy.BusboyConfig {
+  return {
+    headers: request.headers,
+    // JavaScript parsers read names as latin1 unless told; v1 clients send UTF-8.
+    defParamCharset: 'utf8',
+    // Folders in a file name are v1's business: it keeps some and refuses others.
+    preservePath: true,
+    limits: {
+      fieldSize: options.maxFieldBytes ?? 64 * 1024,
+      fields: options.maxFields ?? 20,
+      files: options.maxFiles ?? 5,
+      fileSize: options.maxFileBytes,
+      parts: (options.maxFields ?? 20) + (options.maxFiles ?? 5),
+    },
+  };
+}
+
+/** Counts the whole body: many small parts are as large as one big one. */
+function createByteCounter(maxBytes: number): Transform {
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      done(size > maxBytes ? new LimitExceeded() : null, chunk);
+    },
+  });
+}
+
+/** Reads on for a moment: a connection closed on unread bytes takes the answer with it. */
+function drainRequest(request: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    if (request.readableEnded || request.destroyed) return resolve();
+    let leftBytes = DRAIN_LIMITS.maxBytes;
+    const timer = setTimeout(stop, DRAIN_LIMITS.timeoutMs);
+    function stop(): void {
+      clearTimeout(timer);
+      request.off('data', count).off('end', stop).off('close', stop).pause();
+      resolve();
+    }
+    function count(chunk: Buffer): void {
+      leftBytes -= chunk.length;
+      if (leftBytes < 0) stop();
+    }
+    request.on('data', count).once('end', stop).once('close', stop).resume();
+  });
+}
+
+function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
+  const fields = new Map<string, string[]>();
+  const files: Promise<SpoolResult & { part: Omit<FormFile, 'file'> }>[] = [];
+  const limit = (): void => stop(new LimitExceeded());
+
+  async function spoolPart(stream: Readable, part: Omit<FormFile, 'file'>) {
+    // The parser fails a cut-off part before anybody reads it.
+    stream.on('error', () => {});
+    stream.once('limit', limit);
+    const { dir, durability, maxFileBytes: maxBytes } = options;
+    const spooled = await spoolStream(stream, { dir, maxBytes, durability });
+    if (!spooled.ok) stop(new NotStored());
+    return { ...spooled, part };
+  }
+
+  return {
+    attach(parser: busboy.Busboy): void {
+      parser.on('file', (field, stream, info) => {
+        const { filename, mimeType: contentType } = info;
+        // A part without a name has none here, whatever its type says.
+        files.push(
+          spoolPart(stream, { field: field ?? '', filename: filename ?? '', contentType }),
+        );
+      });
+      parser.on('field', (name, value, info) => {
+        if (info.valueTruncated || info.nameTruncated) limit();
+        if (name !== undefined) fields.set(name, [...(fields.get(name) ?? []), value]);
+      });
+      for (const event of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
+        parser.on(event, limit);
+    },
+    async finish(failure: unknown): Promise<ReceivedForm> {
+      const settled = await Promise.all(files);
+      const spooled = settled.flatMap((file) =>
+        file.ok ? [{ ...file.part, file: file.value }] : [],
+      );
+      const failed = settled.find((file) => !file.ok && file.status === 507);
+      const refusal = failed?.ok === false ? failed : refusalOf(failure, options);
+      if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
+      await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
+      return { ok: false, status: refusal.status, message: refusal.message };
+    },
+  };
+}
+
+function refusalOf(failure: unknown, options: MultipartOptions): SpoolRefusal | undefined {
+  if (failure === undefined) return undefined;
+  if (failure instanceof LimitExceeded) return bodyTooLarge(options);
+  return malformedBody('The multipart body is malformed.');
+}
+
+function refusedByHeaders(
+  { headers }: IncomingMessage,
+  maxBytes: number,
+): SpoolRefusal | undefined {
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') {
+    return { ok: false, status: 415, message: `Content-Encoding ${encoding} is not taken.` };
+  }
+  if (Number(headers['content-length']) > maxBytes) {
+    return { ok: false, status: 413, message: tooLargeText(maxBytes) };
+  }
+  return undefined;
+}
+
+function bodyTooLarge(options: MultipartOptions): SpoolRefusal {
+  return { ok: false, status: 413, message: tooLargeText(options.maxFileBytes) };
+}
+
+function malformedBody(message: string): SpoolRefusal {
+  return { ok: false, status: 400, message };
+}

@@ -1,0 +1,25 @@
+import type { Logger } from '../observability/log.ts';
+import { bodyMemoryBytes, createBodyMemory } from './json/body-memory.ts';
+import { type BodyReader, createBodyReader } from './json-body.ts';
+
+/** Opens the reader of all JSON bodies; one memory holds them, and what is kept of them later. */
+export function createBodies(
+  config: {
+    readonly maxUploadBytes: number;
+    readonly maxJsonValues: number;
+    readonly maxNodes: number;
+  },
+  queued: { readonly bytes: () => number },
+  log: Logger,
+): BodyReader {
+  const memory = createBodyMemory({ limitBytes: bodyMemoryBytes(), queuedBytes: queued.bytes });
+  const { maxUploadBytes, maxJsonValues: maxValues, maxNodes } = config;
+  if (memory.largestBody < maxUploadBytes) {
+    const { largestBody } = memory;
+    log.warn({ event: 'limits.small_memory', maxUploadBytes, largestBody }, SMALL_MEMORY);
+  }
+  return createBodyReader({ maxBytes: maxUploadBytes, limits: { maxValues, maxNodes }, memory });
+}
+
+const SMALL_MEMORY =
+  'this process has too little memory for a JSON body of --max-upload-size: larger ones than largestBody are refused';

@@ -1,0 +1,42 @@
+import { type Bucket, isRouterPath, routerHeaders } from '../protocol/router.ts';
+import { readTarget } from '../protocol/request-target.ts';
+
+/** A call that is refused before the router has seen it, in the router's words. */
+export type RouterRefusal = {
+  readonly headers: { readonly [name: string]: string };
+  readonly body: string;
+};
+
+const REFUSALS: { readonly [status: number]: readonly [Bucket, detail: string] } = {
+  400: ['invalid_input', 'The call is for another host, or does not say for which.'],
+  401: ['unauthorized', 'A valid key is needed: X-API-Key, or Authorization: Bearer.'],
+  403: ['forbidden', 'Calls of other sites, or to a name that is not of this server, are refused.'],
+  408: ['invalid_input', 'The rest of the body did not come in time.'],
+  417: ['invalid_input', 'The only expectation that can be met is 100-continue.'],
+  431: ['invalid_input', 'There are too many headers.'],
+  500: ['internal_error', 'The server could not serve this call.'],
+  507: ['service_unavailable', 'There is no room left on the storage of this server.'],
+};
+
+/** What a refused call of the router's paths is told, in the usual words unless others are given; `undefined`: it is not one, or not refused so. */
+export function routerRefusal(
+  url: string | undefined,
+  status: number,
+  newId: () => string,
+  statedDetail?: string,
+): RouterRefusal | undefined {
+  const [bucket, defaultDetail] = REFUSALS[status] ?? [];
+  const detail = statedDetail ?? defaultDetail;
+  if (bucket === undefined || !isRouterTarget(url)) return undefined;
+  const headers = {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-store',
+    ...routerHeaders(newId(), bucket),
+  };
+  return { headers, body: JSON.stringify({ detail, error_type: bucket }) };
+}
+
+/** Whether a request target, which may be a whole address, is one of the router's. */
+export function isRouterTarget(url = ''): boolean {
+  return isRouterPath(readTarget(url).path);
+}

@@ -1,0 +1,101 @@
+import type { Stats } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import type Koa from 'koa';
+import send from 'send';
+import { sendEmpty } from '../dialects/errors.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+
+/** A regular file below a root, by its real path. */
+export type StaticFile = {
+  readonly root: string;
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly modifiedAtMs: number;
+  /** Another one as soon as the file is written again. */
+  readonly etag: string;
+};
+
+/** What a decoded segment of an address must not hold: separators, controls, a leading dot. */
+const UNSERVABLE = /[/\\]|^\./;
+const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
+
+/**
+ * The file a request path names, segment by segment; `undefined` when there is none, when it is
+ * hidden, or when a link leads out of the root.
+ */
+export async function findBelow(root: string, urlPath: string): Promise<StaticFile | undefined> {
+  const segments = urlPath.split('/').slice(1).map(decoded);
+  if (
+    !segments.every((part) => part !== '' && !UNSERVABLE.test(part) && !hasControlCharacter(part))
+  )
+    return undefined;
+  try {
+    const realRoot = await realpath(root);
+    const path = await realpath(join(realRoot, ...segments));
+    if (!path.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)) return undefined;
+    const stats = await stat(path);
+    return stats.isFile() ? fileOf(realRoot, path, stats) : undefined;
+  } catch (error) {
+    if (ABSENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** Describes a file that was found to lie below its root. */
+export function fileOf(root: string, path: string, stats: Stats): StaticFile {
+  const modifiedHex = Math.trunc(stats.mtimeMs * 1000).toString(16);
+  return {
+    root,
+    path,
+    sizeBytes: stats.size,
+    modifiedAtMs: stats.mtimeMs,
+    etag: `"${modifiedHex}-${stats.size.toString(16)}-${stats.ino.toString(16)}"`,
+  };
+}
+
+/** Streams a file with its validators, whole or the ranges asked for; the type is set before. */
+export function sendFile(ctx: Koa.Context, file: StaticFile): Promise<void> {
+  ctx.status = 200;
+  // Koa has said "OK"; whatever else it will be, Node knows the words.
+  ctx.res.statusMessage = '';
+  ctx.set('ETag', file.etag);
+  const urlPath = relative(file.root, file.path).split(sep).map(encodeURIComponent).join('/');
+  const transfer = send(ctx.req, `/${urlPath}`, {
+    root: file.root,
+    dotfiles: 'allow',
+    index: false,
+    etag: false,
+    cacheControl: false,
+  });
+  return new Promise((resolve) => {
+    transfer.on('error', (error: { status?: number; headers?: { [name: string]: string } }) => {
+      resolve(sendRefusal(ctx, error.status ?? 404, error.headers ?? {}));
+    });
+    transfer.on('directory', () => resolve(sendRefusal(ctx, 404, {})));
+    ctx.res.once('close', resolve);
+    ctx.res.once('finish', resolve);
+    ctx.respond = false;
+    transfer.pipe(ctx.res);
+  });
+}
+
+/** The file went away meanwhile, or the ranges or conditions asked for do not fit it. */
+function sendRefusal(ctx: Koa.Context, status: number, headers: { [name: string]: string }): void {
+  if (ctx.res.headersSent) return void ctx.res.destroy();
+  ctx.respond = true;
+  for (const name of ['Content-Encoding', 'Content-Length', 'ETag', 'Last-Modified']) {
+    ctx.remove(name);
+  }
+  ctx.set(headers);
+  sendEmpty(ctx, status);
+}
+
+/** Undecodable text stays as it is: no file is called so by accident. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

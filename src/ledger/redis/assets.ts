@@ -1,0 +1,127 @@
+import type { AssetRow, AssetStore } from '../ledger.ts';
+import { FILES_COMMON } from './files.ts';
+import { assetKeyTable } from './idempotency-keys.ts';
+import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
+import { type Columns, createTable, newToken } from './table.ts';
+
+const COLUMNS: Columns<AssetRow> = {
+  id: 'text',
+  user: 'text',
+  hash: 'text',
+  sizeBytes: 'number',
+  contentType: 'text',
+  filePath: 'text',
+  tagsJson: 'text',
+  createdAtMs: 'number',
+  expiresAtMs: 'number',
+  jobId: 'text',
+};
+
+/** The asset records of the embedded engine; the bytes are files of their own. */
+export function assetStore(connection: LedgerConnection): AssetStore {
+  const table = createTable<AssetRow>(connection, 'asset', COLUMNS);
+  const lua = connection.scripts('assets', { insert, remove, paths });
+  const claimed = assetKeyTable(connection);
+  const { ask, read, write, redis, prefix } = connection;
+  return {
+    async insert(row, claim) {
+      const { key, fingerprint = '', createdNew = false } = claim ?? {};
+      const keyId = key === undefined ? '' : joinKey(row.user, key);
+      const claimFields = claimed.fields({
+        assetId: row.id,
+        fingerprint,
+        createdNew,
+        claimedAtMs: row.createdAtMs,
+      });
+      const { names } = claimed;
+      const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
+      return claimed.decode(await ask(() => lua.insert(...args, ...table.fields(row))));
+    },
+    get: table.get,
+    byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
+    byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
+    ofJob: async (jobId) =>
+      table.rows(await read(() => redis.zrange(`${prefix}assets:job:${jobId}`, 0, '-1'))),
+    async outputPaths(user, start) {
+      const found = (await read(() => lua.paths(user, start))) as Buffer[];
+      return found.map((member) => member.subarray(0, member.lastIndexOf(0)).toString());
+    },
+    expiredBy: async (nowMs) =>
+      table.rows(
+        await read(() => redis.zrangebyscore(`${prefix}assets:expiry`, '-inf', String(nowMs))),
+      ),
+    async oldest(limit) {
+      if (limit <= 0) return [];
+      const members = await read(() => redis.zrange(`${prefix}assets:age`, 0, String(limit - 1)));
+      return table.rows(idsOf(members));
+    },
+    remove: (id) => write(() => lua.remove(id)),
+    countByHash: (hash) => read(() => redis.scard(`${prefix}assets:same:${hash}`)),
+    totalBytes: async () => Number((await read(() => redis.get(`${prefix}assets:bytes`))) ?? 0),
+  };
+}
+
+const COMMON = `
+local function at(id) return P .. 'asset:' .. id end
+local function row(id)
+  return call('HMGET', at(id), 'user', 'hash', 'sizeBytes', 'filePath', 'createdAtMs',
+    'expiresAtMs', 'jobId', 'seq')
+end
+`;
+
+const insert = `${COMMON}
+local id, token, claim, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+if call('EXISTS', at(id)) == 1 then
+  if call('HGET', at(id), 'token') == token then return false end
+  return redis.error_reply('TAKEN assets.id must be unique')
+end
+if claim ~= '' then
+  local key = P .. 'asset-key:' .. claim
+  if call('EXISTS', key) == 1 then return call('HMGET', key, unpack(ARGV, 5, 4 + n)) end
+  call('HSET', key, unpack(ARGV, 5 + n, 4 + 3 * n))
+  call('ZADD', P .. 'asset-keys:age', call('HGET', key, 'claimedAtMs'), claim)
+end
+local seq = next()
+set(at(id), 5 + 3 * n)
+call('HSET', at(id), 'seq', seq, 'token', token)
+local user, hash, size, path, created, expires, job = unpack(row(id))
+call('ZADD', P .. 'assets:age', created, member(seq, id))
+call('ZADD', P .. 'assets:hash:' .. own(user, hash), seq, id)
+call('ZADD', P .. 'assets:path:' .. own(user, path), seq, id)
+if expires then call('ZADD', P .. 'assets:expiry', expires, id) end
+if job then
+  call('ZADD', P .. 'assets:job:' .. job, seq, id)
+  call('ZADD', P .. 'assets:outputs:' .. user, 0, path .. '\\0' .. id)
+end
+local same = P .. 'assets:same:' .. hash
+if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
+call('SADD', same, id)
+return false`;
+
+// History still shows the name of an output: it must never come to mean another picture.
+const remove = `${COMMON}${FILES_COMMON}
+local id = ARGV[1]
+local user, hash, size, path, created, expires, job, seq = unpack(row(id))
+if not user then return end
+call('ZREM', P .. 'assets:age', member(seq, id))
+call('ZREM', P .. 'assets:hash:' .. own(user, hash), id)
+call('ZREM', P .. 'assets:path:' .. own(user, path), id)
+call('ZREM', P .. 'assets:expiry', id)
+if job then
+  call('ZREM', P .. 'assets:job:' .. job, id)
+  call('ZREM', P .. 'assets:outputs:' .. user, path .. '\\0' .. id)
+end
+local same = P .. 'assets:same:' .. hash
+call('SREM', same, id)
+if call('EXISTS', same) == 0 then call('DECRBY', P .. 'assets:bytes', size) end
+call('UNLINK', at(id))
+for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. own(user, id), 0, -1)) do
+  unlist(name)
+  if call('HGET', file(name), 'type') == 'output' then call('HSET', file(name), 'assetId', '')
+  else call('UNLINK', file(name)) end
+end`;
+
+// No UTF-8 text has this byte: the bound is behind every text that starts with the prefix.
+const paths = `
+return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
+  '(' .. ARGV[2] .. '\\255')`;

@@ -1,0 +1,63 @@
+import type { CallCount, CallStore } from '../ledger.ts';
+import { type LedgerConnection, joinKey } from './connection.ts';
+import { type Columns, createTable, newToken } from './table.ts';
+
+const COLUMNS: Columns<CallCount> = {
+  user: 'text',
+  agent: 'text',
+  clientId: 'text',
+  route: 'text',
+  count: 'number',
+  firstAtMs: 'number',
+  lastAtMs: 'number',
+};
+
+/** Who calls v1, counted. */
+export function callCountStore(connection: LedgerConnection): CallStore {
+  const table = createTable<CallCount>(connection, 'call', COLUMNS);
+  const lua = connection.scripts('calls', { add, expire });
+  const { read, write, redis, prefix } = connection;
+  return {
+    add: (rows) => write(() => lua.add(newToken(), ...rows.flatMap(argsOf))),
+    async list() {
+      const ids = await read(() => redis.zrange(`${prefix}calls:last`, '0', '-1'));
+      return (await table.rows(ids)).toSorted(byClient);
+    },
+    expire: (lastBeforeMs) => write(() => lua.expire(lastBeforeMs)),
+  };
+}
+
+function argsOf(row: CallCount): (string | number)[] {
+  const { user, agent, clientId, route, count, firstAtMs, lastAtMs } = row;
+  const id = joinKey(user, joinKey(agent, joinKey(clientId, route)));
+  return [id, user, agent, clientId, route, count, firstAtMs, lastAtMs];
+}
+
+function byClient(a: CallCount, b: CallCount): number {
+  const order = ({ user, agent, route, clientId }: CallCount) =>
+    [user, agent, route, clientId].join('\0');
+  return order(a) < order(b) ? -1 : 1;
+}
+
+const add = `
+if not once(ARGV[1]) then return end
+for i = 2, #ARGV, 8 do
+  local id, key = ARGV[i], P .. 'call:' .. ARGV[i]
+  call('HSET', key, 'user', ARGV[i + 1], 'agent', ARGV[i + 2], 'clientId', ARGV[i + 3],
+    'route', ARGV[i + 4])
+  call('HINCRBY', key, 'count', ARGV[i + 5])
+  local held = call('HMGET', key, 'firstAtMs', 'lastAtMs')
+  if not held[1] or tonumber(ARGV[i + 6]) < tonumber(held[1]) then
+    call('HSET', key, 'firstAtMs', ARGV[i + 6])
+  end
+  if not held[2] or tonumber(ARGV[i + 7]) > tonumber(held[2]) then
+    call('HSET', key, 'lastAtMs', ARGV[i + 7])
+  end
+  call('ZADD', P .. 'calls:last', 'GT', ARGV[i + 7], id)
+end`;
+
+const expire = `
+for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'calls:last', '-inf', '(' .. ARGV[1])) do
+  call('UNLINK', P .. 'call:' .. id)
+  call('ZREM', P .. 'calls:last', id)
+end`;

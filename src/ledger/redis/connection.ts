@@ -1,0 +1,85 @@
+import type { Redis } from '../../lib/redis.ts';
+
+/** What a script is told; texts and numbers alike arrive as texts. */
+export type Argument = string | number | Uint8Array;
+
+type Reply = unknown;
+
+/** The one connection of a ledger; what is sent first is done first, awaited or not. */
+export type LedgerConnection = {
+  readonly redis: Redis;
+  readonly prefix: string;
+  /** They send at once, and say what could not be done. */
+  readonly read: <T>(send: () => Promise<T>) => Promise<T>;
+  readonly write: (send: () => Promise<Reply>) => Promise<void>;
+  /** A write that has an answer. */
+  readonly ask: <T>(send: () => Promise<T>) => Promise<T>;
+  /** Whole or not at all; texts of a row come back as Buffers. */
+  readonly scripts: <Name extends string>(
+    store: string,
+    lua: { readonly [name in Name]: string },
+  ) => { readonly [name in Name]: (...args: Argument[]) => Promise<Reply> };
+};
+
+/** Keys are made from parts that anybody may choose: the length says where the first one ends. */
+export function joinKey(first: string, second: string): string {
+  return `${Buffer.byteLength(first)}:${first}:${second}`;
+}
+
+/** In indexes whose scores may tie, members begin with a sequence number of 16 digits and a colon. */
+export function idsOf(members: readonly string[]): string[] {
+  return members.map((member) => member.slice(17));
+}
+
+export function createLedgerConnection(redis: Redis, prefix: string): LedgerConnection {
+  return {
+    redis,
+    prefix,
+    read: (send) => withReason('read', send),
+    write: async (send) => void (await withReason('written', send)),
+    ask: (send) => withReason('written', send),
+    scripts(store, lua) {
+      const names = Object.keys(lua) as (keyof typeof lua)[];
+      const defined = names.map((name) => {
+        const command = `holdover_${store}_${name}`;
+        redis.defineCommand(command, { numberOfKeys: 0, lua: `${prelude(prefix)}${lua[name]}` });
+        const run = Reflect.get(redis, `${command}Buffer`) as (
+          ...args: Argument[]
+        ) => Promise<Reply>;
+        return [name, (...args: Argument[]) => run.apply(redis, args)];
+      });
+      return Object.fromEntries(defined) as ReturnType<typeof this.scripts<keyof typeof lua>>;
+    },
+  };
+}
+
+/** An error of the library carries its command with all arguments: nothing of it is passed on. */
+async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const cause = new Error(reason);
+    throw new Error(`the ledger could not be ${done}: ${reason}`, { cause });
+  }
+}
+
+/**
+ * What every script knows. `set` stores a row from the arguments that `Table.fields` makes; `once`
+ * is false for an act that Redis did before the connection broke and is now told again.
+ */
+function prelude(prefix: string): string {
+  return `
+local P = '${prefix}'
+local call = redis.call
+local function own(a, b) return #a .. ':' .. a .. ':' .. b end
+local function member(seq, id) return string.format('%016d', seq) .. ':' .. id end
+local function next() return call('INCR', P .. 'seq') end
+local function set(key, i)
+  local n = tonumber(ARGV[i])
+  if n > 0 then call('HSET', key, unpack(ARGV, i + 1, i + 2 * n)) end
+  if #ARGV > i + 2 * n then call('HDEL', key, unpack(ARGV, i + 2 * n + 1)) end
+end
+local function once(token) return call('SET', P .. 'once:' .. token, 1, 'NX', 'EX', 3600) end
+`;
+}

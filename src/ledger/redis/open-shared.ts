@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type RedisConnections, openRedis } from '../../lib/redis.ts';
+import type { Logger } from '../../observability/log.ts';
+import { completesWithin } from '../../lib/completes-within.ts';
+import type { LedgerIdentity } from '../identity.ts';
+import type { Ledger } from '../ledger.ts';
+import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
+import { type IdentityWatch, watchIdentity } from './identity-watch.ts';
+import { openRedisLedger } from './redis-ledger.ts';
+
+/** A ledger in Redis, and what else processes share there. */
+export type SharedRedis = {
+  readonly ledger: Ledger;
+  readonly links: RedisConnections;
+  readonly identity: LedgerIdentity;
+  /** Runs work that only one of the processes of this ledger may do at a time. */
+  withStartLock<T>(this: void, work: () => Promise<T>): Promise<T>;
+  /** Redis has no longer what was told to clients; nothing this process knows is true any more. */
+  readonly lost: IdentityWatch['lost'];
+  /** From now on prompts are written under the tokens of this one. */
+  useWriteTokens(this: void, lead: WriteTokens): void;
+  close(): Promise<void>;
+};
+
+const REACH_WITHIN_MS = 5000;
+/** Longer than it takes to rename a dozen folders; a process that dies leaves the lock behind. */
+const START_LOCK_MS = 30_000;
+const START_LOCK_CHECK_MS = 100;
+/** Of the keys and what is in them. */
+const SCHEMA = 1;
+
+/** What makes an answered command safe from a crash, and from being thrown out. */
+const DURABLE_SETTINGS = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'maxmemory-policy': 'noeviction',
+} as const;
+
+/**
+ * Opens it, or throws with one sentence a person can act on: when it cannot be reached within
+ * seconds, does not let us in, or was written by a newer version.
+ */
+export async function openSharedRedis(options: {
+  readonly url: string;
+  readonly log: Logger;
+  readonly reachWithinMs?: number;
+}): Promise<SharedRedis> {
+  const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
+  const links = openRedis(url, { log });
+  try {
+    await connectWithin(links, reachWithinMs);
+    await refuseNewer(links);
+    await warnOfLoss(links, log);
+    return createSharedRedis(links, await setOnce(links, 'id', Buffer.from(randomUUID())));
+  } catch (error) {
+    await links.close();
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ledger ${withoutLogin(url)} ${reason}`, { cause: error });
+  }
+}
+
+function createSharedRedis(links: RedisConnections, id: Buffer): SharedRedis {
+  let lead = NO_LEADER;
+  const watch = watchIdentity(links, id.toString());
+  const ledger = openRedisLedger({ links, leadership: () => lead });
+  return {
+    ledger,
+    links,
+    identity: redisIdentity(links, id.toString()),
+    withStartLock: (work) => withStartLock(links, work),
+    lost: watch.lost,
+    useWriteTokens: (given) => void (lead = given),
+    async close() {
+      watch.close();
+      await ledger.close();
+      await links.close();
+    },
+  };
+}
+
+function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
+  return {
+    id,
+    storedIn: 'service',
+    predatesFolders: false,
+    folder: async () => (await links.commands.get(`${links.prefix}folder`)) ?? undefined,
+    tie: async (folderId) => String(await setOnce(links, 'folder', Buffer.from(folderId))),
+    secret: (proposal) => setOnce(links, 'secret', proposal),
+  };
+}
+
+async function withStartLock<T>(
+  { commands, prefix }: RedisConnections,
+  work: () => Promise<T>,
+): Promise<T> {
+  const key = `${prefix}starting`;
+  const isMine = async (): Promise<boolean> =>
+    (await commands.set(key, '1', 'PX', START_LOCK_MS, 'NX')) === 'OK';
+  while (!(await isMine())) await delay(START_LOCK_CHECK_MS);
+  try {
+    return await work();
+  } finally {
+    await commands.del(key);
+  }
+}
+
+/** Of many processes that propose a value, all get the same. */
+async function setOnce({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
+  await commands.set(`${prefix}${name}`, proposal, 'NX');
+  const value = await commands.getBuffer(`${prefix}${name}`);
+  if (value === null) throw new Error('forgets what was just written');
+  return value;
+}
+
+async function connectWithin({ commands }: RedisConnections, withinMs: number): Promise<void> {
+  let reason = 'it does not answer';
+  commands.on('error', (error: NodeJS.ErrnoException) => {
+    reason = error.message || (error.code ?? reason);
+  });
+  // Refused at the door, it is asked again, and refused again: that reason is told as well.
+  const isThere = await completesWithin(withinMs, commands.ping()).catch((error: Error) => {
+    reason = error.message;
+    return false;
+  });
+  if (!isThere) throw new Error(`cannot be used: ${reason}`);
+}
+
+async function refuseNewer(links: RedisConnections): Promise<void> {
+  const version = await setOnce(links, 'schema', Buffer.from(String(SCHEMA)));
+  if (Number(version.toString()) <= SCHEMA) return;
+  throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
+}
+
+/** A hosted Redis may not tell. */
+async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<void> {
+  for (const [setting, expected] of Object.entries(DURABLE_SETTINGS)) {
+    let is: string | undefined;
+    try {
+      is = ((await commands.config('GET', setting)) as string[])[1];
+    } catch (error) {
+      const { message } = error as Error;
+      log.info(
+        { needed: DURABLE_SETTINGS, reason: message },
+        'redis does not tell how it keeps its data',
+      );
+      return;
+    }
+    if (is !== expected)
+      log.warn({ setting, is, should: expected }, 'redis may lose what clients were told');
+  }
+}
+
+/** An address as it may be shown. */
+function withoutLogin(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}

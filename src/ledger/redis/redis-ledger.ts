@@ -1,0 +1,58 @@
+import {
+  COMMAND_TIMEOUT_MS,
+  type Redis,
+  type RedisConnections,
+  withTimeouts,
+} from '../../lib/redis.ts';
+import { completesWithin } from '../../lib/completes-within.ts';
+import type { Ledger } from '../ledger.ts';
+import { assetStore } from './assets.ts';
+import { callCountStore } from './call-counts.ts';
+import { fileStore, settingStore } from './files.ts';
+import { jobStore } from './jobs.ts';
+import { keyStore } from './idempotency-keys.ts';
+import { createLedgerConnection } from './connection.ts';
+import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
+import { modelCallStore, replayStore } from './models.ts';
+import { promptStore } from './prompts.ts';
+
+type RedisLedgerOptions = {
+  readonly links: RedisConnections;
+  /** How long a call waits for a Redis that is away. */
+  readonly timeoutMs?: number;
+  /** Asked anew for each write: who leads is known later than the ledger is read. */
+  readonly leadership?: () => WriteTokens;
+};
+
+/** What is still to be written when a process stops waits for Redis no longer than this. */
+const CLOSE_WITHIN_MS = 5000;
+
+/**
+ * Opens the ledger in the Redis of these links, which many processes may share. One Redis or Valkey,
+ * no cluster: scripts make their keys from what they read.
+ */
+export function openRedisLedger(options: RedisLedgerOptions): Ledger {
+  const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NO_LEADER } = options;
+  const redis = links.connect(withTimeouts(timeoutMs));
+  const connection = createLedgerConnection(redis, links.prefix);
+  return {
+    prompts: promptStore(connection, lead),
+    files: fileStore(connection),
+    jobs: jobStore(connection),
+    assets: assetStore(connection),
+    keys: keyStore(connection),
+    settings: settingStore(connection),
+    replays: replayStore(connection),
+    modelCalls: modelCallStore(connection),
+    calls: callCountStore(connection),
+    close: () => close(redis),
+  };
+}
+
+async function close(redis: Redis): Promise<void> {
+  if (redis.status === 'end') return;
+  // It is answered after everything that was sent before it.
+  const quit = redis.quit().catch(() => {});
+  await completesWithin(CLOSE_WITHIN_MS, quit);
+  redis.disconnect();
+}

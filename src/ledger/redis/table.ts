@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import type { Argument, LedgerConnection } from './connection.ts';
+
+type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
+
+/** Property of a row → how it is kept. */
+export type Columns<Row> = { readonly [name in keyof Row]: ColumnType };
+
+/** Rows of one kind, each a hash; what is null has no field. */
+export type Table<Row> = {
+  /** What the scripts' `set` takes: of a whole row, or of a change to one. */
+  fields(values: Partial<Row>): Argument[];
+  /** Of what a script read with `HMGET` and these names. */
+  decode(values: unknown): Row | undefined;
+  readonly get: (id: string) => Promise<Row | undefined>;
+  /** The row an index has first, or last. */
+  first(index: string): Promise<Row | undefined>;
+  last(index: string): Promise<Row | undefined>;
+  /** In the order asked for, without those that are gone. */
+  rows(ids: readonly string[]): Promise<Row[]>;
+  readonly names: readonly (keyof Row & string)[];
+};
+
+type Cell = string | Uint8Array | null;
+
+/** Redis does nothing else while it reads these: few enough to be over at once. */
+const MAX_ROWS_PER_READ = 100;
+
+/** Tells the second arrival of a command, after a lost connection, from another's. */
+export function newToken(): string {
+  return randomUUID();
+}
+
+export function createTable<Row>(
+  connection: LedgerConnection,
+  kind: string,
+  columns: Columns<Row>,
+): Table<Row> {
+  type Name = keyof Row & string;
+  const names = Object.keys(columns) as Name[];
+  const scripts = connection.scripts(kind, { rows: ROWS, at: AT });
+
+  function encodeCell(name: Name, value: unknown): Argument {
+    if (Number.isNaN(value)) throw new Error(`${kind}s.${name} must be a number`);
+    if (typeof value === 'boolean') return value ? '1' : '';
+    return value instanceof Uint8Array ? Buffer.from(value) : String(value);
+  }
+
+  function decode(values: unknown): Row | undefined {
+    const cells = values as readonly Cell[] | null;
+    if (!cells || cells[0] === null) return undefined;
+    const entries = names.map((name, i) => [name, decodeCell(columns[name], cells[i] ?? null)]);
+    return Object.fromEntries(entries) as Row;
+  }
+
+  async function at(index: string, place: number): Promise<Row | undefined> {
+    return decode(await connection.read(() => scripts.at(kind, index, place, ...names)));
+  }
+
+  async function rows(ids: readonly string[]): Promise<Row[]> {
+    const chunks: Promise<unknown>[] = [];
+    for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
+      const some = ids.slice(i, i + MAX_ROWS_PER_READ);
+      chunks.push(connection.read(() => scripts.rows(kind, names.length, ...names, ...some)));
+    }
+    const found = (await Promise.all(chunks)).flat() as unknown[];
+    return found.flatMap((values) => decode(values) ?? []);
+  }
+
+  return {
+    names,
+    decode,
+    rows,
+    fields(values) {
+      const changed = names.filter((name) => values[name] !== undefined);
+      const stored = changed.filter((name) => values[name] !== null);
+      const removed = changed.filter((name) => values[name] === null);
+      return [
+        stored.length,
+        ...stored.flatMap((name) => [name, encodeCell(name, values[name])]),
+        ...removed,
+      ];
+    },
+    get: async (id) => (await rows([id]))[0],
+    first: (index) => at(index, 0),
+    last: (index) => at(index, -1),
+  };
+}
+
+function decodeCell(kind: ColumnType, encodeCell: Cell): unknown {
+  if (encodeCell === null || kind === 'bytes') return encodeCell;
+  const text = encodeCell.toString();
+  if (kind === 'text') return text;
+  return kind === 'number' ? Number(text) : text === '1';
+}
+
+const ROWS = `
+local kind, n, out = ARGV[1], tonumber(ARGV[2]), {}
+local names = {unpack(ARGV, 3, n + 2)}
+for i = n + 3, #ARGV do
+  out[#out + 1] = call('HMGET', P .. kind .. ':' .. ARGV[i], unpack(names))
+end
+return out`;
+
+const AT = `
+local kind, index, place = ARGV[1], ARGV[2], ARGV[3]
+local id = call('ZRANGE', P .. index, place, place)[1]
+if not id then return false end
+return call('HMGET', P .. kind .. ':' .. id, unpack(ARGV, 4))`;

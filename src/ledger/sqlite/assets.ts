@@ -1,0 +1,85 @@
+import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset } from '../ledger.ts';
+import { assetKeyLookup } from './idempotency-keys.ts';
+import type { FileListCache } from './file-list-cache.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+const COLUMNS = `id, user, hash, size_bytes AS sizeBytes, content_type AS contentType,
+  file_path AS filePath, tags_json AS tagsJson, created_at_ms AS createdAtMs,
+  expires_at_ms AS expiresAtMs, job_id AS jobId`;
+
+/** The asset records of the embedded engine; the bytes are files of their own. */
+export function assetStore(db: Database, writer: Writer, lists: FileListCache): AssetStore {
+  const sql = statements(db);
+  const claimed = assetKeyLookup(db);
+  const row = (found: unknown) => found as AssetRow | undefined;
+  const rows = (found: unknown[]) => found as AssetRow[];
+  const claimKey = (
+    { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
+    { key, fingerprint, createdNew }: AssetClaim,
+  ): ClaimedAsset | undefined => {
+    const values = { user, key, fingerprint, assetId, createdNew: createdNew ? 1 : 0, claimedAtMs };
+    return sql.claim.run(values).changes === 1 ? undefined : claimed(user, key);
+  };
+  return {
+    insert: (asset, claim) =>
+      writer.write(() => {
+        const holder = claim && claimKey(asset, claim);
+        if (!holder) sql.insert.run({ ...asset });
+        return holder;
+      }),
+    get: async (id) => row(sql.get.get(id)),
+    byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
+    byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
+    ofJob: async (jobId) => rows(sql.ofJob.all(jobId)),
+    outputPaths: async (user, prefix) =>
+      (sql.paths.all(user, prefix, afterPrefix(prefix)) as { filePath: string }[]).map(
+        (r) => r.filePath,
+      ),
+    expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
+    oldest: async (limit) => rows(sql.oldest.all(limit)),
+    remove: (id) =>
+      lists.change(() =>
+        writer.write(() => {
+          sql.forgetInputs.run({ id });
+          sql.clearOutputNames.run({ id });
+          sql.remove.run(id);
+        }),
+      ),
+    countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
+    totalBytes: async () => (sql.total.get() as { n: number }).n,
+  };
+}
+
+/** The first text after every text that starts with `prefix`: lets the index find a prefix. */
+function afterPrefix(prefix: string): string {
+  return `${prefix}\u{10ffff}`;
+}
+
+function statements(db: Database) {
+  const named = 'user = (SELECT user FROM assets WHERE id = :id) AND asset_id = :id';
+  return {
+    insert: db.prepare(`INSERT INTO assets (id, user, hash, size_bytes, content_type, file_path,
+      tags_json, created_at_ms, expires_at_ms, job_id) VALUES (:id, :user, :hash, :sizeBytes,
+      :contentType, :filePath, :tagsJson, :createdAtMs, :expiresAtMs, :jobId)`),
+    claim: db.prepare(`INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id,
+      created_new, claimed_at_ms) VALUES (:user, :key, :fingerprint, :assetId, :createdNew,
+      :claimedAtMs)`),
+    get: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE id = ?`),
+    byHash: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE hash = ? AND user = ? LIMIT 1`),
+    byPath: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE user = ? AND file_path = ?
+      ORDER BY rowid DESC LIMIT 1`),
+    ofJob: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE job_id = ? ORDER BY rowid`),
+    paths: db.prepare(`SELECT file_path AS filePath FROM assets WHERE user = ?
+      AND file_path >= ? AND file_path < ? AND job_id IS NOT NULL`),
+    expired: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE expires_at_ms <= ?`),
+    oldest: db.prepare(`SELECT ${COLUMNS} FROM assets ORDER BY created_at_ms, rowid LIMIT ?`),
+    remove: db.prepare('DELETE FROM assets WHERE id = ?'),
+    forgetInputs: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
+    // History still shows the name: it must never come to mean another picture.
+    clearOutputNames: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
+    count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
+    total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM
+      (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),
+  };
+}

@@ -1,0 +1,37 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { CallCount, CallStore } from '../ledger.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+const LIST = `SELECT user, agent, client_id AS clientId, route, count, first_at_ms AS firstAtMs,
+  last_at_ms AS lastAtMs FROM v1_calls ORDER BY user, agent, route, client_id`;
+
+/** Who calls v1, counted. */
+export function callCountStore(db: Database, writer: Writer): CallStore {
+  const add = db.prepare(`INSERT INTO v1_calls (user, agent, client_id, route, count, first_at_ms,
+    last_at_ms) VALUES (:user, :agent, :clientId, :route, :count, :firstAtMs, :lastAtMs)
+    ON CONFLICT (user, agent, client_id, route) DO UPDATE SET count = count + excluded.count,
+    first_at_ms = min(first_at_ms, excluded.first_at_ms),
+    last_at_ms = max(last_at_ms, excluded.last_at_ms)`);
+  const list = db.prepare(LIST);
+  const expire = db.prepare('DELETE FROM v1_calls WHERE last_at_ms < ?');
+  return {
+    add: (rows) => writer.write(() => rows.forEach((row) => add.run({ ...row }))),
+    list: async () => list.all() as unknown as CallCount[],
+    expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
+  };
+}
+
+/** The counts of a ledger another process may have open; `undefined`: there is no ledger. */
+export function readCallCounts(path: string): readonly CallCount[] | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    // One that an older version wrote counts nothing.
+    const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'v1_calls'`).get();
+    return table === undefined ? [] : (db.prepare(LIST).all() as unknown as CallCount[]);
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,54 @@
+import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
+import type { FileListCache } from './file-list-cache.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+const COLUMNS = `user, type, subfolder, filename, asset_id AS assetId, hash,
+  size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs`;
+const VALUES = `(user, type, subfolder, filename, asset_id, hash, size_bytes, content_type,
+  modified_at_ms) VALUES (:user, :type, :subfolder, :filename, :assetId, :hash, :sizeBytes,
+  :contentType, :modifiedAtMs)`;
+
+/** v1 file names and the assets behind them. */
+export function fileStore(db: Database, writer: Writer, lists: FileListCache): FileStore {
+  const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
+  const put = db.prepare(`INSERT OR REPLACE INTO files ${VALUES}`);
+  const claim = db.prepare(`INSERT OR IGNORE INTO files ${VALUES}`);
+  const get = db.prepare(`SELECT ${COLUMNS} FROM files WHERE ${named}`);
+  const byAsset = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND asset_id = ?
+    ORDER BY rowid LIMIT 1`);
+  const newestNamed = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
+    AND filename = ? AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC LIMIT 1`);
+  const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
+    AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
+  const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
+  const write = <T>(apply: () => T, of: Pick<FileRow, 'user' | 'type'>): Promise<T> =>
+    lists.change(() => writer.write(apply), of);
+  return {
+    put: (row) => write(() => void put.run({ ...row }), row),
+    claim: (row) => write(() => claim.run({ ...row }).changes === 1, row),
+    get: async (user, { type, subfolder, filename }) =>
+      get.get(user, type, subfolder, filename) as FileRow | undefined,
+    byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,
+    newestNamed: async (user, { type, filename }) =>
+      newestNamed.get(user, type, filename) as FileRow | undefined,
+    list: async (user, type) =>
+      lists.of(user, type, () => list.all(user, type) as unknown as FileRow[]),
+    remove: (user, { type, subfolder, filename }) =>
+      write(() => void remove.run(user, type, subfolder, filename), { user, type }),
+  };
+}
+
+/** Front end settings, one row for each. */
+export function settingStore(db: Database, writer: Writer): SettingStore {
+  const all = db.prepare('SELECT id, value_json AS valueJson FROM settings WHERE user = ?');
+  const put = db.prepare('INSERT OR REPLACE INTO settings (user, id, value_json) VALUES (?, ?, ?)');
+  return {
+    async all(user) {
+      const rows = all.all(user) as { id: string; valueJson: string }[];
+      return Object.fromEntries(rows.map(({ id, valueJson }) => [id, valueJson]));
+    },
+    merge: (user, settings) =>
+      writer.write(() => Object.entries(settings).forEach(([id, json]) => put.run(user, id, json))),
+  };
+}

@@ -1,0 +1,118 @@
+import { statSync } from 'node:fs';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { AssetRow, FileRow } from '../ledger.ts';
+import { type Database, isDamage } from './sqlite-ledger.ts';
+
+/** Bytes that some asset record names: each hash once. */
+export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number };
+
+/** `empty`: a database without a single table, as SQLite sees a file of no bytes. */
+export type DatabaseState = 'ok' | 'absent' | 'empty' | 'damaged';
+
+/** The name some bytes had: a v1 file name, or an output of a job. */
+export type RememberedName =
+  | { readonly kind: 'file'; readonly row: FileRow }
+  | { readonly kind: 'output'; readonly user: string; readonly outputsJson: string };
+
+const MAX_ERRORS = 100;
+const BUSY_TIMEOUT_MS = 10_000;
+
+/** Reads the whole database, which another process may have open and write to. */
+export function inspectDatabase(path: string): {
+  readonly state: DatabaseState;
+  readonly errors: readonly string[];
+} {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    return { state: 'absent', errors: [`there is no database ${path}`] };
+  }
+  try {
+    return withDatabase(path, (db) => {
+      const found = db.prepare(`PRAGMA integrity_check(${MAX_ERRORS})`).all();
+      const errors = (found as { integrity_check: string }[])
+        .map((row) => row.integrity_check)
+        .filter((text) => text !== 'ok');
+      if (errors.length > 0) return { state: 'damaged', errors };
+      if (!hasTable(db, 'assets')) return { state: 'empty', errors: ['it has no tables'] };
+      return { state: 'ok', errors };
+    });
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { state: 'damaged', errors: [(error as Error).message] };
+  }
+}
+
+/**
+ * Writes a consistent copy to a new file, while another process may go on writing. `VACUUM INTO`
+ * reads in one transaction: the copy is the database as of one moment, without its free pages.
+ */
+export function copyDatabase(from: string, to: string): void {
+  withDatabase(from, (db) => db.prepare('VACUUM INTO ?').run(to));
+}
+
+/** The bytes that the records of a database name, in the order they were first recorded. */
+export function recordedBlobs(path: string): readonly RecordedBlob[] {
+  return withDatabase(path, (db) => {
+    const sql = `SELECT hash, max(size_bytes) AS sizeBytes FROM assets GROUP BY hash
+      ORDER BY min(rowid)`;
+    return db.prepare(sql).all() as unknown as RecordedBlob[];
+  });
+}
+
+/** The records of some bytes, for a person who asks whose they are. */
+export function assetsOf(
+  path: string,
+  hashes: readonly string[],
+): readonly Pick<AssetRow, 'user' | 'filePath' | 'hash'>[] {
+  if (hashes.length === 0) return [];
+  return withDatabase(path, (db) => {
+    const ask = db.prepare(
+      'SELECT user, file_path AS filePath, hash FROM assets WHERE hash = ? ORDER BY rowid',
+    );
+    return hashes.flatMap((hash) => ask.all(hash)) as unknown as AssetRow[];
+  });
+}
+
+/**
+ * The names of bytes whose asset record is gone, oldest first. A name whose file was removed on
+ * purpose (`asset_id` is empty) is not among them.
+ */
+export function rememberedNames(path: string): readonly RememberedName[] {
+  return withDatabase(path, (db) => {
+    const outputs = db.prepare(`SELECT user, outputs_json AS outputsJson FROM jobs
+      WHERE outputs_json <> '[]' ORDER BY rowid`);
+    const files = db.prepare(`SELECT user, type, subfolder, filename, asset_id AS assetId, hash,
+      size_bytes AS sizeBytes, content_type AS contentType, modified_at_ms AS modifiedAtMs
+      FROM files WHERE asset_id <> '' AND hash IS NOT NULL
+      AND asset_id NOT IN (SELECT id FROM assets) ORDER BY rowid`);
+    return [
+      ...(outputs.all() as unknown as { user: string; outputsJson: string }[]).map((row) => ({
+        kind: 'output' as const,
+        ...row,
+      })),
+      ...(files.all() as unknown as FileRow[]).map((row) => ({ kind: 'file' as const, row })),
+    ];
+  });
+}
+
+/** The id of a ledger; `undefined` in one of an earlier version. */
+export function ledgerIdIn(path: string): string | undefined {
+  return withDatabase(path, (db) => {
+    if (!hasTable(db, 'identity')) return undefined;
+    const found = db.prepare("SELECT value FROM identity WHERE name = 'id'").get();
+    return (found as { value: string } | undefined)?.value;
+  });
+}
+
+function hasTable(db: Database, name: string): boolean {
+  const ask = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?`);
+  return ask.get(name) !== undefined;
+}
+
+function withDatabase<T>(path: string, read: (db: Database) => T): T {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    return read(db);
+  } finally {
+    db.close();
+  }
+}

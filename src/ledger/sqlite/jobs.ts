@@ -1,0 +1,104 @@
+import type { JobRow, JobStore } from '../ledger.ts';
+import { longTexts } from './long-texts.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+/** Property of a row → its column, in the order the schema has them. */
+const COLUMN = {
+  id: 'id',
+  user: 'user',
+  status: 'status',
+  order: 'turn',
+  createdAtMs: 'created_at_ms',
+  startedAtMs: 'started_at_ms',
+  completedAtMs: 'completed_at_ms',
+  expiresAtMs: 'expires_at_ms',
+  workflowJson: 'workflow_json',
+  provenanceJson: 'provenance_json',
+  metadataJson: 'metadata_json',
+  outputsJson: 'outputs_json',
+  errorJson: 'error_json',
+  extrasJson: 'extras_json',
+} as const satisfies Record<keyof JobRow, string>;
+
+const NAMES = Object.keys(COLUMN) as (keyof JobRow)[];
+const COLUMNS = NAMES.map((name) => `${COLUMN[name]} AS "${name}"`).join(', ');
+
+const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
+
+/** Of long texts. */
+function ownerOf(jobId: string): string {
+  return `job ${jobId}`;
+}
+
+/** The jobs of the embedded engine. */
+export function jobStore(db: Database, writer: Writer): JobStore {
+  const texts = longTexts(db, writer);
+  const sql = statements(db);
+  const update = createUpdate(db);
+  const withTexts = (found: unknown): JobRow | undefined => {
+    const row = found as JobRow | undefined;
+    return row && texts.withTexts(ownerOf(row.id), row, LONG_COLUMNS);
+  };
+  const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
+  const insert = (row: JobRow, key: string | undefined): Promise<boolean> =>
+    writer.write(() => {
+      const { id: jobId, user, createdAtMs } = row;
+      const isFree =
+        key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
+      if (isFree) sql.insert.run({ ...row });
+      return isFree;
+    });
+  return {
+    async insert(row, key) {
+      if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key);
+      const owner = ownerOf(row.id);
+      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key);
+      if (!isFree) await texts.dropOthers(owner, undefined);
+      return isFree;
+    },
+    update: (id, patch) => writer.write(() => update(id, patch)),
+    get: async (id) => withTexts(sql.get.get(id)),
+    list: async (user, { limit, before }) =>
+      rows(
+        before === undefined ? sql.list.all(user, limit) : sql.listBefore.all(user, before, limit),
+      ),
+    unfinished: async () => rows(sql.unfinished.all()),
+    expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
+    remove: (id) => writer.write(() => void sql.remove.run(id)),
+  };
+}
+
+/** The engine changes few combinations of columns: each gets its statement once. */
+function createUpdate(db: Database) {
+  const prepared = new Map<string, ReturnType<Database['prepare']>>();
+  return (id: string, patch: Partial<JobRow>): void => {
+    const given = NAMES.filter((name) => patch[name] !== undefined);
+    if (given.length === 0) return;
+    const assignments = given.map((name) => `${COLUMN[name]} = ?`).join(', ');
+    const statement =
+      prepared.get(assignments) ?? db.prepare(`UPDATE jobs SET ${assignments} WHERE id = ?`);
+    prepared.set(assignments, statement);
+    statement.run(...given.map((name) => patch[name] as string | number | null), id);
+  };
+}
+
+function statements(db: Database) {
+  const values = NAMES.map((name) => `:${name}`).join(', ');
+  return {
+    insert: db.prepare(`INSERT INTO jobs (${Object.values(COLUMN).join(', ')}) VALUES (${values})`),
+    // Versions that claimed a key first and inserted its job later left keys without a job behind.
+    claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
+      VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE
+      SET job_id = excluded.job_id, claimed_at_ms = excluded.claimed_at_ms WHERE job_id IS NULL`),
+    get: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`),
+    list: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ? ORDER BY rowid DESC LIMIT ?`),
+    listBefore: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ?
+      AND rowid < (SELECT rowid FROM jobs WHERE id = ?) ORDER BY rowid DESC LIMIT ?`),
+    unfinished: db.prepare(`SELECT ${COLUMNS} FROM jobs
+      WHERE status IN ('queued', 'running', 'canceling') ORDER BY turn, rowid`),
+    expired: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE expires_at_ms <= ?
+      AND status NOT IN ('queued', 'running', 'canceling')`),
+    remove: db.prepare('DELETE FROM jobs WHERE id = ?'),
+  };
+}

@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { yieldToEventLoop } from '../../lib/event-loop.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+/**
+ * Texts too long to be written in one turn of the event loop, in parts beside their row. The row has
+ * a mark in their place, and takes them along when it is removed.
+ */
+export type LongTexts = {
+  /** Stores the long texts of a row in parts; gives the row that is to be written after them. */
+  put<Row extends object>(
+    owner: string,
+    row: Row,
+    names: readonly (keyof Row & string)[],
+  ): Promise<Row>;
+  isLong<Row extends object>(row: Row, names: readonly (keyof Row & string)[]): boolean;
+  /** The row with its texts, which are read when they are looked at. */
+  withTexts<Row extends object>(
+    owner: string,
+    row: Row,
+    names: readonly (keyof Row & string)[],
+  ): Row;
+  /** Removes what the row does not name any more; `undefined`: it was not written after all. */
+  dropOthers(owner: string, row: object | undefined): Promise<void>;
+  /** Removes what a process that died wrote without a row. */
+  dropOrphans(): void;
+};
+
+/** Characters written in one turn: two or three milliseconds. */
+const PART_CHARS = 512 * 1024;
+/** No JSON text begins with it. */
+const REFERENCE_PREFIX = '@';
+
+export function longTexts(db: Database, writer: Writer): LongTexts {
+  const sql = {
+    insert: db.prepare('INSERT INTO long_texts (owner, name, part, text) VALUES (?, ?, ?, ?)'),
+    parts: db.prepare('SELECT text FROM long_texts WHERE owner = ? AND name = ? ORDER BY part'),
+    names: db.prepare('SELECT DISTINCT name FROM long_texts WHERE owner = ?'),
+    drop: db.prepare('DELETE FROM long_texts WHERE owner = ? AND name = ?'),
+    orphans: db.prepare(`DELETE FROM long_texts WHERE owner NOT IN (SELECT key FROM prompts)
+      AND owner NOT IN (SELECT 'job ' || id FROM jobs)`),
+  };
+
+  async function store(owner: string, name: string, text: string): Promise<void> {
+    let part = 0;
+    for (let start = 0; start < text.length;) {
+      const end = endOfPart(text, start);
+      const piece = text.slice(start, end);
+      await writer.writeOne(() => void sql.insert.run(owner, name, part, piece));
+      start = end;
+      part++;
+      await yieldToEventLoop();
+    }
+  }
+
+  function textOf(owner: string, name: string): string {
+    const parts = sql.parts.all(owner, name) as { text: string }[];
+    return parts.map(({ text }) => text).join('');
+  }
+
+  return {
+    isLong: (row, names) => names.some((name) => isLongText(row[name])),
+    async put(owner, row, names) {
+      const marked = { ...row };
+      for (const name of names) {
+        const text: unknown = row[name];
+        if (!isLongText(text)) continue;
+        // Never a name again: a row that has the one before keeps its text until it is written anew.
+        const stored = `${name}.${randomUUID()}`;
+        await store(owner, stored, text);
+        Object.assign(marked, { [name]: REFERENCE_PREFIX + stored });
+      }
+      return marked;
+    },
+    withTexts(owner, row, names) {
+      for (const name of names) {
+        const text: unknown = row[name];
+        if (typeof text !== 'string' || !text.startsWith(REFERENCE_PREFIX)) continue;
+        // Most who read a row look at none of them.
+        const get = (): string => textOf(owner, text.slice(REFERENCE_PREFIX.length));
+        Object.defineProperty(row, name, { get, enumerable: true, configurable: true });
+      }
+      return row;
+    },
+    async dropOthers(owner, row) {
+      const referenced = new Set(Object.values(row ?? {}));
+      for (const { name } of sql.names.all(owner) as { name: string }[]) {
+        if (!referenced.has(REFERENCE_PREFIX + name))
+          await writer.writeOne(() => void sql.drop.run(owner, name));
+      }
+    },
+    dropOrphans: () => void sql.orphans.run(),
+  };
+}
+
+function isLongText(text: unknown): text is string {
+  return typeof text === 'string' && text.length > 2 * PART_CHARS;
+}
+
+/** Not within a character of two units: SQLite keeps UTF-8. */
+function endOfPart(text: string, start: number): number {
+  const end = Math.min(text.length, start + PART_CHARS);
+  const last = text.charCodeAt(end - 1);
+  return end < text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+}

@@ -1,0 +1,77 @@
+import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
+import type { Writer } from './writer.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+/** The idempotency keys of the model router and the answers kept for them. */
+export function replayStore(db: Database, writer: Writer): ReplayStore {
+  const sql = replayStatements(db);
+  const find = (scope: string, key: string) => sql.get.get(scope, key) as ReplayRow | undefined;
+  return {
+    reserve: (row, freeBeforeMs) =>
+      writer.write(() => {
+        sql.expireOne.run(row.scope, row.key, freeBeforeMs);
+        const reserved = sql.reserve.run({ ...row }).changes === 1;
+        return reserved ? undefined : find(row.scope, row.key);
+      }),
+    record: (holder, answer) =>
+      writer.write(() => void sql.record.run({ ...pick(holder), ...answer })),
+    consume: (holder, atMs) => writer.write(() => void sql.consume.run({ ...pick(holder), atMs })),
+    release: (holder) => writer.write(() => void sql.release.run(pick(holder))),
+    expire: (beforeMs) => writer.write(() => void sql.expire.run(beforeMs)),
+    recordedBytes: async () => (sql.bytes.get() as { n: number }).n,
+  };
+}
+
+/** SQLite refuses parameters a statement does not name. */
+function pick({ scope, key, requestId }: Pick<ReplayRow, 'scope' | 'key' | 'requestId'>) {
+  return { scope, key, requestId };
+}
+
+function replayStatements(db: Database) {
+  const held = 'scope = :scope AND key = :key AND request_id = :requestId';
+  return {
+    get: db.prepare(`SELECT scope, key, fingerprint, request_id AS requestId, state,
+      at_ms AS atMs, status, content_type AS contentType, body
+      FROM model_replays WHERE scope = ? AND key = ?`),
+    expireOne: db.prepare(`DELETE FROM model_replays WHERE scope = ? AND key = ? AND at_ms < ?`),
+    reserve: db.prepare(`INSERT OR IGNORE INTO model_replays (scope, key, fingerprint, request_id,
+      state, at_ms) VALUES (:scope, :key, :fingerprint, :requestId, 'reserved', :atMs)`),
+    record: db.prepare(`UPDATE model_replays SET state = 'recorded', at_ms = :atMs,
+      status = :status, content_type = :contentType, body = :body, body_bytes = length(:body)
+      WHERE ${held}`),
+    consume: db.prepare(`UPDATE model_replays SET state = 'consumed', at_ms = :atMs, status = NULL,
+      content_type = NULL, body = NULL, body_bytes = 0 WHERE ${held}`),
+    release: db.prepare(`DELETE FROM model_replays WHERE ${held}`),
+    expire: db.prepare('DELETE FROM model_replays WHERE at_ms < ?'),
+    bytes: db.prepare(`SELECT coalesce(sum(body_bytes), 0) AS n FROM model_replays
+      WHERE state = 'recorded'`),
+  };
+}
+
+/** The audit records of the model router. */
+export function modelCallStore(db: Database, writer: Writer): ModelCallStore {
+  const insert = db.prepare(`INSERT INTO model_calls (request_id, workspace, user, model,
+    started_at_ms, ended_at_ms, status, error_type, charged_cents, replayed) VALUES (:requestId,
+    :workspace, :user, :model, :startedAtMs, :endedAtMs, :status, :errorType, :chargedCents,
+    :replayed)`);
+  const amend = db.prepare(`UPDATE model_calls SET error_type = :errorType,
+    charged_cents = :chargedCents WHERE request_id = :requestId`);
+  const get = db.prepare(`SELECT request_id AS requestId, workspace, user, model,
+    started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs, status, error_type AS errorType,
+    charged_cents AS chargedCents, replayed FROM model_calls WHERE request_id = ?`);
+  const charged = db.prepare(`SELECT coalesce(sum(charged_cents), 0) AS n FROM model_calls
+    WHERE workspace = ? AND charged_cents > 0`);
+  const expire = db.prepare('DELETE FROM model_calls WHERE ended_at_ms < ? AND charged_cents = 0');
+  return {
+    insert: (row) =>
+      writer.write(() => void insert.run({ ...row, replayed: row.replayed ? 1 : 0 })),
+    amend: (requestId, { errorType, chargedCents }) =>
+      writer.write(() => void amend.run({ requestId, errorType, chargedCents })),
+    async get(requestId) {
+      const found = get.get(requestId) as ModelCallRow | undefined;
+      return found && { ...found, replayed: Boolean(found.replayed) };
+    },
+    chargedCents: async (workspace) => (charged.get(workspace) as { n: number }).n,
+    expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
+  };
+}

@@ -1,0 +1,52 @@
+import { LRUCache } from 'lru-cache';
+import type { PromptOutline } from '../ledger.ts';
+import type { Database } from './sqlite-ledger.ts';
+
+/** Outlines of done prompts, in memory for those whose front ends poll them. */
+export type OutlineCache = {
+  /** In completion order. */
+  of(user: string): readonly PromptOutline[];
+  /** A prompt has just ended: it is the last of its user's. */
+  append(key: string): void;
+  /** Something else has changed: of this user, or of all. */
+  forget(user?: string): void;
+};
+
+const COLUMNS = `key, prompt_id AS promptId, status_word AS statusWord,
+  created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs,
+  stored_bytes AS storedBytes`;
+
+/** Of each there may be as many as history keeps. */
+const MAX_CACHED_USERS = 20;
+
+export function createOutlineCache(db: Database): OutlineCache {
+  const all = db.prepare(`SELECT ${COLUMNS} FROM prompts INDEXED BY prompts_done
+    WHERE user = ? AND state = 'done' ORDER BY done_seq`);
+  const one = db.prepare(`SELECT ${COLUMNS} FROM prompts WHERE key = ? AND state = 'done'`);
+  const owner = db.prepare('SELECT user FROM prompts WHERE key = ?');
+  const cached = new LRUCache<string, Map<string, PromptOutline>>({ max: MAX_CACHED_USERS });
+
+  function read(user: string): Map<string, PromptOutline> {
+    const rows = all.all(user) as unknown as PromptOutline[];
+    return new Map(rows.map((outline) => [outline.key, outline]));
+  }
+
+  return {
+    of(user) {
+      const outlines = cached.get(user) ?? read(user);
+      cached.set(user, outlines);
+      return [...outlines.values()];
+    },
+    append(key) {
+      if (cached.size === 0) return;
+      const { user = '' } = (owner.get(key) as { readonly user: string } | undefined) ?? {};
+      const outlines = cached.peek(user);
+      outlines?.delete(key);
+      outlines?.set(key, one.get(key) as unknown as PromptOutline);
+    },
+    forget(user) {
+      if (user === undefined) cached.clear();
+      else cached.delete(user);
+    },
+  };
+}

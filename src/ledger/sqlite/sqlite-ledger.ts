@@ -1,0 +1,187 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+// The same API as node:sqlite, which Node 20 does not have: once it may go, this line is the change.
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import type { LedgerIdentity } from '../identity.ts';
+import type { Ledger } from '../ledger.ts';
+import { assetStore } from './assets.ts';
+import { callCountStore } from './call-counts.ts';
+import { fileStore, settingStore } from './files.ts';
+import { sqliteIdentity } from './identity.ts';
+import { jobStore } from './jobs.ts';
+import { keyStore } from './idempotency-keys.ts';
+import { createFileListCache } from './file-list-cache.ts';
+import { longTexts } from './long-texts.ts';
+import { modelCallStore, replayStore } from './models.ts';
+import { refuseNulTexts } from './refuse-nul.ts';
+import { promptStore } from './prompts.ts';
+import { MIGRATIONS } from './schema.ts';
+import { createWriter } from './writer.ts';
+
+/** An open SQLite database, whichever package it comes from. */
+export type Database = DatabaseSyncInstance;
+
+/** A ledger and the identity that is stored in it. */
+export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
+
+const IN_MEMORY = ':memory:';
+/** How long a write waits for a person's backup or shell that holds the file. */
+const BUSY_TIMEOUT_MS = 1000;
+const SQLITE_BUSY = 5;
+/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+const DAMAGED: readonly unknown[] = [11, 26];
+
+/**
+ * Opens the ledger in one SQLite file, one process at a time. Throws with a sentence a person can
+ * act on when the file is in use, damaged, or from a newer version; it is never recreated silently.
+ */
+export function openSqliteLedger(options: { readonly path: string }): SqliteLedger {
+  const { path } = options;
+  const opened: Database[] = [];
+  const closeAll = (): void => opened.splice(0).forEach((db) => db.close());
+  try {
+    if (path !== IN_MEMORY) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      opened.push(lockFile(path));
+      createPrivate(path);
+    }
+    const db = refuseNulTexts(
+      new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
+    );
+    // The lock goes last: until then nobody else may touch the file.
+    opened.unshift(db);
+    prepare(db);
+    return createLedger(db, closeAll);
+  } catch (cause) {
+    closeAll();
+    const Failure = isDamage(cause) ? DamagedLedger : Error;
+    throw new Failure(`the ledger ${path} ${failureReason(cause)}`, { cause });
+  }
+}
+
+/** The file is there, and cannot be read as a database. */
+export class DamagedLedger extends Error {}
+
+/** This package leaves the code out where a statement fails while its rows are read. */
+const DAMAGE = /^(database disk image is malformed|file is not a database)$/;
+
+/** True when SQLite says that the file is not as it wrote it. */
+export function isDamage(cause: unknown): boolean {
+  const { errcode, message = '' } = cause as { errcode?: unknown; message?: string };
+  return DAMAGED.includes(errcode) || DAMAGE.test(message);
+}
+
+function createLedger(db: Database, closeAll: () => void): SqliteLedger {
+  const writer = createWriter(db);
+  longTexts(db, writer).dropOrphans();
+  const lists = createFileListCache();
+  return {
+    identity: sqliteIdentity(db, writer),
+    prompts: promptStore(db, writer),
+    files: fileStore(db, writer, lists),
+    jobs: jobStore(db, writer),
+    assets: assetStore(db, writer, lists),
+    keys: keyStore(db, writer),
+    settings: settingStore(db, writer),
+    replays: replayStore(db, writer),
+    modelCalls: modelCallStore(db, writer),
+    calls: callCountStore(db, writer),
+    async close() {
+      if (!db.isOpen) return;
+      writer.flush();
+      checkpoint(db);
+      closeAll();
+    },
+  };
+}
+
+/**
+ * Leaves everything in the one file, for whoever copies it. Closing alone would not: this package
+ * keeps the connection half open until its prepared statements are garbage.
+ */
+function checkpoint(db: Database): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch {
+    // On a full disk it stays in the -wal file, where the next start finds it.
+  }
+}
+
+/** Another process holds the lock. */
+export class LedgerInUse extends Error {}
+
+/** Keeps every other process from the database until the function it gives is called. */
+export function lockDatabase(path: string): () => void {
+  try {
+    const guard = lockFile(path);
+    return () => guard.close();
+  } catch (cause) {
+    throw new Error(`the ledger ${path} ${failureReason(cause)}`, { cause });
+  }
+}
+
+/** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
+export function lockFile(path: string): Database {
+  const lockPath = `${path}.lock`;
+  createPrivate(lockPath);
+  const guard = new DatabaseSync(lockPath);
+  try {
+    guard.exec('BEGIN EXCLUSIVE');
+    return guard;
+  } catch (cause) {
+    guard.close();
+    const taken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
+    throw taken ? new LedgerInUse('the lock is taken', { cause }) : cause;
+  }
+}
+
+/**
+ * Before SQLite does it with wider permissions, which its -wal file would inherit. An existing file
+ * is never opened here: closing it would drop the locks this process holds on it.
+ */
+function createPrivate(path: string): void {
+  try {
+    writeFileSync(path, '', { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    chmodSync(path, 0o600);
+  }
+}
+
+function prepare(db: Database): void {
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  const { quick_check: verdict } = db.prepare('PRAGMA quick_check(1)').get() as {
+    quick_check: string;
+  };
+  if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
+  migrate(db);
+}
+
+/** Brings the schema forward in one transaction, so that a kill in between leaves the old one. */
+function migrate(db: Database): void {
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
+    user_version: number;
+  };
+  if (version > MIGRATIONS.length) {
+    throw new Error(`it was written by a newer Holdover (schema ${version})`);
+  }
+  if (version === MIGRATIONS.length) return;
+  db.exec('BEGIN IMMEDIATE');
+  for (const step of MIGRATIONS.slice(version)) db.exec(step);
+  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  db.exec('COMMIT');
+}
+
+/** What follows "the ledger <path>" in the sentence a person reads. */
+function failureReason(cause: unknown): string {
+  if (cause instanceof LedgerInUse) {
+    return 'is in use by another Holdover: stop it, or use another --data-dir';
+  }
+  // A check reports every fault on a line of its own.
+  const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
+  if (!isDamage(cause)) return `cannot be opened: ${reason}`;
+  return (
+    `is damaged (${reason}): "holdover check" says how, put a backup back with ` +
+    '"holdover restore", or start once with --start-anew, which moves it and all files aside and removes nothing'
+  );
+}

@@ -1,0 +1,96 @@
+import type { Database } from './sqlite-ledger.ts';
+
+/** Group commit: writes of one turn of the event loop share a transaction and its one fsync. */
+export type Writer = {
+  /** Applies a write at once, visible to later reads; resolves when it is durable. */
+  write<T>(apply: () => T): Promise<T>;
+  /** The same for a write of one statement, which SQLite itself applies wholly or not at all. */
+  writeOne<T>(apply: () => T): Promise<T>;
+  /** Commits what is pending. */
+  flush(): void;
+};
+
+type PendingWrite = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
+
+/** Puts all writes of one open database through shared transactions. */
+export function createWriter(db: Database): Writer {
+  const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
+  let batch: PendingWrite[] = [];
+  let timer: NodeJS.Immediate | undefined;
+
+  function begin(): void {
+    if (timer !== undefined) return;
+    sql.begin.run();
+    timer = setImmediate(flush);
+  }
+
+  function takeBatch(): PendingWrite[] {
+    clearImmediate(timer);
+    timer = undefined;
+    const taken = batch;
+    batch = [];
+    return taken;
+  }
+
+  function flush(): void {
+    if (timer === undefined) return;
+    const waiting = takeBatch();
+    try {
+      sql.commit.run();
+    } catch (cause) {
+      rollBack(db);
+      return rejectAll(waiting, cause);
+    }
+    for (const { settle } of waiting) settle();
+  }
+
+  /** A refused row costs its writer only; a full disk ends the transaction and with it everyone's. */
+  function rejectIfRolledBack(cause: unknown): void {
+    if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
+  }
+
+  function undo(cause: unknown): void {
+    if (db.isOpen && db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
+    rejectIfRolledBack(cause);
+  }
+
+  function enqueueWrite<T>(apply: () => T, giveUp: (cause: unknown) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      try {
+        begin();
+        const value = apply();
+        batch.push({ settle: () => resolve(value), reject });
+      } catch (cause) {
+        rejectAll([{ settle: () => {}, reject }], cause);
+        giveUp(cause);
+      }
+    });
+  }
+
+  return {
+    flush,
+    writeOne: (apply) => enqueueWrite(apply, rejectIfRolledBack),
+    write: (apply) =>
+      enqueueWrite(() => {
+        db.exec('SAVEPOINT one');
+        const value = apply();
+        db.exec('RELEASE one');
+        return value;
+      }, undo),
+  };
+}
+
+/** Also when SQLite already did; what is pending is lost either way, and its writers are told. */
+function rollBack(db: Database): void {
+  try {
+    if (db.isTransaction) db.exec('ROLLBACK');
+  } catch {
+    // The next BEGIN says what is wrong.
+  }
+}
+
+function rejectAll(waiting: readonly PendingWrite[], cause: unknown): void {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const error = new Error(`the ledger could not be written: ${reason}`, { cause });
+  for (const { reject } of waiting) reject(error);
+}

@@ -1,0 +1,34 @@
+import type { Steps } from '../protocol/steps.ts';
+
+/** Values worked on between two looks at the event loop: about two milliseconds. */
+const VALUES_PER_STEP = 5_000;
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Resolves in a later turn of the event loop. Of all who wait only one goes on in each turn, in the
+ * order they came, so that many large bodies together hold the loop no longer than one.
+ */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(resumeNext);
+  });
+}
+
+function resumeNext(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(resumeNext);
+}
+
+/** Runs the work and lets other work of the process run in between; small work is done at once. */
+export async function runInSteps<T>(steps: Steps<T>): Promise<T> {
+  let left = VALUES_PER_STEP;
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    left -= step.value;
+    if (left > 0) continue;
+    await yieldToEventLoop();
+    left = VALUES_PER_STEP;
+  }
+}

@@ -1,0 +1,98 @@
+import { type Command, Redis as IoRedis, type RedisOptions } from 'ioredis';
+import type { Logger } from '../observability/log.ts';
+
+export type { Redis } from 'ioredis';
+
+type ConnectionOptions = Pick<
+  RedisOptions,
+  'enableReadyCheck' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
+>;
+
+/** Connections to the one Redis (or Valkey) that several processes share. */
+export type RedisConnections = {
+  /** For commands somebody waits for: while the connection is away they wait so long and no longer. */
+  readonly commands: IoRedis;
+  /** A connection of one's own, for subscriptions and blocking reads; closed with the others. */
+  connect(options?: ConnectionOptions): IoRedis;
+  /** Every key begins with this. */
+  readonly prefix: string;
+  /** Every channel begins with this: Redis has them in common for all its databases. */
+  readonly channels: string;
+  close(): Promise<void>;
+};
+
+class ReconnectingRedis extends IoRedis {
+  override sendCommand(command: Command, ...more: [stream?: never]): unknown {
+    // The library sends a command that timed out all the same, once Redis is back.
+    if (command.isSettled) return command.promise;
+    const reply = super.sendCommand(command, ...more);
+    // Refused its database, the library goes on in another one: what waits is not sent there.
+    if (command.name === 'select') {
+      command.promise.catch(({ name }: Error) => name === 'ReplyError' && this.disconnect(true));
+    }
+    return reply;
+  }
+
+  /** The queue's library takes connections of its own this way. */
+  override duplicate<Given extends Partial<RedisOptions> | undefined = undefined>(
+    overrides?: Given,
+  ): ReturnType<typeof IoRedis.prototype.duplicate<Given>> {
+    const options = { ...this.options, ...overrides } as RedisOptions & { replyMapping?: 'legacy' };
+    return new ReconnectingRedis(options) as IoRedis as ReturnType<typeof this.duplicate<Given>>;
+  }
+}
+
+/** How long a call waits for a Redis that is away. */
+export const COMMAND_TIMEOUT_MS = 20_000;
+
+const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
+
+/** Opens `redis://[user:password@]host:port[/db]`, or `rediss://`; the password is never logged. */
+export function openRedis(
+  url: string,
+  {
+    log,
+    commandTimeoutMs = COMMAND_TIMEOUT_MS,
+  }: { readonly log: Logger; readonly commandTimeoutMs?: number },
+): RedisConnections {
+  const opened = new Set<IoRedis>();
+
+  function connect(options: ConnectionOptions = {}): IoRedis {
+    const redis = new ReconnectingRedis(url, {
+      maxRetriesPerRequest: null,
+      retryStrategy: (times) => Math.min(times * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last),
+      ...options,
+    });
+    let isDisconnected = false;
+    redis.on('ready', () => (isDisconnected = false));
+    redis.on('error', (error: NodeJS.ErrnoException) => {
+      if (!isDisconnected)
+        log.warn({ reason: error.message || error.code }, 'redis cannot be reached');
+      isDisconnected = true;
+    });
+    opened.add(redis);
+    return redis;
+  }
+
+  const prefix = 'holdover:';
+  const commands = connect(withTimeouts(commandTimeoutMs));
+  const { db = 0 } = commands.options;
+  return {
+    commands,
+    connect,
+    prefix,
+    // Processes of earlier versions hear each other in the first database, as most are in.
+    channels: db === 0 ? prefix : `${prefix}${db}:`,
+    async close() {
+      for (const redis of opened) redis.disconnect();
+      opened.clear();
+    },
+  };
+}
+
+/** A connection that is silent for half of that time is given up, and what it owes is sent again. */
+export function withTimeouts(
+  timeoutMs: number,
+): Pick<ConnectionOptions, 'commandTimeout' | 'socketTimeout'> {
+  return { commandTimeout: timeoutMs, socketTimeout: timeoutMs / 2 };
+}

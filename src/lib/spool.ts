@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { Readable, Writable, finished as whenFinished } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { type Hasher, createHasher } from './hash.ts';
+import { renameNew } from './rename-new.ts';
+import type { SpooledFile } from '../protocol/job-api.ts';
+
+/** Why bytes were not taken: too many, no room or another trouble with the disk, or cut off. */
+export type SpoolRefusal = {
+  readonly ok: false;
+  readonly status: 400 | 413 | 415 | 507;
+  readonly message: string;
+};
+
+export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
+
+/** What becomes of a spooled file: one that is sent on need never get to the disk itself. */
+export type Durability = 'stays' | 'goes on';
+
+const WRITE_NEW =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
+/** One goes to disk while the next one fills. */
+const WRITE_BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
+/** Goes to the disk while more comes in, so that the end of a large file has little to wait for. */
+const SYNC_BYTES = 32 * 1024 * 1024;
+/** Hashed at a time: a whole file in one chunk must not hold the event loop. */
+const HASH_SLICE_BYTES = 1024 * 1024;
+const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/**
+ * Writes a stream to a new file below `dir`, hashing on the way; memory stays flat, failures leave
+ * nothing. A refused source is left open and paused: whoever owns it drains or closes it.
+ */
+export async function spoolStream(
+  source: Readable,
+  options: {
+    readonly dir: string;
+    readonly maxBytes: number;
+    readonly durability?: Durability | undefined;
+  },
+): Promise<SpoolResult> {
+  const { dir, maxBytes, durability = 'stays' } = options;
+  const path = join(dir, randomUUID());
+  const hasher = createHasher();
+  try {
+    const file = createSpoolWriter({ path, hasher, maxBytes, durability });
+    await pipeInto(source, file.sink);
+    return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
+  } catch (error) {
+    // What cannot be removed now goes at the next start; why it came to this matters more.
+    await rm(path, { force: true }).catch(() => {});
+    return refusalOf(error, maxBytes);
+  } finally {
+    hasher.discard();
+  }
+}
+
+/** Writes bytes already in memory as a spooled file. */
+export async function spoolBytes(
+  bytes: Uint8Array,
+  options: { readonly dir: string },
+): Promise<SpooledFile> {
+  const source = Readable.from([bytes], { objectMode: false });
+  const spooled = await spoolStream(source, { dir: options.dir, maxBytes: bytes.length });
+  if (!spooled.ok) throw new Error(spooled.message);
+  return spooled.value;
+}
+
+/** Moves a spooled file to its place for good: on disk, under its name, before this resolves. */
+export async function moveIntoPlace(
+  file: Pick<SpooledFile, 'path'>,
+  target: string,
+  existing: 'keep' | 'replace' = 'replace',
+): Promise<'adopted' | 'taken'> {
+  const folder = dirname(resolve(target));
+  const createdFolder = await mkdir(folder, { recursive: true, mode: 0o700 });
+  await sync(file.path);
+  if (existing === 'replace') await rename(file.path, target);
+  else if ((await renameNew(file.path, target)) === 'taken') return 'taken';
+  // A new folder is only there for good once the one above it knows.
+  const top = createdFolder === undefined ? folder : dirname(resolve(createdFolder));
+  for (let at = folder; at.length >= top.length; at = dirname(at)) {
+    await sync(at);
+    if (at === top) break;
+  }
+  return 'adopted';
+}
+
+/** What the v1 server says when a body is over the limit. */
+export function tooLargeText(maxBytes: number): string {
+  return `Maximum request body size ${maxBytes} exceeded.`;
+}
+
+/** The sender went away before the end. */
+class SourceEndedEarly extends Error {
+  override readonly name = 'CutOff';
+}
+
+/**
+ * Like `pipeline`, but a sink that fails leaves its source alive: destroying a request would
+ * close the connection its refusal has to go out on.
+ */
+export async function pipeInto(source: Readable, sink: Writable): Promise<void> {
+  whenFinished(source, { writable: false }, (cause) => {
+    if (cause) sink.destroy(new SourceEndedEarly('the source ended early', { cause }));
+  });
+  source.pipe(sink);
+  await finished(sink);
+}
+
+class TooManyBytes extends Error {}
+
+type SinkOptions = {
+  readonly path: string;
+  readonly hasher: Hasher;
+  readonly maxBytes: number;
+  readonly durability: Durability;
+};
+
+/** Chunks are hashed as they come, while they are still in the processor's cache. */
+function createSpoolWriter({ path, hasher, maxBytes, durability }: SinkOptions) {
+  const mustSync = durability === 'stays';
+  let handle: FileHandle | undefined;
+  let sizeBytes = 0;
+  let batch: Buffer[] = [];
+  let batchBytes = 0;
+  let writing: Promise<void> = Promise.resolve();
+  let syncing: Promise<void> = Promise.resolve();
+  let isSyncing = false;
+  let unsyncedBytes = 0;
+
+  /** Resolves once there is room for another batch, not when this one is on disk. */
+  async function flush(): Promise<void> {
+    const full = batch;
+    unsyncedBytes += batchBytes;
+    [batch, batchBytes] = [[], 0];
+    await writing;
+    if (full.length === 0 || !handle) return;
+    writing = writeAll(handle, full);
+    writing.catch(abortWith);
+    if (mustSync && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
+  }
+
+  function syncAhead(opened: FileHandle): void {
+    unsyncedBytes = 0;
+    isSyncing = true;
+    // The disk tells of a failure once: here, or never.
+    syncing = writing.then(() => opened.datasync());
+    syncing.then(() => (isSyncing = false), abortWith);
+  }
+
+  /** What goes wrong must not wait for a sender who is slow with the next batch. */
+  function abortWith(error: Error): void {
+    sink.destroy(error);
+  }
+
+  async function addChunk(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; at += HASH_SLICE_BYTES) {
+      const slice = chunk.subarray(at, at + HASH_SLICE_BYTES);
+      hasher.update(slice);
+      batchBytes += slice.length;
+      if (batch.push(slice) >= WRITE_BATCH.chunks || batchBytes >= WRITE_BATCH.bytes) await flush();
+    }
+  }
+
+  async function finish(): Promise<void> {
+    await flush();
+    await Promise.all([writing, syncing]);
+    if (mustSync) await handle?.sync();
+  }
+
+  const sink: Writable = new Writable({
+    highWaterMark: WRITE_BATCH.bytes,
+    construct: (done) =>
+      callDoneAfter(
+        openNew(path).then((opened) => void (handle = opened)),
+        done,
+      ),
+    write(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > maxBytes) return done(new TooManyBytes());
+      callDoneAfter(addChunk(chunk), done);
+    },
+    final: (done) => callDoneAfter(finish(), done),
+    destroy: (error, done) => callDoneAfter(handle?.close(), (failed) => done(error ?? failed)),
+  });
+  return { sink, sizeBytes: () => sizeBytes };
+}
+
+/** One write may take less than it was given, on a disk that is almost full. */
+async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<void> {
+  for (let left = chunks; left.length > 0;) {
+    const { bytesWritten } = await handle.writev(left);
+    left = withoutFirst(left, bytesWritten);
+  }
+}
+
+function withoutFirst(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
+  let bytesToDrop = bytes;
+  const at = chunks.findIndex((chunk) => (bytesToDrop -= chunk.length) < 0);
+  const partlyWritten = chunks[at];
+  return partlyWritten
+    ? [partlyWritten.subarray(partlyWritten.length + bytesToDrop), ...chunks.slice(at + 1)]
+    : [];
+}
+
+function callDoneAfter(
+  work: Promise<void> | undefined,
+  done: (error?: Error | null) => void,
+): void {
+  Promise.resolve(work).then(() => done(null), done);
+}
+
+async function openNew(path: string): Promise<FileHandle> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  return open(path, WRITE_NEW, 0o600);
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
+  if (error instanceof TooManyBytes)
+    return { ok: false, status: 413, message: tooLargeText(maxBytes) };
+  if (error instanceof SourceEndedEarly) {
+    return { ok: false, status: 400, message: 'The upload was cut off.' };
+  }
+  const { code = '', syscall } = error as NodeJS.ErrnoException;
+  // Several files of one form are spooled at a time: what the disk says has to be a value.
+  if (syscall === undefined) throw error;
+  const full = 'There is no room left to keep this file.';
+  const message = FULL_DISK_CODES.has(code) ? full : `The file could not be stored (${code}).`;
+  return { ok: false, status: 507, message };
+}

@@ -1,0 +1,181 @@
+import { createLocalNames, inputPathOf } from './local-names.ts';
+import type { FileInput, LocalFile, OutputRef, Plan, Step } from './session-plan.ts';
+import type { Session, SessionEvent } from './session.ts';
+import { type ReferenceInfo, workflowText } from './workflow-text.ts';
+
+type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
+
+/** What v2's `extra_data` takes from the official clients. */
+const PARTNER_KEY = 'api_key_comfy_org';
+
+/** The v2 steps that do what a client did in v1. */
+export function planFrom(session: Session): Plan {
+  const planner = createPlanner(session);
+  for (const event of session.events) {
+    if (event.kind === 'upload') planner.upload(event);
+    else if (event.kind === 'submit') planner.submit(event);
+    else if (event.kind === 'download') planner.download(event);
+    else if (event.kind === 'cancel') planner.cancel(event);
+    else planner.refused(event);
+  }
+  return planner.finish();
+}
+
+function createPlanner(session: Session) {
+  const steps: Step[] = [];
+  const files = new Map<string, LocalFile>();
+  /** Job id to the variable that holds the job. */
+  const jobs = new Map<string, string>();
+  const awaitedJobs = new Set<string>();
+  const savedOutputs = new Set<string>();
+  /** Asset id of an upload to the output it has the bytes of. */
+  const reuploads = new Map<string, string>();
+  const uploadedHashes = new Set<string>();
+  const notes = new Set<string>();
+  const inputNames = createLocalNames();
+  const outputNames = createLocalNames();
+  const outputsOf = (jobId: string) => session.jobs.get(jobId)?.outputs ?? [];
+
+  /** Bytes of an earlier output need no upload: the next job takes the output itself. */
+  function upload(event: EventOf<'upload'>): void {
+    const { assetId, hash } = event;
+    const output = hash === undefined || uploadedHashes.has(hash) ? undefined : outputWith(hash);
+    if (hash !== undefined) uploadedHashes.add(hash);
+    if (output === undefined) return void addFile(event);
+    reuploads.set(assetId, output);
+  }
+
+  function outputWith(hash: string): string | undefined {
+    const outputs = [...jobs.keys()].flatMap((jobId) => outputsOf(jobId));
+    return outputs.find((output) => output.hash === hash)?.id;
+  }
+
+  function addFile(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
+    const known = files.get(upload.assetId);
+    if (known) return known;
+    const { assetId, path: filePath, contentType } = upload;
+    const variable = `asset_${files.size + 1}`;
+    const path = inputNames.reserve(inputPathOf(filePath));
+    const file = { assetId, variable, path, filePath, contentType };
+    files.set(assetId, file);
+    steps.push({ kind: 'upload', file });
+    return file;
+  }
+
+  /** A job nobody waited for to its end has no outputs to wait for. */
+  function wait(jobId: string): void {
+    const job = jobs.get(jobId);
+    const ended = session.jobs.get(jobId)?.status;
+    if (job === undefined || ended === undefined || awaitedJobs.has(job)) return;
+    awaitedJobs.add(job);
+    steps.push({ kind: 'wait', job, ended });
+    if (!session.usedSocket) return;
+    for (const { id, name, isStreamed } of outputsOf(jobId)) if (isStreamed) save(id, name);
+  }
+
+  function outputRefOf(assetId: string): (OutputRef & { readonly jobId: string }) | undefined {
+    for (const [jobId, job] of jobs) {
+      const output = outputsOf(jobId).find(({ id }) => id === assetId);
+      if (!output) continue;
+      const ofNode = outputsOf(jobId).filter(({ nodeId }) => nodeId === output.nodeId);
+      return { jobId, job, node: output.nodeId, index: ofNode.indexOf(output) };
+    }
+    return undefined;
+  }
+
+  function sourceOf(info: ReferenceInfo): FileInput['from'] {
+    const place = outputRefOf(reuploads.get(info.id) ?? info.id);
+    if (place) wait(place.jobId);
+    if (place) return { kind: 'output', place };
+    const path = info.filePath?.replace(/^input\//, '') ?? info.id;
+    return { kind: 'file', file: addFile({ assetId: info.id, path, contentType: UNKNOWN_TYPE }) };
+  }
+
+  function submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
+    const number = jobs.size + 1;
+    const workflow = { path: `workflow-${number}.json`, ...workflowText(graph, sourceOf) };
+    const job = `job_${number}`;
+    jobs.set(jobId, job);
+    const needsPartnerKey = more.secrets.includes(PARTNER_KEY);
+    steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
+    for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(secretLeftOut(name));
+    if (more.hasExtraPngInfo) notes.add(PNG_INFO_NOTE);
+    if (more.isPartial) notes.add(PARTIAL_NOTE);
+    if (more.namesFolder) notes.add(FOLDER_NAME_NOTE);
+  }
+
+  function save(assetId: string, filename: string): void {
+    const place = outputRefOf(assetId);
+    const key = `${assetId} ${filename}`;
+    if (!place || savedOutputs.has(key)) return;
+    wait(place.jobId);
+    // Waiting may have saved it: it came over the socket, too.
+    if (savedOutputs.has(key)) return;
+    savedOutputs.add(key);
+    steps.push({ kind: 'download', place, path: outputNames.reserve(filename) });
+  }
+
+  function download({ assetId, filename, rendering }: EventOf<'download'>): void {
+    if (rendering !== undefined)
+      notes.add(`${commentSafe(filename)}, ${commentSafe(rendering)}: ${NOT_RENDERED}`);
+    if (!outputRefOf(assetId)) notes.add(`${commentSafe(filename)}: ${NO_JOB_MADE_IT}`);
+    save(assetId, filename);
+  }
+
+  function refused({ code, message, workflow: graph }: EventOf<'refused'>): void {
+    notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
+    if (graph === undefined) return;
+    const number = steps.filter(({ kind }) => kind === 'refused').length + 1;
+    const workflow = { path: `refused-${number}.json`, ...workflowText(graph, sourceOf) };
+    steps.push({ kind: 'refused', name: `refused_${number}`, workflow });
+  }
+
+  function cancel(event: EventOf<'cancel'>): void {
+    const job = jobs.get(event.jobId);
+    if (job === undefined) return;
+    pauseBefore(event, job);
+    steps.push({ kind: 'cancel', job });
+  }
+
+  /** A job that ran for a while before it was cancelled runs as long in v2. */
+  function pauseBefore(event: EventOf<'cancel'>, job: string): void {
+    const known = session.jobs.get(event.jobId);
+    const queuedMs = known?.queuedMs ?? null;
+    const cameTooLate = known !== undefined && known.status !== 'canceled';
+    if (cameTooLate) return wait(event.jobId);
+    if (queuedMs !== null) steps.push({ kind: 'until-running', job });
+    const ranMs = queuedMs === null ? Infinity : Math.max(0, event.sinceSubmitMs - queuedMs);
+    const seconds = Math.round(Math.min(event.pausedMs, ranMs) / 100) / 10;
+    if (seconds > 0) steps.push({ kind: 'pause', seconds });
+  }
+
+  function finish(): Plan {
+    for (const jobId of jobs.keys()) wait(jobId);
+    const { usedSocket } = session;
+    return { steps, files: [...files.values()], usedSocket, notes: [...notes] };
+  }
+
+  return { upload, submit, refused, download, cancel, finish };
+}
+
+const UNKNOWN_TYPE = 'application/octet-stream';
+const PNG_INFO_NOTE =
+  'extra_data.extra_pnginfo: v2 has no field for it; saved files carry the workflow they were made by, and nothing else.';
+const PARTIAL_NOTE =
+  'partial_execution_targets: v2 gets the nodes that these need; saved files carry those alone, v1 wrote all of them.';
+const FOLDER_NAME_NOTE =
+  'an input "… [input]": v2 gets the file itself; saved files carry its name without the folder, v1 wrote it as it was sent.';
+const NOT_RENDERED = 'v1 drew the picture anew; v2 gives the file as it is.';
+const NO_JOB_MADE_IT = 'no job of this session made this file; it is not downloaded.';
+
+function secretLeftOut(secret: string): string {
+  return `extra_data.${commentSafe(secret)}: the SDKs have no way to send it; it is left out.`;
+}
+
+/** Names come from clients: in a comment they stay on their line. */
+function commentSafe(text: string): string {
+  return JSON.stringify(text)
+    .slice(1, -1)
+    .slice(0, 200)
+    .replaceAll(/[^\x20-\x7e\p{L}\p{N}]/gu, '?');
+}

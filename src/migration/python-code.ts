@@ -1,0 +1,135 @@
+import { posix } from 'node:path';
+import type { CodeOptions } from './session-code.ts';
+import type { LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
+
+type StepOf<Kind> = Step & { readonly kind: Kind };
+
+const INDENT = '    ';
+
+/** The session as a program for `comfy-sdk`, whose integers have no end: workflows pass unharmed. */
+export function pythonCode(plan: Plan, options: CodeOptions): string {
+  const steps = plan.steps.flatMap((step) => stepLines(step, plan, options));
+  const body = steps.length === 0 ? ['pass'] : steps;
+  return `${head(plan, options)}${body.map((line) => `${INDENT}${line}\n`).join('')}`;
+}
+
+function head({ notes, steps }: Plan, { baseUrl, workflows }: CodeOptions): string {
+  const inside = steps.flatMap((step) =>
+    'workflow' in step && workflows === 'inside' ? [workflowConstant(step.workflow)] : [],
+  );
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
+  return `"""A v1 session as v2 calls. Usage: python3 session.py [FOLDER FOR THE DOWNLOADS]
+
+Needs comfy-sdk (PyPI). COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
+"""
+${notes.map((note) => `# Note: ${note}\n`).join('')}
+import os
+import sys
+${waits ? 'import time\n' : ''}from pathlib import Path
+
+from comfy_sdk import Comfy${refuses ? ', ComfyError' : ''}
+
+HERE = Path(__file__).resolve().parent
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+OUT.mkdir(parents=True, exist_ok=True)
+os.environ.setdefault("COMFY_BASE_URL", ${text(baseUrl)})
+${inside.join('')}
+with Comfy() as client:
+`;
+}
+
+function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions): string[] {
+  switch (step.kind) {
+    case 'upload':
+      return [`${step.file.variable} = ${assetCode(step.file)}`, `${step.file.variable}.commit()`];
+    case 'submit':
+      return submitLines(step, workflows);
+    case 'refused':
+      return refusedLines(step, workflows);
+    case 'until-running':
+      return [`while ${step.job}.refresh().status == "queued":`, `${INDENT}time.sleep(0.2)`];
+    case 'pause':
+      return [`time.sleep(${step.seconds})`];
+    case 'cancel':
+      return [`${step.job}.cancel()`];
+    case 'wait':
+      return waitLines(step, usedSocket);
+    case 'download':
+      return [`${outputCode(step.place)}.to_file(OUT / ${text(step.path)})`];
+  }
+}
+
+/** Files go by their base name; what lay in a folder has to say so. */
+function assetCode({ path, filePath, contentType }: LocalFile): string {
+  if (posix.basename(path) === filePath) return `client.assets.from_file(HERE / ${text(path)})`;
+  const more = `filename=${text(filePath)}, content_type=${text(contentType)}`;
+  return `client.assets.from_bytes((HERE / ${text(path)}).read_bytes(), ${more})`;
+}
+
+function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
+  const { job, workflow, needsPartnerKey } = step;
+  const key = needsPartnerKey ? ', api_key=os.environ["COMFY_PARTNER_API_KEY"]' : '';
+  return [
+    ...workflowLines(workflow, workflows),
+    `${job} = client.submit(workflow${key})`,
+    `print("${job}:", ${job}.id)`,
+  ];
+}
+
+function workflowLines(workflow: WorkflowFile, workflows: CodeOptions['workflows']): string[] {
+  const source =
+    workflows === 'inside'
+      ? `from_str(${nameOf(workflow)})`
+      : `from_file(HERE / ${text(workflow.path)})`;
+  return [
+    `workflow = client.workflows.${source}`,
+    ...workflow.inputs.map(({ node, input, from }) => {
+      const value =
+        from.kind === 'file'
+          ? from.file.variable
+          : `client.assets.get(${outputCode(from.place)}.id)`;
+      return `workflow.set_input(${text(node)}, ${text(input)}, ${value})`;
+    }),
+  ];
+}
+
+function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
+  const { name, workflow } = step;
+  return [
+    ...workflowLines(workflow, workflows),
+    'try:',
+    `${INDENT}print("${name} is accepted now:", client.submit(workflow).id)`,
+    'except ComfyError as refusal:',
+    `${INDENT}print("${name}:", refusal.code, refusal)`,
+  ];
+}
+
+/** Events are for the eyes; whether a job has ended only polling tells for sure. */
+function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
+  const watch = usedSocket
+    ? [`for event in ${job}.events():`, `${INDENT}print("${job}:", type(event).__name__)`]
+    : [];
+  if (ended === 'succeeded') return [...watch, `${job}.result()`];
+  return [...watch, `print("${job}:", ${job}.wait().status)`];
+}
+
+function outputCode({ job, node, index }: OutputRef): string {
+  return `${job}.get_outputs(${text(node)})[${index}]`;
+}
+
+/** JSON never has three quotes in a row. */
+function workflowConstant(workflow: WorkflowFile): string {
+  return `\n${nameOf(workflow)} = r"""${workflow.text}"""\n`;
+}
+
+function nameOf({ path }: WorkflowFile): string {
+  return path
+    .replace(/\.json$/, '')
+    .replaceAll('-', '_')
+    .toUpperCase();
+}
+
+function text(value: string): string {
+  return JSON.stringify(value);
+}

@@ -1,0 +1,34 @@
+import { curlCode } from './curl-code.ts';
+import type { Plan } from './session-plan.ts';
+import { pythonCode } from './python-code.ts';
+import { typescriptCode } from './typescript-code.ts';
+
+/** In which tongue a session is written down. */
+export const LANGUAGES = ['curl', 'python', 'typescript'] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+/** Where the code finds what it needs. */
+export type CodeOptions = {
+  /** Of the v2 service, unless `COMFY_BASE_URL` says otherwise when the code runs. */
+  readonly baseUrl: string;
+  /** Files lie `beside` the code, or workflows stand `inside` it. */
+  readonly workflows: 'beside' | 'inside';
+};
+
+/** File names follow the runners: Node takes `.mts` for a module in any folder. */
+export const CODE_FILES = {
+  curl: 'session.sh',
+  python: 'session.py',
+  typescript: 'session.mts',
+} as const satisfies Record<Language, string>;
+
+const WRITERS = {
+  curl: curlCode,
+  python: pythonCode,
+  typescript: typescriptCode,
+} as const satisfies Record<Language, (plan: Plan, options: CodeOptions) => string>;
+
+/** A session as a program that does the same in v2. */
+export function codeOf(language: Language, plan: Plan, options: CodeOptions): string {
+  return WRITERS[language](plan, options);
+}

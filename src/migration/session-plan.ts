@@ -1,0 +1,61 @@
+import type { JobStatus } from '../protocol/v2.ts';
+
+/** A file the client sent, kept beside the code. */
+export type LocalFile = {
+  readonly assetId: string;
+  readonly variable: string;
+  /** Relative to the code. */
+  readonly path: string;
+  /** What v2 is told of its name. */
+  readonly filePath: string;
+  readonly contentType: string;
+};
+
+/** An output of an earlier job: the `index`th of its node. */
+export type OutputRef = { readonly job: string; readonly node: string; readonly index: number };
+
+/** A file an input of a workflow names; `mark` stands for it in the workflow's text. */
+export type FileInput = {
+  readonly node: string;
+  readonly input: string;
+  readonly placeholder: string;
+  readonly from:
+    | { readonly kind: 'file'; readonly file: LocalFile }
+    | { readonly kind: 'output'; readonly place: OutputRef };
+};
+
+/** A workflow as it lies beside the code. */
+export type WorkflowFile = {
+  readonly path: string;
+  readonly text: string;
+  readonly inputs: readonly FileInput[];
+  /** It has numbers a double cannot hold. */
+  readonly hasExactNumbers: boolean;
+};
+
+/** One thing the v2 code does. */
+export type Step =
+  | { readonly kind: 'upload'; readonly file: LocalFile }
+  | {
+      readonly kind: 'submit';
+      readonly job: string;
+      readonly workflow: WorkflowFile;
+      readonly needsPartnerKey: boolean;
+    }
+  /** v1 refused this workflow, and v2 does. */
+  | { readonly kind: 'refused'; readonly name: string; readonly workflow: WorkflowFile }
+  /** Goes on as soon as the job no longer waits in the queue. */
+  | { readonly kind: 'until-running'; readonly job: string }
+  | { readonly kind: 'pause'; readonly seconds: number }
+  | { readonly kind: 'cancel'; readonly job: string }
+  | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
+  | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };
+
+/** A session as v2 steps, in their order. */
+export type Plan = {
+  readonly steps: readonly Step[];
+  readonly files: readonly LocalFile[];
+  readonly usedSocket: boolean;
+  /** What the v2 code does not do as the client did. */
+  readonly notes: readonly string[];
+};

@@ -1,0 +1,296 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { posix } from 'node:path';
+import type Koa from 'koa';
+import type { Session, SessionEvent, SessionJob, V1Call } from './session.ts';
+import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { V2_CALLS } from '../observability/call-log.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
+import { withoutCredentials } from '../protocol/url-credentials.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
+
+/** Listens in on a house: what v1 clients call, and what becomes of it in v2. */
+export type SessionRecorder = {
+  /** Sees every v1 call. */
+  readonly serve: Koa.Middleware;
+  /** Sees every call on the port. */
+  wrap(jobs: JobApi): JobApi;
+  /** Sees who asks for a socket. */
+  onUpgrade(request: { readonly url?: string | undefined }): void;
+  /** All there was so far; asks how its jobs ended. */
+  session(): Promise<Session>;
+  /** The bytes of a file of the session, with the key of whoever it belongs to. */
+  content(assetId: string): Promise<Result<Content> | undefined>;
+  /** Keys that were used; nothing that is written may hold them. */
+  secrets(): readonly string[];
+};
+
+/** A v1 call while it is answered. */
+type RecordedCall = { readonly method: string; readonly url: URL; readonly v2: string[] };
+
+type SessionDraft = {
+  readonly calls: V1Call[];
+  events: SessionEvent[];
+  readonly owners: Map<string, Caller>;
+  readonly jobs: Map<string, Caller>;
+  readonly secrets: Set<string>;
+  /** When each job was submitted, and the latest event of all. */
+  readonly submittedAtMs: Map<string, number>;
+  lastEventAtMs: number;
+  /** Refusals, and the v1 call that ended in each. */
+  readonly refusals: Map<SessionEvent, RecordedCall | undefined>;
+  readonly now: () => number;
+  usedSocket: boolean;
+};
+
+export function createSessionRecorder({
+  now = monotonicNow,
+}: { readonly now?: () => number } = {}): SessionRecorder {
+  const callStorage = new AsyncLocalStorage<RecordedCall>();
+  const draft: SessionDraft = {
+    calls: [],
+    events: [],
+    owners: new Map(),
+    jobs: new Map(),
+    secrets: new Set(),
+    submittedAtMs: new Map(),
+    lastEventAtMs: now(),
+    refusals: new Map(),
+    now,
+    usedSocket: false,
+  };
+  let watchedJobs: JobApi | undefined;
+  return {
+    async serve(ctx, next) {
+      const target = withoutCredentials(ctx.url);
+      const call = { method: ctx.method, url: new URL(target, 'http://v1'), v2: [] };
+      let status = 500;
+      try {
+        await callStorage.run(call, next);
+        status = ctx.status;
+      } catch (error) {
+        status = statusOf(error);
+        throw error;
+      } finally {
+        draft.calls.push({ method: call.method, target, status, v2: call.v2 });
+      }
+    },
+    wrap(jobs) {
+      watchedJobs = jobs;
+      return recordingJobs(jobs, { draft, currentCall: () => callStorage.getStore() });
+    },
+    onUpgrade({ url = '' }) {
+      if (/^(\/api)?\/ws(\?|$)/.test(url)) draft.usedSocket = true;
+    },
+    async session() {
+      const { calls, events, usedSocket } = draft;
+      return { calls, events, usedSocket, jobs: await endedJobs(draft, watchedJobs) };
+    },
+    async content(assetId) {
+      const caller = draft.owners.get(assetId);
+      return caller && watchedJobs?.content(caller, assetId);
+    },
+    secrets: () => [...draft.secrets],
+  };
+}
+
+type RecorderContext = {
+  readonly draft: SessionDraft;
+  readonly currentCall: () => RecordedCall | undefined;
+};
+
+type AnyCall = (caller: Caller, ...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+/** The same port; what it is asked is noted under the call it is asked for. */
+function recordingJobs(jobs: JobApi, { draft, currentCall }: RecorderContext): JobApi {
+  const record = createRecorders(draft);
+  return new Proxy(jobs, {
+    get(target, name, receiver) {
+      const member = Reflect.get(target, name, receiver) as unknown;
+      if (typeof name !== 'string' || !Object.hasOwn(V2_CALLS, name)) return member;
+      const method = name as keyof JobApi;
+      const act = member as AnyCall;
+      return async (caller: Caller, ...args: readonly unknown[]) => {
+        const call = currentCall();
+        call?.v2.push(V2_CALLS[method]);
+        if (caller?.credential !== undefined) draft.secrets.add(caller.credential);
+        const answer = await act.call(target, caller, ...args);
+        record(method, { caller, args, answer, call });
+        return answer;
+      };
+    },
+  });
+}
+
+type AnsweredJobCall = {
+  readonly caller: Caller;
+  readonly args: readonly unknown[];
+  readonly answer: Result<unknown>;
+  readonly call: RecordedCall | undefined;
+};
+
+type ArgsOf<Method extends keyof JobApi> =
+  Parameters<JobApi[Method]> extends [Caller, ...infer Rest] ? Rest : never;
+type ValueOf<Method extends keyof JobApi> =
+  Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
+
+/** What of the calls makes the session. */
+function createRecorders(draft: SessionDraft) {
+  const { owners } = draft;
+
+  function recordUpload({ caller, args, answer }: AnsweredJobCall): void {
+    if (!answer.ok) return;
+    const [{ filePath }] = args as ArgsOf<'createAsset'>;
+    const asset = answer.value as ValueOf<'createAsset'>;
+    owners.set(asset.id, caller);
+    const path = (filePath ?? asset.id).replace(/^input\//, '');
+    draft.events = draft.events.filter((event) => !isUpload(event, asset.id));
+    addEvent({
+      kind: 'upload',
+      assetId: asset.id,
+      path,
+      contentType: asset.content_type,
+      hash: asset.hash ?? undefined,
+    });
+  }
+
+  function addEvent(event: SessionEvent): void {
+    draft.events.push(event);
+    draft.lastEventAtMs = draft.now();
+  }
+
+  function recordSubmission({ caller, args, answer, call }: AnsweredJobCall): void {
+    const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
+    const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
+    for (const [, secret] of secrets) draft.secrets.add(secret);
+    if (!answer.ok) {
+      const { code, message, status } = answer.error;
+      const isOfWorkflow = status === 400 || status === 422;
+      const refusal = {
+        kind: 'refused',
+        code,
+        message,
+        ...(isOfWorkflow && { workflow }),
+      } as const;
+      draft.refusals.set(refusal, call);
+      return addEvent(refusal);
+    }
+    if (call) draft.events = draft.events.map((event) => withoutWorkflow(event, call));
+    const { id: jobId } = answer.value as ValueOf<'submit'>;
+    draft.jobs.set(jobId, caller);
+    for (const id of referencesIn(workflow)) owners.set(id, owners.get(id) ?? caller);
+    const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
+    const names = secrets.map(([name]) => name);
+    const differences = savedFileDifferences(provenance?.prompt, workflow);
+    draft.submittedAtMs.set(jobId, draft.now());
+    addEvent({
+      kind: 'submit',
+      jobId,
+      workflow,
+      secrets: names,
+      hasExtraPngInfo,
+      ...differences,
+    });
+  }
+
+  function recordDownload({ args, answer, call }: AnsweredJobCall): void {
+    if (!answer.ok || !call?.url.pathname.endsWith('/view')) return;
+    const [assetId] = args as ArgsOf<'content'>;
+    const query = call.url.searchParams;
+    const filename = posix.basename(query.get('filename') ?? '') || assetId;
+    const renderingNames = ['preview', 'channel'].filter((name) => query.has(name));
+    const rendering =
+      renderingNames.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
+    addEvent({ kind: 'download', assetId, filename, rendering });
+  }
+
+  function recordDelete({ args, answer }: AnsweredJobCall): void {
+    const [assetId] = args as ArgsOf<'deleteAsset'>;
+    if (answer.ok) draft.events = draft.events.filter((event) => !isUpload(event, assetId));
+  }
+
+  function recordCancel({ args, answer }: AnsweredJobCall): void {
+    const [jobId] = args as ArgsOf<'cancel'>;
+    if (!answer.ok) return;
+    const nowMs = draft.now();
+    const sinceSubmitMs = nowMs - (draft.submittedAtMs.get(jobId) ?? nowMs);
+    addEvent({ kind: 'cancel', jobId, pausedMs: nowMs - draft.lastEventAtMs, sinceSubmitMs });
+  }
+
+  /** The call that was refused went on with a part of the workflow, and that was accepted. */
+  function withoutWorkflow(event: SessionEvent, call: RecordedCall): SessionEvent {
+    if (event.kind !== 'refused' || draft.refusals.get(event) !== call) return event;
+    return { kind: 'refused', code: event.code, message: event.message };
+  }
+
+  const byMethod: { readonly [method in keyof JobApi]?: (answered: AnsweredJobCall) => void } = {
+    createAsset: recordUpload,
+    assetFromHash: recordUpload,
+    deleteAsset: recordDelete,
+    submit: recordSubmission,
+    cancel: recordCancel,
+    content: recordDownload,
+  };
+  return (method: keyof JobApi, answered: AnsweredJobCall): void => byMethod[method]?.(answered);
+}
+
+/** How what v1 writes into saved files differs from what v2 got. */
+function savedFileDifferences(
+  prompt: Json | undefined,
+  workflow: Graph,
+): { readonly isPartial: boolean; readonly namesFolder: boolean } {
+  const nodes = isJsonObject(prompt) ? prompt : {};
+  const written = Object.entries(workflow).flatMap(([id, { inputs }]) => {
+    const node = nodes[id];
+    const before = isJsonObject(node) && isJsonObject(node['inputs']) ? node['inputs'] : {};
+    return Object.keys(inputs ?? {}).map((name) =>
+      isJsonObject(inputs[name]) ? before[name] : null,
+    );
+  });
+  return {
+    isPartial: Object.keys(nodes).length > Object.keys(workflow).length,
+    namesFolder: written.some((text) => typeof text === 'string' && text.endsWith(' [input]')),
+  };
+}
+
+function isUpload(event: SessionEvent, assetId: string): boolean {
+  return event.kind === 'upload' && event.assetId === assetId;
+}
+
+function* referencesIn(workflow: object): Generator<string> {
+  for (const match of JSON.stringify(workflow).matchAll(
+    /"__type":"core\/ASSET","info":\{"id":"([^"]+)"/g,
+  )) {
+    yield match[1] ?? '';
+  }
+}
+
+/** Also those that nobody waited for to the end; a job that is gone is as one never seen. */
+async function endedJobs(
+  draft: SessionDraft,
+  watchedJobs: JobApi | undefined,
+): Promise<Map<string, SessionJob>> {
+  const ended = new Map<string, SessionJob>();
+  for (const [jobId, caller] of draft.jobs) {
+    const answer = await watchedJobs?.get(caller, jobId);
+    if (!answer?.ok) continue;
+    const { status, outputs, created_at: createdAt, started_at: startedAt } = answer.value;
+    ended.set(jobId, {
+      status,
+      queuedMs: startedAt ? Date.parse(startedAt) - Date.parse(createdAt) : null,
+      outputs: outputs.map((output) => ({
+        id: output.id,
+        nodeId: output.node_id,
+        name: output.name,
+        hash: output.hash,
+        isStreamed: output.x_websocket === true,
+      })),
+    });
+  }
+  return ended;
+}
+
+function statusOf(error: unknown): number {
+  const status = (error as { status?: unknown }).status;
+  return typeof status === 'number' ? status : 500;
+}

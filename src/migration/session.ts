@@ -1,0 +1,82 @@
+import type { Graph, JobStatus } from '../protocol/v2.ts';
+
+/** One v1 call a client made, and the v2 calls it became. */
+export type V1Call = {
+  readonly method: string;
+  /** Path and query, without any token. */
+  readonly target: string;
+  readonly status: number;
+  readonly v2: readonly string[];
+};
+
+/** What happened in v2, in the order of the v1 calls behind it. */
+export type SessionEvent =
+  | {
+      readonly kind: 'upload';
+      readonly assetId: string;
+      /** As v1 names it in an input: `sub/cat.png`. */
+      readonly path: string;
+      readonly contentType: string;
+      /** Of its bytes, where v2 tells it. */
+      readonly hash?: string | undefined;
+    }
+  | {
+      readonly kind: 'submit';
+      readonly jobId: string;
+      /** As v2 got it, references to files included. */
+      readonly workflow: Graph;
+      /** Names of the secrets that went along; their values are nowhere here. */
+      readonly secrets: readonly string[];
+      /** What saved files carried beyond the workflow, which v2 has no field for. */
+      readonly hasExtraPngInfo: boolean;
+      /** v1 wrote more nodes into saved files than v2 got: those that no chosen output needs. */
+      readonly isPartial: boolean;
+      /** An input was written as `cat.png [input]`, and v1 wrote it so into saved files. */
+      readonly namesFolder: boolean;
+    }
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly message: string;
+      /** As v2 got it; absent where the refusal was none of the workflow itself. */
+      readonly workflow?: Graph | undefined;
+    }
+  | {
+      readonly kind: 'cancel';
+      readonly jobId: string;
+      /** Time since the event before this one. */
+      readonly pausedMs: number;
+      /** Time since the job was submitted. */
+      readonly sinceSubmitMs: number;
+    }
+  | {
+      readonly kind: 'download';
+      readonly assetId: string;
+      readonly filename: string;
+      /** `preview` or `channel`: v1 drew the picture anew. */
+      readonly rendering: string | undefined;
+    };
+
+/** What a job of the session came to. */
+export type SessionJob = {
+  readonly status: JobStatus;
+  /** How long it waited until it ran; `null`: it never ran. */
+  readonly queuedMs: number | null;
+  readonly outputs: readonly {
+    readonly id: string;
+    readonly nodeId: string;
+    readonly name: string;
+    readonly hash?: string | null;
+    /** v1 delivered it over the socket. */
+    readonly isStreamed: boolean;
+  }[];
+};
+
+/** What a legacy client did, from its first call to its last. */
+export type Session = {
+  readonly calls: readonly V1Call[];
+  readonly events: readonly SessionEvent[];
+  readonly jobs: ReadonlyMap<string, SessionJob>;
+  /** It listened on `/ws`. */
+  readonly usedSocket: boolean;
+};

@@ -1,0 +1,142 @@
+import { posix } from 'node:path';
+import type { CodeOptions } from './session-code.ts';
+import type { LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
+
+type StepOf<Kind> = Step & { readonly kind: Kind };
+
+/** The session as a program for `@comfyorg/sdk`. */
+export function typescriptCode(plan: Plan, options: CodeOptions): string {
+  const steps = plan.steps.flatMap((step) => stepLines(step, plan, options));
+  return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
+}
+
+function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
+  const workflows = steps.flatMap((step) => ('workflow' in step ? [step.workflow] : []));
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
+  const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);
+  return `// A v1 session as v2 calls. Usage: node session.mts [FOLDER FOR THE DOWNLOADS]
+// Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
+// COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
+${notes.map((note) => `// Note: ${note}\n`).join('')}
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+${waits ? "import { setTimeout as sleep } from 'node:timers/promises';\n" : ''}import { Comfy${refuses ? ', ComfyError' : ''} } from '@comfyorg/sdk';
+
+process.env.COMFY_BASE_URL ||= ${text(baseUrl)};
+const out = process.argv[2] ?? '.';
+await mkdir(out, { recursive: true });
+const here = (path: string) => join(import.meta.dirname, path);
+const client = new Comfy(process.env.COMFY_API_KEY ? { apiKey: process.env.COMFY_API_KEY } : {});
+${exact ? EXACT : ''}`;
+}
+
+/** The SDK copies the graph, and a copied raw number is none; a function that makes one survives. */
+const EXACT = `
+/** Numbers a double cannot hold go out digit by digit as they are in the workflow. */
+function exactly(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  if (typeof value !== 'number' || source === undefined || String(value) === source) return value;
+  return { toJSON: () => (JSON as any).rawJSON(source) };
+}
+`;
+
+function stepLines(step: Step, { usedSocket }: Plan, { workflows }: CodeOptions): string[] {
+  switch (step.kind) {
+    case 'upload':
+      return [
+        `const ${step.file.variable} = ${assetCode(step.file)};`,
+        `await ${step.file.variable}.commit();`,
+      ];
+    case 'submit':
+      return submitLines(step, workflows);
+    case 'refused':
+      return refusedLines(step, workflows);
+    case 'until-running':
+      return [`while ((await ${step.job}.refresh()).status === 'queued') await sleep(200);`];
+    case 'pause':
+      return [`await sleep(${step.seconds * 1000});`];
+    case 'cancel':
+      return [`await ${step.job}.cancel();`];
+    case 'wait':
+      return waitLines(step, usedSocket);
+    case 'download':
+      return [`await ${outputCode(step.place)}.toFile(join(out, ${text(step.path)}));`];
+  }
+}
+
+/** Files go by their base name; what lay in a folder has to say so. */
+function assetCode({ path, filePath, contentType }: LocalFile): string {
+  if (posix.basename(path) === filePath) return `client.assets.fromFile(here(${text(path)}))`;
+  const more = `{ filename: ${text(filePath)}, contentType: ${text(contentType)} }`;
+  return `client.assets.fromBytes(await readFile(here(${text(path)})), ${more})`;
+}
+
+function submitLines(step: StepOf<'submit'>, workflows: CodeOptions['workflows']): string[] {
+  const { job, workflow, needsPartnerKey } = step;
+  const name = `workflow${job.replace('job', '')}`;
+  const key = needsPartnerKey ? ', { apiKey: process.env.COMFY_PARTNER_API_KEY }' : '';
+  return [
+    ...workflowLines(name, workflow, workflows),
+    `const ${job} = await client.submit(${name}${key});`,
+    `console.log('${job}:', ${job}.id);`,
+  ];
+}
+
+function refusedLines(step: StepOf<'refused'>, workflows: CodeOptions['workflows']): string[] {
+  const { name, workflow } = step;
+  return [
+    ...workflowLines(name, workflow, workflows),
+    `await client.submit(${name}).then(`,
+    `  (job) => console.log('${name} is accepted now:', job.id),`,
+    `  (refusal) => {`,
+    `    if (!(refusal instanceof ComfyError)) throw refusal;`,
+    `    console.log('${name}:', refusal.code, refusal.message);`,
+    `  },`,
+    `);`,
+  ];
+}
+
+function workflowLines(
+  name: string,
+  workflow: WorkflowFile,
+  workflows: CodeOptions['workflows'],
+): string[] {
+  return [
+    `const ${name} = ${workflowCode(workflow, workflows)};`,
+    ...workflow.inputs.map(({ node, input, from }) => {
+      const value =
+        from.kind === 'file'
+          ? from.file.variable
+          : `await client.assets.get(${outputCode(from.place)}.id)`;
+      return `${name}.setInput(${text(node)}, ${text(input)}, ${value});`;
+    }),
+  ];
+}
+
+function workflowCode(workflow: WorkflowFile, workflows: CodeOptions['workflows']): string {
+  const { path, hasExactNumbers } = workflow;
+  const json =
+    workflows === 'inside' ? text(workflow.text) : `await readFile(here(${text(path)}), 'utf8')`;
+  if (hasExactNumbers) return `client.workflows.fromJson(JSON.parse(${json}, exactly))`;
+  return workflows === 'inside'
+    ? `client.workflows.fromString(${json})`
+    : `await client.workflows.fromFile(here(${text(path)}))`;
+}
+
+/** Events are for the eyes; whether a job has ended only polling tells for sure. */
+function waitLines({ job, ended }: StepOf<'wait'>, usedSocket: boolean): string[] {
+  const watch = usedSocket
+    ? [`for await (const event of ${job}.events()) console.log('${job}:', event.kind);`]
+    : [];
+  if (ended === 'succeeded') return [...watch, `await ${job}.result();`];
+  return [...watch, `await ${job}.wait();`, `console.log('${job}:', ${job}.status);`];
+}
+
+function outputCode({ job, node, index }: OutputRef): string {
+  return `${job}.getOutputs(${text(node)})[${index}]!`;
+}
+
+function text(value: string): string {
+  return JSON.stringify(value);
+}

@@ -1,0 +1,64 @@
+import type { ReportedCall, ReportedClient } from './usage-report.ts';
+
+const NO_CLIENTS = 'Nobody has called v1 so far.\n';
+const IDS_SHOWN = 3;
+
+/** The report for people, in a terminal. */
+export function reportText(clients: readonly ReportedClient[]): string {
+  return clients.length === 0 ? NO_CLIENTS : clients.map(clientText).join('\n');
+}
+
+function clientText(client: ReportedClient): string {
+  const { user, client_ids: ids, calls, first_seen: first, last_seen: last } = client;
+  const named = ids.length === 0 ? '' : `, client id ${idsText(ids)}`;
+  return [
+    titleOf(client),
+    `  user ${user}${named}`,
+    `  ${countText(calls)} from ${first} to ${last}`,
+    `  ${client.verdict}`,
+    ...client.because.map((reason) => `    - ${reason}`),
+    ...notesOn(client.routes).map((note) => `    ${note}`),
+    ...table(client.routes).map((line) => `  ${line}`),
+    '',
+  ].join('\n');
+}
+
+/** The program, and what its sockets call themselves. */
+function titleOf({ agent, socket_agents: socketAgents }: ReportedClient): string {
+  return socketAgents.length === 0 ? agent : `${agent}, sockets by ${socketAgents.join(', ')}`;
+}
+
+/** What is lost even where v2 does the same. */
+function notesOn(routes: readonly ReportedCall[]): string[] {
+  return routes.flatMap(({ route, fit, lacks }) =>
+    fit === 'same' && lacks !== null ? [`${route}, unless it needs ${lacks}`] : [],
+  );
+}
+
+function idsText(ids: readonly string[]): string {
+  const more = ids.length - IDS_SHOWN;
+  return ids.slice(0, IDS_SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+function countText(calls: number): string {
+  return calls === 1 ? '1 call' : `${calls} calls`;
+}
+
+function table(routes: readonly ReportedCall[]): string[] {
+  const rows = [
+    ['v1 call', 'times', 'last seen', 'v2 call'],
+    ...routes.map(({ route, calls, last_seen: last, v2 }) => [
+      route,
+      String(calls),
+      last.slice(0, 19).replace('T', ' '),
+      v2 ?? '–',
+    ]),
+  ];
+  const widths = [0, 1, 2].map((i) => Math.max(...rows.map((row) => (row[i] ?? '').length)));
+  return rows.map((row) =>
+    row
+      .map((cell, i) => (i === 1 ? cell.padStart(widths[1] ?? 0) : cell.padEnd(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+}

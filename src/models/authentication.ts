@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../protocol/job-api.ts';
+import { type Grant, type ModelKeys, grantCovers } from './keys.ts';
+import type { ModelLimits } from './limits.ts';
+import { type ReplyError, replyError } from './reply.ts';
+
+/** Who calls the router, and what they may do. */
+export type ModelCaller = {
+  readonly caller: Caller;
+  /** Who pays and whose running calls are counted together. */
+  readonly workspace: string;
+  readonly mayUse: (id: string) => boolean;
+  readonly inFlight: number;
+  readonly committedCents: number;
+  readonly requestsPerMinute: number;
+  /** `undefined`: nobody counts. */
+  readonly creditsCents: number | undefined;
+};
+
+/** Tells who calls, or refuses him. */
+export type AuthenticateModelCaller = (
+  request: Pick<IncomingMessage, 'headers'>,
+) =>
+  | { readonly ok: true; readonly modelCaller: ModelCaller }
+  | { readonly ok: false; readonly refusal: ReplyError };
+
+type ModelAuthenticationOptions = {
+  /** The user behind a key, `undefined` when the house lets only others in. */
+  readonly callerOf: (key: string) => Caller | undefined;
+  readonly keys: ModelKeys | undefined;
+  readonly limits: Pick<ModelLimits, 'inFlight' | 'committedCents' | 'requestsPerMinute'>;
+};
+
+/** Without configured keys any credential is a workspace of its own; none is refused. */
+export function createModelAuthentication({
+  callerOf,
+  keys,
+  limits,
+}: ModelAuthenticationOptions): AuthenticateModelCaller {
+  return ({ headers }) => {
+    const credential = presentedKey(headers);
+    if (credential === undefined) {
+      return unauthorizedResult('A key is needed: X-API-Key, or Authorization: Bearer.');
+    }
+    const caller = callerOf(credential);
+    if (caller === undefined) return unauthorizedResult('This key is not known here.');
+    if (keys === undefined) return authenticatedResult(caller, { workspace: caller.user }, limits);
+    if (!credential.startsWith(keys.prefix)) {
+      return unauthorizedResult('This is not a key, and no identity provider is configured here.');
+    }
+    const grant = keys.find(credential);
+    if (grant === undefined) return unauthorizedResult('This key is not known here.');
+    if (grant.enabled === false) {
+      return {
+        ok: false,
+        refusal: replyError('not_enabled', 'The router is not enabled for you.'),
+      };
+    }
+    return authenticatedResult(caller, grant, limits);
+  };
+}
+
+/** `X-API-Key` counts first; an empty header counts as none. */
+function presentedKey(headers: IncomingMessage['headers']): string | undefined {
+  const key = headers['x-api-key'];
+  if (typeof key === 'string' && key !== '') return key;
+  return /^bearer\s+(\S.*)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
+}
+
+function authenticatedResult(
+  caller: Caller,
+  grant: Grant,
+  limits: ModelAuthenticationOptions['limits'],
+): ReturnType<AuthenticateModelCaller> {
+  const modelCaller = {
+    caller,
+    workspace: grant.workspace,
+    mayUse: (id: string) => grantCovers(grant, id),
+    inFlight: grant.in_flight ?? limits.inFlight,
+    committedCents: grant.committed_cents ?? limits.committedCents,
+    requestsPerMinute: grant.requests_per_minute ?? limits.requestsPerMinute,
+    creditsCents: grant.credits_cents,
+  };
+  return { ok: true, modelCaller };
+}
+
+function unauthorizedResult(detail: string): ReturnType<AuthenticateModelCaller> {
+  const headers = { 'WWW-Authenticate': 'Bearer' };
+  return { ok: false, refusal: replyError('unauthorized', detail, { headers }) };
+}

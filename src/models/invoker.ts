@@ -1,0 +1,154 @@
+import type Koa from 'koa';
+import type { ModelCallStore } from '../ledger/ledger.ts';
+import type { BodyReader } from '../http/json-body.ts';
+import type { Logger } from '../observability/log.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
+import { isClientGone } from './client-connection.ts';
+import { createReadInput } from './read-input.ts';
+import type { ModelLimits } from './limits.ts';
+import { type ModelDef, modelId } from './model-def.ts';
+import { type CallResult, createModelRunner } from './runner.ts';
+import { type Replays, fingerprintOf } from './replays.ts';
+import { type Reply, type ReplyError, replyError, replyInvalid } from './reply.ts';
+import { settle } from './settle-call.ts';
+import { type Validate, createValidate } from './validate-input.ts';
+import type { ModelCaller } from './authentication.ts';
+
+/** One request that may be served. */
+export type ModelRequest = {
+  readonly ctx: Koa.Context;
+  readonly modelCaller: ModelCaller;
+  readonly requestId: string;
+};
+
+/** One call of a model as it came in. */
+export type Invocation = ModelRequest & { readonly def: ModelDef };
+
+/** What serves calls of models. */
+export type ModelInvoker = {
+  call(invocation: Invocation): Promise<Reply>;
+  /** Records a call that is refused before its model is known, and gives the refusal back. */
+  refuse(request: ModelRequest & { readonly model: string }, refusal: ReplyError): Promise<Reply>;
+  /** Ends the running calls; their keys are free again. */
+  close(): Promise<void>;
+};
+
+type InvokeOptions = {
+  readonly models: readonly ModelDef[];
+  readonly modelCalls: ModelCallStore;
+  readonly replays: Replays;
+  readonly limits: ModelLimits;
+  readonly bodies: BodyReader;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+/** A call whose body has been read. */
+type ReadCall = Invocation & {
+  readonly model: string;
+  readonly key: string | undefined;
+  readonly body: Json;
+  readonly text: string;
+  readonly startedAtMs: number;
+};
+
+type RefusedCall = ModelRequest & { readonly model: string; readonly startedAtMs?: number };
+
+const MAX_KEY_CHARS = 255;
+
+/** Runs models: once for each key, on checked input, the answer kept before it goes out. */
+export function createModelInvoker(options: InvokeOptions): ModelInvoker {
+  const readInput = createReadInput(options.bodies, options.limits);
+  const runner = createModelRunner({ ...options, ...options.limits });
+  const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
+  const calls = new Set<Promise<unknown>>();
+
+  const checkAndRun = async (call: ReadCall): Promise<CallResult> => {
+    const checked = (validators.get(call.def) as Validate)(call.body);
+    if (!checked.ok) return { reply: replyInvalid(checked.detail), cents: 0 };
+    const isKeyed = call.key !== undefined;
+    return await runner.run({ ...call, input: checked.input, isKeyed });
+  };
+  const serveKeyed = async (call: ReadCall & { key: string }): Promise<Reply> => {
+    const { ctx, key, model, requestId, text, modelCaller } = call;
+    const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
+    // Spec 2: "Keys belong to a workspace"; without a keys file each key is a workspace of its own.
+    const scope = modelCaller.workspace;
+    const holdResult = await options.replays.hold({ scope, key, fingerprint, requestId });
+    if (holdResult.kind === 'reply') {
+      await settle(
+        { ...call, result: { reply: holdResult.reply, cents: 0, replayed: true } },
+        options,
+      );
+      return holdResult.reply;
+    }
+    const { hold } = holdResult;
+    try {
+      const result = await checkAndRun(call);
+      await settle({ ...call, result, hold }, options);
+      return result.reply;
+    } catch (error) {
+      await hold.release().catch(() => {});
+      throw error;
+    } finally {
+      hold.end();
+    }
+  };
+  const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<Reply> => {
+    const reply = isClientGone(request.ctx)
+      ? replyError('client_disconnected', 'The caller closed the connection.')
+      : refusal;
+    await settle({ startedAtMs: options.now(), ...request, result: { reply, cents: 0 } }, options);
+    return reply;
+  };
+  const serve = async (invocation: Invocation): Promise<Reply> => {
+    const { ctx, def } = invocation;
+    const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
+    const key = keyOf(ctx);
+    if (key !== undefined && (key === '' || key.length > MAX_KEY_CHARS)) {
+      const detail = `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
+      return await refuse(startedCall, replyError('invalid_input', detail));
+    }
+    if (key !== undefined && hasControlCharacter(key)) {
+      const detail = 'Idempotency-Key has a control character.';
+      return await refuse(startedCall, replyError('invalid_input', detail));
+    }
+    const input = await readInput(ctx);
+    if (!input.ok) return await refuse(startedCall, input.refusal);
+    try {
+      if (def.input === undefined && !isJsonObject(input.body)) {
+        const detail = 'The body must be a JSON object.';
+        return await refuse(startedCall, replyError('invalid_input', detail));
+      }
+      const call = { ...startedCall, ...input, key };
+      if (key !== undefined) return await serveKeyed({ ...call, key });
+      const result = await checkAndRun(call);
+      await settle({ ...call, result }, options);
+      return result.reply;
+    } finally {
+      input.release();
+    }
+  };
+  const trackCall = async (call: Promise<Reply>): Promise<Reply> => {
+    calls.add(call);
+    try {
+      return await call;
+    } finally {
+      calls.delete(call);
+    }
+  };
+  return {
+    call: (invocation) => trackCall(serve(invocation)),
+    refuse: (request, refusal) => trackCall(refuse(request, refusal)),
+    async close() {
+      runner.stop();
+      await Promise.allSettled(calls);
+    },
+  };
+}
+
+function keyOf(ctx: Koa.Context): string | undefined {
+  const key = ctx.req.headers['idempotency-key'];
+  return Array.isArray(key) ? key.join(', ') : key;
+}

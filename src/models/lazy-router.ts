@@ -1,0 +1,32 @@
+import { MODEL_PATHS } from '../protocol/router.ts';
+import type { ModelRouter } from './router.ts';
+
+/** A router that opens with the first call of one of its paths, or when it is told to. */
+export type LazyModelRouter = ModelRouter & { open(): Promise<void> };
+
+/** Stands in for a router whose modules are a fifth of all: nobody waits for them at the start. */
+export function createLazyModelRouter(load: () => Promise<ModelRouter>): LazyModelRouter {
+  let opened: Promise<ModelRouter> | undefined;
+  const clearFailed = (): void => (opened = undefined);
+  const router = (): Promise<ModelRouter> => {
+    if (opened) return opened;
+    opened = load();
+    // Without file descriptors, for instance, nothing loads: the next call tries again.
+    opened.catch(clearFailed);
+    return opened;
+  };
+  return {
+    async middleware(ctx, next) {
+      if (!MODEL_PATHS.test(ctx.path)) return await next();
+      const { middleware } = await router();
+      await middleware(ctx, next);
+    },
+    async open() {
+      await router();
+    },
+    async close() {
+      const known = await opened?.catch(() => undefined);
+      await known?.close();
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { extension } from 'mime-types';
+import { spoolBytes } from '../../lib/spool.ts';
+import type { JobApi } from '../../protocol/job-api.ts';
+import { stringifyJson } from '../../protocol/json.ts';
+import type { ValidationDetail } from '../../protocol/router.ts';
+import { delay } from './delay.ts';
+import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
+import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
+import { THREAD_MODELS } from './thread-models.ts';
+import type { Threads } from './threads.ts';
+
+export type LocalModelOptions = {
+  /** Whose assets pictures come from and go to. */
+  readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
+  readonly threads: Threads;
+  readonly spoolDir: string;
+  readonly maxFileBytes: number;
+};
+
+const ASSET_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The models that really run on this machine, under the provider `local`. */
+export function localModels(options: LocalModelOptions): readonly ModelDef[] {
+  return [...THREAD_MODELS.map((model) => toModelDef(model, options)), delay];
+}
+
+function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
+  const { model, title, description, input, output } = def;
+  return {
+    provider: 'local',
+    model,
+    title,
+    description,
+    input,
+    output,
+    billing: { charges_on_policy_rejection: 'no' },
+    async run(call) {
+      const read = await readAssets(def.files ?? [], call, options);
+      if (!read.ok) return { kind: 'invalid', detail: [read.detail] };
+      const end = await options.threads.run(
+        { model, input: call.input, files: read.files },
+        call.signal,
+      );
+      if (end === 'busy') return BUSY;
+      return end.kind === 'file' ? await storeFile(model, end, call, options) : end;
+    },
+  };
+}
+
+const BUSY: ModelOutcome = {
+  kind: 'failed',
+  bucket: 'service_unavailable',
+  detail: 'Too many calls are waiting for a processor.',
+};
+
+type ReadFiles =
+  | { readonly ok: true; readonly files: Files }
+  | { readonly ok: false; readonly detail: ValidationDetail };
+
+/** Fetches the files that the input names as assets; those of others are not there. */
+async function readAssets(
+  fields: readonly string[],
+  { input, caller, signal }: ModelCall,
+  { jobs, maxFileBytes }: LocalModelOptions,
+): Promise<ReadFiles> {
+  const files: { [field: string]: Uint8Array } = {};
+  for (const field of fields) {
+    const id = input[field];
+    if (typeof id !== 'string' || !ASSET_ID.test(id)) continue;
+    const loc = ['body', field];
+    const content = await jobs.content(caller, id);
+    if (!content.ok || content.value.kind !== 'bytes') {
+      const msg = 'There is no such asset';
+      return { ok: false, detail: { loc, msg, type: 'asset_not_found', input: id } };
+    }
+    const { stream, totalBytes } = content.value;
+    if (totalBytes > maxFileBytes) {
+      stream.destroy();
+      const ctx = { max_size: maxFileBytes };
+      const msg = `The file has more than ${maxFileBytes} bytes`;
+      return { ok: false, detail: { loc, msg, type: 'file_too_large', ctx, input: id } };
+    }
+    signal.addEventListener('abort', () => stream.destroy(), { once: true });
+    files[field] = Buffer.concat(await stream.toArray());
+  }
+  return { ok: true, files };
+}
+
+/** Makes an asset of what was made, and says where it is. */
+async function storeFile(
+  model: string,
+  { bytes, contentType, facts }: ModelProduct & { kind: 'file' },
+  { caller }: ModelCall,
+  { jobs, spoolDir }: LocalModelOptions,
+): Promise<ModelOutcome> {
+  const file = await spoolBytes(bytes, { dir: spoolDir });
+  const filePath = `models/${model}-${randomUUID()}.${extension(contentType) || 'bin'}`;
+  const stored = await jobs.createAsset(caller, { file, contentType, filePath });
+  if (!stored.ok) throw new Error(`the result could not be stored: ${stored.error.message}`);
+  const { id, url, hash } = stored.value;
+  const name = contentType.split('/', 1)[0] ?? 'file';
+  const described = { content_type: contentType, size_bytes: bytes.length, ...facts };
+  return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
+}

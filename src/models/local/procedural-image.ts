@@ -1,0 +1,132 @@
+import sharp from 'sharp';
+import type { JsonObject } from '../../protocol/json.ts';
+import {
+  choice,
+  fileAnswer,
+  inputSchema,
+  integer,
+  numberOf,
+  outputField,
+  textOf,
+} from './file-schema.ts';
+import { IMAGE_FACTS, IMAGE_TYPES, ENCODING, writePicture } from './picture.ts';
+import type { ThreadModel } from './thread-model.ts';
+
+const MAX_SIDE = 2048;
+
+/** A value from 0 to 1 for each place of the plane. */
+type Field = (x: number, y: number) => number;
+
+/** Whole numbers in, a number from 0 to 1 out, the same on every machine. */
+function hashed(x: number, y: number, seed: number): number {
+  let h = seed ^ Math.imul(x, 0x27d4eb2d) ^ Math.imul(y, 0x165667b1);
+  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return ((h ^ (h >>> 16)) >>> 0) / 0xffffffff;
+}
+
+const smooth = (t: number): number => t * t * (3 - 2 * t);
+
+function valueNoise(seed: number): Field {
+  return (x, y) => {
+    const [left, top] = [Math.floor(x), Math.floor(y)];
+    const [u, v] = [smooth(x - left), smooth(y - top)];
+    const above = hashed(left, top, seed) * (1 - u) + hashed(left + 1, top, seed) * u;
+    const below = hashed(left, top + 1, seed) * (1 - u) + hashed(left + 1, top + 1, seed) * u;
+    return above * (1 - v) + below * v;
+  };
+}
+
+/** Octaves of noise, each twice as fine and half as strong. */
+function fractal(seed: number, octaves: number): Field {
+  const layers = Array.from({ length: octaves }, (_, i) => valueNoise(seed + i * 0x9e3779b1));
+  return (x, y) => {
+    let [sum, total] = [0, 0];
+    for (const [i, layer] of layers.entries()) {
+      sum += layer(x * 2 ** i, y * 2 ** i) / 2 ** i;
+      total += 1 / 2 ** i;
+    }
+    return sum / total;
+  };
+}
+
+/** Distance to the nearest of one point in each cell. */
+function cells(seed: number): Field {
+  return (x, y) => {
+    let nearest = 2;
+    for (let i = -1; i <= 1; i++) {
+      for (let j = -1; j <= 1; j++) {
+        const [cx, cy] = [Math.floor(x) + i, Math.floor(y) + j];
+        const dx = cx + hashed(cx, cy, seed) - x;
+        const dy = cy + hashed(cx, cy, seed ^ 0x5bd1e995) - y;
+        nearest = Math.min(nearest, dx * dx + dy * dy);
+      }
+    }
+    return Math.min(1, Math.sqrt(nearest));
+  };
+}
+
+/** Stripes bent by noise; a triangle wave, because sines differ between machines. */
+function marble(seed: number, octaves: number): Field {
+  const bend = fractal(seed, octaves);
+  return (x, y) => {
+    const phase = (x + 4 * bend(x, y)) % 2;
+    return Math.abs(1 - phase);
+  };
+}
+
+const STYLES: { readonly [style: string]: (seed: number, octaves: number) => Field } = {
+  fractal,
+  noise: valueNoise,
+  cells,
+  marble,
+};
+
+function colour(text: string): readonly [number, number, number] {
+  const value = Number.parseInt(text.slice(1), 16);
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+function paint(input: JsonObject): Buffer {
+  const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
+  const [seed, scale] = [numberOf(input, 'seed'), numberOf(input, 'scale')];
+  const folded = (seed % 2 ** 32) ^ Math.floor(seed / 2 ** 32);
+  const style = STYLES[textOf(input, 'style')] ?? fractal;
+  const field = style(folded, numberOf(input, 'octaves'));
+  const [from, to] = [colour(textOf(input, 'from')), colour(textOf(input, 'to'))];
+  const pixels = Buffer.alloc(width * height * 3);
+  for (let y = 0, at = 0; y < height; y++) {
+    for (let x = 0; x < width; x++, at += 3) {
+      const level = field(x / scale, y / scale);
+      for (const c of [0, 1, 2] as const)
+        pixels[at + c] = from[c] + (to[c] - from[c]) * level + 0.5;
+    }
+  }
+  return pixels;
+}
+
+const HEX = { type: 'string', pattern: '^#[0-9a-fA-F]{6}$' } as const;
+
+export const proceduralImage: ThreadModel = {
+  model: 'procedural-image',
+  title: 'Paint a seeded pattern',
+  description: 'Noise, cells or marble by formula: no diffusion. The same seed, the same picture.',
+  input: inputSchema({
+    style: choice(Object.keys(STYLES), 'the pattern'),
+    width: integer({ min: 1, max: MAX_SIDE, default: 512 }, 'in pixels'),
+    height: integer({ min: 1, max: MAX_SIDE, default: 512 }, 'in pixels'),
+    seed: integer({ min: 0, max: Number.MAX_SAFE_INTEGER, default: 0 }, 'chooses the pattern'),
+    scale: integer({ min: 1, max: MAX_SIDE, default: 64 }, 'size of the largest shapes in pixels'),
+    octaves: integer({ min: 1, max: 8, default: 5 }, 'layers of detail, of fractal and marble'),
+    from: { ...HEX, default: '#000000', description: 'colour of the lowest value' },
+    to: { ...HEX, default: '#ffffff', description: 'colour of the highest value' },
+    ...ENCODING,
+    output: outputField('base64', 'asset', 'binary'),
+  }),
+  output: fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS),
+  async compute(input) {
+    const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
+    const image = sharp(paint(input), { raw: { width, height, channels: 3 } });
+    return await writePicture(image, input, 'style');
+  },
+};

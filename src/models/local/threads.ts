@@ -1,0 +1,54 @@
+import { Tinypool } from 'tinypool';
+import { packageUrl } from '../../lib/package-url.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { ModelLimits } from '../limits.ts';
+import type { Task, TaskEnd } from './thread-model.ts';
+
+/** The worker threads that run models. */
+export type Threads = {
+  /** Runs a task; `busy`: too many wait already. An abort ends the thread it runs on. */
+  run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'>;
+  close(): Promise<void>;
+};
+
+/** Of one thread's own objects; pictures are outside of it. */
+const MAX_HEAP_MB = 512;
+
+/** Threads start with the first task, and stay. */
+export function createThreads(deps: {
+  readonly limits: Pick<ModelLimits, 'threads' | 'maxWaiting'>;
+  readonly log: Pick<Logger, 'error'>;
+}): Threads {
+  const { threads, maxWaiting } = deps.limits;
+  let pool: Tinypool | undefined;
+  let tasks = 0;
+  return {
+    async run(task, signal) {
+      if (tasks >= threads + maxWaiting) return 'busy';
+      pool ??= openPool(threads, deps.log);
+      tasks++;
+      try {
+        return (await pool.run(task, { signal, name: 'runTask' })) as TaskEnd;
+      } finally {
+        tasks--;
+      }
+    },
+    async close() {
+      await pool?.destroy();
+    },
+  };
+}
+
+/** As few as many: a pool that may shrink leaves waiting tasks without a thread after an abort. */
+function openPool(threads: number, log: Pick<Logger, 'error'>): Tinypool {
+  const pool = new Tinypool({
+    filename: packageUrl('dist/models/local/thread-worker.js').href,
+    minThreads: threads,
+    maxThreads: threads,
+    useAtomics: false,
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+  });
+  pool.on('error', (error: unknown) => log.error({ err: error }, 'a model thread failed'));
+  return pool;
+}

@@ -1,0 +1,56 @@
+import type { BodyReader, HttpExchange } from '../http/json-body.ts';
+import type { Json } from '../protocol/json.ts';
+import type { ModelLimits } from './limits.ts';
+import { type ReplyError, replyError } from './reply.ts';
+
+/** A request body, as sent and as JSON, or why it was not taken. */
+type Input =
+  | { readonly ok: true; readonly text: string; readonly body: Json; release(): void }
+  | { readonly ok: false; readonly refusal: ReplyError };
+
+export type ReadInput = (exchange: HttpExchange) => Promise<Input>;
+
+/** Reads bodies, of all callers together no more than memory is set aside for. */
+export function createReadInput(
+  bodies: BodyReader,
+  limits: Pick<ModelLimits, 'maxInputBytes' | 'inputBudgetBytes'>,
+): ReadInput {
+  let heldBytes = 0;
+  return async (exchange) => {
+    const declared = Number(exchange.req.headers['content-length'] ?? limits.maxInputBytes);
+    let bytes = Math.min(declared, limits.maxInputBytes);
+    if (heldBytes + bytes > limits.inputBudgetBytes) {
+      return refuse(replyError('service_unavailable', 'Too many inputs are being worked on.'));
+    }
+    heldBytes += bytes;
+    const release = (): void => void (heldBytes -= bytes);
+    const input = await read(bodies, exchange, limits.maxInputBytes);
+    release();
+    if (!input.ok) return input;
+    // A length nobody declared was taken for the longest.
+    bytes = Math.min(bytes, input.text.length);
+    heldBytes += bytes;
+    return { ...input, release };
+  };
+}
+
+async function read(
+  bodies: BodyReader,
+  exchange: HttpExchange,
+  maxBytes: number,
+): Promise<Omit<Input & { ok: true }, 'release'> | (Input & { ok: false })> {
+  const read = await bodies.read(exchange, { maxBytes, withText: true });
+  if (read.ok) return { ok: true, text: read.text ?? '', body: read.value };
+  const { status, message, isSyntax, retryAfterSeconds } = read;
+  if (status === 503) {
+    const headers = { Connection: 'close', 'Retry-After': String(retryAfterSeconds) };
+    return refuse(replyError('service_unavailable', message, { headers }));
+  }
+  // The rest of a refused body is not read.
+  const headers = isSyntax ? {} : { Connection: 'close' };
+  return refuse(replyError('invalid_input', message, { status, headers }));
+}
+
+function refuse(refusal: ReplyError): { readonly ok: false; readonly refusal: ReplyError } {
+  return { ok: false, refusal };
+}

@@ -1,0 +1,146 @@
+import type { ModelCallStore } from '../ledger/ledger.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Json, JsonObject } from '../protocol/json.ts';
+import type { Bucket } from '../protocol/router.ts';
+import { type Admission, type RunningCalls, createRunningCalls } from './running-calls.ts';
+import { isClientGone, onceClosed } from './client-connection.ts';
+import type { Invocation } from './invoker.ts';
+import { type ModelDef, modelId } from './model-def.ts';
+import { type Reply, replyError, replyInvalid } from './reply.ts';
+import { type RunEnd, type StopReason, runModel } from './run-model.ts';
+
+/** What a call came to, and what it costs. */
+export type CallResult = {
+  readonly reply: Reply;
+  readonly cents: number;
+  readonly replayed?: boolean;
+};
+
+type CheckedCall = Invocation & {
+  readonly input: JsonObject;
+  readonly body: Json;
+  readonly isKeyed: boolean;
+};
+
+/** What runs checked calls. */
+export type ModelRunner = {
+  /** Takes room, runs the model on its checked input, gives the room back. */
+  run(call: CheckedCall): Promise<CallResult>;
+  /** Ends what runs. */
+  stop(): void;
+};
+
+type ModelRunnerOptions = {
+  readonly modelCalls: Pick<ModelCallStore, 'chargedCents'>;
+  readonly deadlineMs: number;
+  readonly log: Logger;
+};
+
+/** One call under way. */
+type PricedCall = CheckedCall & { readonly cents: number };
+
+/** Runs models within what their callers may spend, the time they have, and while somebody listens. */
+export function createModelRunner(options: ModelRunnerOptions): ModelRunner {
+  const runningCalls = createRunningCalls();
+  const stops = new Set<AbortController>();
+  const runUntilEnd = async (pricedCall: PricedCall): Promise<RunEnd> => {
+    const { ctx, def, modelCaller, input, body } = pricedCall;
+    const stop = new AbortController();
+    const abortDisconnected = (): void => stop.abort('disconnected' satisfies StopReason);
+    stops.add(stop);
+    const unwatch = onceClosed(ctx, abortDisconnected);
+    if (isClientGone(ctx)) abortDisconnected();
+    try {
+      const call = { input, body, caller: modelCaller.caller };
+      return await runModel({ def, call, stop, deadlineMs: options.deadlineMs });
+    } finally {
+      unwatch();
+      stops.delete(stop);
+    }
+  };
+  return {
+    async run(call) {
+      const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
+      const admission = await admit(pricedCall, runningCalls, options);
+      if (!admission.ok) return { reply: admission.refusal, cents: 0 };
+      try {
+        return resultOf(pricedCall, await runUntilEnd(pricedCall), options);
+      } finally {
+        admission.release();
+      }
+    },
+    stop() {
+      for (const stop of stops) stop.abort('closing' satisfies StopReason);
+    },
+  };
+}
+
+/** Credits first: waiting does not bring them back. */
+async function admit(
+  { modelCaller, cents }: PricedCall,
+  runningCalls: RunningCalls,
+  { modelCalls }: ModelRunnerOptions,
+): Promise<Admission> {
+  const { workspace, creditsCents } = modelCaller;
+  if (creditsCents !== undefined && cents > 0) {
+    const charged = await modelCalls.chargedCents(workspace);
+    if (charged + runningCalls.committedCents(workspace) + cents > creditsCents) {
+      const detail = `This call costs ${cents} cents, more than the workspace has left.`;
+      return { ok: false, refusal: replyError('insufficient_credits', detail) };
+    }
+  }
+  return runningCalls.admit(workspace, cents, modelCaller);
+}
+
+function resultOf(
+  pricedCall: PricedCall,
+  end: RunEnd,
+  { log, deadlineMs }: ModelRunnerOptions,
+): CallResult {
+  const { cents, def, requestId } = pricedCall;
+  switch (end.kind) {
+    case 'answer': {
+      const { contentType, body } = end;
+      const headers = { 'Cache-Control': 'no-store' };
+      return { reply: { status: 200, contentType, body, headers }, cents };
+    }
+    case 'invalid':
+      return { reply: replyInvalid(end.detail), cents: 0 };
+    case 'failed':
+      return {
+        reply: replyError(end.bucket, end.detail),
+        cents: costOfFailure(pricedCall, end.bucket),
+      };
+    case 'crashed':
+      log.error({ err: end.cause, requestId, model: modelId(def) }, 'a model failed');
+      return { reply: replyError('provider_error', 'The model failed.'), cents: 0 };
+    case 'stopped':
+      return { reply: stopReply(end.reason, deadlineMs), cents: 0 };
+  }
+}
+
+function stopReply(reason: StopReason, deadlineMs: number): Reply {
+  switch (reason) {
+    case 'deadline': {
+      const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;
+      return replyError('deadline_exceeded', detail);
+    }
+    case 'disconnected':
+      return replyError('client_disconnected', 'The caller closed the connection.');
+    case 'closing':
+      return replyError('service_unavailable', 'The server is stopping.');
+  }
+}
+
+/**
+ * A time-out of the provider is billed, but under a key only an answer is: that key is free again,
+ * and is charged at most once.
+ */
+function costOfFailure(
+  { def, isKeyed, cents }: { def: ModelDef; isKeyed: boolean; cents: number },
+  bucket: Bucket,
+): number {
+  if (bucket === 'provider_timeout') return isKeyed ? 0 : cents;
+  const charges = def.billing.charges_on_policy_rejection === 'yes';
+  return bucket === 'content_policy_violation' && charges ? cents : 0;
+}

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { type JsonObject, stringifyJson } from '../protocol/json.ts';
+import { type ModelDef, modelId } from './model-def.ts';
+import type { Reply } from './reply.ts';
+
+/** A model's schema document as it is served. */
+export type SchemaDocument = { readonly etag: string; readonly body: Buffer };
+
+/** What a model without a schema of its own accepts: any JSON object. */
+const OPEN_INPUT: JsonObject = { type: 'object', additionalProperties: true };
+
+const ERROR_SCHEMA: JsonObject = {
+  type: 'object',
+  required: ['detail', 'error_type'],
+  properties: { detail: { type: 'string' }, error_type: { type: 'string' } },
+};
+
+const INVALID_SCHEMA: JsonObject = {
+  type: 'object',
+  required: ['detail'],
+  properties: {
+    detail: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['loc', 'msg', 'type'],
+        properties: {
+          loc: { type: 'array', items: { type: ['string', 'integer'] } },
+          msg: { type: 'string' },
+          type: { type: 'string' },
+          ctx: { type: 'object' },
+          input: {},
+        },
+      },
+    },
+  },
+};
+
+/** Writes the document once: its tag is over the bytes that are served. */
+export function writeDocument(def: ModelDef): SchemaDocument {
+  const body = Buffer.from(stringifyJson(openApi(def)));
+  const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
+  return { etag, body };
+}
+
+/** The document, or that the caller has it. */
+export function replyDocument(
+  { etag, body }: SchemaDocument,
+  ifNoneMatch: string | undefined,
+): Reply {
+  const headers = { ETag: etag, 'Cache-Control': 'private, must-revalidate' };
+  if (isCurrent(etag, ifNoneMatch)) return { status: 304, headers };
+  return { status: 200, headers, contentType: 'application/json', body };
+}
+
+/**
+ * Weak comparison, so that `W/` counts for nothing. Not Koa's `fresh`: that one obeys the
+ * `Cache-Control: no-cache` which Node's `fetch` adds whenever it is given an `If-None-Match`.
+ */
+function isCurrent(etag: string, ifNoneMatch: string | undefined): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  return ifNoneMatch.match(/"[^"]*"/g)?.includes(etag) ?? false;
+}
+
+function openApi(def: ModelDef): JsonObject {
+  const refused = (description: string, name: string): JsonObject => ({
+    description,
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
+  });
+  return {
+    openapi: '3.1.0',
+    info: { title: def.title, version: '1', description: def.description },
+    jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
+    paths: {
+      [`/v1/models/${modelId(def)}`]: {
+        post: {
+          operationId: 'run',
+          summary: def.title,
+          parameters: [
+            { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255 } },
+          ],
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: { $ref: '#/components/schemas/Input' } } },
+          },
+          responses: {
+            200: {
+              description: 'What the model made.',
+              content: Object.fromEntries(
+                Object.entries(def.output).map(([type, schema]) => [type, { schema }]),
+              ),
+            },
+            422: refused('The input does not fit; nothing ran.', 'Invalid'),
+            default: refused('Any other error.', 'Error'),
+          },
+        },
+      },
+    },
+    components: {
+      schemas: { Input: def.input ?? OPEN_INPUT, Error: ERROR_SCHEMA, Invalid: INVALID_SCHEMA },
+      securitySchemes: {
+        key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        bearer: { type: 'http', scheme: 'bearer' },
+      },
+    },
+    security: [{ key: [] }, { bearer: [] }],
+    ...(def.input === undefined && { 'x-comfy-input-schema-authored': false }),
+  };
+}

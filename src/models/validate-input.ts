@@ -1,0 +1,148 @@
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import type { ValidationDetail } from '../protocol/router.ts';
+import type { ModelDef } from './model-def.ts';
+
+/** An input fit for its model, defaults filled in, or what is wrong with each of its fields. */
+type Validated =
+  | { readonly ok: true; readonly input: JsonObject }
+  | { readonly ok: false; readonly detail: readonly ValidationDetail[] };
+
+/** The check of one model's input. */
+export type Validate = (body: Json) => Validated;
+
+type Members = { readonly [step: string | number]: Json } | undefined;
+type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
+type SchemaViolation = ErrorObject<string, Record<string, Json>>;
+
+/** Nobody needs more; checking everything against a flood of fields would stop everyone else. */
+const MAX_FIELDS = 256;
+/** Every field there may be, and those that are missing or deeper. */
+const MAX_DETAILS = 2 * MAX_FIELDS;
+const MAX_ECHO_CHARS = 1024;
+
+/** JSON types in the vocabulary that callers of such models know. */
+const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
+  string: ['string_type', 'a valid string'],
+  integer: ['int_type', 'a valid integer'],
+  number: ['float_type', 'a valid number'],
+  boolean: ['bool_type', 'a valid boolean'],
+  object: ['dict_type', 'a valid object'],
+  array: ['list_type', 'a valid list'],
+};
+
+/** Which bound a schema keyword names, and how it is said. */
+const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string, msg: string] } = {
+  minimum: ['greater_than_equal', 'ge', 'Input should be greater than or equal to'],
+  maximum: ['less_than_equal', 'le', 'Input should be less than or equal to'],
+  exclusiveMinimum: ['greater_than', 'gt', 'Input should be greater than'],
+  exclusiveMaximum: ['less_than', 'lt', 'Input should be less than'],
+  multipleOf: ['multiple_of', 'multiple_of', 'Input should be a multiple of'],
+  minLength: ['string_too_short', 'min_length', 'Fewest characters:'],
+  maxLength: ['string_too_long', 'max_length', 'Most characters:'],
+  pattern: ['string_pattern_mismatch', 'pattern', 'Input should match'],
+  minItems: ['too_short', 'min_length', 'Fewest items:'],
+  maxItems: ['too_long', 'max_length', 'Most items:'],
+};
+
+/** Prepares the check of one model's input; it is the check its schema document describes. */
+export function createValidate(def: ModelDef): Validate {
+  const { input } = def;
+  if (input === undefined) return acceptObject;
+  // Compiled by the first call: for all models that is half of what a start would take.
+  let check: ValidateFunction | undefined;
+  return (body) => validate((check ??= compiled(input)), body);
+}
+
+function compiled(schema: object): ValidateFunction {
+  return new Ajv2020({ allErrors: true, useDefaults: true, verbose: true }).compile(schema);
+}
+
+function validate(check: ValidateFunction, body: Json): Validated {
+  const input = withPlainNumbers(body);
+  const fields = isJsonObject(input) ? Object.keys(input).length : 0;
+  if (fields > MAX_FIELDS) return tooManyFields();
+  if (check(input)) return { ok: true, input: input as JsonObject };
+  const byLocation = new Map<string, ValidationDetail>();
+  for (const violation of (check.errors ?? []) as SchemaViolation[]) {
+    const detail = detailOf(violation, body);
+    const location = JSON.stringify(detail.loc);
+    // One entry for each field: what is said first is what has to be put right first.
+    if (!byLocation.has(location) && byLocation.size < MAX_DETAILS)
+      byLocation.set(location, detail);
+  }
+  return { ok: false, detail: [...byLocation.values()] };
+}
+
+/** Without a schema there is nothing to object to; what is no object is refused before. */
+const acceptObject: Validate = (body) => ({
+  ok: true,
+  input: withPlainNumbers(body) as JsonObject,
+});
+
+function tooManyFields(): Validated {
+  const msg = `Input should have at most ${MAX_FIELDS} fields`;
+  const ctx = { max_length: MAX_FIELDS };
+  return { ok: false, detail: [{ loc: ['body'], msg, type: 'too_long', ctx }] };
+}
+
+/** A copy in the numbers a computation can use, and for defaults to be filled in. */
+function withPlainNumbers(value: Json): Json {
+  if (value instanceof LosslessNumber) return Number(value.value);
+  if (Array.isArray(value)) return value.map(withPlainNumbers);
+  if (!isJsonObject(value)) return value;
+  // `Object.fromEntries` defines: a field called `__proto__` stays a field.
+  return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withPlainNumbers(v)]));
+}
+
+function detailOf(violation: SchemaViolation, body: Json): ValidationDetail {
+  const at = violation.instancePath.split('/').slice(1).map(segment);
+  const { missingProperty, additionalProperty } = violation.params;
+  const named = violation.keyword === 'required' ? missingProperty : additionalProperty;
+  const loc = ['body', ...at, ...(typeof named === 'string' ? [named] : [])];
+  return {
+    loc,
+    ...violationText(violation),
+    ...(violation.keyword !== 'required' && echo(body, loc.slice(1))),
+  };
+}
+
+/** A JSON pointer's step, unescaped; a number indexes an array. */
+function segment(text: string): string | number {
+  if (/^\d+$/.test(text)) return Number(text);
+  return text.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function violationText({ keyword, params, schema, message }: SchemaViolation): ViolationText {
+  const bound = BOUNDS[keyword];
+  if (bound) {
+    const [type, name, msg] = bound;
+    return { type, msg: `${msg} ${String(schema)}`, ctx: { [name]: schema as Json } };
+  }
+  switch (keyword) {
+    case 'required':
+      return { type: 'missing', msg: 'Field required' };
+    case 'additionalProperties':
+      return { type: 'extra_forbidden', msg: 'Extra inputs are not permitted' };
+    case 'type': {
+      const [type, what] = TYPE_WORDS[params.type as string] ?? ['type_error', 'another type'];
+      return { type, msg: `Input should be ${what}` };
+    }
+    case 'enum': {
+      const expected = (schema as Json[]).map((value) => JSON.stringify(value)).join(' or ');
+      return { type: 'literal_error', msg: `Input should be ${expected}`, ctx: { expected } };
+    }
+    default:
+      return { type: 'value_error', msg: `Input ${message ?? 'is not accepted'}` };
+  }
+}
+
+/** Only what is short: a picture is not sent back because its width is wrong. */
+function echo(body: Json, path: readonly (string | number)[]): { readonly input?: Json } {
+  let value: Json | undefined = body;
+  for (const step of path) value = (value as Members)?.[step];
+  const text = value instanceof LosslessNumber ? value.value : value;
+  if (value === undefined || (typeof text === 'object' && text !== null)) return {};
+  if (typeof text === 'string' && text.length > MAX_ECHO_CHARS) return {};
+  return { input: value };
+}

@@ -1,0 +1,69 @@
+import { pythonJson } from '../../protocol/python-json.ts';
+import { NodeFailure } from '../node.ts';
+import type { ImageValue, NodeContext } from '../node.ts';
+import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.ts';
+import { packPixels } from './png-pack.ts';
+import { toBytes } from '../tensor.ts';
+
+/** One text a saved file carries: the prompt, or an entry of `extra_pnginfo`. */
+export type MetadataText = { readonly key: string; readonly text: string };
+
+/** How v1 writes pictures of each width of pixel. */
+const CHANNELS: { readonly [channels: number]: 2 | 3 | 4 } = { 2: 2, 3: 3, 4: 4 };
+
+/** sharp adds a resolution v1 does not write. */
+const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
+
+/** What v1 puts into every saved file, in its order: the prompt, then each `extra_pnginfo` entry. */
+export function metadataTexts(
+  context: Pick<NodeContext, 'promptText' | 'extraPngInfo'>,
+): MetadataText[] {
+  const prompt = context.promptText === null ? [] : [{ key: 'prompt', text: context.promptText }];
+  const extra = Object.entries(context.extraPngInfo ?? {});
+  return [...prompt, ...extra.map(([key, value]) => ({ key, text: pythonJson(value) }))];
+}
+
+/** One picture of a batch as a PNG file with `tEXt` chunks before the pixels. */
+export async function encodePng(
+  images: ImageValue,
+  index: number,
+  options: { readonly compressionLevel: number; readonly texts: readonly MetadataText[] },
+): Promise<Buffer> {
+  const [header, ...rest] = await encodeChunks(images, index, options.compressionLevel);
+  const texts = options.texts.map(({ key, text }) => textChunk('tEXt', latin1Key(key), text));
+  return writePng([...(header ? [header] : []), ...texts, ...rest]);
+}
+
+/** Header, pixels and end of one picture of a batch. */
+export async function encodeChunks(
+  images: ImageValue,
+  index: number,
+  compressionLevel: number,
+): Promise<PngChunk[]> {
+  const { width, height } = images;
+  const raw = { width, height, channels: savedChannels(images) };
+  const bytes = toBytes(images, index);
+  const packed = await packPixels({ ...raw, bytes }, compressionLevel);
+  if (packed) return packed;
+  const { default: sharp } = await import('sharp');
+  const picture = sharp(bytes, { raw }).toColourspace(raw.channels === 2 ? 'b-w' : 'srgb');
+  const png = picture.png({ compressionLevel, adaptiveFiltering: true });
+  return readPngChunks(await png.toBuffer()).filter(({ type }) => KEPT_CHUNKS.includes(type));
+}
+
+/** The pixel layout a picture is saved with; v1 fails on the same ones. */
+export function savedChannels({ channels }: ImageValue): 2 | 3 | 4 {
+  const known = CHANNELS[channels];
+  if (known !== undefined) return known;
+  throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
+}
+
+/** A keyword of a PNG text chunk; v1 fails on the same ones. */
+export function latin1Key(key: string): string {
+  const kept = Buffer.from(key, 'latin1').toString('latin1') === key && !key.includes('\0');
+  if (kept) return key;
+  throw new NodeFailure(
+    'UnicodeEncodeError',
+    `extra_pnginfo has a key that a PNG file cannot hold: ${key}`,
+  );
+}

@@ -1,0 +1,173 @@
+import { porterDuffImageComposite } from './compose-porter-duff.ts';
+import { NodeFailure } from '../node.ts';
+import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
+import { copyOf, overlapOf } from './region.ts';
+import type { Overlap, Point } from './region.ts';
+import { upscale, upscaleMask } from '../resample/resample.ts';
+import {
+  boolInput,
+  imageInput,
+  intInput,
+  maskInput,
+  newImage,
+  newMask,
+  optionalInput,
+} from '../tensor.ts';
+
+const { fround } = Math;
+
+const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
+
+const imageCompositeMasked: NodeDef = {
+  name: 'ImageCompositeMasked',
+  displayName: 'ImageCompositeMasked',
+  description: '',
+  category: 'image',
+  pythonModule: 'comfy_extras.nodes_mask',
+  style: 'legacy',
+  required: {
+    destination: ['IMAGE'],
+    source: ['IMAGE'],
+    x: OFFSET,
+    y: OFFSET,
+    resize_source: ['BOOLEAN', { default: false }],
+  },
+  optional: { mask: ['MASK'] },
+  outputs: [{ type: 'IMAGE' }],
+  run: (inputs, context) => {
+    const destination = imageInput(inputs, 'destination');
+    const given = imageInput(inputs, 'source');
+    requireChannels(destination, given);
+    const source = boolInput(inputs, 'resize_source') ? fitted(context, given, destination) : given;
+    const mask = optionalInput(inputs, 'mask', maskInput);
+    const at = { x: intInput(inputs, 'x'), y: intInput(inputs, 'y') };
+    const result = copyOf(context, destination);
+    composite(context, result, { source, at, mask: mask && fittedMask(context, mask, source) });
+    return { outputs: [result] };
+  },
+};
+
+/** v1 drops alpha the destination has no room for, but fails when the source is the one without. */
+const requireChannels = (destination: ImageValue, source: ImageValue): void => {
+  if (destination.channels <= source.channels) return;
+  throw new NodeFailure(
+    'RuntimeError',
+    `destination has ${destination.channels} channels but source only ${source.channels}; join an alpha channel to source first`,
+  );
+};
+
+type Sides = { readonly width: number; readonly height: number };
+
+const fitted = (context: NodeContext, image: ImageValue, { width, height }: Sides): ImageValue =>
+  image.width === width && image.height === height
+    ? image
+    : upscale(context, image, { width, height, method: 'bilinear', crop: 'disabled' });
+
+const fittedMask = (context: NodeContext, mask: MaskValue, { width, height }: Sides): MaskValue =>
+  mask.width === width && mask.height === height
+    ? mask
+    : upscaleMask(context, mask, { width, height, method: 'bilinear', crop: 'disabled' });
+
+type Layer = {
+  readonly source: ImageValue;
+  readonly at: Point;
+  readonly mask: MaskValue | undefined;
+};
+
+/** Sources and masks fewer than the pictures below start over; what is too many is left out. */
+const composite = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
+  const overlap = overlapOf(target, source, at);
+  for (let frame = 0; frame < target.batch; frame++) {
+    for (let line = 0; line < overlap.height; line++) {
+      context.check();
+      mixRow({ target, source, mask, overlap, frame, line });
+    }
+  }
+};
+
+type RowTask = {
+  readonly target: ImageValue;
+  readonly source: ImageValue;
+  readonly mask: MaskValue | undefined;
+  readonly overlap: Overlap;
+  readonly frame: number;
+  readonly line: number;
+};
+
+const mixRow = ({ target, source, mask, overlap, frame, line }: RowTask): void => {
+  const { inTarget, inSource, width } = overlap;
+  const sourceFrame = frame % source.batch;
+  const y = inSource.y + line;
+  let to = pixelAt(target, frame, { x: inTarget.x, y: inTarget.y + line }) * target.channels;
+  let from = pixelAt(source, sourceFrame, { x: inSource.x, y }) * source.channels;
+  const maskFrom = mask ? pixelAt(mask, frame % mask.batch, { x: inSource.x, y }) : 0;
+  for (let x = 0; x < width; x++, to += target.channels, from += source.channels) {
+    const share = mask ? (mask.data[maskFrom + x] as number) : 1;
+    const rest = fround(1 - share);
+    for (let c = 0; c < target.channels; c++) {
+      const below = fround(rest * (target.data[to + c] as number));
+      target.data[to + c] = fround(share * (source.data[from + c] as number)) + below;
+    }
+  }
+};
+
+const pixelAt = ({ height, width }: Sides, frame: number, { x, y }: Point): number =>
+  (frame * height + y) * width + x;
+
+const COMPOSITING = {
+  description: '',
+  category: 'mask/compositing',
+  pythonModule: 'comfy_extras.nodes_compositing',
+  style: 'v3',
+} as const;
+
+const joinImageWithAlpha: NodeDef = {
+  ...COMPOSITING,
+  name: 'JoinImageWithAlpha',
+  displayName: 'Join Image with Alpha',
+  required: { image: ['IMAGE', {}], alpha: ['MASK', {}] },
+  outputs: [{ type: 'IMAGE' }],
+  run: (inputs, context) => {
+    const image = imageInput(inputs, 'image');
+    const mask = fittedMask(context, maskInput(inputs, 'alpha'), image);
+    const colours = Math.min(3, image.channels);
+    const batch = Math.min(image.batch, mask.batch);
+    const joined = newImage(context, { ...image, batch, channels: colours + 1 });
+    for (let i = 0, to = 0; to < joined.data.length; i++) {
+      if (i % image.width === 0) context.check();
+      const from = i * image.channels;
+      for (let c = 0; c < colours; c++) joined.data[to++] = image.data[from + c] as number;
+      joined.data[to++] = 1 - (mask.data[i] as number);
+    }
+    return { outputs: [joined] };
+  },
+};
+
+const splitImageWithAlpha: NodeDef = {
+  ...COMPOSITING,
+  name: 'SplitImageWithAlpha',
+  displayName: 'Split Image with Alpha',
+  required: { image: ['IMAGE', {}] },
+  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+  run: (inputs, context) => {
+    const image = imageInput(inputs, 'image');
+    const { channels, data } = image;
+    const colours = Math.min(3, channels);
+    const opaque = newImage(context, { ...image, channels: colours });
+    const mask = newMask(context, image);
+    for (let i = 0, to = 0; i < mask.data.length; i++) {
+      if (i % image.width === 0) context.check();
+      for (let c = 0; c < colours; c++) opaque.data[to++] = data[i * channels + c] as number;
+      if (channels > 3) mask.data[i] = 1 - (data[i * channels + 3] as number);
+    }
+    return { outputs: [opaque, mask] };
+  },
+};
+
+/** Everything that lays pictures over one another, or handles their transparency. */
+export const COMPOSE_NODES: readonly NodeDef[] = [
+  imageCompositeMasked,
+  porterDuffImageComposite,
+  joinImageWithAlpha,
+  splitImageWithAlpha,
+];

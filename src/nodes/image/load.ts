@@ -1,0 +1,141 @@
+import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
+import { rgbOf, rgbaOf, type Picture } from '../codecs/decode-picture.ts';
+import type {
+  ImageValue,
+  Inputs,
+  InputSpec,
+  MaskValue,
+  NodeContext,
+  NodeDef,
+  NodeResult,
+} from '../node.ts';
+import { byteImage, frameOf, levelOf, newMask, stringInput } from '../tensor.ts';
+
+/** What v1 gives for a mask when the file has no alpha, whatever the picture's size. */
+const NO_MASK = { height: 64, width: 64 } as const;
+
+const CHANNELS = ['alpha', 'red', 'green', 'blue'] as const;
+
+/** Place of each channel among the four bytes of a decoded pixel. */
+const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue: 2, alpha: 3 };
+
+/** The files a user may choose are filled in per user where `/object_info` is answered. */
+const UPLOADED: InputSpec = [[], { image_upload: true }];
+
+/** The nodes that read image files. */
+export const LOAD_NODES: readonly NodeDef[] = [
+  {
+    name: 'LoadImage',
+    displayName: 'Load Image',
+    description: '',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { image: UPLOADED },
+    outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+    fileInputs: ['image'],
+    run: loadImage,
+  },
+  {
+    name: 'LoadImageMask',
+    displayName: 'Load Image (as Mask)',
+    description: '',
+    category: 'mask',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { image: UPLOADED, channel: [CHANNELS] },
+    outputs: [{ type: 'MASK' }],
+    fileInputs: ['image'],
+    run: loadImageMask,
+  },
+  {
+    name: 'LoadImageOutput',
+    displayName: 'Load Image (from Outputs)',
+    description: 'Reads back a picture that an earlier run saved.',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: {
+      image: [
+        'COMBO',
+        {
+          image_upload: true,
+          image_folder: 'output',
+          remote: {
+            route: '/internal/files/output',
+            refresh_button: true,
+            control_after_refresh: 'first',
+          },
+        },
+      ],
+    },
+    outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+    experimental: true,
+    fileInputs: ['image'],
+    run: loadImage,
+  },
+];
+
+async function loadImage(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const pictures = sameSize(await decodeFrames(await readImage(inputs, context)));
+  context.check();
+  return { outputs: [toImage(context, pictures), toMask(context, pictures)] };
+}
+
+/** Unlike LoadImage this takes one frame only, and a file without alpha has an opaque one of its size. */
+async function loadImageMask(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const picture = await decodeFirst(await readImage(inputs, context));
+  const { width, height } = picture;
+  context.check();
+  const mask = newMask(context, { batch: 1, height, width });
+  const channel = stringInput(inputs, 'channel');
+  copyChannel(rgbaOf(picture), mask.data, {
+    offset: BYTE_OF[channel] ?? 0,
+    inverted: channel === 'alpha',
+  });
+  return { outputs: [mask] };
+}
+
+async function readImage(inputs: Inputs, context: NodeContext): Promise<ImageFile> {
+  const name = stringInput(inputs, 'image');
+  return { name, bytes: await context.readFile(name) };
+}
+
+/** v1 skips frames that are not the size of the first. */
+function sameSize(pictures: readonly Picture[]): readonly Picture[] {
+  const first = pictures[0];
+  return pictures.filter(({ width, height }) => width === first?.width && height === first.height);
+}
+
+function toImage(context: NodeContext, pictures: readonly Picture[]): ImageValue {
+  const { width = 0, height = 0 } = pictures[0] ?? {};
+  const frames = pictures.map(rgbOf);
+  const bytes = frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
+  return byteImage(context, { batch: pictures.length, height, width, channels: 3 }, bytes);
+}
+
+function toMask(context: NodeContext, pictures: readonly Picture[]): MaskValue {
+  const hasAlpha = pictures.some((picture) => picture.hasAlpha);
+  const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
+  const mask = newMask(context, { batch: pictures.length, height, width });
+  if (!hasAlpha) return mask;
+  for (const [i, picture] of pictures.entries()) {
+    copyChannel(rgbaOf(picture), frameOf(mask, i), { offset: 3, inverted: true });
+  }
+  return mask;
+}
+
+type ChannelCopy = { readonly offset: number; readonly inverted: boolean };
+
+function copyChannel(
+  rgba: Uint8Array,
+  target: Float32Array,
+  { offset, inverted }: ChannelCopy,
+): void {
+  const levels = levelTable().map((level) => (inverted ? 1 - level : level));
+  for (let i = 0; i < target.length; i++) target[i] = levels[rgba[i * 4 + offset] ?? 0] ?? 0;
+}
+
+function levelTable(): Float32Array {
+  return Float32Array.from({ length: 256 }, (_, byte) => levelOf(byte));
+}

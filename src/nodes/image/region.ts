@@ -1,0 +1,96 @@
+import { NodeFailure } from '../node.ts';
+import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
+import { newImage } from '../tensor.ts';
+
+/** Positions `start` up to but without `end`. */
+export type Span = { readonly start: number; readonly end: number };
+
+export type Region = { readonly columns: Span; readonly rows: Span };
+
+export type Point = { readonly x: number; readonly y: number };
+
+type PixelContext = Pick<NodeContext, 'reserve' | 'check'>;
+
+/** The part of `0..length` a span names as v1 reads it: positions below 0 count from the end, the rest is cut off. */
+export const spanWithin = (length: number, { start, end }: Span): Span => {
+  const place = (position: number): number =>
+    Math.min(length, Math.max(0, position < 0 ? position + length : position));
+  return { start: place(start), end: Math.max(place(start), place(end)) };
+};
+
+/** A mask seen as a picture of one channel, sharing its data. */
+export const asPicture = (mask: MaskValue): ImageValue => ({ ...mask, kind: 'image', channels: 1 });
+
+/** A picture of one channel seen as a mask, sharing its data. */
+export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue => ({
+  kind: 'mask',
+  batch,
+  height,
+  width,
+  data,
+});
+
+/** The region of every picture of the batch; v1 hands on pictures without pixels, which no later node survives. */
+export const cutOut = (
+  context: PixelContext,
+  image: ImageValue,
+  { columns, rows }: Region,
+): ImageValue => {
+  const [width, height] = [columns.end - columns.start, rows.end - rows.start];
+  if (width < 1 || height < 1) {
+    throw new NodeFailure(
+      'ValueError',
+      `Nothing of the ${image.width} × ${image.height} pixels lies in the wanted region`,
+    );
+  }
+  const part = newImage(context, { ...image, width, height });
+  for (let row = 0; row < part.batch * height; row++) {
+    context.check();
+    const line = Math.floor(row / height) * image.height + rows.start + (row % height);
+    const from = (line * image.width + columns.start) * image.channels;
+    const pixels = image.data.subarray(from, from + width * image.channels);
+    part.data.set(pixels, row * width * image.channels);
+  }
+  return part;
+};
+
+/** Copies every picture of `source` into the same picture of `target`; it must fit there. */
+export const place = (
+  context: PixelContext,
+  target: ImageValue,
+  { source, at }: { readonly source: ImageValue; readonly at: Point },
+): void => {
+  const length = source.width * source.channels;
+  for (let row = 0; row < source.batch * source.height; row++) {
+    context.check();
+    const line = Math.floor(row / source.height) * target.height + at.y + (row % source.height);
+    const pixels = source.data.subarray(row * length, (row + 1) * length);
+    target.data.set(pixels, (line * target.width + at.x) * target.channels);
+  }
+};
+
+/** Where two rasters meet when the corner of `source` is put at `at` of `target`: possibly nowhere. */
+export type Overlap = {
+  readonly width: number;
+  readonly height: number;
+  readonly inTarget: Point;
+  readonly inSource: Point;
+};
+
+type Sides = { readonly width: number; readonly height: number };
+
+/** What of `source` is seen on `target`; v1 fails on negative offsets, here they cut off the other edge. */
+export const overlapOf = (target: Sides, source: Sides, at: Point): Overlap => {
+  const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
+  const inSource = { x: Math.max(0, -at.x), y: Math.max(0, -at.y) };
+  const width = Math.min(target.width - inTarget.x, source.width - inSource.x);
+  const height = Math.min(target.height - inTarget.y, source.height - inSource.y);
+  return { width: Math.max(0, width), height: Math.max(0, height), inTarget, inSource };
+};
+
+/** A copy to draw on. */
+export const copyOf = (context: PixelContext, image: ImageValue): ImageValue => {
+  const copy = newImage(context, image);
+  copy.data.set(image.data);
+  return copy;
+};

@@ -1,0 +1,70 @@
+import { randomInt } from 'node:crypto';
+import { posix } from 'node:path';
+
+import { NodeFailure } from '../node.ts';
+
+/** Where a saved file goes, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
+export type SavePath = { readonly subfolder: string; readonly stem: string };
+
+/** What the placeholders of a file name prefix stand for. */
+export type PrefixFacts = { readonly width: number; readonly height: number; readonly now: Date };
+
+/** Longest file name the usual file systems take. */
+const MAX_NAME_BYTES = 255;
+
+/** Letters v1 draws the random part of a preview's name from. */
+const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
+
+/** Resolves a `filename_prefix` as v1 does; refuses one that leads out of the output folder. */
+export function savePath(prefix: string, facts: PrefixFacts): SavePath {
+  const path = posix.normalize(fillPrefix(prefix, facts)).replace(/(?<=.)\/+$/, '');
+  const { dir, base } = splitPath(path);
+  if (path.startsWith('/') || dir.split('/')[0] === '..' || path.includes('\0')) {
+    throw new NodeFailure(
+      'Exception',
+      `filename_prefix leads outside the output folder: ${prefix}`,
+    );
+  }
+  return { subfolder: dir, stem: base };
+}
+
+/** The name of one file; refuses what no file system would take. */
+export function fileName(stem: string, counter: number, extension: string): string {
+  const name = `${stem}_${String(counter).padStart(5, '0')}_.${extension}`;
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
+    throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
+  }
+  return name;
+}
+
+/** The prefix of a preview's name, random so that a browser never shows an older one. */
+export function previewPrefix(
+  pick: (below: number) => number = (below) => randomInt(below),
+): string {
+  const letters = Array.from({ length: 5 }, () => PREVIEW_LETTERS[pick(PREVIEW_LETTERS.length)]);
+  return `ComfyUI_temp_${letters.join('')}`;
+}
+
+/** v1 fills these in on the server; `%batch_num%` waits for the picture. */
+function fillPrefix(prefix: string, { width, height, now }: PrefixFacts): string {
+  const values: readonly (readonly [string, number])[] = [
+    ['%width%', width],
+    ['%height%', height],
+    ['%year%', now.getFullYear()],
+    ['%month%', now.getMonth() + 1],
+    ['%day%', now.getDate()],
+    ['%hour%', now.getHours()],
+    ['%minute%', now.getMinutes()],
+    ['%second%', now.getSeconds()],
+  ];
+  return values.reduce((text, [name, value]) => text.replaceAll(name, padded(name, value)), prefix);
+}
+
+function padded(name: string, value: number): string {
+  return name === '%width%' || name === '%height%' ? String(value) : String(value).padStart(2, '0');
+}
+
+function splitPath(path: string): { dir: string; base: string } {
+  const slash = path.lastIndexOf('/');
+  return { dir: path.slice(0, Math.max(0, slash)), base: path.slice(slash + 1) };
+}

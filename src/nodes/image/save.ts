@@ -1,0 +1,135 @@
+import type { JsonObject } from '../../protocol/json.ts';
+import type {
+  ImageValue,
+  Inputs,
+  InputSpec,
+  MaskValue,
+  NodeContext,
+  NodeDef,
+  NodeResult,
+} from '../node.ts';
+import { fileName, previewPrefix, savePath } from './save-path.ts';
+import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
+import { imageInput, maskInput, newImage, stringInput } from '../tensor.ts';
+
+/** zlib levels of v1: files that stay are packed harder than previews. */
+const COMPRESSION = { saved: 4, preview: 1 } as const;
+
+const HIDDEN = { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' } as const;
+
+const PREFIX: InputSpec = ['STRING', { default: 'ComfyUI' }];
+
+/** The nodes that write still pictures. */
+export const SAVE_NODES: readonly NodeDef[] = [
+  {
+    name: 'SaveImage',
+    displayName: 'Save Image',
+    description: 'Keeps pictures as PNG files among the outputs.',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { images: ['IMAGE', {}], filename_prefix: PREFIX },
+    hidden: HIDDEN,
+    outputs: [],
+    outputNode: true,
+    run: (inputs, context) =>
+      saveStills(imageInput(inputs, 'images'), context, {
+        prefix: stringInput(inputs, 'filename_prefix'),
+        temp: false,
+      }),
+  },
+  {
+    name: 'PreviewImage',
+    displayName: 'Preview Image',
+    description: 'Shows pictures without keeping them.',
+    category: 'image',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { images: ['IMAGE'] },
+    hidden: HIDDEN,
+    outputs: [],
+    outputNode: true,
+    run: (inputs, context) => preview(imageInput(inputs, 'images'), context),
+  },
+  {
+    name: 'MaskPreview',
+    displayName: 'MaskPreview',
+    description: 'Shows masks as grey pictures without keeping them.',
+    category: 'mask',
+    pythonModule: 'comfy_extras.nodes_mask',
+    style: 'legacy',
+    required: { mask: ['MASK'] },
+    hidden: HIDDEN,
+    outputs: [],
+    outputNode: true,
+    run: (inputs, context) => preview(greyImage(context, maskInput(inputs, 'mask')), context),
+  },
+  {
+    name: 'SaveImageWebsocket',
+    displayName: 'SaveImageWebsocket',
+    description: '',
+    category: 'api/image',
+    pythonModule: 'custom_nodes.websocket_image_save',
+    style: 'legacy',
+    required: { images: ['IMAGE'] },
+    outputs: [],
+    outputNode: true,
+    alwaysRuns: true,
+    run: sendImages,
+  },
+];
+
+type Destination = { readonly prefix: string; readonly temp: boolean };
+
+function preview(images: ImageValue, context: NodeContext): Promise<NodeResult> {
+  return saveStills(images, context, { prefix: previewPrefix(), temp: true });
+}
+
+async function saveStills(
+  images: ImageValue,
+  context: NodeContext,
+  to: Destination,
+): Promise<NodeResult> {
+  const { width, height } = images;
+  const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
+  const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
+  const texts = metadataTexts(context);
+  const items: JsonObject[] = [];
+  let counter = 0;
+  for (let i = 0; i < images.batch; i++) {
+    context.check();
+    // v1 counts on within a batch; another job may have taken numbers meanwhile.
+    counter = Math.max(counter + 1, await context.nextCounter({ temp: to.temp, subfolder }, stem));
+    const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
+    const bytes = await encodePng(images, i, { compressionLevel, texts });
+    items.push(
+      await context.save({ bytes, name, subfolder, contentType: 'image/png', temp: to.temp }),
+    );
+  }
+  return { outputs: [], ui: { images: items } };
+}
+
+/** Each picture belongs to the progress message of its own step, which v1 counts from 0. */
+async function sendImages(inputs: Inputs, context: NodeContext): Promise<NodeResult> {
+  const images = imageInput(inputs, 'images');
+  for (let i = 0; i < images.batch; i++) {
+    const bytes = await encodePng(images, i, { compressionLevel: COMPRESSION.saved, texts: [] });
+    await context.save({
+      bytes,
+      name: fileName(`ComfyUI_websocket_${context.nodeId}`, i + 1, 'png'),
+      subfolder: '',
+      contentType: 'image/png',
+      temp: true,
+      websocket: true,
+    });
+    context.progress(i, images.batch);
+  }
+  return { outputs: [] };
+}
+
+function greyImage(context: NodeContext, mask: MaskValue): ImageValue {
+  const { batch, height, width } = mask;
+  const image = newImage(context, { batch, height, width, channels: 3 });
+  for (let i = 0; i < mask.data.length; i++) image.data.fill(mask.data[i] ?? 0, i * 3, i * 3 + 3);
+  return image;
+}

@@ -1,0 +1,140 @@
+import type { NodeContext } from '../node.ts';
+import { newImage } from '../tensor.ts';
+import type { RandomSource } from './random.ts';
+
+/**
+ * Two substances on a torus. Each array has a border of one cell on every side, which repeats the
+ * opposite edge, so that the inner loop needs no case distinction.
+ */
+export type Field = {
+  readonly width: number;
+  readonly height: number;
+  readonly fed: Float32Array;
+  readonly grown: Float32Array;
+};
+
+export type Rates = { readonly feed: number; readonly kill: number };
+
+/** The growing substance spreads half as fast as the fed one, which takes its neighbours' mean every time step. */
+const GROWN_SPREAD = 0.5;
+
+/** Less than this is nothing: the tail of spreading would end in numbers that processors are slow at. */
+const LEAST_GROWN = 1e-12;
+
+/** One seed spot for about so many cells. */
+const CELLS_PER_SPOT = 2048;
+const LEAST_SPOTS = 4;
+
+type Sides = { readonly width: number; readonly height: number };
+
+/** A field without any of the growing substance. */
+export const emptyField = (
+  context: Pick<NodeContext, 'reserve'>,
+  { width, height }: Sides,
+): Field => {
+  const shape = { batch: 1, width: width + 2, height: height + 2, channels: 1 };
+  const fed = newImage(context, shape).data.fill(1);
+  return { width, height, fed, grown: newImage(context, shape).data };
+};
+
+/** Strews round spots of the growing substance, as many as the area asks for. */
+export const sowSpots = (field: Field, random: RandomSource): void => {
+  const spots = Math.max(LEAST_SPOTS, Math.round((field.width * field.height) / CELLS_PER_SPOT));
+  for (let spot = 0; spot < spots; spot++) {
+    const x = Math.floor(random() * field.width);
+    const y = Math.floor(random() * field.height);
+    sowSpot(field, { x, y, radius: 2 + Math.floor(random() * 5), level: 0.25 + random() / 4 });
+  }
+};
+
+type Spot = {
+  readonly x: number;
+  readonly y: number;
+  readonly radius: number;
+  readonly level: number;
+};
+
+const sowSpot = ({ width, height, fed, grown }: Field, { x, y, radius, level }: Spot): void => {
+  const span = 2 * radius + 1;
+  for (let i = 0; i < span * span; i++) {
+    const [dx, dy] = [(i % span) - radius, Math.floor(i / span) - radius];
+    if (dx * dx + dy * dy > radius * radius) continue;
+    const row = ((y + dy + height) % height) + 1;
+    const cell = row * (width + 2) + ((x + dx + width) % width) + 1;
+    fed[cell] = 0.5;
+    grown[cell] = level;
+  }
+};
+
+/** Makes the border repeat the opposite edges. */
+const wrap = (cells: Float32Array, { width, height }: Sides): void => {
+  const stride = width + 2;
+  for (let row = 1; row <= height; row++) {
+    cells[row * stride] = cells[row * stride + width] as number;
+    cells[row * stride + width + 1] = cells[row * stride + 1] as number;
+  }
+  cells.copyWithin(0, height * stride, (height + 1) * stride);
+  cells.copyWithin((height + 1) * stride, stride, 2 * stride);
+};
+
+/** One time step of the Gray–Scott equations from one field into another of the same size. */
+export const react = (
+  context: Pick<NodeContext, 'check'>,
+  from: Field,
+  { to, rates }: { readonly to: Field; readonly rates: Rates },
+): void => {
+  wrap(from.fed, from);
+  wrap(from.grown, from);
+  for (let row = 1; row <= from.height; row++) {
+    context.check();
+    reactRow(from, { to, rates, row });
+  }
+};
+
+type RowTask = { readonly to: Field; readonly rates: Rates; readonly row: number };
+
+/**
+ * The mean of the neighbours is weighted a fifth for each side, a twentieth for each corner; sums of
+ * columns and middle cells slide along, so that every cell is read once per row. Levels are kept
+ * between 0 and 1, so that no rates, however wild, can make the field run away.
+ */
+const reactRow = (
+  { width, fed, grown }: Field,
+  { to, rates: { feed, kill }, row }: RowTask,
+): void => {
+  const stride = width + 2;
+  const kept = 1 - GROWN_SPREAD - feed - kill;
+  const first = row * stride;
+  let uWest = fed[first] as number;
+  let u = fed[first + 1] as number;
+  let uWestPair = aboveAndBelow(fed, first, stride);
+  let uPair = aboveAndBelow(fed, first + 1, stride);
+  let vWest = grown[first] as number;
+  let v = grown[first + 1] as number;
+  let vWestPair = aboveAndBelow(grown, first, stride);
+  let vPair = aboveAndBelow(grown, first + 1, stride);
+  for (let i = first + 1; i <= first + width; i++) {
+    const uEast = fed[i + 1] as number;
+    const uEastPair = (fed[i + 1 - stride] as number) + (fed[i + 1 + stride] as number);
+    const vEast = grown[i + 1] as number;
+    const vEastPair = (grown[i + 1 - stride] as number) + (grown[i + 1 + stride] as number);
+    const uAround = 0.2 * (uWest + uEast + uPair) + 0.05 * (uWestPair + uEastPair);
+    const vAround = 0.2 * (vWest + vEast + vPair) + 0.05 * (vWestPair + vEastPair);
+    const reaction = u * v * v;
+    const nextU = uAround - reaction + feed * (1 - u);
+    const nextV = GROWN_SPREAD * vAround + reaction + kept * v;
+    to.fed[i] = nextU < 0 ? 0 : nextU > 1 ? 1 : nextU;
+    to.grown[i] = nextV < LEAST_GROWN ? 0 : nextV > 1 ? 1 : nextV;
+    uWest = u;
+    u = uEast;
+    uWestPair = uPair;
+    uPair = uEastPair;
+    vWest = v;
+    v = vEast;
+    vWestPair = vPair;
+    vPair = vEastPair;
+  }
+};
+
+const aboveAndBelow = (cells: Float32Array, i: number, stride: number): number =>
+  (cells[i - stride] as number) + (cells[i + stride] as number);

@@ -1,0 +1,98 @@
+import { resampleArea } from './area.ts';
+import { resampleBicubic, resampleBilinear } from './linear.ts';
+import { resampleLanczos } from './lanczos.ts';
+import { resampleNearest } from './nearest.ts';
+import { NodeFailure } from '../node.ts';
+import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
+import { newImage, roundHalfEven } from '../tensor.ts';
+
+/** What a resampling loop needs of the context. */
+export type ResampleContext = Pick<NodeContext, 'reserve' | 'check'>;
+
+export type Size = { readonly width: number; readonly height: number };
+
+type Resampler = (context: ResampleContext, image: ImageValue, size: Size) => ImageValue;
+
+const RESAMPLERS = {
+  'nearest-exact': resampleNearest,
+  bilinear: resampleBilinear,
+  area: resampleArea,
+  bicubic: resampleBicubic,
+  lanczos: resampleLanczos,
+} as const satisfies { readonly [method: string]: Resampler };
+
+export type ResampleMethod = keyof typeof RESAMPLERS;
+
+/** v1's methods in the order its nodes list them. */
+export const RESAMPLE_METHODS = Object.keys(RESAMPLERS) as ResampleMethod[];
+
+/** The method of that name; v1 lets unknown words reach the node through links. */
+export const resampleMethod = (word: string): ResampleMethod => {
+  if (Object.hasOwn(RESAMPLERS, word)) return word as ResampleMethod;
+  throw new NodeFailure('NotImplementedError', `Unknown resampling method: ${word}`);
+};
+
+export type UpscaleOptions = Size & {
+  readonly method: ResampleMethod;
+  readonly crop: 'disabled' | 'center';
+};
+
+/** v1's scaling of a picture to exactly that size, after cutting it to the new proportions if asked. */
+export const upscale = (
+  context: ResampleContext,
+  image: ImageValue,
+  options: UpscaleOptions,
+): ImageValue => {
+  if (options.width < 1 || options.height < 1) {
+    throw new NodeFailure(
+      'RuntimeError',
+      `Cannot scale to ${options.width} × ${options.height}: both sides must be at least 1`,
+    );
+  }
+  const source = options.crop === 'center' ? cropToAspect(context, image, options) : image;
+  return RESAMPLERS[options.method](context, source, options);
+};
+
+/** `upscale` for masks. */
+export const upscaleMask = (
+  context: ResampleContext,
+  mask: MaskValue,
+  options: UpscaleOptions,
+): MaskValue => {
+  const scaled = upscale(context, { ...mask, kind: 'image', channels: 1 }, options);
+  const { batch, height, width, data } = scaled;
+  return { kind: 'mask', batch, height, width, data };
+};
+
+const cropToAspect = (
+  context: ResampleContext,
+  image: ImageValue,
+  { width, height }: Size,
+): ImageValue => {
+  const [before, after] = [image.width / image.height, width / height];
+  const x = before > after ? roundHalfEven((image.width - image.width * (after / before)) / 2) : 0;
+  const y =
+    before < after ? roundHalfEven((image.height - image.height * (before / after)) / 2) : 0;
+  if (x === 0 && y === 0) return image;
+  return cutMargins(context, image, { x, y });
+};
+
+const cutMargins = (
+  context: ResampleContext,
+  image: ImageValue,
+  { x, y }: { readonly x: number; readonly y: number },
+): ImageValue => {
+  const cut = newImage(context, {
+    ...image,
+    width: image.width - 2 * x,
+    height: image.height - 2 * y,
+  });
+  const [stride, length] = [image.width * image.channels, cut.width * image.channels];
+  for (let row = 0; row < cut.batch * cut.height; row++) {
+    const from =
+      (Math.floor(row / cut.height) * image.height + (row % cut.height) + y) * stride +
+      x * image.channels;
+    cut.data.set(image.data.subarray(from, from + length), row * length);
+  }
+  return cut;
+};

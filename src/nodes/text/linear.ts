@@ -1,0 +1,151 @@
+import { RE2JS, RE2JSException } from 're2js';
+import {
+  type Dialect,
+  type Engine,
+  type PythonPattern,
+  type TextMatch,
+  literal,
+  translate,
+} from './regex.ts';
+
+/** White space as JavaScript's `\s` has it; RE2's own is ASCII only. */
+const SPACE =
+  '\\t\\n\\x0b\\f\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
+
+const ESCAPES: { readonly [letter: string]: string } = {
+  A: '\\A',
+  Z: '\\z',
+  a: '\\x07',
+  d: '\\p{Nd}',
+  D: '\\P{Nd}',
+  w: '[\\p{L}\\p{N}_]',
+  W: '[^\\p{L}\\p{N}_]',
+  s: `[${SPACE}]`,
+  S: `[^${SPACE}]`,
+  n: '\\n',
+  r: '\\r',
+  t: '\\t',
+  f: '\\f',
+  v: '\\x0b',
+};
+
+const CLASS_ESCAPES: { readonly [letter: string]: string } = {
+  a: '\\x07',
+  b: '\\x08',
+  d: '\\p{Nd}',
+  D: '\\P{Nd}',
+  w: '\\p{L}\\p{N}_',
+  s: SPACE,
+  n: '\\n',
+  r: '\\r',
+  t: '\\t',
+  f: '\\f',
+  v: '\\x0b',
+};
+
+/** The pattern, or its meaning on this text, is beyond what can be matched in linear time. */
+class NotLinear extends Error {}
+
+/**
+ * The pattern for RE2, which looks at each character of a text once for each part of the pattern at
+ * most; `undefined` where it cannot say the same: lookaround, backreferences, large counts, and on
+ * some texts `$` and word borders.
+ */
+export function linearEngine(
+  pattern: PythonPattern,
+  { text, wanted }: { readonly text: string; readonly wanted: 'matches' | 'whether' },
+): Engine | undefined {
+  const compiled = compile(pattern, text);
+  if (!compiled) return undefined;
+  const { regex, hasLineEnd } = compiled;
+  // Without groups to fill it is several hundred times as fast.
+  if (wanted === 'whether') return { next: () => (regex.test(text) ? SOMEWHERE : undefined) };
+  const matcher = regex.matcher(text);
+  const ownGroups = matcher.groupCount() + 1 - (hasLineEnd ? 1 : 0);
+  return {
+    next(from) {
+      if (!matcher.find(from)) return undefined;
+      const groups = Array.from({ length: ownGroups }, (_, i) => matcher.group(i) ?? undefined);
+      const lineEnd = hasLineEnd ? (matcher.group(ownGroups) ?? '') : '';
+      groups[0] = groups[0]?.slice(0, groups[0].length - lineEnd.length);
+      const named = Object.fromEntries(
+        Object.entries(matcher.namedGroups).map(([name, i]) => [name, groups[i]]),
+      );
+      return { index: matcher.start(), groups, named };
+    },
+  };
+}
+
+const SOMEWHERE: TextMatch = { index: 0, groups: [''], named: {} };
+
+type Compiled = {
+  readonly regex: RE2JS;
+  /** Its last group is the line end that `$` stands before: no part of the match. */
+  readonly hasLineEnd: boolean;
+};
+
+function compile(pattern: PythonPattern, text: string): Compiled | undefined {
+  const end = textEnd(pattern, text);
+  try {
+    const source = translate(pattern.source, dialectOf(pattern, text, end));
+    if (/\(\?(?:<?[=!])/.test(source)) return undefined;
+    const flags = pattern.caseInsensitive ? RE2JS.CASE_INSENSITIVE : 0;
+    return { regex: RE2JS.compile(source, flags), hasLineEnd: end === LINE_END };
+  } catch (error) {
+    if (error instanceof NotLinear || error instanceof RE2JSException) return undefined;
+    throw error;
+  }
+}
+
+function dialectOf(
+  { dotall, multiline }: PythonPattern,
+  text: string,
+  end: string | undefined,
+): Dialect {
+  return {
+    escape(letter) {
+      if (letter === 'b' || letter === 'B') return wordBorder(letter, text);
+      return ESCAPES[letter] ?? punctuation(letter);
+    },
+    classEscape: (letter) => CLASS_ESCAPES[letter] ?? punctuation(letter),
+    classChar: (char) => (char === '[' ? '\\[' : char),
+    anchors: {
+      '.': dotall ? '(?s:.)' : '[^\\n]',
+      '^': multiline ? '(?m:^)' : '\\A',
+      get $() {
+        return end ?? notLinear();
+      },
+    },
+    namedGroup: '(?P<',
+    namedReference: notLinear,
+  };
+}
+
+/** RE2's word borders know ASCII letters only; in a text that has no others they are Python's. */
+function wordBorder(letter: string, text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? `\\${letter}` : notLinear();
+}
+
+const LINE_END = '(\\n?\\z)';
+
+/**
+ * Python's `$` stands at the end and before a last line end. RE2 has no such place, but other ways to say
+ * it where a text has no other line end, or the pattern no other `$` than its end.
+ */
+function textEnd({ source, multiline }: PythonPattern, text: string): string | undefined {
+  if (multiline) return '(?m:$)';
+  const lineEnd = text.indexOf('\n');
+  if (lineEnd < 0 || !text.endsWith('\n')) return '\\z';
+  if (lineEnd === text.length - 1) return '(?m:$)';
+  const isLast = /^(?:[^$\\]|\\[^])*\$$/.test(source);
+  return isLast ? LINE_END : undefined;
+}
+
+/** Letters and digits are escapes that mean something else there. */
+function punctuation(letter: string): string {
+  return /[a-zA-Z0-9]/.test(letter) ? notLinear() : literal(letter);
+}
+
+function notLinear(): never {
+  throw new NotLinear();
+}

@@ -1,0 +1,157 @@
+import { NodeFailure } from '../node.ts';
+import type { Inputs, NodeContext, NodeDef, Value } from '../node.ts';
+import { boolInput, intInput, optionalInput, stringInput } from '../tensor.ts';
+import { MULTILINE, stringNode } from './text-node.ts';
+import { createTextPieces } from './pieces.ts';
+import type { RegexFlags, TextMatch } from './regex.ts';
+import { type Search, searchText } from './search.ts';
+import { type Template, parseTemplate, templateTexts } from './template.ts';
+
+const SWITCHES = {
+  case_insensitive: ['BOOLEAN', { default: true }],
+  multiline: ['BOOLEAN', { default: false }],
+  dotall: ['BOOLEAN', { default: false }],
+} as const;
+
+const DEFAULT_FLAGS: RegexFlags = { caseInsensitive: true, multiline: false, dotall: false };
+
+/** The text a mode of RegexExtract takes from a match; `undefined`: none. */
+type Pick = (match: TextMatch, group: number) => Value | undefined;
+
+type Mode = {
+  readonly most: number;
+  readonly pick: Pick;
+};
+
+const EXTRACT: { readonly [mode: string]: Mode } = {
+  'First Match': { most: 1, pick: ({ groups }) => groups[0] ?? '' },
+  'All Matches': {
+    most: Infinity,
+    pick: ({ groups }) => (groups.length > 1 ? groups[1] : groups[0]) ?? '',
+  },
+  'First Group': {
+    most: 1,
+    pick: ({ groups }, group) => (groups.length > group ? (groups[group] ?? null) : ''),
+  },
+  'All Groups': {
+    most: Infinity,
+    pick: ({ groups }, group) =>
+      groups.length > Math.max(1, group) ? (groups[group] ?? '') : undefined,
+  },
+};
+
+/** The text nodes that take a Python regular expression. */
+export const TEXT_PATTERN_NODES: readonly NodeDef[] = [
+  stringNode({
+    name: 'RegexMatch',
+    displayName: 'Regex Match',
+    required: { string: MULTILINE, regex_pattern: MULTILINE, ...SWITCHES },
+    output: { type: 'BOOLEAN', name: 'matches' },
+    evaluate: matches,
+  }),
+  stringNode({
+    name: 'RegexExtract',
+    displayName: 'Regex Extract',
+    required: {
+      string: MULTILINE,
+      regex_pattern: MULTILINE,
+      mode: ['COMBO', { multiselect: false, options: Object.keys(EXTRACT) }],
+      ...SWITCHES,
+      group_index: ['INT', { default: 1, min: 0, max: 100 }],
+    },
+    output: { type: 'STRING' },
+    evaluate: extract,
+  }),
+  stringNode({
+    name: 'RegexReplace',
+    displayName: 'Regex Replace',
+    description: 'Replaces what a regular expression finds.',
+    required: { string: MULTILINE, regex_pattern: MULTILINE, replace: MULTILINE },
+    optional: { ...SWITCHES, count: ['INT', { default: 0, min: 0, max: 100 }] },
+    output: { type: 'STRING' },
+    evaluate: replaceMatches,
+  }),
+];
+
+async function matches(inputs: Inputs, context: NodeContext): Promise<boolean> {
+  const search = searchOf(inputs, { most: 1, wanted: 'whether' });
+  for await (const found of findNothingIfWrong(searchText(search, context))) {
+    if (found.length > 0) return true;
+  }
+  return false;
+}
+
+/** Several matches are joined by newlines. */
+async function extract(inputs: Inputs, context: NodeContext): Promise<Value> {
+  const mode = EXTRACT[stringInput(inputs, 'mode')];
+  const group = intInput(inputs, 'group_index');
+  if (!mode) return '';
+  const search = searchOf(inputs, { most: mode.most, wanted: 'matches' });
+  const pieces = createTextPieces(context);
+  let isFirst = true;
+  for await (const found of findNothingIfWrong(searchText(search, context))) {
+    for (const match of found) {
+      const picked = mode.pick(match, group);
+      if (mode.most === 1) return picked === undefined ? '' : picked;
+      if (typeof picked !== 'string') continue;
+      if (!isFirst) pieces.add('\n');
+      pieces.add(picked);
+      isFirst = false;
+    }
+  }
+  return pieces.text();
+}
+
+/** v1 counts a pattern that does not compile as one that finds nothing. */
+async function* findNothingIfWrong<T>(found: AsyncGenerator<T>): AsyncGenerator<T> {
+  try {
+    yield* found;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+}
+
+async function replaceMatches(inputs: Inputs, context: NodeContext): Promise<string> {
+  try {
+    return await replaced(inputs, context);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new NodeFailure('re.error', error.message, { cause: error });
+  }
+}
+
+async function replaced(inputs: Inputs, context: NodeContext): Promise<string> {
+  const count = optionalInput(inputs, 'count', intInput) ?? 0;
+  const search = searchOf(inputs, { most: count > 0 ? count : Infinity, wanted: 'matches' });
+  const source = stringInput(inputs, 'replace');
+  const pieces = createTextPieces(context);
+  let template: Template | undefined;
+  let at = 0;
+  for await (const found of searchText(search, context)) {
+    for (const match of found) {
+      template ??= parseTemplate(source);
+      pieces.add(search.text.slice(at, match.index));
+      for (const text of templateTexts(template, match)) pieces.add(text);
+      at = match.index + (match.groups[0]?.length ?? 0);
+    }
+  }
+  pieces.add(search.text.slice(at));
+  return pieces.text();
+}
+
+function searchOf(
+  inputs: Inputs,
+  { most, wanted }: { readonly most: number; readonly wanted: Search['wanted'] },
+): Search {
+  const pattern = stringInput(inputs, 'regex_pattern');
+  return { pattern, flags: flagsOf(inputs), text: stringInput(inputs, 'string'), most, wanted };
+}
+
+function flagsOf(inputs: Inputs): RegexFlags {
+  return {
+    caseInsensitive:
+      optionalInput(inputs, 'case_insensitive', boolInput) ?? DEFAULT_FLAGS.caseInsensitive,
+    multiline: optionalInput(inputs, 'multiline', boolInput) ?? DEFAULT_FLAGS.multiline,
+    dotall: optionalInput(inputs, 'dotall', boolInput) ?? DEFAULT_FLAGS.dotall,
+  };
+}

@@ -1,0 +1,103 @@
+import { constants } from 'node:buffer';
+import { type NodeContext, OutOfMemory } from '../node.ts';
+import type { Reserver } from '../tensor.ts';
+
+/** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
+export const BYTES_PER_CHAR = 2;
+
+/** Characters that are worked on between two looks at the stop flag. */
+export const CHUNK_CHARS = 65_536;
+
+/** Pieces that are held apart; more are joined. */
+const MAX_PIECES = 4096;
+
+/** Pays for a text before it is built; throws `OutOfMemory`. */
+export function reserveText(context: Reserver, chars: number): void {
+  context.reserve(chars * BYTES_PER_CHAR);
+  refuseLongerThanAny(chars);
+}
+
+/** A text that is built piece by piece. Pieces are paid for as they come. */
+export type TextPieces = {
+  add(piece: string): void;
+  text(): string;
+};
+
+export function createTextPieces(context: Reserver): TextPieces {
+  const blocks: string[] = [];
+  const pieces: string[] = [];
+  let chars = 0;
+  const join = (): void => {
+    blocks.push(pieces.join(''));
+    pieces.length = 0;
+  };
+  return {
+    add(piece) {
+      chars += piece.length;
+      context.reserve(piece.length * BYTES_PER_CHAR);
+      refuseLongerThanAny(chars);
+      pieces.push(piece);
+      if (pieces.length >= MAX_PIECES) join();
+    },
+    text() {
+      join();
+      return blocks.join('');
+    },
+  };
+}
+
+/** The whole of a text in pieces that split no character. */
+export function* chunksOf(text: string, context: Pick<NodeContext, 'check'>): Generator<string> {
+  for (let from = 0; from < text.length;) {
+    context.check();
+    const to = Math.min(text.length, from + CHUNK_CHARS);
+    const end = isInsidePair(text, to) ? to + 1 : to;
+    yield text.slice(from, end);
+    from = end;
+  }
+}
+
+/** Characters as Python counts them. */
+export function countChars(text: string, context: Pick<NodeContext, 'check'>): number {
+  let count = 0;
+  for (const chunk of chunksOf(text, context)) count += charsIn(chunk);
+  return count;
+}
+
+/** Where the character of that number begins, for a number that is not beyond the end. */
+export function offsetOf(text: string, chars: number, context: Pick<NodeContext, 'check'>): number {
+  let offset = 0;
+  let left = chars;
+  for (const chunk of chunksOf(text, context)) {
+    const inChunk = charsIn(chunk);
+    if (inChunk > left) return offset + offsetIn(chunk, left);
+    left -= inChunk;
+    offset += chunk.length;
+  }
+  return offset;
+}
+
+/** True when a place is between the halves of one character. */
+export function isInsidePair(text: string, at: number): boolean {
+  const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
+  return before >= 0xd800 && before < 0xdc00 && after >= 0xdc00 && after < 0xe000;
+}
+
+function charsIn(chunk: string): number {
+  let pairs = 0;
+  for (let at = 1; at < chunk.length; at++) if (isInsidePair(chunk, at)) pairs++;
+  return chunk.length - pairs;
+}
+
+function offsetIn(chunk: string, chars: number): number {
+  let offset = 0;
+  for (let i = 0; i < chars; i++) offset += isInsidePair(chunk, offset + 1) ? 2 : 1;
+  return offset;
+}
+
+function refuseLongerThanAny(chars: number): void {
+  if (chars <= constants.MAX_STRING_LENGTH) return;
+  throw new OutOfMemory(
+    `Allocation of a text of ${chars} characters failed: no text can have more than ${constants.MAX_STRING_LENGTH}`,
+  );
+}

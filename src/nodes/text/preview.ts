@@ -1,0 +1,54 @@
+import { isJsonObject, type Json } from '../../protocol/json.ts';
+import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
+import { TEXT_STOP_GRACE_MS } from './text-node.ts';
+import { isInsidePair } from './pieces.ts';
+import type { ImageValue, MaskValue, NodeContext, NodeDef, Value } from '../node.ts';
+
+/** The node that shows whatever it is given as text. */
+export const PREVIEW_ANY: NodeDef = {
+  name: 'PreviewAny',
+  displayName: 'Preview Any',
+  description: '',
+  category: 'utils',
+  pythonModule: 'comfy_extras.nodes_preview_any',
+  style: 'legacy',
+  required: { source: ['*', {}] },
+  outputs: [],
+  outputNode: true,
+  stopGraceMs: TEXT_STOP_GRACE_MS,
+  run: (inputs, context) => ({
+    outputs: [],
+    ui: { text: [withinRoom(shown(inputs['source'] ?? null, context), context)] },
+  }),
+};
+
+/** Everybody who looks at the job has to hold it: what has no room is left out. */
+function withinRoom(text: string, context: NodeContext): string {
+  const room = context.reserveShown(text.length);
+  if (room >= text.length) return text;
+  return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
+}
+
+/** As Python's `str()` shows plain values; other values as JSON. */
+function shown(value: Value | Json, context: NodeContext): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
+  if (typeof value !== 'object') return String(value);
+  return isPixels(value) ? sizeOf(value) : pythonJson(value);
+}
+
+/** A whole number may be a FLOAT: only the output it came from tells. */
+function isFloat(value: number, context: NodeContext): boolean {
+  return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
+}
+
+/** An input of type `*` also takes a literal object or array, which arrives as it stands in the workflow. */
+function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
+  return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
+}
+
+/** v1 prints a picture's numbers; its size says more. */
+function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
+  return `${kind} ${width}×${height}, batch of ${batch}`;
+}

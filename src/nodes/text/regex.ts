@@ -1,0 +1,107 @@
+import { NodeFailure } from '../node.ts';
+
+/** The switches v1's regex nodes offer. */
+export type RegexFlags = {
+  readonly caseInsensitive: boolean;
+  readonly multiline: boolean;
+  readonly dotall: boolean;
+};
+
+/** A Python pattern and its flags, those the pattern itself begins with included. */
+export type PythonPattern = RegexFlags & { readonly source: string };
+
+/** A match of a pattern; group 0 is the whole of it. */
+export type TextMatch = {
+  readonly index: number;
+  readonly groups: readonly (string | undefined)[];
+  readonly named: { readonly [name: string]: string | undefined };
+};
+
+/** Finds the matches of one pattern in one text. */
+export type Engine = {
+  /** The first match at or behind a place. */
+  next(from: number): TextMatch | undefined;
+};
+
+/** How another engine spells the parts of a Python pattern that it does not share. */
+export type Dialect = {
+  /** `\d` and the like, by the letter after the backslash. */
+  escape(letter: string): string;
+  /** The same inside `[…]`. */
+  classEscape(letter: string): string;
+  /** A character inside `[…]` that stands for itself. */
+  classChar(char: string): string;
+  readonly anchors: { readonly [token in '.' | '^' | '$']: string };
+  readonly namedGroup: string;
+  namedReference(name: string): string;
+};
+
+/** Everything in a Python pattern that may need another spelling; the rest is copied. */
+const TOKEN =
+  /(\(\?(?:>|\(|[a-zA-Z-]+[:)])|[*+?]\+|\{\d+(?:,\d*)?\}\+)|\\([^])|\[(\^?)(\]?(?:\\[^]|[^\]\\])*)\]|\(\?P<|\(\?P=(\w+)\)|\(\?#[^)]*\)|\{(\d*)(,?)(\d*)\}|[.^${}\]]/g;
+
+/** Takes the flags a pattern begins with (`(?i)`) to those that are switched on. */
+export function pythonPattern(pattern: string, flags: RegexFlags): PythonPattern {
+  const inline = /^\(\?([aimsu]+)\)/.exec(pattern);
+  const letters = inline?.[1] ?? '';
+  return {
+    source: pattern.slice(inline?.[0].length ?? 0),
+    dotall: flags.dotall || letters.includes('s'),
+    multiline: flags.multiline || letters.includes('m'),
+    caseInsensitive: flags.caseInsensitive || letters.includes('i'),
+  };
+}
+
+/** The pattern as another engine spells it. */
+export function translate(source: string, dialect: Dialect): string {
+  return source.replaceAll(
+    TOKEN,
+    (token, foreign, escaped, negated, body, backref, low, comma, high) => {
+      if (foreign !== undefined) throw unsupported(token);
+      if (escaped !== undefined) return dialect.escape(String(escaped));
+      if (body !== undefined) return `[${String(negated)}${classBody(String(body), dialect)}]`;
+      if (backref !== undefined) return dialect.namedReference(String(backref));
+      if (low !== undefined)
+        return repetition(token, String(low), `${String(comma)}${String(high)}`);
+      if (token.startsWith('(?#')) return '';
+      return token === '(?P<' ? dialect.namedGroup : single(token, dialect);
+    },
+  );
+}
+
+/** Python lets any punctuation be escaped, JavaScript only its own syntax. */
+export function literal(escaped: string): string {
+  return /[\w^$\\.*+?()[\]{}|/-]/.test(escaped) && escaped !== '_'
+    ? escapedSyntax(escaped)
+    : escaped;
+}
+
+/** Groups and repetitions Python has and JavaScript has not: refused, never taken for another pattern. */
+function unsupported(token: string): NodeFailure {
+  return new NodeFailure(
+    'NotImplementedError',
+    `regular expressions with ${token} are not supported here`,
+  );
+}
+
+function single(token: string, { anchors }: Dialect): string {
+  return token === '.' || token === '^' || token === '$' ? anchors[token] : `\\${token}`;
+}
+
+/** `{,3}` counts from 0; braces that are no count stand for themselves. */
+function repetition(token: string, low: string, rest: string): string {
+  if (low === '' && !/^,\d/.test(rest)) return token.replaceAll(/[{}]/g, '\\$&');
+  return `{${low || '0'}${rest}}`;
+}
+
+function classBody(body: string, dialect: Dialect): string {
+  const opened = body.startsWith(']') ? `\\${body}` : body;
+  return opened.replaceAll(/\\([^])|[^]/g, (char, letter?: string) =>
+    letter === undefined ? dialect.classChar(char) : dialect.classEscape(letter),
+  );
+}
+
+/** A dash may be escaped within a class only; its code may be anywhere. */
+function escapedSyntax(char: string): string {
+  return char === '-' ? '\\x2d' : `\\${char}`;
+}

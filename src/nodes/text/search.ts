@@ -1,0 +1,167 @@
+import { DeadlineExceeded, runWithDeadline } from '../deadline.ts';
+import { type NodeContext, NodeFailure } from '../node.ts';
+import { backtrackingEngine } from './backtracking.ts';
+import {
+  type Engine,
+  type PythonPattern,
+  type RegexFlags,
+  type TextMatch,
+  pythonPattern,
+} from './regex.ts';
+
+export type Search = {
+  readonly pattern: string;
+  readonly flags: RegexFlags;
+  readonly text: string;
+  /** Matches that are wanted at most. */
+  readonly most: number;
+  /** Only whether there is a match is asked, not where it is. */
+  readonly wanted: 'matches' | 'whether';
+};
+
+/** How long a search may take, on a short text; a long one has more time (`MS_PER_CHAR`). */
+export type SearchLimits = {
+  /** One match, while another engine could take over. */
+  readonly quickMs: number;
+  /** One match of a pattern that no other engine can take. */
+  readonly slowMs: number;
+  /** All matches of a text. */
+  readonly totalMs: number;
+};
+
+const SEARCH_LIMITS: SearchLimits = { quickMs: 500, slowMs: 5000, totalMs: 60_000 };
+
+const MS_PER_CHAR = 1 / 10_000;
+/** Matches that are held at a time, and groups of all of them. */
+const BATCH = 1000;
+const BATCH_GROUPS = 10_000;
+/** How long matches are gathered until the job's stop flag is looked at. */
+const SLICE_MS = 50;
+/** Matches between two looks at the clock. */
+const LOOK_EVERY = 64;
+
+/**
+ * Finds what a Python pattern matches in a text, some at a time. JavaScript's own engine has a short time
+ * for each match; then an engine that is linear in the text goes on, or, where the pattern or the
+ * text is beyond that one, JavaScript's has a longer time and its end is a `TimeoutError`. Throws
+ * SyntaxError for a wrong pattern.
+ */
+export async function* searchText(
+  search: Search,
+  context: Pick<NodeContext, 'check'>,
+  limits: SearchLimits = SEARCH_LIMITS,
+): AsyncGenerator<readonly TextMatch[]> {
+  const { text, most } = search;
+  const timed = limitsFor(text, limits);
+  const endMs = performance.now() + timed.totalMs;
+  let attempt = openFirst(search, timed);
+  let from = 0;
+  for (let left = most; left > 0 && from <= text.length;) {
+    context.check();
+    const batch: TextMatch[] = [];
+    const place = { text, from, wanted: Math.min(left, BATCH) };
+    const outcome = gather(batch, attempt, place);
+    if (outcome === 'overdue') attempt = await openNext(attempt, search, timed);
+    left = outcome === 'over' ? 0 : left - batch.length;
+    from = behind(batch.at(-1), place);
+    yield batch;
+    if (left > 0 && performance.now() > endMs) throw tooSlow(search);
+  }
+}
+
+/** An engine, and how long it has for each match. */
+type Attempt = {
+  readonly kind: 'first' | 'last';
+  readonly pattern: PythonPattern;
+  readonly engine: Engine;
+  readonly limitMs: number;
+};
+
+function limitsFor(text: string, { quickMs, slowMs, totalMs }: SearchLimits): SearchLimits {
+  const moreMs = text.length * MS_PER_CHAR;
+  return { quickMs: quickMs + moreMs, slowMs: slowMs + moreMs, totalMs: totalMs + moreMs };
+}
+
+function openFirst({ pattern: source, flags, text }: Search, limits: SearchLimits): Attempt {
+  const pattern = runTimed(() => pythonPattern(source, flags), limits.slowMs);
+  const engine = runTimed(() => backtrackingEngine(pattern, text), limits.slowMs);
+  return { kind: 'first', pattern, engine, limitMs: limits.quickMs };
+}
+
+async function openNext(
+  { kind, pattern, engine }: Attempt,
+  search: Search,
+  limits: SearchLimits,
+): Promise<Attempt> {
+  if (kind === 'last') throw tooSlow(search);
+  const linear = await openLinear(pattern, search, limits);
+  if (linear) return { kind: 'last', pattern, engine: linear, limitMs: limits.totalMs };
+  return { kind: 'last', pattern, engine, limitMs: limits.slowMs };
+}
+
+type Span = { readonly text: string; readonly from: number; readonly wanted: number };
+
+function gather(
+  batch: TextMatch[],
+  { engine, limitMs }: Attempt,
+  span: Span,
+): 'more' | 'over' | 'overdue' {
+  try {
+    return runWithDeadline(() => fill(batch, engine, span), limitMs);
+  } catch (error) {
+    if (error instanceof DeadlineExceeded) return 'overdue';
+    throw error;
+  }
+}
+
+/** Gathers matches for a while. What was gathered counts even if this is cut short. */
+function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
+  const untilMs = performance.now() + SLICE_MS;
+  for (let at = span.from; batch.length < span.wanted; at = behind(batch.at(-1), span)) {
+    const match = at <= span.text.length ? engine.next(at) : undefined;
+    if (!match) return 'over';
+    batch.push(match);
+    if (batch.length * match.groups.length >= BATCH_GROUPS) return 'more';
+    if (batch.length % LOOK_EVERY === 0 && performance.now() > untilMs) return 'more';
+  }
+  return 'more';
+}
+
+/** Where to look after a match; after an empty one, one character on. */
+function behind(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted'>): number {
+  if (!match) return from;
+  const length = match.groups[0]?.length ?? 0;
+  if (length > 0) return match.index + length;
+  return match.index + ((text.codePointAt(match.index) ?? 0) > 0xffff ? 2 : 1);
+}
+
+/** Loaded only when it is needed: most patterns never do. */
+async function openLinear(
+  pattern: PythonPattern,
+  { text, wanted }: Search,
+  { slowMs }: SearchLimits,
+): Promise<Engine | undefined> {
+  const { linearEngine } = await import('./linear.ts');
+  return runTimed(() => linearEngine(pattern, { text, wanted }), slowMs);
+}
+
+/** A pattern so long that only to read it takes too long. */
+function runTimed<T>(task: () => T, limitMs: number): T {
+  try {
+    return runWithDeadline(task, limitMs);
+  } catch (error) {
+    if (!(error instanceof DeadlineExceeded)) throw error;
+    throw new NodeFailure('TimeoutError', 'this regular expression is too complex', {
+      cause: error,
+    });
+  }
+}
+
+function tooSlow({ pattern, text }: Search): NodeFailure {
+  const shown = pattern.length > 80 ? `${pattern.slice(0, 80)}…` : pattern;
+  return new NodeFailure(
+    'TimeoutError',
+    `the regular expression ${shown} takes too long on this text of ${text.length} characters; ` +
+      'only patterns without lookaround, backreferences and large counts can be matched in linear time',
+  );
+}

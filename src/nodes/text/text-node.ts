@@ -1,0 +1,30 @@
+import type { InputSpec, Inputs, NodeContext, NodeDef, OutputSpec, Value } from '../node.ts';
+
+/** The input declaration nearly every text node has. */
+export const MULTILINE: InputSpec = ['STRING', { multiline: true }];
+
+/** A regular expression at work, or one of V8's own loops, does not look at the stop flag. */
+export const TEXT_STOP_GRACE_MS = 500;
+
+/** A text node in short: everything these have in common is filled in. */
+export function stringNode(parts: {
+  readonly name: string;
+  readonly displayName: string;
+  readonly description?: string;
+  readonly required: { readonly [name: string]: InputSpec };
+  readonly optional?: { readonly [name: string]: InputSpec };
+  readonly output: OutputSpec;
+  readonly evaluate: (inputs: Inputs, context: NodeContext) => Value | Promise<Value>;
+}): NodeDef {
+  const { output, evaluate, ...rest } = parts;
+  return {
+    description: '',
+    ...rest,
+    category: 'utils/string',
+    pythonModule: 'comfy_extras.nodes_string',
+    style: 'v3',
+    outputs: [output],
+    stopGraceMs: TEXT_STOP_GRACE_MS,
+    run: async (inputs, context) => ({ outputs: [await evaluate(inputs, context)] }),
+  };
+}

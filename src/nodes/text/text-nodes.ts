@@ -1,0 +1,234 @@
+import type { Inputs, NodeContext, NodeDef } from '../node.ts';
+import { boolInput, intInput, stringInput } from '../tensor.ts';
+import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
+import { createFinder } from './find.ts';
+import { MULTILINE, stringNode } from './text-node.ts';
+import { TEXT_PATTERN_NODES } from './pattern.ts';
+import {
+  CHUNK_CHARS,
+  chunksOf,
+  countChars,
+  createTextPieces,
+  offsetOf,
+  reserveText,
+} from './pieces.ts';
+import { PREVIEW_ANY } from './preview.ts';
+
+type Change = (text: string, context: NodeContext) => string;
+
+const TRIM: { readonly [mode: string]: Change } = {
+  Both: (text, context) => trimEnd(trimStart(text, context), context),
+  Left: trimStart,
+  Right: trimEnd,
+};
+
+const CASE: { readonly [mode: string]: Change } = {
+  UPPERCASE: upperCase,
+  lowercase: lowerCase,
+  Capitalize: capitalCase,
+  'Title Case': titleCase,
+};
+
+const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = {
+  'Starts With': (a, b) => a.startsWith(b),
+  'Ends With': (a, b) => a.endsWith(b),
+  Equal: (a, b) => a === b,
+};
+
+/** The nodes that make text of text; characters are code points, as in Python. */
+export const TEXT_NODES: readonly NodeDef[] = [
+  stringNode({
+    name: 'StringConcatenate',
+    displayName: 'Concatenate',
+    required: {
+      string_a: MULTILINE,
+      string_b: MULTILINE,
+      delimiter: ['STRING', { default: '', multiline: false }],
+    },
+    output: { type: 'STRING' },
+    evaluate: concatenated,
+  }),
+  stringNode({
+    name: 'StringSubstring',
+    displayName: 'Substring',
+    required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
+    output: { type: 'STRING' },
+    evaluate: substring,
+  }),
+  stringNode({
+    name: 'StringLength',
+    displayName: 'Length',
+    required: { string: MULTILINE },
+    output: { type: 'INT', name: 'length' },
+    evaluate: (inputs, context) => countChars(text(inputs, 'string'), context),
+  }),
+  stringNode({
+    name: 'CaseConverter',
+    displayName: 'Case Converter',
+    required: { string: MULTILINE, mode: options(CASE) },
+    output: { type: 'STRING' },
+    evaluate: (inputs, context) => changed(inputs, CASE, context),
+  }),
+  stringNode({
+    name: 'StringTrim',
+    displayName: 'Trim',
+    required: { string: MULTILINE, mode: options(TRIM) },
+    output: { type: 'STRING' },
+    evaluate: (inputs, context) => changed(inputs, TRIM, context),
+  }),
+  stringNode({
+    name: 'StringReplace',
+    displayName: 'Replace',
+    required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
+    output: { type: 'STRING' },
+    evaluate: replaced,
+  }),
+  stringNode({
+    name: 'StringContains',
+    displayName: 'Contains',
+    required: {
+      string: MULTILINE,
+      substring: MULTILINE,
+      case_sensitive: ['BOOLEAN', { default: true }],
+    },
+    output: { type: 'BOOLEAN', name: 'contains' },
+    evaluate: (inputs, context) => {
+      const [value, find] = [cased(inputs, 'string', context), cased(inputs, 'substring', context)];
+      return createFinder(value, find, context)(0) >= 0;
+    },
+  }),
+  stringNode({
+    name: 'StringCompare',
+    displayName: 'Compare',
+    required: {
+      string_a: MULTILINE,
+      string_b: MULTILINE,
+      mode: options(COMPARE),
+      case_sensitive: ['BOOLEAN', { default: true }],
+    },
+    output: { type: 'BOOLEAN' },
+    evaluate: (inputs, context) => {
+      const [a, b] = [cased(inputs, 'string_a', context), cased(inputs, 'string_b', context)];
+      return COMPARE[text(inputs, 'mode')]?.(a, b) ?? false;
+    },
+  }),
+  ...TEXT_PATTERN_NODES,
+  PREVIEW_ANY,
+];
+
+function options(table: { readonly [mode: string]: unknown }) {
+  return ['COMBO', { multiselect: false, options: Object.keys(table) }] as const;
+}
+
+function text(inputs: Inputs, name: string): string {
+  return stringInput(inputs, name);
+}
+
+/** The text of that name, lower-cased unless case matters. */
+function cased(inputs: Inputs, name: string, context: NodeContext): string {
+  const value = text(inputs, name);
+  return boolInput(inputs, 'case_sensitive') ? value : lowerCase(value, context);
+}
+
+function changed(
+  inputs: Inputs,
+  table: { readonly [mode: string]: Change },
+  context: NodeContext,
+): string {
+  const value = text(inputs, 'string');
+  return table[text(inputs, 'mode')]?.(value, context) ?? value;
+}
+
+function concatenated(inputs: Inputs, context: NodeContext): string {
+  const [a, b] = [text(inputs, 'string_a'), text(inputs, 'string_b')];
+  const delimiter = text(inputs, 'delimiter');
+  reserveText(context, a.length + delimiter.length + b.length);
+  return [a, b].join(delimiter);
+}
+
+/** `start` and `end` count as in a Python slice. */
+function substring(inputs: Inputs, context: NodeContext): string {
+  const value = text(inputs, 'string');
+  const chars = countChars(value, context);
+  const [start, end] = ['start', 'end'].map((name) => {
+    const index = intInput(inputs, name);
+    return Math.min(chars, index < 0 ? Math.max(0, chars + index) : index);
+  }) as [number, number];
+  if (start >= end) return '';
+  const from = offsetOf(value, start, context);
+  const to = offsetOf(value, end, context);
+  reserveText(context, to - from);
+  return value.slice(from, to);
+}
+
+function replaced(inputs: Inputs, context: NodeContext): string {
+  const [value, find, replace] = [
+    text(inputs, 'string'),
+    text(inputs, 'find'),
+    text(inputs, 'replace'),
+  ];
+  return find === ''
+    ? spread(value, replace, context)
+    : replaceAll(value, { find, replace }, context);
+}
+
+/** Nothing is found before, between and after all characters. */
+function spread(value: string, between: string, context: NodeContext): string {
+  const places = countChars(value, context) + 1;
+  reserveText(context, value.length + places * between.length);
+  const pieces: string[] = [];
+  for (const chunk of chunksOf(value, context))
+    pieces.push(['', ...Array.from(chunk)].join(between));
+  return [...pieces, between].join('');
+}
+
+function replaceAll(
+  value: string,
+  { find, replace }: { readonly find: string; readonly replace: string },
+  context: NodeContext,
+): string {
+  const next = createFinder(value, find, context);
+  let count = 0;
+  for (let at = next(0); at >= 0; at = next(at + find.length)) count++;
+  if (count === 0) return value;
+  reserveText(context, value.length + count * (replace.length - find.length));
+  const pieces = createTextPieces(UNCOUNTED);
+  let from = 0;
+  for (let at = next(0); at >= 0; at = next(from)) {
+    pieces.add(value.slice(from, at));
+    pieces.add(replace);
+    from = at + find.length;
+  }
+  pieces.add(value.slice(from));
+  return pieces.text();
+}
+
+/** For a text that is paid for already. */
+const UNCOUNTED = { reserve: (): void => {} };
+
+function trimStart(value: string, context: NodeContext): string {
+  let from = 0;
+  while (from < value.length && isWhite(value.charAt(from))) {
+    if (++from % CHUNK_CHARS === 0) context.check();
+  }
+  return trimmed(value, from, value.length, context);
+}
+
+function trimEnd(value: string, context: NodeContext): string {
+  let to = value.length;
+  while (to > 0 && isWhite(value.charAt(to - 1))) {
+    if (--to % CHUNK_CHARS === 0) context.check();
+  }
+  return trimmed(value, 0, to, context);
+}
+
+function trimmed(value: string, from: number, to: number, context: NodeContext): string {
+  if (to - from === value.length) return value;
+  reserveText(context, to - from);
+  return value.slice(from, to);
+}
+
+/** Python also counts the four separators of ASCII as white space. */
+function isWhite(char: string): boolean {
+  return /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
+}

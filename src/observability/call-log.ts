@@ -1,0 +1,97 @@
+import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
+
+/** How each call on the port reads as a v2 request. */
+export const V2_CALLS = {
+  submit: 'POST /api/v2/jobs',
+  recover: 'GET /api/v2/jobs',
+  get: 'GET /api/v2/jobs/{id}',
+  workflow: 'GET /api/v2/jobs/{id}/workflow',
+  events: 'GET /api/v2/jobs/{id}/events',
+  cancel: 'POST /api/v2/jobs/{id}/cancel',
+  list: 'GET /api/v2/jobs',
+  createAsset: 'POST /api/v2/assets',
+  assetFromHash: 'POST /api/v2/assets/from-hash',
+  hasBlob: 'HEAD /api/v2/assets/by-hash/{hash}',
+  asset: 'GET /api/v2/assets/{id}',
+  deleteAsset: 'DELETE /api/v2/assets/{id}',
+  content: 'GET /api/v2/assets/{id}/content',
+  health: 'GET /api/v2/health',
+} as const satisfies Record<keyof JobApi, string>;
+
+/** A call on the port that has come back. */
+export type AnsweredCall = {
+  /** The v2 operation it stands for. */
+  readonly operation: (typeof V2_CALLS)[keyof JobApi];
+  /** `broken`: there is no answer, something of our own or of the connection gave way. */
+  readonly outcome: 'ok' | '4xx' | '5xx' | 'broken';
+  readonly ms: number;
+};
+
+type OnCall = (call: AnsweredCall) => void;
+
+/** Notes which v2 calls a v1 call became, for the log and for people who are leaving v1. */
+export type CallLog = {
+  /**
+   * From now until `end`, v2 calls in the name of this very object are added to the list: each
+   * request has a caller of its own. (A store that follows what is awaited would do without, and
+   * on Node 20 makes every promise of the process dearer.)
+   */
+  begin(caller: Caller, calls: string[]): void;
+  end(caller: Caller): void;
+  /** The same port, with every call noted, and its outcome told to whoever counts. */
+  wrap(jobs: JobApi, onCall?: OnCall): JobApi;
+};
+
+export function createCallLog(): CallLog {
+  const callsByCaller = new WeakMap<object, string[]>();
+  return {
+    begin: (caller, calls) => void callsByCaller.set(caller, calls),
+    end: (caller) => void callsByCaller.delete(caller),
+    wrap: (jobs, onCall) =>
+      new Proxy(jobs, {
+        get(target, name, receiver) {
+          const member = Reflect.get(target, name, receiver) as unknown;
+          if (typeof name !== 'string' || !(name in V2_CALLS)) return member;
+          const operation = V2_CALLS[name as keyof JobApi];
+          const call = (member as PortCall).bind(receiver);
+          const observed = onCall ? withOutcome(call, operation, onCall) : call;
+          return ((caller, ...rest) => {
+            if (isCaller(caller)) callsByCaller.get(caller)?.push(operation);
+            return observed(caller, ...rest);
+          }) satisfies PortCall;
+        },
+      }),
+  };
+}
+
+type PortCall = (...args: readonly unknown[]) => Promise<Result<unknown>>;
+
+/** All but one operation say first for whom they are. */
+function isCaller(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function withOutcome(
+  call: PortCall,
+  operation: AnsweredCall['operation'],
+  onCall: OnCall,
+): PortCall {
+  return async (...args) => {
+    const startedAt = performance.now();
+    const report = (outcome: AnsweredCall['outcome']): void =>
+      onCall({ operation, outcome, ms: performance.now() - startedAt });
+    try {
+      const answer = await call(...args);
+      report(outcomeOf(answer));
+      return answer;
+    } catch (error) {
+      report('broken');
+      throw error;
+    }
+  };
+}
+
+function outcomeOf(answer: Result<unknown>): AnsweredCall['outcome'] {
+  if (answer.ok) return 'ok';
+  return answer.error.status >= 500 ? '5xx' : '4xx';
+}

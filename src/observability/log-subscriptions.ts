@@ -1,0 +1,102 @@
+import { LRUCache } from 'lru-cache';
+import type { JsonObject } from '../protocol/json.ts';
+import type { LogEntry } from './log-buffer.ts';
+import { type SharedLogHandlers, type SharedLog, createLocalSharedLog } from './shared-log.ts';
+
+/** Sends new lines of the log to the sockets that asked for them. */
+export type LogFeed = {
+  /** Resolves when all processes know. */
+  subscribe(user: string, clientId: string): Promise<void>;
+  unsubscribe(user: string, clientId: string): Promise<void>;
+  /** From now on other processes are told, and heard. */
+  connect(sharedLog: SharedLog): void;
+  readonly handlers: Omit<SharedLogHandlers, 'entries'>;
+  readonly push: (user: string, entry: () => LogEntry) => void;
+  close(): void;
+};
+
+/** v1 tells the size of its terminal; ours has none and says what v1's is without one. */
+export const TERMINAL_SIZE = { cols: 80, rows: 24 } as const;
+
+/** Lines that come close together share a frame. */
+const BATCH_DELAY_MS = 100;
+const MAX_ENTRIES_PER_FRAME = 300;
+const MAX_SUBSCRIPTIONS = 2000;
+
+type LogMessage = { readonly type: 'logs'; readonly data: JsonObject };
+
+type Subscription = { readonly user: string; readonly clientId: string; hasSize: boolean };
+
+export function createLogFeed(options: {
+  readonly sendTo: (user: string, clientId: string, message: LogMessage) => void;
+}): LogFeed {
+  const subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
+  const pending = new Map<string, LogEntry[]>();
+  let timer: NodeJS.Timeout | undefined;
+  let sharedLog = createLocalSharedLog();
+
+  function flush(): void {
+    timer = undefined;
+    const lines = [...pending];
+    pending.clear();
+    for (const [user, entries] of lines)
+      if (sendToSubscribers(user, entries) > 0) sharedLog.publish(user, entries);
+  }
+
+  /** The number of those who asked for them, wherever their sockets are. */
+  function sendToSubscribers(user: string, entries: readonly LogEntry[]): number {
+    const subscribed = [...subscriptions.values()].filter((one) => one.user === user);
+    for (const subscription of subscribed) send(subscription, entries);
+    return subscribed.length;
+  }
+
+  function add(user: string, clientId: string): void {
+    const key = keyOf(user, clientId);
+    if (!subscriptions.has(key)) subscriptions.set(key, { user, clientId, hasSize: false });
+  }
+
+  function remove(user: string, clientId: string): void {
+    subscriptions.delete(keyOf(user, clientId));
+  }
+
+  /** The size is told when it changes, which is once. */
+  function send(subscription: Subscription, entries: readonly LogEntry[]): void {
+    const size = subscription.hasSize ? null : TERMINAL_SIZE;
+    subscription.hasSize = true;
+    const data = { entries, size };
+    options.sendTo(subscription.user, subscription.clientId, { type: 'logs', data });
+  }
+
+  return {
+    async subscribe(user, clientId) {
+      add(user, clientId);
+      await sharedLog.subscribe(user, clientId);
+    },
+    async unsubscribe(user, clientId) {
+      remove(user, clientId);
+      await sharedLog.unsubscribe(user, clientId);
+    },
+    connect: (other) => void (sharedLog = other),
+    handlers: {
+      onSubscribe: add,
+      onUnsubscribe: remove,
+      onEntries: (...lines) => void sendToSubscribers(...lines),
+    },
+    push(user, entry) {
+      if (subscriptions.size === 0) return;
+      const entries = pending.get(user) ?? [];
+      entries.push(entry());
+      if (entries.length > MAX_ENTRIES_PER_FRAME) entries.shift();
+      pending.set(user, entries);
+      timer ??= setTimeout(flush, BATCH_DELAY_MS).unref();
+    },
+    close() {
+      clearTimeout(timer);
+      sharedLog.close();
+    },
+  };
+}
+
+function keyOf(user: string, clientId: string): string {
+  return JSON.stringify([user, clientId]);
+}

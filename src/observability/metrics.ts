@@ -1,0 +1,217 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type Koa from 'koa';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import type { AnsweredCall } from './call-log.ts';
+
+/** Where things are counted that are looked up at each scrape. */
+type MeteredServices = {
+  /** Prompts between their `POST` and their history, by state. */
+  readonly livePrompts: { countByState(): Readonly<Record<string, number>> };
+  readonly hub: { count(): number; pendingBytes(): number; droppedFrames(): number };
+  readonly prompts: { outboxDepth(): number };
+  readonly upstream: { openStreams(): number };
+};
+
+/** The counts of one server, for Prometheus. No label holds anything a client or an upstream chose. */
+export type Metrics = {
+  /** Counts requests by the route that answered them. */
+  readonly count: Koa.Middleware;
+  /** Counts one that no middleware sees, once its answer is out or cut off. */
+  readonly note: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    counted: CountedRequest,
+  ) => void;
+  /** `GET /metrics`, for whoever is let in; others go on and are refused as anywhere. */
+  readonly serve: Koa.Middleware;
+  readonly onUpgrade: (status: number) => void;
+  readonly onAnswer: (call: AnsweredCall) => void;
+  readonly onEnded: (statusWord: string) => void;
+  /** From now on these are read at each scrape. */
+  readonly watch: (services: MeteredServices) => void;
+};
+
+/** A request under way: the pattern of its route, and when it came (of `performance`). */
+type CountedRequest = { readonly route: string; readonly startedAt: number };
+
+type MetricsOptions = {
+  readonly version: string;
+  readonly config: { readonly upstream: { readonly kind: string } };
+  /** `undefined`: nobody we let in. */
+  readonly identify: (request: IncomingMessage) => object | undefined;
+};
+
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+/** It wakes the process so often, and delays are as exact. */
+const EVENT_LOOP_RESOLUTION_MS = 20;
+
+export function createMetrics({ version, config, identify }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({
+    register: registry,
+    eventLoopMonitoringPrecision: EVENT_LOOP_RESOLUTION_MS,
+  });
+  const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
+  build.set({ version, upstream: config.upstream.kind }, 1);
+  const note: Metrics['note'] = ({ method = '' }, response, { route, startedAt }) => {
+    const methodLabel = METHODS.has(method) ? method : 'other';
+    requests.inc({ method: methodLabel, route, outcome: outcomeOf(response) });
+    durations.observe({ route }, (performance.now() - startedAt) / 1000);
+  };
+  async function sendMetrics(ctx: Koa.Context): Promise<void> {
+    ctx.state.answeredBy = '/metrics';
+    ctx.body = await registry.metrics();
+    ctx.set('Content-Type', registry.contentType);
+    ctx.set('Cache-Control', 'no-store');
+  }
+
+  return {
+    note,
+    count(ctx, next) {
+      const startedAt = performance.now();
+      const { req, res } = ctx;
+      res.once('close', () => note(req, res, { route: routeOf(ctx), startedAt }));
+      return next();
+    },
+    serve(ctx, next) {
+      const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+      if (ctx.path !== '/metrics' || !isRead || !identify(ctx.req)) return next();
+      return sendMetrics(ctx);
+    },
+    onUpgrade: (status) => requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
+    onAnswer({ operation, outcome, ms }) {
+      calls.inc({ operation, outcome });
+      callDurations.observe({ operation }, ms / 1000);
+    },
+    onEnded: (outcome) => ended.inc({ outcome }),
+    watch: (services) => watch(registry, services),
+  };
+}
+
+function createInstruments(registry: Registry) {
+  const registers = [registry];
+  return {
+    build: new Gauge({
+      name: 'holdover_build_info',
+      help: 'Always 1; which Holdover this is and what runs its jobs.',
+      labelNames: ['version', 'upstream'],
+      registers,
+    }),
+    requests: new Counter({
+      name: 'holdover_http_requests_total',
+      help: 'Requests by method, route pattern and outcome: a class of status, or cut_off.',
+      labelNames: ['method', 'route', 'outcome'],
+      registers,
+    }),
+    durations: new Histogram({
+      name: 'holdover_http_request_duration_seconds',
+      help: 'From the request headers to the last byte of the answer.',
+      labelNames: ['route'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    }),
+    calls: new Counter({
+      name: 'holdover_upstream_calls_total',
+      help: 'v2 calls that v1 calls became, by operation and outcome: ok, 4xx, 5xx, or broken.',
+      labelNames: ['operation', 'outcome'],
+      registers,
+    }),
+    callDurations: new Histogram({
+      name: 'holdover_upstream_call_duration_seconds',
+      help: 'From a v2 call to its answer; of downloads and event streams, to their first byte.',
+      labelNames: ['operation'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    }),
+    ended: new Counter({
+      name: 'holdover_jobs_ended_total',
+      help: 'Prompts that have their history entry, by how they ended.',
+      labelNames: ['outcome'],
+      registers,
+    }),
+  };
+}
+
+function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: MeteredServices): void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+  new Gauge({
+    name: 'holdover_jobs',
+    help: 'Prompts without a history entry yet, by state.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(livePrompts.countByState()))
+        this.set({ state }, count);
+    },
+  });
+  gauge('holdover_outbox_depth', 'Accepted prompts that wait until the upstream has room.', () =>
+    prompts.outboxDepth(),
+  );
+  gauge(
+    'holdover_upstream_streams',
+    'Event streams open to the upstream; the embedded engine needs none.',
+    () => upstream.openStreams(),
+  );
+  gauge('holdover_websockets', 'Open WebSocket connections.', () => hub.count());
+  gauge(
+    'holdover_websocket_backlog_bytes',
+    'Bytes that wait for WebSocket clients to read them.',
+    () => hub.pendingBytes(),
+  );
+  new Counter({
+    name: 'holdover_websocket_dropped_frames_total',
+    help: 'Previews a slow WebSocket client did not get because newer ones came first.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(hub.droppedFrames());
+    },
+  });
+}
+
+/** Says in the counts who answered, where that is not a router. */
+export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.Middleware {
+  return (ctx, next) => {
+    let isPassedOn = false;
+    const served = middleware(ctx, () => {
+      isPassedOn = true;
+      return next();
+    });
+    // Most calls are none of its business, and it says so at once.
+    return isPassedOn ? served : note(served);
+
+    async function note(working: unknown): Promise<void> {
+      try {
+        await working;
+      } finally {
+        if (!isPassedOn) ctx.state.answeredBy ??= route;
+      }
+    }
+  };
+}
+
+/** Patterns only: a path is whatever somebody asks for, and there is no end to those. */
+function routeOf(ctx: Koa.Context): string {
+  const { _matchedRoute: matched } = ctx as { readonly _matchedRoute?: unknown };
+  if (typeof matched === 'string') return matched;
+  return (ctx.state.answeredBy as string | undefined) ?? 'none';
+}
+
+function outcomeOf(res: ServerResponse): string {
+  return res.writableFinished ? classOf(res.statusCode) : 'cut_off';
+}
+
+function classOf(status: number): string {
+  return `${Math.floor(status / 100)}xx`;
+}

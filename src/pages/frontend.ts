@@ -1,0 +1,125 @@
+import type { Dirent } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { basename, extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type Koa from 'koa';
+import { contentType } from 'mime-types';
+import { packageUrl } from '../lib/package-url.ts';
+import { type CompressedFile, createCompressor } from '../http/compression.ts';
+import { sendEmpty } from '../dialects/errors.ts';
+import { PICTURE } from '../http/file-headers.ts';
+import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
+import { type Templates, serveTemplateList } from './templates.ts';
+
+/** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
+export type Frontend = {
+  /** Serves its files where no route of the old API answers. */
+  readonly serve: Koa.Middleware;
+  /** What `/extensions` lists. */
+  readonly extensions: () => Promise<readonly string[]>;
+  /** The lists of `/workflow_templates`. */
+  readonly workflowTemplates: Templates['packs'];
+};
+
+/** Types worth making smaller; pictures, fonts and archives are small already. */
+const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
+/** Names bundlers make from the content, with eight characters of a hash before the extension. */
+const HASHED_NAME = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
+/** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
+const BUNDLED_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];
+const BUNDLED_EXTENSION = /^(?:\/api)?\/extensions\/holdover(?=\/)/;
+const BUNDLED_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
+
+const MAX_EXTENSIONS = 10_000;
+
+export function createFrontend(root: string, templates: Templates): Frontend {
+  const compress = createCompressor();
+
+  async function serve(ctx: Koa.Context, file: StaticFile): Promise<void> {
+    const type = contentType(extname(file.path)) || 'application/octet-stream';
+    ctx.set('Content-Type', type);
+    ctx.set(cacheHeadersOf(ctx.path));
+    if (!COMPRESSIBLE.test(type)) return sendFile(ctx, file);
+    ctx.vary('Accept-Encoding');
+    const compressed = await compress(ctx, file);
+    return compressed ? sendCompressed(ctx, compressed) : sendFile(ctx, file);
+  }
+
+  return {
+    async serve(ctx, next) {
+      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+      const file =
+        (await findBelow(root, ctx.path === '/' ? '/index.html' : ctx.path)) ??
+        (await findBundled(templates, ctx.path));
+      if (file) return serve(ctx, file);
+      if (await serveTemplateList(templates, ctx)) return;
+      if (ctx.path === '/user.css') return sendEmptyStylesheet(ctx);
+      return next();
+    },
+    extensions: async () => [...(await listExtensions(root)), ...BUNDLED_EXTENSIONS],
+    workflowTemplates: templates.packs,
+  };
+}
+
+/** Files given along with a front end; its own come first. */
+function findBundled(templates: Templates, path: string): Promise<StaticFile | undefined> {
+  if (BUNDLED_EXTENSION.test(path))
+    return findBelow(BUNDLED_FOLDER, path.replace(BUNDLED_EXTENSION, ''));
+  return templates.find(path);
+}
+
+function sendCompressed(ctx: Koa.Context, compressed: CompressedFile): Promise<void> | void {
+  ctx.set('Content-Encoding', compressed.encoding);
+  if ('file' in compressed) return sendFile(ctx, compressed.file);
+  ctx.status = 200;
+  ctx.set('ETag', compressed.etag);
+  if (ctx.fresh) {
+    ctx.remove('Content-Encoding');
+    ctx.status = 304;
+    return;
+  }
+  const type = ctx.response.get('Content-Type');
+  ctx.body = compressed.bytes;
+  ctx.set('Content-Type', type);
+}
+
+/** Pages ask for it whether or not there is one. */
+function sendEmptyStylesheet(ctx: Koa.Context): void {
+  sendEmpty(ctx);
+  ctx.set('Content-Type', 'text/css; charset=utf-8');
+}
+
+/** The page itself must never be an old one; what carries a hash in its name never changes. */
+function cacheHeadersOf(path: string): { readonly [header: string]: string } {
+  if (path === '/' || path === '/index.html') {
+    return { 'Cache-Control': 'no-cache', Pragma: 'no-cache', Expires: '0' };
+  }
+  if (path.startsWith('/assets/') && HASHED_NAME.test(basename(path))) {
+    return { 'Cache-Control': 'public, max-age=31536000, immutable' };
+  }
+  // As v1 has it.
+  if (PICTURE.test(path)) return { 'Cache-Control': 'public, max-age=86400' };
+  return { 'Cache-Control': 'no-cache' };
+}
+
+/** Every script below `extensions/`, by its address; links are not followed. */
+async function listExtensions(root: string): Promise<readonly string[]> {
+  const top = join(root, 'extensions');
+  const found: string[] = [];
+  const folders = [top];
+  for (const folder of folders) {
+    for (const entry of await entriesOf(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(path);
+      else if (entry.name.endsWith('.js') && found.length < MAX_EXTENSIONS) found.push(path);
+    }
+  }
+  return found.map((path) => `/extensions/${relative(top, path).split(sep).join('/')}`).toSorted();
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return entries.filter(
+    (entry) => !entry.name.startsWith('.') && (entry.isFile() || entry.isDirectory()),
+  );
+}

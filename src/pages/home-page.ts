@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type Koa from 'koa';
+import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
+import { sendEmpty } from '../dialects/errors.ts';
+import { PAGE_PATH, type PageFile, readPage } from './page-files.ts';
+
+/** What the page says of the server before it has asked it anything; open to everybody. */
+type PageFacts = { readonly version: string; readonly upstream: string };
+
+/** Nothing from elsewhere, nothing inline: names and errors that others chose are shown here. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/**
+ * Holdover's own page, served before authentication. At `/`, which v1 clients probe for a 200,
+ * unless a mounted front end has that for itself; always at `/holdover`.
+ */
+export function homePage({
+  addresses,
+  ...facts
+}: PageFacts & {
+  readonly path?: '/' | '/holdover';
+  readonly addresses: PublicAddresses;
+}): Koa.Middleware {
+  const { html, report, files } = readPage();
+  const pages = new Set([PAGE_PATH, facts.path ?? '/']);
+  return (ctx, next) => {
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+    if (pages.has(ctx.path)) {
+      return sendPage(ctx, fillIn(html, { ...facts, ...toOrigins(addresses.of(ctx.req)) }));
+    }
+    if (ctx.path === `${PAGE_PATH}/report`) return sendPage(ctx, report);
+    if (!ctx.path.startsWith(`${PAGE_PATH}/`)) return next();
+    const file = files.get(ctx.path.slice(PAGE_PATH.length + 1));
+    if (file) sendPage(ctx, file);
+    else sendEmpty(ctx, 404);
+  };
+}
+
+/** A copy is asked about each time: after an update page and scripts must fit each other. */
+function sendPage(ctx: Koa.Context, { contentType, text }: PageFile): void {
+  ctx.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
+  ctx.set('Referrer-Policy', 'no-referrer');
+  ctx.set('Cache-Control', 'no-cache');
+  ctx.status = 200;
+  ctx.etag = createHash('sha256').update(text).digest('base64url');
+  if (ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  ctx.body = text;
+  ctx.set('Content-Type', contentType);
+}
+
+/** With a prefix the page names its files from the root: some proxies take `/prefix` for `/prefix/`. */
+function toOrigins(address: PublicAddress | undefined): {
+  readonly origin: string;
+  readonly socket: string;
+  readonly root: string;
+} {
+  const origin = address?.base ?? '';
+  const root = address === undefined || address.prefix === '' ? '' : `${address.prefix}/`;
+  return { origin, socket: origin.replace(/^http/, 'ws'), root };
+}
+
+/** Puts facts where the page has `{{name}}`. */
+function fillIn(page: PageFile, facts: { readonly [name: string]: string }): PageFile {
+  const text = page.text.replace(/\{\{(\w+)\}\}/g, (_, name: string) =>
+    escapeHtml(facts[name] ?? ''),
+  );
+  return { ...page, text };
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}

@@ -1,0 +1,95 @@
+import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { reached } from '../lib/crash-point.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { type LivePrompts, type LivePrompt, hasEnded } from './live-prompts.ts';
+import type { Follower } from './follow/follower.ts';
+import type { Outbox } from './submit/outbox.ts';
+import type { PromptEventLog } from './prompt-event-log.ts';
+import type { JobCanceller } from './follow/cancel-job.ts';
+import type { SubmissionRecovery } from './submit/recover.ts';
+
+/** Asks for the end of prompts, wherever they are; their followers tell what really happened. */
+export type Cancel = {
+  readonly cancel: (prompts: readonly LivePrompt[], caller: Caller) => Promise<void>;
+  /** Another process was asked, and has written it down; this one may look after the prompt. */
+  readonly cancelRequested: (key: string) => void;
+};
+
+type CancelOptions = {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'isLeader' | 'requestCancel'>;
+  readonly livePrompts: LivePrompts;
+  readonly outbox: Outbox;
+  readonly submissionRecovery: Pick<SubmissionRecovery, 'withdraw'>;
+  readonly follower: Follower;
+  readonly jobCanceller: JobCanceller;
+  readonly now: () => number;
+};
+
+/** How long an answer waits for another process to take a prompt out of its outbox. */
+const REMOTE_WAIT_MS = { interval: 10, max: 2000 } as const;
+/** And for the history of what the service says is over: v1 has removed it when it answers. */
+const RECORD_WAIT_MS = { interval: 10, max: 2000 } as const;
+
+export function createCancel(deps: CancelOptions): Cancel {
+  const {
+    ledger,
+    promptEventLog,
+    livePrompts,
+    outbox,
+    submissionRecovery,
+    follower,
+    jobCanceller,
+    now,
+  } = deps;
+
+  async function cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
+    prompt.cancelRequested = true;
+    await ledger.prompts.askCancel(prompt.key, now());
+    reached('after-cancel-asked');
+    return promptEventLog.isLeader(prompt.key)
+      ? cancelOwned(prompt, caller)
+      : cancelRemote(prompt, caller);
+  }
+
+  async function cancelOwned(prompt: LivePrompt, caller: Caller): Promise<void> {
+    if (outbox.withdraw(prompt)) return follower.finishWithoutJob(prompt, { kind: 'canceled' });
+    if (await submissionRecovery.withdraw(prompt)) return;
+    // Without a job it is on its way: the process that learns of the job sees what was asked.
+    await jobCanceller.cancelJob(prompt, caller);
+  }
+
+  /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
+  async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
+    promptEventLog.requestCancel(prompt.key);
+    const deadlineMs = monotonicNow() + REMOTE_WAIT_MS.max;
+    while (prompt.isInOutbox && livePrompts.has(prompt) && monotonicNow() < deadlineMs)
+      await delay(REMOTE_WAIT_MS.interval);
+    await jobCanceller.cancelJob(prompt, caller);
+  }
+
+  /** What runs on for a while does so in v1, too. */
+  async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
+    const deadlineMs = monotonicNow() + RECORD_WAIT_MS.max;
+    const ended = prompts.filter(hasEnded);
+    while (ended.some((prompt) => livePrompts.has(prompt)) && monotonicNow() < deadlineMs)
+      await delay(RECORD_WAIT_MS.interval);
+  }
+
+  return {
+    async cancel(prompts, caller) {
+      await Promise.all(prompts.map((prompt) => cancelOne(prompt, caller)));
+      await waitUntilRecorded(prompts);
+    },
+    cancelRequested(key) {
+      const prompt = follower.find(key);
+      if (!prompt) return;
+      prompt.cancelRequested = true;
+      if (!promptEventLog.isLeader(key)) return;
+      // A service may answer that the job is over and say so on no stream: the process that follows it asks.
+      void cancelOwned(prompt, prompt.caller);
+    },
+  };
+}

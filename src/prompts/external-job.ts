@@ -1,0 +1,97 @@
+import type { ServerResponse } from 'node:http';
+import { refuseShape } from '../translate/prompt-refusal.ts';
+import { applyCoercions } from '../translate/file-mentions.ts';
+import type { Caller, SubmitRequest } from '../protocol/job-api.ts';
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import type { Graph, Job } from '../protocol/v2.ts';
+
+/** A job somebody submitted past v1, as far as it was seen. */
+export type ExternalJob = {
+  readonly caller: Caller;
+  readonly jobId: string;
+  /** `undefined`: whoever has the job must be asked. */
+  readonly graph: Graph | undefined;
+  /** Where in the queue it wants to be; v1's `number`. */
+  readonly order: number | undefined;
+  readonly extraData: JsonObject;
+  /** Resolves when its maker has been answered, or is gone. */
+  readonly answered: Promise<void>;
+};
+
+type EngineSubmission = {
+  readonly caller: Caller;
+  readonly request: SubmitRequest;
+  readonly job: Job;
+  readonly response: ServerResponse;
+};
+
+/** Of a job the embedded engine has just taken. */
+export function externalJobOfEngine({
+  caller,
+  request,
+  job,
+  response,
+}: EngineSubmission): ExternalJob {
+  return {
+    caller,
+    jobId: job.id,
+    graph: applyCoercions(request.workflow, job.x_workflow ?? {}, []),
+    order: request.order,
+    extraData: extraDataOf(request.provenance?.extraPngInfo),
+    answered: whenAnswered(response),
+  };
+}
+
+type ForwardedSubmission = {
+  readonly caller: Caller;
+  readonly body: () => Promise<JsonObject | undefined>;
+  readonly job: JsonObject;
+  readonly response: ServerResponse;
+};
+
+/** Of what went to a service and came back; `undefined`: its answer is not that of a job. */
+export async function externalJobOfService({
+  caller,
+  body: read,
+  job,
+  response,
+}: ForwardedSubmission): Promise<ExternalJob | undefined> {
+  const { id, urls, x_workflow: coerced } = job;
+  if (typeof id !== 'string' || id === '' || !isJsonObject(urls)) return undefined;
+  const answered = whenAnswered(response);
+  const body = await read();
+  const graph = graphOf(body?.workflow);
+  return {
+    caller,
+    jobId: id,
+    graph: graph && applyCoercions(graph, graphOf(coerced) ?? {}, []),
+    order: orderOf(body?.x_order),
+    extraData: extraDataOf(body?.x_extra_pnginfo),
+    answered,
+  };
+}
+
+/** A workflow v1 can show: an object of nodes. */
+export function graphOf(value: Json | undefined): Graph | undefined {
+  if (!isJsonObject(value) || refuseShape(value)) return undefined;
+  const isGraph = Object.values(value).every((node) => isJsonObject((node as JsonObject).inputs));
+  return isGraph ? (value as Graph) : undefined;
+}
+
+function orderOf(value: Json | undefined): number | undefined {
+  if (typeof value !== 'number' && !(value instanceof LosslessNumber)) return undefined;
+  const order = Number(value.toString());
+  return Number.isFinite(order) ? order : undefined;
+}
+
+/** v2's `extra_data` holds keys and nothing else; what belongs into saved files is no secret. */
+function extraDataOf(extraPngInfo: Json | undefined): JsonObject {
+  return isJsonObject(extraPngInfo) ? { extra_pnginfo: extraPngInfo } : {};
+}
+
+function whenAnswered(response: ServerResponse): Promise<void> {
+  if (response.destroyed || response.writableFinished) return Promise.resolve();
+  return new Promise((resolve) => {
+    response.once('finish', resolve).once('close', resolve);
+  });
+}

@@ -1,0 +1,46 @@
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
+import type { LivePrompts } from './live-prompts.ts';
+
+/** The v2 job behind an id that a user's client chose, if there is one. */
+export type FindJobId = (user: string, promptId: string) => Promise<string | undefined>;
+
+/** What prompts are known by. */
+export type PromptSources = {
+  readonly livePrompts: LivePrompts;
+  readonly ledger: Pick<Ledger, 'prompts'>;
+};
+
+/** Looks at the live prompts first. */
+export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJobId {
+  return async (user, promptId) => {
+    const prompt = livePrompts.find(user, promptId) ?? (await ledger.prompts.find(user, promptId));
+    return prompt?.jobId ?? undefined;
+  };
+}
+
+/** The same port, where a job answers to the `prompt_id` its client chose as well as to its own id. */
+export function withPromptIds(jobs: JobApi, sources: PromptSources): JobApi {
+  const findJobId = createFindJobId(sources);
+
+  /** A job of that very id comes first. */
+  async function askByEitherId<T>(
+    { user }: Caller,
+    id: string,
+    request: (jobId: string) => Promise<Result<T>>,
+  ): Promise<Result<T>> {
+    const answer = await request(id);
+    if (answer.ok || answer.error.status !== 404) return answer;
+    const jobId = await findJobId(user, id);
+    return jobId === undefined || jobId === id ? answer : await request(jobId);
+  }
+
+  return {
+    ...jobs,
+    get: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.get(caller, jobId)),
+    workflow: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.workflow(caller, jobId)),
+    events: (caller, id, signal) =>
+      askByEitherId(caller, id, (jobId) => jobs.events(caller, jobId, signal)),
+    cancel: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.cancel(caller, jobId)),
+  };
+}

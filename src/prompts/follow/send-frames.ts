@@ -1,0 +1,57 @@
+import type { ProgressEffect, PictureEffect } from '../../translate/progress-state.ts';
+import { sniffPreview } from '../../protocol/binary-frames.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import type { Frame, Picture } from '../../sockets/frame.ts';
+import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
+import type { EntryApplierOptions } from './apply-entry.ts';
+import { readImageBytes } from '../../files/asset-content.ts';
+
+/** Says a prompt's effects on its channel, all but the last. */
+export type FrameSender = { send(effect: FrameEffect, position: number): Promise<void> };
+
+type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
+
+export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt): FrameSender {
+  const { log } = deps;
+  const { channel } = prompt;
+
+  async function toPicture(effect: PictureEffect): Promise<Picture | undefined> {
+    const { nodeId, displayNodeId, kind } = effect;
+    const bytes = 'bytes' in effect ? effect.bytes : await fetchBytes(effect.assetId);
+    if (bytes === undefined || bytes.length <= PREVIEW_HEAD_BYTES) return undefined;
+    const mime = sniffPreview(bytes);
+    return mime && { nodeId, displayNodeId, kind, mime, bytes };
+  }
+
+  async function fetchBytes(assetId: string): Promise<Buffer | undefined> {
+    const bytes = await readImageBytes(deps.jobs, { caller: prompt.caller, assetId });
+    if (bytes.ok) return bytes.value;
+    const { user } = prompt.caller;
+    log.warn({ user, assetId }, 'a picture for the socket could not be read');
+    return undefined;
+  }
+
+  async function toFrame(effect: FrameEffect): Promise<Frame | undefined> {
+    if (effect.kind === 'json' || effect.kind === 'text') return effect;
+    const picture = effect.picture && (await toPicture(effect.picture));
+    if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
+    const { state, progress } = effect;
+    return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
+  }
+
+  /** A result nobody here waits for, of a prompt another process looks after. */
+  function canSendLater(effect: FrameEffect): boolean {
+    const picture = 'picture' in effect ? effect.picture : undefined;
+    if (picture === undefined || !('assetId' in picture)) return false;
+    return !deps.promptEventLog.isLeader(prompt.key) && !channel.hasListener();
+  }
+
+  return {
+    async send(effect, position) {
+      if (canSendLater(effect)) return channel.sendLater(() => toFrame(effect), position);
+      if (effect.kind === 'json' || effect.kind === 'text') return channel.send(effect, position);
+      const frame = await toFrame(effect);
+      if (frame) channel.send(frame, position);
+    },
+  };
+}

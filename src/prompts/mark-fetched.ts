@@ -1,0 +1,64 @@
+import type { IncomingMessage } from 'node:http';
+import type { Logger } from '../observability/log.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { PromptSources } from './find-by-prompt-id.ts';
+import type { Hub } from '../sockets/hub.ts';
+import type { PromptEventLog } from './prompt-event-log.ts';
+import type { V1Request } from '../v1/routes.ts';
+import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
+
+/**
+ * Notes that a client has fetched the results of prompts that have ended: no late socket needs to
+ * be told of them. `listed`: the client did not ask for them by their ids.
+ */
+export type MarkFetched = (
+  request: { readonly ctx: Pick<V1Request['ctx'], 'req'>; readonly caller: Caller },
+  source: 'by id' | 'listed',
+  promptIds: readonly string[],
+) => void;
+
+export function createMarkFetched(deps: {
+  readonly hub: Pick<Hub, 'discardFetched'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'resultFetched'>;
+}): MarkFetched {
+  return ({ ctx, caller: { user } }, source, promptIds) => {
+    if (isOwnCall(ctx.req)) return;
+    // A front end lists everything all the time, and is not the client that waits for it.
+    if (source === 'listed' && isBrowser(ctx.req)) return;
+    for (const promptId of deps.hub.discardFetched(user, promptIds)) {
+      deps.promptEventLog.resultFetched(user, promptId);
+    }
+  };
+}
+
+/** Notes that a client has read a job that is over through v2: it has the result of its prompt. Never throws. */
+export type MarkJobFetched = (fetched: {
+  readonly caller: Caller;
+  readonly jobId: string;
+  readonly request: IncomingMessage;
+}) => void;
+
+export function createMarkJobFetched(
+  deps: PromptSources & { readonly markFetched: MarkFetched; readonly log: Pick<Logger, 'warn'> },
+): MarkJobFetched {
+  const { livePrompts, ledger, markFetched, log } = deps;
+  async function markJobFetched({
+    caller,
+    jobId,
+    request,
+  }: Parameters<MarkJobFetched>[0]): Promise<void> {
+    const { user } = caller;
+    const prompt = livePrompts.find(user, jobId) ?? (await ledger.prompts.findByJob(user, jobId));
+    if (prompt) markFetched({ ctx: { req: request }, caller }, 'by id', [prompt.promptId]);
+  }
+  return (fetched) => {
+    markJobFetched(fetched).catch((error: unknown) => {
+      const event = 'socket.fetch_not_noted';
+      const { jobId } = fetched;
+      log.warn(
+        { event, err: error, jobId },
+        'a late socket may be told of a result that was fetched',
+      );
+    });
+  };
+}

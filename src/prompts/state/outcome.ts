@@ -1,0 +1,33 @@
+import { joinInSteps } from '../../lib/join-in-steps.ts';
+import type { PromptOutcome } from '../../ledger/ledger.ts';
+import { type Submitted, historyPieces } from '../../translate/history.ts';
+import { withinLimit } from '../../translate/history-limit.ts';
+import type { ProgressState } from '../../translate/progress-state.ts';
+import { endWord } from '../../translate/status.ts';
+import { type Json, stringifyJson } from '../../protocol/json.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { toJsonText } from '../../lib/lazy-json.ts';
+
+/** The record of a prompt that has ended: its history entry, its graph within the limit, its times. */
+export async function toOutcome(
+  prompt: LivePrompt,
+  state: ProgressState,
+  limitBytes: number,
+): Promise<PromptOutcome> {
+  const { graph, extraData } = prompt.lazy;
+  const texts = { graphJson: toJsonText(graph), extraDataJson: toJsonText(extraData) };
+  const sizeBytes = Buffer.byteLength(texts.graphJson) + Buffer.byteLength(texts.extraDataJson);
+  const shown = withinLimit(prompt, { sizeBytes, limitBytes });
+  const shortened = shown === prompt ? undefined : toTexts(shown);
+  return {
+    ...(shortened && { shortened }),
+    entryJson: await joinInSteps(historyPieces(state, shown, (shortened ?? texts).graphJson)),
+    statusWord: endWord(state.outcome ?? 'lost', state.error?.code),
+    startedAtMs: state.startedAtMs,
+    endedAtMs: state.endedAtMs ?? prompt.createdAtMs,
+  };
+}
+
+function toTexts({ graph, extraData }: Submitted): NonNullable<PromptOutcome['shortened']> {
+  return { graphJson: stringifyJson(graph as Json), extraDataJson: stringifyJson(extraData) };
+}

@@ -1,0 +1,37 @@
+import type { ProgressInput, ProgressState } from '../../translate/progress-state.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
+
+/** It only names a node that has begun: every entry of a prompt's log is written and heard everywhere. */
+export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
+  if (event.event !== 'progress') return false;
+  const { current_node: nodeId, step } = event.data;
+  return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);
+}
+
+/** True when it says that a job runs. */
+export function startsJob(input: ProgressInput): boolean {
+  return statusOf(input) === 'running';
+}
+
+/** A node of the job is running, or has run. */
+export function showsActivity(input: ProgressInput): boolean {
+  if (input.kind === 'event' && input.event.event !== 'status') return true;
+  return input.kind === 'output' || statusOf(input) === 'running';
+}
+
+/** True when it is the end of a job, or announces it. */
+export function endsJob(input: ProgressInput): boolean {
+  if (input.kind === 'event' && input.event.event === 'status' && input.event.data.x_ends) {
+    return true;
+  }
+  const status = statusOf(input);
+  return status !== undefined && IS_TERMINAL[status];
+}
+
+function statusOf(input: ProgressInput): JobStatus | undefined {
+  if (input.kind === 'event') {
+    return input.event.event === 'status' ? input.event.data.status : undefined;
+  }
+  return input.kind === 'snapshot' || input.kind === 'settled' ? input.job.status : undefined;
+}

@@ -1,0 +1,19 @@
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import type { Follower } from '../follow/follower.ts';
+import { type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
+
+/** Removes a prompt nobody was told of, and nothing came of. */
+export type RemovePrompt = (prompt: LivePrompt) => Promise<void>;
+
+export function createRemovePrompt(deps: {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'discard'>;
+  readonly follower: Follower;
+}): RemovePrompt {
+  return async (prompt) => {
+    if (!(await deps.follower.appendEntry(prompt, 'removed'))) return;
+    await deps.ledger.prompts.remove(prompt.key).catch(ifLeadershipLost(undefined));
+    await deps.promptEventLog.discard(prompt.key);
+  };
+}

@@ -1,0 +1,149 @@
+import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import type { Graph } from '../protocol/v2.ts';
+import type { DialectRules } from '../dialects/dialect.ts';
+import { V1Error, promptFault, promptRefusal, plainError } from '../dialects/errors.ts';
+import { isTruthyInPython } from '../protocol/python-text.ts';
+
+/** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
+export type Submission = {
+  readonly graph: Graph;
+  /** As sent, secrets included; `null` counts as `{}`. */
+  readonly extraData: JsonObject;
+  readonly clientId: string | null;
+  /** The caller's own id; `undefined`: it gets the v2 job id. */
+  readonly promptId: string | undefined;
+  readonly number: number;
+  readonly partialTargets: readonly string[] | undefined;
+  /** What a folder in the name of a file means; absent: a folder. */
+  readonly subfolder?: DialectRules['subfolder'];
+};
+
+/** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */
+export type Counter = { next(): number };
+
+/** The same, perhaps of several processes together. */
+export type SharedCounter = { next(): number | Promise<number> };
+
+const MAX_ID_CHARS = 200;
+const MAX_CLIENT_ID_CHARS = 128;
+
+export function createCounter(first: number): Counter {
+  let value = first;
+  return { next: () => value++ };
+}
+
+/** Whether reading this body counts; see `readSubmission`. */
+export function usesCounter(body: Json): boolean {
+  if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
+  return !('number' in body);
+}
+
+export function readSubmission(body: Json, counter: Counter): Submission {
+  if (!isJsonObject(body)) {
+    // v1 looks a list and a text through for a number, finds none and counts.
+    if (Array.isArray(body) || typeof body === 'string') counter.next();
+    throw noPromptError();
+  }
+  const number = readNumber(body, counter);
+  if (!('prompt' in body)) throw noPromptError();
+  const clientId = readClientId(body.client_id);
+  const extraData = readExtraData(body.extra_data);
+  return {
+    graph: readGraph(body.prompt),
+    extraData: clientId === null ? extraData : { ...extraData, client_id: clientId },
+    clientId: clientId ?? readClientId(extraData.client_id),
+    promptId: 'prompt_id' in body ? readPromptId(body.prompt_id) : undefined,
+    number,
+    partialTargets: readTargets(body.partial_execution_targets),
+  };
+}
+
+/** `number` wins and leaves the counter alone; `front` runs before everything queued so far. */
+function readNumber(body: JsonObject, counter: Counter): number {
+  if ('number' in body) return parseNumber(body.number);
+  const count = counter.next();
+  return isTruthyInPython(body.front) && count !== 0 ? -count : count;
+}
+
+function parseNumber(value: Json | undefined): number {
+  const text =
+    typeof value === 'string' || value instanceof LosslessNumber ? String(value).trim() : value;
+  const number = typeof text === 'object' ? Number.NaN : Number(text);
+  if (text === '' || !Number.isFinite(number)) {
+    throw badRequest('invalid_prompt', '"number" must be a finite number.');
+  }
+  return number;
+}
+
+/** v1 turns whatever it gets into a string, `null` into `None`. */
+function readPromptId(value: Json | undefined): string {
+  const id = toPythonText(value);
+  if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || hasControlCharacter(id)) {
+    throw badRequest(
+      'invalid_prompt_id',
+      `"prompt_id" must be a text of at most ${MAX_ID_CHARS} characters without slashes.`,
+    );
+  }
+  return id;
+}
+
+/** An empty client id is a client id; only an absent one means every socket of the user. */
+function readClientId(value: Json | undefined): string | null {
+  if (value === undefined || value === null) return null;
+  const id = toPythonText(value);
+  if (id === undefined || id.length > MAX_CLIENT_ID_CHARS || hasControlCharacter(id)) {
+    throw badRequest(
+      'invalid_client_id',
+      `"client_id" must be a text of at most ${MAX_CLIENT_ID_CHARS} printable characters.`,
+    );
+  }
+  return id;
+}
+
+/** The original dies on `null` here; a list is as useless. */
+function readExtraData(value: Json | undefined): JsonObject {
+  if (value === undefined || value === null) return {};
+  if (!isJsonObject(value)) throw badRequest('invalid_prompt', '"extra_data" must be an object.');
+  return value;
+}
+
+function readGraph(value: Json | undefined): Graph {
+  if (isJsonObject(value)) return value as Graph;
+  if (value === '' || (Array.isArray(value) && value.length === 0)) {
+    throw badRequest('prompt_no_outputs', 'Prompt has no outputs');
+  }
+  throw badRequest(
+    'invalid_prompt',
+    '"prompt" must be an object: node id to node, as exported in API format.',
+  );
+}
+
+/** v1 compares each target with the ids, which are texts: an id in another form names no node. */
+function readTargets(value: Json | undefined): readonly string[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!Array.isArray(value))
+    throw badRequest('invalid_prompt', '"partial_execution_targets" must be a list of node ids.');
+  return value.filter((id) => typeof id === 'string').map(checkTarget);
+}
+
+function checkTarget(id: string): string {
+  if (!hasControlCharacter(id)) return id;
+  throw badRequest('invalid_prompt', '"partial_execution_targets" has a control character.');
+}
+
+function toPythonText(value: Json | undefined): string | undefined {
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'object' && !(value instanceof LosslessNumber)) return undefined;
+  return String(value);
+}
+
+function noPromptError(): V1Error {
+  const refusal = promptRefusal('no_prompt', 'No prompt provided', 'No prompt provided');
+  return new V1Error(400, promptFault(refusal));
+}
+
+function badRequest(type: string, message: string): V1Error {
+  return new V1Error(400, plainError(type, message));
+}

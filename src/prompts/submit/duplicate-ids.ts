@@ -1,0 +1,78 @@
+import { monotonicNow } from '../../lib/monotonic-clock.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
+import { type Json, stringifyJson } from '../../protocol/json.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import { V1Error, plainError } from '../../dialects/errors.ts';
+import type { Follower } from '../follow/follower.ts';
+import { toJsonText } from '../../lib/lazy-json.ts';
+import type { PromptEventLog } from '../prompt-event-log.ts';
+import type { Submission } from '../submission.ts';
+
+/** Live prompts with the very id a submission names. */
+export type DuplicateIds = {
+  /** A client whose answer was lost with the process sends its own id again: it gets that answer. */
+  findResumed(caller: Caller, submission: Submission): Promise<LivePrompt | undefined>;
+  /** The original accepts a live id again under another number; the same number kills its worker. */
+  refuseDuplicate(caller: Caller, submission: Submission): void;
+};
+
+type DuplicateIdOptions = {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
+  readonly livePrompts: LivePrompts;
+  readonly follower: Pick<Follower, 'find' | 'untrack'>;
+  /** Puts a prompt of another process on the board. */
+  readonly discover: (key: string) => Promise<void>;
+};
+
+/** What a dead process looked after is taken up by then: its lease, the next look, some air. */
+const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
+
+export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
+  const { ledger, promptEventLog, livePrompts, follower } = deps;
+
+  async function discoverPrompt(key: string): Promise<LivePrompt | undefined> {
+    if (!follower.find(key)) await deps.discover(key);
+    return follower.find(key);
+  }
+
+  /** Its process is about to answer, or gone before it did. */
+  async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
+    const deadlineMs = monotonicNow() + TAKEOVER_WAIT_MS.max;
+    while (!prompt.isResumed && monotonicNow() < deadlineMs) {
+      if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
+      await delay(TAKEOVER_WAIT_MS.interval);
+      if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
+      // It was refused, and whoever refused it has told nobody else of it.
+      follower.untrack(prompt.key, undefined);
+    }
+    return prompt.isResumed ? prompt : undefined;
+  }
+
+  return {
+    async findResumed({ user }, { promptId, graph }) {
+      if (promptId === undefined) return undefined;
+      const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
+      const local = livePrompts.find(user, promptId);
+      const isLocal = local?.isResumed === true && local.promptId === promptId;
+      if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
+      const row = await ledger.prompts.find(user, promptId);
+      if (!isLiveRow(row) || promptEventLog.isLeader(row.key) || !isSame(row.graphJson))
+        return undefined;
+      const duplicate = await discoverPrompt(row.key);
+      return duplicate && waitForTakeover(duplicate);
+    },
+    refuseDuplicate({ user }, { promptId, number }) {
+      const duplicate = promptId === undefined ? undefined : livePrompts.find(user, promptId);
+      if (duplicate?.promptId !== promptId || duplicate?.number !== number) return;
+      const message = `A prompt with the id ${promptId} and this number is already queued.`;
+      throw new V1Error(400, plainError('duplicate_prompt_id', message));
+    },
+  };
+}
+
+function isLiveRow(row: PromptRow | undefined): row is PromptRow {
+  return row !== undefined && row.state !== 'done';
+}

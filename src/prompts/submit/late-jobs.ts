@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../observability/log.ts';
+import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import type { Job } from '../../protocol/v2.ts';
+import type { SubmissionRetry } from './retry.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { type RetryPolicy, withJitter } from './retry-policy.ts';
+import { KEY_LABEL, type SubmissionPlan } from './plan.ts';
+
+/** Ends the jobs of prompts that were ended before it was known whether they have one. */
+export type LateJobs = {
+  /** Looks for it for a while; `found`: it is there already. */
+  cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void;
+  close(): Promise<void>;
+};
+
+type LateJobsOptions = {
+  readonly jobs: Pick<JobApi, 'cancel'>;
+  readonly submissionRetry: Pick<SubmissionRetry, 'findJob'>;
+  readonly retryPolicy: RetryPolicy;
+  readonly log: Logger;
+  readonly now: () => number;
+};
+
+export function createLateJobs({
+  jobs,
+  submissionRetry,
+  retryPolicy,
+  log,
+  now,
+}: LateJobsOptions): LateJobs {
+  const stop = new AbortController();
+  const tasks = new Set<Promise<void>>();
+
+  /** Calls until it answers true, less and less often, as long as lost submissions are looked for. */
+  async function retry(attempt: () => Promise<boolean>): Promise<void> {
+    const deadlineMs = now() + retryPolicy.searchWindowMs;
+    const { first, last } = retryPolicy.searchMs;
+    for (let waitMs = first; now() <= deadlineMs; waitMs = Math.min(last, waitMs * 1.5)) {
+      try {
+        if (await attempt()) return;
+      } catch (error) {
+        log.debug({ err: error }, 'a look for a late job failed');
+      }
+      await delay(withJitter(waitMs), undefined, { signal: stop.signal, ref: false });
+    }
+  }
+
+  async function cancelJob({ caller, promptId }: LivePrompt, { id }: Job): Promise<void> {
+    await retry(async () => {
+      const cancelled = await jobs.cancel(caller, id);
+      if (!cancelled.ok && !isGone(cancelled.error)) return false;
+      const facts = { event: 'submission.late_job_cancelled', user: caller.user, promptId };
+      log.info({ ...facts, jobId: id }, 'a job turned up after its prompt was ended: cancelled');
+      return true;
+    });
+  }
+
+  async function findAndCancel(prompt: LivePrompt, plan: SubmissionPlan): Promise<void> {
+    let lateJob: Job | undefined;
+    await retry(async () => {
+      const searchResult = await submissionRetry.findJob(prompt, plan);
+      // Without the label it may be anybody's who runs the same workflow.
+      if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.label)
+        lateJob = searchResult;
+      return searchResult === 'none' || lateJob !== undefined;
+    });
+    if (lateJob) await cancelJob(prompt, lateJob);
+  }
+
+  return {
+    cancelWhenFound(prompt, plan, found) {
+      const task = (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan))
+        .catch((error: unknown) => {
+          if (!stop.signal.aborted) log.error({ err: error }, 'looking for a late job failed');
+        })
+        .finally(() => tasks.delete(task));
+      tasks.add(task);
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(tasks);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import type { Ledger } from '../../ledger/ledger.ts';
+import { runInSteps } from '../../lib/event-loop.ts';
+import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
+import type { Json } from '../../protocol/json.ts';
+import { stringifySteps } from '../../protocol/json-steps.ts';
+import type { Job } from '../../protocol/v2.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import type { Follower } from '../follow/follower.ts';
+import { rememberJson } from '../../lib/lazy-json.ts';
+import type { SubmissionPlan } from './plan.ts';
+import type { JobCanceller } from '../follow/cancel-job.ts';
+
+/** Brings a prompt and its v2 job together, durably. */
+export type LinkJob = (prompt: LivePrompt, plan: SubmissionPlan, job: Job) => Promise<void>;
+
+export function createLinkJob(deps: {
+  readonly ledger: Ledger;
+  readonly follower: Follower;
+  readonly jobCanceller: JobCanceller;
+}): LinkJob {
+  const { ledger, follower, jobCanceller } = deps;
+  return async (prompt, plan, job) => {
+    // v1 shows literals as v2 coerced them, files as the client named them.
+    const coerced = job.x_workflow ?? {};
+    const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
+    follower.attachJob(prompt, { jobId: job.id, graph, targets: plan.outputs });
+    const isChanged = graph !== plan.graph;
+    const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
+    if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);
+    await ledger.prompts.linkJob(prompt.key, {
+      promptId: prompt.promptId,
+      jobId: job.id,
+      ...(graphJson !== undefined && { graphJson }),
+      targetsJson: JSON.stringify(plan.outputs),
+    });
+    await follower.follow(prompt);
+    if (prompt.cancelRequested) await jobCanceller.cancelJob(prompt);
+  };
+}

@@ -1,0 +1,104 @@
+import { reached } from '../../lib/crash-point.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type JobApi, isGone } from '../../protocol/job-api.ts';
+import { type Job, IS_TERMINAL } from '../../protocol/v2.ts';
+import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
+import type { Outbox } from './outbox.ts';
+import type { RetryPolicy } from './retry-policy.ts';
+import {
+  toStoredPlan,
+  isSubmittedThroughV1,
+  restorePlan,
+  resendCount,
+  withNewKey,
+} from './plan.ts';
+
+/** The present state of a job that never began: nothing (its service does not have it), or its end. */
+type MissingJob = {
+  readonly job: Job | undefined;
+  /** When this job was last seen to wait; `undefined`: not since it is followed here. */
+  readonly lastQueuedAtMs: number | undefined;
+};
+
+/** `final`: its end stands; `not yet`: the service could not say, or has it after all. */
+type ResendResult = 'sent' | 'final' | 'not yet';
+
+/**
+ * Sends a prompt again whose job is gone and never began: the engine behind the service died and
+ * lost what waited there. The prompt waits in the outbox as if it had not been sent before, under
+ * another key, since the one before may be used up.
+ */
+export type Resend = (prompt: LivePrompt, missing: MissingJob) => Promise<ResendResult>;
+
+type ResendOptions = {
+  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly jobs: Pick<JobApi, 'cancel'>;
+  readonly livePrompts: LivePrompts;
+  readonly outbox: Pick<Outbox, 'add'>;
+  readonly retryPolicy: RetryPolicy;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** True when the service may lose jobs it took; the embedded engine has them in the same ledger. */
+  readonly mayLoseJobs: boolean;
+};
+
+/** A service that drops a prompt on arrival, and again, has decided; no engine dies that often. */
+const MAX_DROPS = 3;
+/** Services keep what is over for a day or more: a job gone sooner never was over. */
+const MIN_RETENTION_MS = 20 * 60 * 60_000;
+
+export function createResend(deps: ResendOptions): Resend {
+  const { ledger, jobs, livePrompts, outbox, retryPolicy, log, now } = deps;
+
+  const dropCounts = new WeakMap<LivePrompt, number>();
+
+  /** How often in a row its jobs were gone before they were seen to wait. */
+  function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: MissingJob): number {
+    const count = lastQueuedAtMs === undefined ? (dropCounts.get(prompt) ?? 0) + 1 : 0;
+    dropCounts.set(prompt, count);
+    return count;
+  }
+
+  function mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: MissingJob): boolean {
+    const { status, hasEvidence, startedAtMs } = prompt;
+    if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
+    if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
+    return now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
+  }
+
+  /** Should it turn up after all, it must not run beside the one that takes its place. */
+  async function isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
+    const cancelled = await jobs.cancel(prompt.caller, jobId);
+    if (!cancelled.ok) return isGone(cancelled.error);
+    const { status } = cancelled.value;
+    return IS_TERMINAL[status] && status !== 'succeeded';
+  }
+
+  return async (prompt, missing) => {
+    if (!deps.mayLoseJobs || prompt.cancelRequested || mayHaveBegun(prompt, missing))
+      return 'final';
+    const row = await ledger.prompts.get(prompt.key);
+    if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
+      return 'final';
+    const lastPlan = restorePlan(row, prompt.caller);
+    if (lastPlan.lacksSecrets) return 'final';
+    if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
+    if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
+    const plan = withNewKey(lastPlan);
+    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'here'));
+    reached('after-detach');
+    const { promptId } = prompt;
+    log.warn(
+      { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId },
+      'the job service lost a prompt that was waiting there: it is sent again',
+    );
+    livePrompts.clearJobId(prompt);
+    const waitMs = Math.min(
+      retryPolicy.retryMs.last,
+      retryPolicy.retryMs.first * 2 ** (resendCount(plan) - 1),
+    );
+    await outbox.add({ prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false }, waitMs);
+    return 'sent';
+  };
+}

@@ -1,0 +1,145 @@
+import type { PromptStore } from '../../ledger/ledger.ts';
+import { type V1Refusal, goodOutputs, toPromptRefusal } from '../../translate/prompt-refusal.ts';
+import { extraPngInfo } from '../../translate/file-mentions.ts';
+import type { Json } from '../../protocol/json.ts';
+import {
+  type Caller,
+  type JobApi,
+  type SubmitRequest,
+  type V2Error,
+  isCapacityRefusal,
+} from '../../protocol/job-api.ts';
+import type { NodeErrors } from '../../protocol/v1.ts';
+import type { Job } from '../../protocol/v2.ts';
+import { renewAssets } from '../../files/renew-assets.ts';
+import {
+  KEY_LABEL,
+  type SubmissionPlan,
+  toStoredPlan,
+  changedKey,
+  withOutputs,
+  withNewKey,
+  workflowOf,
+} from './plan.ts';
+
+/** What became of a submission; `plan` is the one that was sent last. */
+export type SendResult = { readonly plan: SubmissionPlan } & (
+  | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
+  /** For certain, and for good. */
+  | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
+  /** For certain, but for now; `plan` has a key that is free. */
+  | { readonly kind: 'crowded'; readonly error: V2Error }
+  | { readonly kind: 'unsent'; readonly error: V2Error }
+  /** There may be a job. `isKeyUsed`: an attempt has reached submission for certain. */
+  | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
+);
+
+export type SubmissionSender = {
+  /** `graphJson`: the text of the plan's graph, where it was written already. */
+  send(caller: Caller, plan: SubmissionPlan, graphJson?: string): Promise<SendResult>;
+  /** The same plan, as it may have been sent before: nothing of it is changed for a refusal. */
+  resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult>;
+};
+
+type SubmissionSenderOptions = Parameters<typeof renewAssets>[0] & {
+  readonly jobs: Pick<JobApi, 'submit'>;
+  readonly prompts: Pick<PromptStore, 'setIntent'>;
+};
+
+type RefusedResult = SendResult & { readonly kind: 'refused' };
+
+export function createSubmissionSender(deps: SubmissionSenderOptions): SubmissionSender {
+  async function attempt(
+    caller: Caller,
+    plan: SubmissionPlan,
+    graphJson?: string,
+  ): Promise<SendResult> {
+    const result = await deps.jobs.submit(caller, toSubmitRequest(plan, graphJson));
+    if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
+    const { error } = result;
+    const kind = classifyError(error);
+    if (kind === 'unknown') return { kind, plan, error, isKeyUsed: error.code === KEY_REUSED };
+    if (kind === 'refused') return { kind, plan, error, refusal: toRefusal(error, plan) };
+    const isKeyUsed = error.outcome === 'not_taken';
+    return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
+  }
+
+  /** Another plan that may fare better; none where the refused one may have left a job. */
+  async function nextPlan(
+    caller: Caller,
+    sent: RefusedResult,
+  ): Promise<SubmissionPlan | undefined> {
+    const { plan, error, refusal } = sent;
+    if (error.outcome === 'refused_late') return undefined;
+    const { placed } = plan;
+    const isRenewed = plan.key === renewedKey(plan);
+    const renewed = isRenewed
+      ? undefined
+      : await renewAssets(deps, caller, { resolvedFiles: placed, error });
+    if (renewed) return { ...plan, placed: renewed, key: renewedKey(plan) };
+    const validOutputs = goodOutputs(refusal.body.node_errors, plan.outputs);
+    const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
+    return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
+  }
+
+  return {
+    resend: (caller, plan) => attempt(caller, plan),
+    /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
+    async send(caller, firstPlan, graphJson) {
+      let nodeErrors: NodeErrors = {};
+      for (let plan = firstPlan; ;) {
+        const sent = await attempt(caller, plan, graphJson);
+        if (sent.kind === 'accepted') return { ...sent, nodeErrors };
+        if (sent.kind !== 'refused') return sent;
+        const next = await nextPlan(caller, sent);
+        const isRenewed = next !== undefined && next.outputs === plan.outputs;
+        if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
+        if (next === undefined) return withNodeErrors(sent, nodeErrors);
+        // Whoever goes on after this process must know which key may have made a job.
+        await deps.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
+        plan = next;
+      }
+    },
+  };
+}
+
+function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedResult {
+  const body = { ...sent.refusal.body, node_errors: nodeErrors };
+  return { ...sent, refusal: { ...sent.refusal, body } };
+}
+
+/** What `POST /prompt` answers to a refusal of this plan. */
+export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
+  return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
+}
+
+const KEY_REUSED = 'idempotency_key_reuse';
+
+/** Once only: a file that is missing again is missing. */
+function renewedKey(plan: SubmissionPlan): string {
+  return changedKey(plan, 'healed');
+}
+
+function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> {
+  if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
+  if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
+  // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
+  return isCapacityRefusal(error) ? 'crowded' : 'refused';
+}
+
+function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitRequest {
+  const workflow = workflowOf(plan);
+  const isUnchanged = workflow === plan.graph && graphJson !== undefined;
+  return {
+    workflow,
+    ...(isUnchanged && { workflowJson: graphJson }),
+    extraData: plan.secrets,
+    idempotencyKey: plan.key,
+    metadata: { [KEY_LABEL]: plan.label },
+    order: plan.number,
+    provenance: {
+      prompt: plan.graph as Json,
+      extraPngInfo: extraPngInfo(plan.extraData),
+    },
+  };
+}

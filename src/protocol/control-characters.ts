@@ -1,0 +1,48 @@
+import { readTarget } from './request-target.ts';
+
+/** C0, DEL and C1. A database or a C library may end a text at the first of them, a log breaks the line. */
+const CONTROL = /\p{Cc}/u;
+/** The same percent-encoded, in UTF-8; `%25` is a percent sign that is encoded once more. */
+const ENCODED = /%(?:[01][\da-f]|7f|c2%[89][\da-f])/i;
+const ENCODED_AGAIN = /%(?:25)*(?:[01][\da-f]|7f|c2%(?:25)*[89][\da-f])/i;
+
+/**
+ * True when there is a control character in a name, an id, a key or a path. `as` says how the text is
+ * written: plain, percent-encoded once, or percent-encoded any number of times.
+ */
+export function hasControlCharacter(
+  text: string,
+  as: 'plain' | 'encoded' | 'encoded again' = 'plain',
+): boolean {
+  if (CONTROL.test(text)) return true;
+  if (as === 'plain' || !text.includes('%')) return false;
+  return (as === 'encoded' ? ENCODED : ENCODED_AGAIN).test(text);
+}
+
+/** Bodies of partners' calls are not ours to judge, and neither are the parameters beside them. */
+const PARTNER_PATHS = /^\/proxy\//;
+/** A file may be called `frame_%05d.png`: what is left after decoding once is its name. */
+const FILE_NAMES: ReadonlySet<string> = new Set(['filename', 'subfolder']);
+
+/**
+ * True when the path of a request target, or the name or value of a parameter, has a control character,
+ * however often it is encoded: something on the way may decode once more. v2 refuses those of a label
+ * filter with a code of its own.
+ */
+export function targetHasControlCharacter(url: string): boolean {
+  const { path, query } = readTarget(url);
+  if (hasControlCharacter(path, 'encoded again')) return true;
+  if (query === '' || PARTNER_PATHS.test(path) || !hasControlCharacter(query, 'encoded again')) {
+    return false;
+  }
+  return query
+    .slice(1)
+    .split('&')
+    .some((part) => parameterHasControlCharacter(part));
+}
+
+function parameterHasControlCharacter(part: string): boolean {
+  const [[name] = ['']] = new URLSearchParams(`&${part}`);
+  if (name.startsWith('metadata[')) return false;
+  return hasControlCharacter(part, FILE_NAMES.has(name) ? 'encoded' : 'encoded again');
+}

@@ -1,0 +1,114 @@
+import { readTarget } from './request-target.ts';
+
+/** One `name=value` of a query: as it was written, and what it says. */
+type QueryPart = { readonly text: string; readonly name: string; readonly value: string };
+
+/** The query parameter of v1 clients that cannot send a header. */
+const LOGIN_PARAMETER = 'token';
+
+/**
+ * Names of query parameters that let their holder in somewhere: logins, and the
+ * signatures of links that authorize themselves (Holdover's own, S3, Google, Azure, CloudFront).
+ */
+const CREDENTIAL =
+  /^(x[-_])?(.*(token|api[-_]?key|access[-_]?key|secret|passw(or)?d|credential|signature)(_id|_comfy_org|_service_org|id)?|key|sig|auth|authorization|policy|key-pair-id|session|sessionid|jwt|pwd|cookie|code)$/i;
+
+const REMOVED = '[removed]';
+
+/** The first `token` of a request target's query. Only this decides whom a target logs in. */
+export function loginIn(url: string): string | undefined {
+  const { query } = readTarget(url);
+  return query === '' ? undefined : partsOf(query).find(isLogin)?.value;
+}
+
+/** True when a request target names a login, even an empty one. */
+export function hasLogin(url: string): boolean {
+  const { query } = readTarget(url);
+  return query !== '' && partsOf(query).some(isLogin);
+}
+
+/**
+ * The query without the login; all else stays byte for byte. Where a `token` may be something else as
+ * well, only one of these keys is taken out.
+ */
+export function withoutLogin(query: string, keys?: readonly (string | undefined)[]): string {
+  if (query === '') return '';
+  const parts = partsOf(query);
+  const kept = parts.filter(
+    (part) => !isLogin(part) || (keys && !keys.includes(part.value.trim())),
+  );
+  if (kept.length === parts.length) return query;
+  return kept.length === 0 ? '' : `?${kept.map(({ text }) => text).join('&')}`;
+}
+
+/** A request target, or an address, as it may be logged and recorded: without what lets anybody in. */
+export function withoutCredentials(url: string): string {
+  const plain = url.includes('@') ? withoutUserinfo(url) : url;
+  const { query } = readTarget(plain);
+  if (query === '') return plain;
+  const parts = partsOf(query);
+  const shown = parts.map(redactedPart);
+  if (shown.every((text, at) => text === parts[at]?.text)) return plain;
+  return `${plain.slice(0, plain.length - query.length)}?${shown.join('&')}`;
+}
+
+/** Any text as it may be logged: addresses, headers and members in it lose what lets anybody in. */
+export function withoutCredentialsIn(text: string): string {
+  if (!SUSPICIOUS.test(text)) return text;
+  return text
+    .replaceAll(URL_IN_TEXT, (url) => withoutCredentials(url))
+    .replaceAll(TARGET_IN_TEXT, (target) => withoutCredentials(target))
+    .replaceAll(SCHEME_IN_TEXT, `$1 ${REMOVED}`)
+    .replaceAll(MEMBER_IN_TEXT, `$1${REMOVED}`)
+    .replaceAll(HEADER_IN_TEXT, `$1${REMOVED}`);
+}
+
+/** True when a member of this name, of a header block or of `extra_data`, holds a credential. */
+export function isCredentialMember(name: string): boolean {
+  return MEMBER.test(name);
+}
+
+const MEMBERS = String.raw`(?:proxy-)?authorization|(?:set-)?cookie2?|password|secret|[\w-]*(?:api[-_]?key|(?:auth|access|bearer)[-_]?token)[\w-]*`;
+const MEMBER = new RegExp(`^(?:${MEMBERS}|token)$`, 'i');
+
+/** Hardly any line of a log has one of these; the others are not searched any further. */
+const SUSPICIOUS = /:\/\/|\?|bearer|basic |authorization|api[-_]?key|token|cookie|secret|password/i;
+
+const URL_END = String.raw`\s"'<>\\`;
+const URL_IN_TEXT = new RegExp(String.raw`\b[a-z][a-z0-9+.-]*:\/\/[^${URL_END}]+`, 'gi');
+const TARGET_IN_TEXT = new RegExp(String.raw`(?<![\w/:.\]])\/[^${URL_END}?]*\?[^${URL_END}]+`, 'g');
+const SCHEME_IN_TEXT = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
+/** Of JSON, and of JSON in a text of JSON. */
+const MEMBER_IN_TEXT = new RegExp(String.raw`((\\*["'])(?:${MEMBERS})\2\s*:\s*\2)[^"'\\]+`, 'gi');
+const HEADER_IN_TEXT = new RegExp(
+  String.raw`(\b(?:${MEMBERS})\s*[:=]\s*)(?=[^\s"'\\[])[^"'\\\n,;]+`,
+  'gi',
+);
+
+function partsOf(query: string): QueryPart[] {
+  return query
+    .slice(1)
+    .split('&')
+    .map((text) => {
+      // Of a text that begins with a question mark this reader drops that.
+      const [[name, value] = ['', '']] = new URLSearchParams(`&${text}`);
+      return { text, name, value };
+    });
+}
+
+function isLogin({ name }: QueryPart): boolean {
+  return name === LOGIN_PARAMETER;
+}
+
+function redactedPart({ text, name, value }: QueryPart): string {
+  const written = text.split('=', 1)[0] ?? '';
+  if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
+  if (!value.includes('://')) return text;
+  // An address in a parameter may carry a login of its own.
+  const shown = withoutCredentialsIn(value);
+  return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;
+}
+
+function withoutUserinfo(url: string): string {
+  return url.replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/?#]*@/i, `$1//${REMOVED}@`);
+}

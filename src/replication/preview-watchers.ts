@@ -1,0 +1,37 @@
+import type { Redis } from '../lib/redis.ts';
+
+/** Whose sockets are at other processes: each subscribes to the previews of its users. */
+export type PreviewWatchers = {
+  isWatched(this: void, user: string): boolean;
+  onWatchers(this: void, user: string, refresh: number): void;
+  /** This process is one of them, or no longer. */
+  setLocal(user: string, isThere: boolean): void;
+  /** Asks anew; what is known of any other user is forgotten. */
+  refresh(users: readonly string[]): Promise<void>;
+};
+
+export function createPreviewWatchers({
+  redis,
+  channels,
+}: {
+  redis: Redis;
+  channels: string;
+}): PreviewWatchers {
+  const localUsers = new Set<string>();
+  let counts = new Map<string, number>();
+  return {
+    isWatched: (user) => (counts.get(user) ?? 0) > (localUsers.has(user) ? 1 : 0),
+    onWatchers: (user, refresh) => void counts.set(user, refresh),
+    setLocal: (user, isThere) => void (isThere ? localUsers.add(user) : localUsers.delete(user)),
+    async refresh(users) {
+      const asked = [...new Set(users)];
+      const reply = asked.length === 0 ? [] : await numSub(asked);
+      counts = new Map(asked.map((user, i) => [user, Number(reply[2 * i + 1])]));
+    },
+  };
+
+  async function numSub(users: readonly string[]): Promise<unknown[]> {
+    const names = users.map((user) => `${channels}previews:${user}`);
+    return (await redis.call('PUBSUB', 'NUMSUB', ...names)) as unknown[];
+  }
+}

@@ -1,0 +1,11 @@
+import type { RedisConnections } from '../lib/redis.ts';
+
+/** v1's priority counter, one for all processes. */
+export async function openSharedCounter(
+  { commands, prefix }: RedisConnections,
+  first: number,
+): Promise<{ next(): Promise<number> }> {
+  const key = `${prefix}number`;
+  await commands.set(key, first, 'NX');
+  return { next: async () => (await commands.incr(key)) - 1 };
+}

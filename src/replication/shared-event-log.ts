@@ -1,0 +1,260 @@
+import { monotonicNow } from '../lib/monotonic-clock.ts';
+import type { RedisConnections } from '../lib/redis.ts';
+import type { Logger } from '../observability/log.ts';
+import type { LogHandlers, PromptEventLog } from '../prompts/prompt-event-log.ts';
+import { completesWithin } from '../lib/completes-within.ts';
+import { createLeadership } from './leadership.ts';
+import { type LogStream, createLogStream } from './log-stream.ts';
+import { createSubscription, encodeWord } from './subscription.ts';
+import { LEASE_MS, defineScripts } from './scripts.ts';
+import { createEntryStore } from './entry-store.ts';
+import { createPreviewWatchers } from './preview-watchers.ts';
+
+type Options = {
+  readonly links: RedisConnections;
+  /** Tells this process from all others, and from itself after a restart. */
+  readonly instance: string;
+  readonly log: Logger;
+};
+
+export type SharedEventLog = {
+  readonly promptEventLog: PromptEventLog;
+  /** What else this process may write of them. */
+  readonly leadership: ReturnType<typeof createLeadership>;
+};
+
+/** How often leases are renewed, vacant prompts looked for, and everything compared. */
+const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
+/** What has ended is remembered so long, as its frames are. */
+const ENDED_TTL_MS = 120_000;
+/** An answer that took longer tells that Redis was away. */
+const SLOW_REDIS_MS = 1000;
+/** A call is answered from what is known after that. */
+const CATCH_UP_TIMEOUT_MS = 2000;
+
+/**
+ * The journal that several processes share, in one Redis. Whoever holds the lease of a prompt
+ * appends to its stream; all hear of it, and read the stream where they have missed something.
+ */
+export function createSharedEventLog({ links, instance, log }: Options): SharedEventLog {
+  const redis = links.connect();
+  const { prefix, channels } = links;
+  const scripts = defineScripts(redis, links);
+  // A client waits for this one. Done after all, its lease runs out and it is swept away.
+  const { claim } = defineScripts(links.commands, links);
+  const streams = new Map<string, LogStream>();
+  const discoveries = new Map<string, Promise<void>>();
+  /** Being discovered, with their first entry. */
+  const withFirstEntry = new Set<string>();
+  const timers: NodeJS.Timeout[] = [];
+  let handlers: LogHandlers | undefined;
+  let takeoverAllowedAtMs = 0;
+  let isClosed = false;
+
+  const watchers = createPreviewWatchers({ redis, channels });
+  const store = createEntryStore({ redis, prefix, scripts, ...watchers });
+  const subscription = createSubscription({
+    links,
+    handlers: {
+      onEntry(key, n, text, picture) {
+        const stream = streams.get(key);
+        if (!stream) {
+          if (n === 1) withFirstEntry.add(key);
+          return void discover(key);
+        }
+        if (stream.token() === undefined)
+          stream.receive(n, text, picture).catch(logFailure('an entry'));
+      },
+      onReceived(key, audience, upTo, sender) {
+        if (sender !== instance) streams.get(key)?.receivedElsewhere(audience, upTo);
+      },
+      onFetched: (user, promptId) => handlers?.resultFetched(user, promptId),
+      onCancel: (key) => handlers?.cancelRequested(key),
+      onVacant: () => void findVacant(),
+      onListening() {
+        if (timers.length > 0) delayTakeover();
+        void resync();
+      },
+    },
+  });
+
+  function logFailure(what: string): (error: unknown) => void {
+    return (error) => {
+      if (!isClosed) log.warn({ err: error }, `${what} could not be shared`);
+    };
+  }
+
+  function streamOf(key: string): LogStream {
+    const known = streams.get(key);
+    if (known) return known;
+    const stream = createLogStream(key, store);
+    streams.set(key, stream);
+    return stream;
+  }
+
+  function discover(key: string): Promise<void> {
+    const task =
+      discoveries.get(key) ??
+      Promise.resolve(handlers?.discover(key))
+        .catch(logFailure('a prompt'))
+        .finally(() => {
+          discoveries.delete(key);
+          withFirstEntry.delete(key);
+        });
+    discoveries.set(key, task);
+    return task;
+  }
+
+  function ownedStreams(): LogStream[] {
+    return [...streams.values()].filter((stream) => stream.token() !== undefined);
+  }
+
+  /** Keys and tokens in turn. */
+  function keysAndTokens(): string[] {
+    return ownedStreams().flatMap((stream) => [stream.key, stream.token() ?? '']);
+  }
+
+  const renew = singleFlight(async () => {
+    const owned = ownedStreams();
+    const lostKeys =
+      owned.length > 0 ? ((await scripts.renew(...keysAndTokens())) as string[]) : [];
+    for (const key of lostKeys) streams.get(key)?.loseLead();
+    await watchers.refresh(owned.map((stream) => stream.user()));
+  }, logFailure('leases'));
+
+  const findVacant = singleFlight(async () => {
+    const askedAtMs = monotonicNow();
+    const keys = (await scripts.vacant()) as string[];
+    if (monotonicNow() - askedAtMs > SLOW_REDIS_MS) delayTakeover();
+    if (monotonicNow() < takeoverAllowedAtMs) return;
+    const vacantKeys = keys.filter((key) => streams.get(key)?.token() === undefined);
+    if (vacantKeys.length > 0) await handlers?.takeOverVacant(vacantKeys);
+    removeEnded();
+  }, logFailure('vacant prompts'));
+
+  /** When Redis was away for all, those that live renew their leases as soon as it is back. */
+  function delayTakeover(): void {
+    takeoverAllowedAtMs = monotonicNow() + LEASE_MS;
+  }
+
+  const resync = singleFlight(async () => {
+    const keys = await redis.zrange(`${prefix}leases`, 0, '-1');
+    for (const key of keys) if (!streams.has(key)) await discover(key);
+    for (const stream of streams.values()) if (!stream.hasEnded()) await stream.catchUp();
+    const leased = new Set(keys);
+    for (const stream of streams.values()) {
+      if (!stream.hasEnded() && !leased.has(stream.key)) await finishIfForgotten(stream);
+    }
+  }, logFailure('what was missed'));
+
+  /** It ended while nothing was heard here, for longer than anybody remembers how. */
+  async function finishIfForgotten(stream: LogStream): Promise<void> {
+    if (stream.token() !== undefined) return;
+    const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
+    if (isLeased || (await redis.exists(`${prefix}entries:${stream.key}`)) > 0) return;
+    const end = await handlers?.endOf(stream.key);
+    if (end === 'none') await scripts.register(stream.key);
+    else if (end) await stream.finish(end);
+  }
+
+  const endedSince = new Map<LogStream, number>();
+
+  function removeEnded(): void {
+    for (const stream of streams.values()) {
+      if (stream.hasEnded() && !endedSince.has(stream)) endedSince.set(stream, monotonicNow());
+    }
+    for (const [stream, sinceMs] of endedSince) {
+      if (monotonicNow() - sinceMs < ENDED_TTL_MS) continue;
+      endedSince.delete(stream);
+      streams.delete(stream.key);
+    }
+  }
+
+  /** How things are here is told even when Redis is away. */
+  async function whenCaughtUp(user: string): Promise<void> {
+    await subscription.whenCaughtUp();
+    await Promise.all(discoveries.values());
+    await Promise.all(
+      [...streams.values()]
+        .filter((stream) => stream.user() === user)
+        .map((stream) => stream.whenIdle()),
+    );
+  }
+
+  const promptEventLog: PromptEventLog = {
+    async claim(key) {
+      const token = (await claim(key, instance)) as string;
+      streamOf(key).startNew(token);
+    },
+    async takeOver(key) {
+      const token = (await scripts.takeOver(key, instance)) as string | null;
+      if (token === null) return false;
+      await streamOf(key).takeLead(token);
+      return true;
+    },
+    async discard(key) {
+      const token = streams.get(key)?.token();
+      streams.delete(key);
+      if (token !== undefined) await scripts.drop(key, token);
+    },
+    subscribe({ key, user }, subscriber) {
+      const since = withFirstEntry.has(key) ? 'its start' : 'later';
+      streamOf(key).subscribe(user, subscriber, since).catch(logFailure('a prompt'));
+    },
+    append: (key, entry) => streamOf(key).append(entry),
+    isLeader: (key) => streams.get(key)?.token() !== undefined,
+    markReceived(key, audience, position) {
+      // At once: it is on its way before the frame is, so that who heard that is known to have.
+      scripts.received(key, position, instance, audience).catch(logFailure('a receipt'));
+    },
+    resultFetched(user, promptId) {
+      redis
+        .publish(`${channels}events`, `f ${encodeWord(user)} ${encodeWord(promptId)}`)
+        .catch(logFailure('a fetched result'));
+    },
+    requestCancel(key) {
+      redis.publish(`${channels}events`, `c ${key}`).catch(logFailure('a cancel'));
+    },
+    isWatched: watchers.isWatched,
+    watch(user, isThere) {
+      watchers.setLocal(user, isThere);
+      subscription.watch(user, isThere);
+    },
+    async whenCaughtUp(user) {
+      await completesWithin(CATCH_UP_TIMEOUT_MS, whenCaughtUp(user));
+    },
+    async start(logHandlers, liveKeys) {
+      handlers = logHandlers;
+      if (liveKeys.length > 0) await scripts.register(...liveKeys);
+      await subscription.open();
+      await findVacant();
+      timers.push(
+        setInterval(() => void renew(), INTERVAL_MS.renew),
+        setInterval(() => void findVacant(), INTERVAL_MS.findVacant),
+        setInterval(() => void resync(), INTERVAL_MS.resync),
+      );
+    },
+    async close() {
+      isClosed = true;
+      for (const timer of timers) clearInterval(timer);
+      subscription.close();
+      await completesWithin(CATCH_UP_TIMEOUT_MS, scripts.giveBack(...keysAndTokens())).catch(
+        () => false,
+      );
+      redis.disconnect();
+    },
+  };
+  return { promptEventLog, leadership: createLeadership(streams) };
+}
+
+/** Called again while it is at it, it goes on with what it is at. */
+function singleFlight(
+  act: () => Promise<void>,
+  onError: (error: unknown) => void,
+): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () =>
+    (running ??= act()
+      .catch(onError)
+      .finally(() => (running = undefined)));
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import type { RedisConnections } from '../lib/redis.ts';
+import type { Logger } from '../observability/log.ts';
+import type { SharedLogHandlers, SharedLog } from '../observability/shared-log.ts';
+import { completesWithin } from '../lib/completes-within.ts';
+
+type Options = {
+  readonly links: RedisConnections;
+  /** Tells this process from all others. */
+  readonly instance: string;
+  readonly handlers: SharedLogHandlers;
+  readonly log: Logger;
+};
+
+type Entries = ReturnType<SharedLogHandlers['entries']>;
+
+type Message =
+  | { readonly kind: 'subscribe'; readonly user: string; readonly clientId: string }
+  | { readonly kind: 'unsubscribe'; readonly user: string; readonly clientId: string }
+  | { readonly kind: 'lines'; readonly user: string; readonly entries: Entries }
+  | { readonly kind: 'ask'; readonly user: string; readonly id: string }
+  | { readonly kind: 'answer'; readonly id: string; readonly entries: Entries };
+
+type Envelope = Message & { readonly from: string };
+
+/** As many as one process remembers. */
+const MAX_SUBSCRIPTIONS = 2000;
+const SUBSCRIPTION_TTL_MS = 24 * 60 * 60_000;
+/** How long a client waits for the lines of a replica that does not answer. */
+const GATHER_TIMEOUT_MS = 500;
+
+/** One channel for all, one for the answers to each; who subscribed is kept for who starts later. */
+export async function openSharedLog({
+  links,
+  instance,
+  handlers,
+  log,
+}: Options): Promise<SharedLog> {
+  const { commands, prefix, channels } = links;
+  const redis = links.connect();
+  const all = `${channels}logs`;
+  const inbox = (of: string): string => `${channels}logs:${of}`;
+  const subscriptionsKey = `${prefix}logsubscriptions`;
+  const pendingRequests = new Map<string, (entries: Entries) => void>();
+
+  const encode = (message: Message): string => JSON.stringify({ ...message, from: instance });
+
+  function logFailure(error: unknown): void {
+    log.debug({ err: error }, 'the log could not be shared');
+  }
+
+  /** What cannot go now would wait in memory for a Redis that is away. */
+  async function send(channel: string, message: Message): Promise<number> {
+    if (commands.status !== 'ready') return 0;
+    return await commands.publish(channel, encode(message));
+  }
+
+  function receive(envelope: Envelope): void {
+    if (envelope.from === instance) return;
+    switch (envelope.kind) {
+      case 'subscribe':
+        return handlers.onSubscribe(envelope.user, envelope.clientId);
+      case 'unsubscribe':
+        return handlers.onUnsubscribe(envelope.user, envelope.clientId);
+      case 'lines':
+        return handlers.onEntries(envelope.user, envelope.entries);
+      case 'ask':
+        return answer(envelope.from, envelope);
+      case 'answer':
+        return pendingRequests.get(envelope.id)?.(envelope.entries);
+    }
+  }
+
+  function answer(to: string, { id, user }: { readonly id: string; readonly user: string }): void {
+    send(inbox(to), { kind: 'answer', id, entries: handlers.entries(user) }).catch(logFailure);
+  }
+
+  /** Also after the connection was away: what was said meanwhile was not heard. */
+  async function loadSubscriptions(): Promise<void> {
+    for (const member of await commands.zrange(subscriptionsKey, 0, '-1')) {
+      const [user = '', clientId = ''] = JSON.parse(member) as string[];
+      handlers.onSubscribe(user, clientId);
+    }
+  }
+
+  async function change(kind: 'subscribe' | 'unsubscribe', user: string, clientId: string) {
+    const member = JSON.stringify([user, clientId]);
+    const steps = commands.multi();
+    if (kind === 'unsubscribe') steps.zrem(subscriptionsKey, member);
+    else steps.zadd(subscriptionsKey, Date.now(), member);
+    steps
+      .zremrangebyrank(subscriptionsKey, 0, -MAX_SUBSCRIPTIONS - 1)
+      .pexpire(subscriptionsKey, SUBSCRIPTION_TTL_MS);
+    await steps.publish(all, encode({ kind, user, clientId })).exec();
+  }
+
+  async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
+    let missing = 0;
+    let resolveAll = (): void => {};
+    const complete = new Promise<void>((resolve) => (resolveAll = resolve));
+    pendingRequests.set(id, (entries) => {
+      onEntries(entries);
+      if (--missing === 0) resolveAll();
+    });
+    // This process hears its own question; the first answers may be faster than the count.
+    missing += (await send(all, { kind: 'ask', user, id })) - 1;
+    if (missing > 0) await complete;
+  }
+
+  redis.on('message', (_channel: string, text: string) => receive(JSON.parse(text) as Envelope));
+  redis.on('ready', () => void loadSubscriptions().catch(logFailure));
+  await redis.subscribe(all, inbox(instance));
+  await loadSubscriptions().catch(logFailure);
+
+  return {
+    subscribe: async (user, clientId) =>
+      void (await completesWithin(
+        GATHER_TIMEOUT_MS,
+        change('subscribe', user, clientId).catch(logFailure),
+      )),
+    unsubscribe: async (user, clientId) =>
+      void (await completesWithin(
+        GATHER_TIMEOUT_MS,
+        change('unsubscribe', user, clientId).catch(logFailure),
+      )),
+    publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
+    async gather(user) {
+      const id = randomUUID();
+      const found: Entries[number][] = [];
+      const asked = ask(user, id, (entries) => found.push(...entries)).catch(logFailure);
+      await completesWithin(GATHER_TIMEOUT_MS, asked);
+      pendingRequests.delete(id);
+      return found;
+    },
+    close: () => redis.disconnect(),
+  };
+}

@@ -1,0 +1,124 @@
+import type { Redis, RedisConnections } from '../lib/redis.ts';
+import type { ReceiverGroup } from '../prompts/prompt-event-log.ts';
+
+/** What processes tell each other about prompts. */
+export type SubscriptionHandlers = {
+  readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
+  readonly onReceived: (
+    key: string,
+    audience: ReceiverGroup,
+    upTo: number,
+    instance: string,
+  ) => void;
+  readonly onFetched: (user: string, promptId: string) => void;
+  readonly onCancel: (key: string) => void;
+  /** Some process gave back what it looked after. */
+  readonly onVacant: () => void;
+  /** Nothing is heard before this, and again after a time of which nothing was heard. */
+  readonly onListening: () => void;
+};
+
+/** The ear on all of it. */
+export type Subscription = {
+  /** Resolves when everything is heard that was said before. */
+  whenCaughtUp(): Promise<void>;
+  /** Previews for this user are wanted, or no longer. */
+  watch(user: string, isThere: boolean): void;
+  open(): Promise<void>;
+  close(): void;
+};
+
+/** A connection that says nothing for so long has died without a word. */
+const PING_TIMEOUT_MS = 5000;
+
+export function createSubscription({
+  links,
+  handlers,
+}: {
+  links: RedisConnections;
+  handlers: SubscriptionHandlers;
+}): Subscription {
+  const { channels } = links;
+  const redis: Redis = links.connect();
+  const events = `${channels}events`;
+  const previews = `${channels}previews:`;
+  /** The picture of the entry that comes next. */
+  let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
+  let isOpen = false;
+
+  function receivePicture(message: Buffer): void {
+    const first = message.indexOf(0x20);
+    const end = message.indexOf(0x20, first + 1);
+    picture = { name: message.toString('latin1', 0, end), bytes: message.subarray(end + 1) };
+  }
+
+  function receiveEntry(body: string): void {
+    const end = body.indexOf(' ', body.indexOf(' ') + 1);
+    const name = body.slice(0, end);
+    const [key = '', n = ''] = name.split(' ');
+    const bytes = picture?.name === name ? picture.bytes : undefined;
+    picture = undefined;
+    handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
+  }
+
+  function receiveEvent(message: string): void {
+    const body = message.slice(2);
+    if (message.startsWith('e')) return receiveEntry(body);
+    const [key = '', upTo = '', instance = '', audience = 'client'] = body.split(' ');
+    if (message.startsWith('r')) {
+      return handlers.onReceived(key, audience as ReceiverGroup, Number(upTo), instance);
+    }
+    if (message.startsWith('f')) return handlers.onFetched(decodeWord(key), decodeWord(upTo));
+    if (message.startsWith('c')) return handlers.onCancel(key);
+    return handlers.onVacant();
+  }
+
+  async function listen(): Promise<void> {
+    await redis.subscribe(events);
+    handlers.onListening();
+  }
+
+  redis.on('messageBuffer', (channel: Buffer, message: Buffer) => {
+    if (channel.toString() === events) receiveEvent(message.toString());
+    else receivePicture(message);
+  });
+  redis.on('ready', () => {
+    if (isOpen) listen().catch(ignoreError);
+  });
+
+  return {
+    async whenCaughtUp() {
+      const timer = setTimeout(() => redis.disconnect(true), PING_TIMEOUT_MS);
+      try {
+        await redis.ping();
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    watch(user, isThere) {
+      const channel = previews + user;
+      const done = isThere ? redis.subscribe(channel) : redis.unsubscribe(channel);
+      done.catch(ignoreError);
+    },
+    async open() {
+      isOpen = true;
+      await listen();
+    },
+    close() {
+      isOpen = false;
+      redis.disconnect();
+    },
+  };
+}
+
+/** Any text as a word of a message; its parts are separated by blanks. */
+export function encodeWord(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+function decodeWord(word: string): string {
+  return Buffer.from(word, 'base64url').toString();
+}
+
+/** Away: it listens again when it is back. */
+function ignoreError(): void {}

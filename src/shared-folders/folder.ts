@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { type Stats, constants } from 'node:fs';
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { linkOrRenameNew } from '../lib/rename-new.ts';
+import { safeFolder, safeName } from '../files/safe-name.ts';
+import { statPath } from '../files/folder-paths.ts';
+import { type FolderFile, listFilesBelow } from './list-files.ts';
+
+/** A file below the folder, as v1 names it. */
+export type FileName = { readonly subfolder: string; readonly filename: string };
+
+/** A plain folder that other programs of this machine read and write, too. */
+export type Folder = {
+  /** Tells it from other folders. */
+  readonly id: string;
+  readonly root: string;
+  /** Whether it can be looked at: a disk may be gone for a while. */
+  isAvailable(): Promise<boolean>;
+  /** A file of that name; links are never followed. */
+  look(name: FileName): Promise<Stats | undefined>;
+  /** Whether anything at all has that name. */
+  exists(name: FileName): Promise<boolean>;
+  open(name: FileName): Promise<FileHandle>;
+  list(): Promise<readonly FolderFile[]>;
+  /** What lies directly in a subfolder. */
+  listNames(subfolder: string): Promise<readonly string[]>;
+  /** Writes a file, whole or not at all. */
+  place(name: FileName, content: FileContent): Promise<'placed' | 'taken'>;
+};
+
+type FileContent = {
+  readonly source: Readable;
+  /** Tells it from what other servers write to the folder. */
+  readonly tag: string;
+  /** Absent: nobody knows. */
+  readonly sizeBytes: number | undefined;
+  readonly modifiedAtMs: number;
+  /** `keep`: whatever has the name stays. */
+  readonly existing: 'keep' | 'replace';
+};
+
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+const WRITE_FLAGS =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
+
+/** Opens a folder, which appears when it is not there. */
+export async function openFolder(path: string): Promise<Folder> {
+  await mkdir(path, { recursive: true });
+  const root = await realpath(path);
+  const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
+  return {
+    id: createHash('sha256').update(root).digest('hex').slice(0, 16),
+    root,
+    isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
+    async look(name) {
+      if (!isSafe(name)) return undefined;
+      const place = await statPath(root, join(name.subfolder, name.filename));
+      return place.kind === 'file' ? place.stats : undefined;
+    },
+    exists: async (name) => (await lstatOrUndefined(pathOf(name))) !== undefined,
+    open: (name) => open(pathOf(name), READ_FLAGS),
+    list: () => listFilesBelow(root),
+    listNames: async (subfolder) => {
+      if (safeFolder(subfolder) === undefined) return [];
+      const place = await statPath(root, subfolder);
+      return place.kind === 'folder' ? await readdir(place.path) : [];
+    },
+    place: (name, content) => place({ root, target: pathOf(name), name }, content),
+  };
+}
+
+/** Whether a file of the folder is the one a record is about: the record has its time. */
+export function matchesRow(
+  row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
+  stats: Stats,
+): boolean {
+  const isSameSize = row.sizeBytes === stats.size || row.sizeBytes === 0;
+  return isSameSize && row.modifiedAtMs === Math.round(stats.mtimeMs);
+}
+
+function isSafe({ subfolder, filename }: FileName): boolean {
+  return safeName(filename) !== undefined && safeFolder(subfolder) !== undefined;
+}
+
+type WriteTarget = { readonly root: string; readonly target: string; readonly name: FileName };
+
+async function place(
+  { root, target, name }: WriteTarget,
+  content: FileContent,
+): Promise<'placed' | 'taken'> {
+  try {
+    await requireSubfolder(root, name);
+    // The same for every try, so that a crash leaves at most the one the next try writes over.
+    const partialPath = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
+    try {
+      await write(partialPath, content);
+      if (content.existing === 'replace') await rename(partialPath, target);
+      else if ((await linkOrRenameNew(partialPath, target)) === 'taken') return 'taken';
+      return 'placed';
+    } finally {
+      await rm(partialPath, { force: true }).catch(ignore);
+    }
+  } finally {
+    content.source.destroy();
+  }
+}
+
+/** A link on the way would lead out of the folder. */
+async function requireSubfolder(root: string, { subfolder, filename }: FileName): Promise<void> {
+  const { kind } = isSafe({ subfolder, filename }) ? await statPath(root, subfolder) : BLOCKED;
+  if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
+  else if (kind !== 'folder') throw new Error(`${subfolder} is not a plain folder`);
+}
+
+const BLOCKED = { kind: 'blocked' } as const;
+
+async function write(
+  path: string,
+  { source, sizeBytes, modifiedAtMs }: FileContent,
+): Promise<void> {
+  const handle = await open(path, WRITE_FLAGS, 0o666);
+  try {
+    await writeFile(handle, source);
+    const { size } = await handle.stat();
+    if (sizeBytes !== undefined && size !== sizeBytes) throw new Error('the file broke off');
+    const modified = modifiedAtMs / 1000;
+    await handle.utimes(modified, modified);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function digestOf({ subfolder, filename }: FileName, tag: string): string {
+  return createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex').slice(0, 16);
+}
+
+async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,146 @@
+import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
+import type { Logger } from '../observability/log.ts';
+import type { FileStoringServices } from '../files/store-file.ts';
+import type { JobApi } from '../protocol/job-api.ts';
+import { type Folder, type FileName, openFolder } from './folder.ts';
+import { type Inputs, createInputs, shareExisting } from './inputs.ts';
+import { type FolderWriter, openFolderWriter } from './writer.ts';
+
+/** The plain folders of this machine, and whose files lie in them; everybody else's are the ledger's. */
+export type SharedFolderDisks = {
+  readonly user: string;
+  readonly input: Folder | undefined;
+  readonly output: Folder | undefined;
+  /** The highest number that v1's file counter would find in the folder. */
+  readonly highestNumber: (user: string, counterQuestion: CounterQuestion) => Promise<number>;
+};
+
+type CounterQuestion = {
+  readonly temp: boolean;
+  readonly subfolder: string;
+  readonly prefix: string;
+};
+
+/** One user's files shared with whoever works in the plain folders. */
+export type SharedFolders = {
+  /** The ledger, in which the names of that user's files are the folders'. */
+  readonly ledger: Ledger;
+  readonly reupload: (
+    user: string,
+    name: FileName & Pick<FileRow, 'type'>,
+  ) => Promise<string | undefined>;
+  /** From now on the folders get what they are owed. */
+  start(): void;
+  close(): Promise<void>;
+};
+
+type SharedFoldersOptions = {
+  readonly disks: SharedFolderDisks;
+  readonly ledger: Ledger;
+  readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
+  readonly spoolDir: string;
+  readonly log: Logger;
+};
+
+export async function openFolderDisks(
+  user: string,
+  directories: {
+    readonly inputDirectory: string | undefined;
+    readonly outputDirectory: string | undefined;
+  },
+): Promise<SharedFolderDisks> {
+  const openIfNamed = (path: string | undefined) =>
+    path === undefined ? undefined : openFolder(path);
+  const output = await openIfNamed(directories.outputDirectory);
+  return {
+    user,
+    input: await openIfNamed(directories.inputDirectory),
+    output,
+    highestNumber: async (asker, counterQuestion) =>
+      output && asker === user && !counterQuestion.temp
+        ? highestNumberIn(output, counterQuestion)
+        : 0,
+  };
+}
+
+export async function openSharedFolders(deps: SharedFoldersOptions): Promise<SharedFolders> {
+  const { disks, ledger } = deps;
+  const { files } = ledger;
+  const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
+  const inputs = disks.input && (await openInputs({ ...deps, folder: disks.input }));
+  const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
+  const writers = [outputs?.mirror, inputs?.mirror].filter((mirror) => mirror !== undefined);
+  return {
+    ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) },
+    reupload: async (user, name) =>
+      user === disks.user && name.type === 'input' ? inputs?.inputs.reupload(name) : undefined,
+    start: () => writers.forEach((mirror) => mirror.start()),
+    close: async () => void (await Promise.all(writers.map((mirror) => mirror.close()))),
+  };
+}
+
+type StoresByType = { readonly [type: string]: Partial<FileStore> | undefined };
+type FolderOptions = SharedFoldersOptions & { readonly folder: Folder };
+
+async function openInputs({ disks, ledger, ...deps }: FolderOptions) {
+  const common = { ...deps, user: disks.user, files: ledger.files };
+  const mirror = await openFolderWriter(common);
+  await shareExisting({ ...common, writer: mirror });
+  const inputs = createInputs({ ...common, writer: mirror });
+  return { mirror, inputs, store: inputStore(inputs) };
+}
+
+function inputStore(inputs: Inputs): Partial<FileStore> {
+  return {
+    put: (row) => inputs.put(row),
+    claim: (row) => inputs.claim(row),
+    get: (_, name) => inputs.get(name),
+    newestNamed: async (_, { filename }) => {
+      const named = (await inputs.list()).filter((row) => row.filename === filename);
+      return named.toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)[0];
+    },
+    list: () => inputs.list(),
+  };
+}
+
+async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
+  const mirror = await openFolderWriter({ ...deps, user: disks.user, files: ledger.files });
+  return { mirror, store: outputStore(ledger.files, mirror, deps.folder) };
+}
+
+/** What is recorded as an output is written to the folder, too; reading is the ledger's business. */
+function outputStore(files: FileStore, mirror: FolderWriter, folder: Folder): Partial<FileStore> {
+  return {
+    /** An upload that is to overwrite, as on the v1 server. */
+    put: async (row) =>
+      void (await mirror.writeAfter(row, 'newer', () => files.put(row).then(() => true))),
+    claim: async (row) =>
+      !(await folder.exists(row)) && mirror.writeAfter(row, 'keep-both', () => files.claim(row)),
+  };
+}
+
+function withFolderStores(files: FileStore, user: string, stores: StoresByType): FileStore {
+  const storeFor = (owner: string, type: string): FileStore => {
+    const store = owner === user ? stores[type] : undefined;
+    return store ? { ...files, ...store } : files;
+  };
+  return {
+    ...files,
+    put: (row) => storeFor(row.user, row.type).put(row),
+    claim: (row) => storeFor(row.user, row.type).claim(row),
+    get: (owner, name) => storeFor(owner, name.type).get(owner, name),
+    newestNamed: (owner, name) => storeFor(owner, name.type).newestNamed(owner, name),
+    list: (owner, type) => storeFor(owner, type).list(owner, type),
+  };
+}
+
+async function highestNumberIn(
+  folder: Folder,
+  { subfolder, prefix }: CounterQuestion,
+): Promise<number> {
+  const start = `${prefix}_`;
+  const numbers = (await folder.listNames(subfolder))
+    .filter((name) => name.startsWith(start))
+    .map((name) => Number(/^(\d{1,15})(_|$)/.exec(name.slice(start.length))?.[1] ?? 0));
+  return numbers.reduce((most, number) => Math.max(most, number), 0);
+}

@@ -1,0 +1,95 @@
+import type { FileRow } from '../ledger/ledger.ts';
+import type { Logger } from '../observability/log.ts';
+import { freeNames } from '../translate/free-names.ts';
+import { openContent } from '../files/asset-content.ts';
+import { type JobApi, isGone } from '../protocol/job-api.ts';
+import { type Folder, type FileName, matchesRow } from './folder.ts';
+
+/**
+ * What to do where something has the name already. `keep-both`: the file is written under v1's
+ * next name; `theirs`: it is not written; `newer`: the one that was changed last stays.
+ */
+export type ConflictRule = 'keep-both' | 'theirs' | 'newer';
+
+/** A file a folder is owed. */
+export type PendingFile = { readonly row: FileRow; readonly rule: ConflictRule };
+
+/** What writing needs of the house. */
+export type FolderWriteServices = {
+  readonly folder: Folder;
+  readonly jobs: Pick<JobApi, 'content'>;
+  readonly log: Logger;
+  readonly user: string;
+};
+
+/** What a name is called among those that are owed. */
+export function pathKeyOf({ subfolder, filename }: FileName): string {
+  return subfolder === '' ? filename : `${subfolder}/${filename}`;
+}
+
+/** Writes what is owed; returns when nothing is any more, which is not to say that it was written. */
+export async function writePendingFile(
+  services: FolderWriteServices,
+  { row, rule }: PendingFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const { folder } = services;
+  for (const filename of freeNames(row.filename)) {
+    const name = { subfolder: row.subfolder, filename };
+    const existing = await folder.look(name);
+    if (existing && matchesRow(row, existing)) return;
+    if (existing && rule === 'newer' && Math.round(existing.mtimeMs) > row.modifiedAtMs) return;
+    const isTaken = rule !== 'newer' && (await folder.exists(name));
+    const outcome = isTaken
+      ? 'taken'
+      : await copyContent(services, { row, rule }, { name, signal });
+    if (outcome !== 'taken') return;
+    if (rule === 'theirs') return;
+    services.log.warn({ file: pathKeyOf(name) }, 'another program took the name of an output');
+  }
+}
+
+type WriteTarget = { readonly name: FileName; readonly signal: AbortSignal };
+
+async function copyContent(
+  { folder, jobs, log, user }: FolderWriteServices,
+  { row, rule }: PendingFile,
+  { name, signal }: WriteTarget,
+): Promise<'placed' | 'taken' | 'gone'> {
+  const wantedAsset = { caller: { user }, assetId: row.assetId };
+  const content = await orAborted(signal, openContent(jobs, wantedAsset));
+  if (!content.ok) {
+    if (!isGone(content.error)) throw new Error(content.error.message);
+    log.warn({ file: pathKeyOf(name) }, 'a file was gone before it could be written to its folder');
+    return 'gone';
+  }
+  if (content.value.kind === 'redirect') throw new Error('it cannot be read from here');
+  const { stream: source, totalBytes } = content.value;
+  const abort = (): void => void source.destroy(new Error('the server stops'));
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await folder.place(name, {
+      source,
+      tag: row.assetId,
+      sizeBytes: Number.isFinite(totalBytes) ? totalBytes : undefined,
+      modifiedAtMs: row.modifiedAtMs,
+      existing: rule === 'newer' ? 'replace' : 'keep',
+    });
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Waits for an answer, but not when the server stops: what was asked may never answer. */
+async function orAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  let stop = (): void => {};
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(new Error('the server stops'));
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([answer, stopped]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,186 @@
+import { reached } from '../lib/crash-point.ts';
+import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import { completesWithin } from '../lib/completes-within.ts';
+import type { Folder } from './folder.ts';
+import {
+  type PendingFile,
+  type ConflictRule,
+  type FolderWriteServices,
+  pathKeyOf,
+  writePendingFile,
+} from './pending-file.ts';
+
+/** Writes files a folder is owed, at once or as soon as its disk lets it, also after a restart. */
+export type FolderWriter = {
+  /**
+   * Owes a file from the moment its name is recorded; false when `record` refused the name. It may
+   * wait for whether nobody else, of all processes, owes a file of that name; `newer` never does.
+   */
+  writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean>;
+  /** Owes files that have their names already. */
+  addPending(rows: readonly FileRow[], rule: ConflictRule): Promise<void>;
+  /** Whether any process owes it; who is told that none does finds it in the folder, or it was removed. */
+  isPending(row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<boolean>;
+  /** The keys of all that is owed. */
+  owed(): Promise<ReadonlySet<string>>;
+  /** Takes up what an earlier process owed. */
+  start(): void;
+  /** What is not written by now is owed still. */
+  close(): Promise<void>;
+};
+
+type FolderWriterOptions = FolderWriteServices & { readonly files: FileStore };
+
+type RecordName = (isOurs: Promise<boolean>) => Promise<boolean>;
+
+/** How long a client waits for a file to be there; v1 writes it before it says so. */
+const MAX_WAIT_MS = 30_000;
+const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
+
+/** The debts are names of a user nobody can be: one ledger holds them and what they are about. */
+export async function openFolderWriter(deps: FolderWriterOptions): Promise<FolderWriter> {
+  const { folder, files, log } = deps;
+  const folderOwner = folderUser(folder);
+  const stopController = new AbortController();
+  const pending = await loadPending(files, folderOwner);
+  const writesByKey = new Map<string, Promise<void>>();
+  let retryMs: number = RETRY_MS.first;
+  let timer: NodeJS.Timeout | undefined;
+
+  /** One writer for each name; whoever comes second writes what is owed by then. */
+  function writeInOrder(key: string): Promise<void> {
+    const turn = (writesByKey.get(key) ?? Promise.resolve()).then(() => tryWrite(key));
+    writesByKey.set(key, turn);
+    return turn.finally(() => writesByKey.get(key) === turn && writesByKey.delete(key));
+  }
+
+  async function tryWrite(key: string): Promise<void> {
+    const pendingFile = pending.get(key);
+    if (pendingFile === undefined || stopController.signal.aborted) return;
+    try {
+      await writePendingFile(deps, pendingFile, stopController.signal);
+      await removePending(pendingFile);
+    } catch (error) {
+      if (stopController.signal.aborted) return;
+      // Those behind it come first the next time.
+      if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
+      const { code, message } = error as NodeJS.ErrnoException;
+      log.warn(
+        {
+          folder: pendingFile.row.type,
+          file: pathKeyOf(pendingFile.row),
+          reason: code ?? message,
+          owed: pending.size,
+        },
+        'a file could not be written to its folder, trying again later',
+      );
+      retryLater();
+    }
+  }
+
+  function retryLater(): void {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      retryMs = Math.min(retryMs * 2, RETRY_MS.last);
+      void writeAll();
+    }, retryMs).unref();
+  }
+
+  async function writeAll(): Promise<void> {
+    // A disk that is full is not asked again for each of them.
+    for (const key of pending.keys()) {
+      await writeInOrder(key);
+      if (timer !== undefined) return;
+    }
+    retryMs = RETRY_MS.first;
+  }
+
+  const pendingRow = ({ row, rule }: PendingFile): FileRow => ({
+    ...row,
+    user: folderOwner,
+    contentType: rule,
+  });
+
+  function savePending(pendingFile: PendingFile): Promise<void> {
+    pending.set(pathKeyOf(pendingFile.row), pendingFile);
+    return files.put(pendingRow(pendingFile));
+  }
+
+  /** Two processes that owe one name would write over each other. */
+  function claimPending(pendingFile: PendingFile): Promise<boolean> {
+    pending.set(pathKeyOf(pendingFile.row), pendingFile);
+    return files.claim(pendingRow(pendingFile));
+  }
+
+  /** Unless more is owed under the name by now, here or by another process. */
+  async function removePending(pendingFile: PendingFile): Promise<void> {
+    const { row } = pendingFile;
+    const savedRow = await files.get(folderOwner, row);
+    if (pending.get(pathKeyOf(row)) !== pendingFile) return;
+    pending.delete(pathKeyOf(row));
+    const isOurs = savedRow?.assetId === row.assetId && savedRow.modifiedAtMs === row.modifiedAtMs;
+    if (isOurs) await files.remove(folderOwner, row);
+  }
+
+  async function recordBoth(pendingFile: PendingFile, record: RecordName): Promise<boolean> {
+    const saving =
+      pendingFile.rule === 'newer'
+        ? savePending(pendingFile).then(() => true)
+        : claimPending(pendingFile);
+    // Both writes may begin in the same turn of the event loop: one transaction.
+    const [isOurs, isRecorded] = await Promise.all([saving, record(saving)]);
+    reached('folder-owed');
+    // Whoever owes a file whose name was refused owes nothing.
+    if (isRecorded && !isOurs) await savePending(pendingFile);
+    else if (!isRecorded && isOurs) await removePending(pendingFile);
+    else if (!isRecorded && pending.get(pathKeyOf(pendingFile.row)) === pendingFile)
+      pending.delete(pathKeyOf(pendingFile.row));
+    return isRecorded;
+  }
+
+  return {
+    isPending: async (row) =>
+      pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
+    owed: async () =>
+      new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
+    async writeAfter(row, rule, record) {
+      const key = pathKeyOf(row);
+      if (pending.has(key) && rule !== 'newer') return false;
+      const pendingFile = { row, rule };
+      try {
+        if (!(await recordBoth(pendingFile, record))) return false;
+        await completesWithin(MAX_WAIT_MS, writeInOrder(key));
+        return true;
+      } catch (error) {
+        if (pending.get(key) === pendingFile) pending.delete(key);
+        throw error;
+      }
+    },
+    addPending: async (rows, rule) =>
+      void (await Promise.all(rows.map((row) => savePending({ row, rule })))),
+    start: () => void writeAll(),
+    async close() {
+      stopController.abort();
+      clearTimeout(timer);
+      await Promise.all(writesByKey.values());
+    },
+  };
+}
+
+/** The user under which a folder's debts and other notes are kept. */
+export function folderUser({ id }: Pick<Folder, 'id'>): string {
+  return `folder ${id}`;
+}
+
+async function loadPending(
+  files: FileStore,
+  folderOwner: string,
+): Promise<Map<string, PendingFile>> {
+  const rows = [
+    ...(await files.list(folderOwner, 'input')),
+    ...(await files.list(folderOwner, 'output')),
+  ];
+  return new Map(
+    rows.map((row) => [pathKeyOf(row), { row, rule: row.contentType as ConflictRule }]),
+  );
+}

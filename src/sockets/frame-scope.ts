@@ -1,0 +1,39 @@
+import { rulesOf } from '../dialects/dialect.ts';
+import type { Frame } from './frame.ts';
+import type { SocketConnection } from './connection.ts';
+
+/** How much of a prompt a socket is sent. */
+export type FrameScope =
+  | 'everything'
+  /** The frames the original server sends to all sockets when a prompt has no `client_id`. */
+  | 'broadcasts'
+  /** It sends the TEXT frames of every prompt to all sockets. */
+  | 'texts';
+
+type Receiver = Pick<SocketConnection, 'sid' | 'dialect' | 'watches'>;
+
+/** The share of a socket in a prompt of its user with this `client_id`; `null`: it has none. */
+export function frameScopeFor(
+  { sid, dialect, watches }: Receiver,
+  clientId: string | null,
+): FrameScope {
+  if (watches) return 'everything';
+  const { promptWithClientId, promptWithoutClientId } = rulesOf(dialect);
+  if (clientId === null) return promptWithoutClientId;
+  return promptWithClientId === 'all-sockets' || sid === clientId ? 'everything' : 'texts';
+}
+
+/**
+ * True when a frame is within the share. A prompt taken out of the queue before its
+ * `execution_start` is told by no frame in the original, and its interruption goes to no other socket.
+ */
+export function isInScope(scope: FrameScope, frame: Frame, hasStarted: boolean): boolean {
+  if (scope === 'everything' || frame.kind === 'text') return true;
+  return scope === 'broadcasts' && isBroadcast(frame, hasStarted);
+}
+
+function isBroadcast(frame: Frame, hasStarted: boolean): boolean {
+  if (frame.kind !== 'json') return true;
+  const { type } = frame.message;
+  return type === 'progress_state' || (type === 'execution_interrupted' && hasStarted);
+}

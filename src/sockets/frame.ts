@@ -1,0 +1,132 @@
+import type { DocumentedException } from '../translate/exception-types.ts';
+import type { PictureKind } from '../translate/progress-state.ts';
+import {
+  type PreviewMime,
+  previewFrame,
+  previewWithMetadataFrame,
+  textFrame,
+} from '../protocol/binary-frames.ts';
+import type { V1Message } from '../protocol/v1.ts';
+import { type WireFrame, toWireFrame } from './wire-frame.ts';
+import { encodeMessage } from './connection.ts';
+
+export type Picture = {
+  readonly nodeId: string;
+  readonly displayNodeId: string;
+  readonly mime: PreviewMime;
+  readonly bytes: Uint8Array;
+  readonly kind: PictureKind;
+};
+
+/** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
+export type Frame =
+  | {
+      readonly kind: 'json';
+      readonly message: V1Message;
+      /** `exception_type` for hosted sockets; the message has the node's own word. */
+      readonly documented?: DocumentedException;
+    }
+  | {
+      readonly kind: 'step';
+      /** Absent while that of a large graph is held back. */
+      readonly state?: V1Message;
+      readonly progress: V1Message;
+      readonly picture?: Picture;
+    }
+  | { readonly kind: 'picture'; readonly picture: Picture }
+  | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
+
+/** A frame as it goes to any number of sockets; each form is made once, when a socket wants it. */
+export type EncodedFrame =
+  | {
+      readonly kind: 'json';
+      readonly type: V1Message['type'];
+      readonly own: () => WireFrame;
+      readonly documented: () => WireFrame;
+    }
+  | { readonly kind: 'text'; readonly bytes: () => WireFrame }
+  | { readonly kind: 'picture'; readonly picture: EncodedPicture }
+  | {
+      readonly kind: 'step';
+      readonly state: (() => WireFrame) | undefined;
+      readonly progress: () => WireFrame;
+      readonly picture: EncodedPicture | undefined;
+    };
+
+export type EncodedPicture = Pick<Picture, 'kind'> & {
+  readonly plain: () => WireFrame;
+  readonly withMetadata: () => WireFrame;
+};
+
+/** The frame of this prompt as it goes to sockets. */
+export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
+  switch (frame.kind) {
+    case 'json':
+      return encodeJson(frame);
+    case 'text':
+      return { kind: 'text', bytes: once(() => binary(textFrame(frame.nodeId, frame.text))) };
+    case 'picture':
+      return { kind: 'picture', picture: encodePicture(frame.picture, promptId) };
+    case 'step': {
+      const { state, progress, picture } = frame;
+      return {
+        kind: 'step',
+        state: state && once(() => textOf(state)),
+        progress: once(() => textOf(progress)),
+        picture: picture && encodePicture(picture, promptId),
+      };
+    }
+  }
+}
+
+function encodeJson({ message, documented }: Frame & { kind: 'json' }): EncodedFrame {
+  const own = once(() => textOf(message));
+  const isTranslated = message.type === 'execution_error' && documented !== undefined;
+  return {
+    kind: 'json',
+    type: message.type,
+    own,
+    documented: isTranslated
+      ? once(() => textOf({ ...message, data: { ...message.data, exception_type: documented } }))
+      : own,
+  };
+}
+
+function encodePicture(picture: Picture, promptId: string): EncodedPicture {
+  const { bytes, mime, kind } = picture;
+  return {
+    kind,
+    plain: once(() => binary(previewFrame(bytes, mime))),
+    withMetadata: once(() => binary(metadataFrame(picture, promptId))),
+  };
+}
+
+function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId: string): Buffer {
+  return previewWithMetadataFrame(bytes, {
+    node_id: nodeId,
+    prompt_id: promptId,
+    display_node_id: displayNodeId,
+    parent_node_id: null,
+    real_node_id: nodeId,
+    image_type: mime,
+  });
+}
+
+/** The node at work from this frame on; `undefined`: it does not say. */
+export function activeNodeIn(frame: Frame): string | null | undefined {
+  const isExecuting = frame.kind === 'json' && frame.message.type === 'executing';
+  return isExecuting ? frame.message.data.node : undefined;
+}
+
+function textOf(message: V1Message): WireFrame {
+  return toWireFrame(Buffer.from(encodeMessage(message)), 'text');
+}
+
+function binary(bytes: Buffer): WireFrame {
+  return toWireFrame(bytes, 'binary');
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}

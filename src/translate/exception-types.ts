@@ -1,0 +1,133 @@
+import type { JobError } from '../protocol/v2.ts';
+
+/** The error classes v1 documents for runs; the rest is a class name of the node's own language. */
+export type DocumentedException =
+  | 'InsufficientFundsError'
+  | 'InactiveSubscriptionError'
+  | 'OOMError'
+  | 'ImageDownloadError'
+  | 'ModelDownloadError'
+  | 'ValidationError';
+
+type Signs = {
+  /** In v2's `code`, anywhere, any case. */
+  readonly code: RegExp;
+  /** In class and message together, when the code says nothing. */
+  readonly text: RegExp;
+  /** Whether running the same graph again can only fail again. */
+  readonly isFinal: boolean;
+};
+
+const AFFIRM_DOWNLOAD = 'download|fetch|HTTP [45]\\d\\d|cannot identify image|UnidentifiedImage';
+
+/** How a failed job's v2 error is told in v1; the first row that matches wins. */
+const EXCEPTION_SIGNS = {
+  InsufficientFundsError: {
+    code: /insufficient_(credits|funds)|payment_required/i,
+    text: /payment required|add credits|insufficient (credits|funds|balance)/i,
+    isFinal: true,
+  },
+  InactiveSubscriptionError: {
+    code: /inactive_subscription|subscription_/i,
+    text: /subscription.*(inactive|not active|required)|(inactive|not active).*subscription/is,
+    isFinal: true,
+  },
+  OOMError: {
+    code: /\boom\b|out_of_memory/i,
+    text: /out of memory|OutOfMemoryError|allocation on device|exit(ed)?( with)?( code)? 137/i,
+    isFinal: false,
+  },
+  ImageDownloadError: {
+    code: /image_download|input_download/i,
+    text: new RegExp(`^(LoadImage\\w*|\\w*FromURL)\\b.*(${AFFIRM_DOWNLOAD})`, 'is'),
+    isFinal: false,
+  },
+  ModelDownloadError: {
+    code: /model_download|missing_model|model_not_found/i,
+    text: /(model|checkpoint|lora|\bvae\b|safetensors).*(not found|download|no such file)|Loader\w*\b.*FileNotFoundError/is,
+    isFinal: true,
+  },
+  ValidationError: {
+    code: /invalid_workflow|invalid_input|missing_asset|workflow_format_ui|validation/i,
+    text: /required input is missing|value not in list|prompt outputs failed validation/i,
+    isFinal: true,
+  },
+} as const satisfies Record<DocumentedException, Signs>;
+
+const ROWS = Object.entries(EXCEPTION_SIGNS) as [DocumentedException, Signs][];
+
+/** PyTorch's class, which the local server shows when a node runs out of memory. */
+const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
+
+/** Pillow's sentence about a file that is no picture, and its class. */
+const NO_PICTURE = { text: /cannot identify image file/, own: 'PIL.UnidentifiedImageError' };
+
+/** Codes of refusals by rule, which no repetition changes. */
+const POLICY = /policy|moderation|forbidden|unauthorized|not_supported/i;
+
+/** A Python or JavaScript exception class as the last line of a traceback starts with it. */
+const CLASS_LINE =
+  /^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Exit|Failure|Timeout))(?::|$)/;
+
+/** The word `execution_error.exception_type` has for one error, to clients of either v1 server. */
+export type ExceptionTypes = {
+  /** The class in the node's own language, as the local server names it. */
+  readonly own: string;
+  /** One of the six words the hosted service documents. */
+  readonly documented: DocumentedException;
+};
+
+/** Both words for a v2 job error. */
+export function exceptionTypes(error: JobError): ExceptionTypes {
+  const documented = byCode(error.code) ?? byText(error);
+  const statedClass = error.x_exception_type || fromTraceback(error.traceback);
+  const own = statedClass || nativeOf(error, documented) || 'RuntimeError';
+  // Of the six, "Invalid workflow or input" is the one that claims nothing about the account or a download.
+  return { own, documented: documented ?? documentedIn(own) ?? 'ValidationError' };
+}
+
+/** Whether the code alone says that trying again is useless. */
+export function isFinal(code: string): boolean {
+  const name = byCode(code);
+  return name === undefined ? POLICY.test(code) : EXCEPTION_SIGNS[name].isFinal;
+}
+
+/** v1's traceback: a list of texts that end with a newline. */
+export function tracebackLines(traceback: string | null | undefined): readonly string[] {
+  if (!traceback) return [];
+  return traceback
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => `${line}\n`);
+}
+
+/** The class where the service names none, as far as the text tells. */
+function nativeOf(
+  { message }: JobError,
+  documented: DocumentedException | undefined,
+): string | undefined {
+  if (NO_PICTURE.text.test(message)) return NO_PICTURE.own;
+  return documented === 'OOMError' ? OUT_OF_MEMORY : documented;
+}
+
+function byCode(code: string): DocumentedException | undefined {
+  return ROWS.find(([, signs]) => signs.code.test(code))?.[0];
+}
+
+function documentedIn(word: string): DocumentedException | undefined {
+  return ROWS.find(([name]) => name === word)?.[0];
+}
+
+function byText(error: JobError): DocumentedException | undefined {
+  const { class_type: classType, message, traceback, x_exception_type: own } = error;
+  const text = `${classType ?? ''} ${message} ${lastLine(traceback)} ${own ?? ''}`;
+  return ROWS.find(([, signs]) => signs.text.test(text))?.[0];
+}
+
+function fromTraceback(traceback: string | null | undefined): string | undefined {
+  return CLASS_LINE.exec(lastLine(traceback))?.[1];
+}
+
+function lastLine(traceback: string | null | undefined): string {
+  return traceback?.trimEnd().split('\n').at(-1)?.trim() ?? '';
+}

@@ -1,0 +1,218 @@
+import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { ANNOTATED_NAME, type FileRef, MAX_NAME_CHARS, type ObjectInfo } from '../protocol/v1.ts';
+import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
+import { type Steps, runSteps } from '../protocol/steps.ts';
+import { nodeOf } from './graph.ts';
+
+/** An input of a submitted graph that names a file of v1's. */
+export type FileMention = FileRef & {
+  readonly nodeId: string;
+  readonly input: string;
+  /** As the client wrote it. */
+  readonly value: string;
+};
+
+/** What is known of the file behind a name. */
+export type FoundAsset = {
+  readonly id: string;
+  readonly hash?: string | null;
+  readonly filePath?: string;
+};
+
+/** Found assets by `fileKey`. */
+export type FoundAssets = ReadonlyMap<string, FoundAsset>;
+
+/** Flags of v1's input options that make an input a file chooser. */
+const UPLOAD_FLAGS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload'] as const;
+
+/** File inputs of classes no node list describes. */
+const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
+  LoadImage: ['image'],
+  LoadImageMask: ['image'],
+  LoadImageOutput: ['image'],
+  LoadAudio: ['audio'],
+  LoadVideo: ['file'],
+  Load3D: ['model_file'],
+  Load3DAnimation: ['model_file'],
+  VHS_LoadVideo: ['video'],
+  VHS_LoadVideoFFmpeg: ['video'],
+  VHS_LoadAudioUpload: ['audio'],
+};
+
+function annotated(value: string): RegExpExecArray | null {
+  return value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
+}
+
+/** v1's name of a file in an input: `sub/x.png`, its folder in brackets when it is not `input`. */
+export function parseFileName(value: string): FileRef {
+  const [, path = value, folder = 'input'] = annotated(value) ?? [];
+  const slash = path.lastIndexOf('/');
+  return {
+    filename: path.slice(slash + 1),
+    subfolder: slash > 0 ? path.slice(0, slash) : '',
+    type: folder as FileRef['type'],
+  };
+}
+
+/** One text for one file, for maps. */
+export function fileKey({ type, subfolder, filename }: FileRef): string {
+  return `${type}/${subfolder}/${filename}`;
+}
+
+/** The files a graph names. Only file choosers name files: a text equal to a file's name stays a text. */
+export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly FileMention[] {
+  return Object.entries(graph).flatMap(([nodeId, node]) =>
+    fileInputs(node, objectInfo).flatMap((input) => {
+      const value = node.inputs[input];
+      const isName = typeof value === 'string' && value.length <= MAX_NAME_CHARS && value !== '';
+      if (!isName) return [];
+      return [{ nodeId, input, value, ...parseFileName(value) }];
+    }),
+  );
+}
+
+/** The mentions whose file was found; the others stay names for v2 to judge. */
+export function resolvedMentions(
+  mentions: readonly FileMention[],
+  found: FoundAssets,
+): readonly FileMention[] {
+  return mentions.filter((mention) => found.has(fileKey(mention)));
+}
+
+/** The v2 workflow: v1's graph with `core/ASSET` in place of the file names that were found. */
+export function withAssets(
+  graph: Graph,
+  mentions: readonly FileMention[],
+  found: FoundAssets,
+): Graph {
+  return mapMentioned(graph, mentions, (mention, value) => {
+    const asset = found.get(fileKey(mention));
+    return asset ? assetRef(asset) : value;
+  });
+}
+
+/**
+ * The graph v1 stores and shows: its literals as validation coerced them, but file names as the
+ * client wrote them. Nodes and members validation did not see stay as they were sent.
+ */
+export function applyCoercions(
+  original: Graph,
+  coerced: Graph,
+  rewritten: readonly FileMention[],
+): Graph {
+  return runSteps(applyCoercionsSteps(original, coerced, rewritten));
+}
+
+/** The same, in steps. */
+export function* applyCoercionsSteps(
+  original: Graph,
+  coerced: Graph,
+  rewritten: readonly FileMention[],
+): Steps<Graph> {
+  if (rewritten.length === 0 && hasNoCoercions(coerced, original)) return original;
+  const entries: [string, GraphNode][] = [];
+  for (const [id, node] of Object.entries(original)) {
+    const known = nodeOf(coerced, id)?.inputs ?? {};
+    const inputs = Object.entries(node.inputs ?? {}).map(([name, value]) => [
+      name,
+      Object.hasOwn(known, name) ? known[name] : value,
+    ]);
+    entries.push([id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }]);
+    yield 1 + inputs.length;
+  }
+  return mapMentioned(Object.fromEntries(entries), rewritten, ({ value }) => value);
+}
+
+/** Nothing was coerced, and every node has inputs, as v1 shows it. */
+function hasNoCoercions(coerced: Graph, original: Graph): boolean {
+  if (Object.keys(coerced).length > 0) return false;
+  return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
+}
+
+/** v1's graph from the front end and whatever else it wants in saved files. */
+export function extraPngInfo(extraData: JsonObject): Json {
+  return extraData.extra_pnginfo ?? null;
+}
+
+/** The nodes v1 runs a graph for; a class without a description is v2's to judge. */
+export function outputNodes(graph: Graph, objectInfo: ObjectInfo): readonly string[] {
+  return Object.keys(graph).filter(
+    (id) => classInfo(nodeOf(graph, id), objectInfo)?.output_node === true,
+  );
+}
+
+/** `partial_execution_targets`: absent or null is no restriction; naming no output leaves nothing to run. */
+export function chosenOutputs(
+  outputs: readonly string[],
+  targets: readonly string[] | null | undefined,
+): readonly string[] {
+  if (targets === null || targets === undefined) return outputs;
+  const chosen = new Set(targets);
+  return outputs.filter((id) => chosen.has(id));
+}
+
+function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] {
+  if (!isJsonObject(node as Json) || !isJsonObject(node.inputs as Json)) return [];
+  const info = classInfo(node, objectInfo);
+  if (!info)
+    return Object.hasOwn(KNOWN_INPUTS, node.class_type)
+      ? (KNOWN_INPUTS[node.class_type] ?? [])
+      : [];
+  return fileChoosersOf(info);
+}
+
+/** Known for each class once somebody asked: a class never changes, and every node comes by. */
+const fileChoosers = new WeakMap<ObjectInfo[string], readonly string[]>();
+
+function fileChoosersOf(info: ObjectInfo[string]): readonly string[] {
+  const known = fileChoosers.get(info);
+  if (known) return known;
+  const found = Object.values(info.input)
+    .flatMap((group) => Object.entries(group))
+    .flatMap(([name, spec]) => (isFileChooser(spec) ? [name] : []));
+  fileChoosers.set(info, found);
+  return found;
+}
+
+function classInfo(
+  node: GraphNode | undefined,
+  objectInfo: ObjectInfo,
+): ObjectInfo[string] | undefined {
+  const name = node?.class_type;
+  return typeof name === 'string' && Object.hasOwn(objectInfo, name) ? objectInfo[name] : undefined;
+}
+
+function isFileChooser(spec: Json): boolean {
+  const options = Array.isArray(spec) ? (spec as readonly Json[])[1] : undefined;
+  return isJsonObject(options) && UPLOAD_FLAGS.some((flag) => options[flag] === true);
+}
+
+function mapMentioned(
+  graph: Graph,
+  mentions: readonly FileMention[],
+  change: (mention: FileMention, value: Json) => Json,
+): Graph {
+  if (mentions.length === 0) return graph;
+  const changed = new Map<string, GraphNode>();
+  for (const mention of mentions) {
+    const node = changed.get(mention.nodeId) ?? nodeOf(graph, mention.nodeId);
+    const value = node?.inputs[mention.input];
+    if (!node || value === undefined) continue;
+    const inputs = { ...node.inputs, [mention.input]: change(mention, value) };
+    changed.set(mention.nodeId, { ...node, inputs });
+  }
+  return Object.fromEntries(
+    Object.entries(graph).map(([id, node]) => [id, changed.get(id) ?? node]),
+  );
+}
+
+function assetRef({ id, hash, filePath }: FoundAsset): AssetRef {
+  return {
+    __type: 'core/ASSET',
+    info: {
+      id,
+      ...(hash ? { hash } : {}),
+      ...(filePath === undefined ? {} : { file_path: filePath }),
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import type { JsonObject } from '../protocol/json.ts';
+import { isCredentialMember } from '../protocol/url-credentials.ts';
+
+/** What v2's closed `extra_data` may carry. */
+export type PartnerCredentials = {
+  readonly api_key_comfy_org?: string;
+  readonly auth_token_comfy_org?: string;
+};
+
+/** The caller's credentials for partner nodes: forwarded once, never kept. */
+export function partnerCredentialsOf(extraData: JsonObject): PartnerCredentials {
+  const key = extraData.api_key_comfy_org ?? extraData.api_key_service_org;
+  const token = extraData.auth_token_comfy_org;
+  return {
+    ...(typeof key === 'string' && { api_key_comfy_org: key }),
+    ...(typeof token === 'string' && { auth_token_comfy_org: token }),
+  };
+}
+
+/** `extra_data` as it may be stored and shown in `/queue` and `/history`. */
+export function withoutSecrets(extraData: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(extraData).filter(([key]) => !isCredentialMember(key)));
+}

@@ -1,0 +1,194 @@
+import type { NodeOutput, V1Message } from '../../protocol/v1.ts';
+import { displayNode } from '../graph.ts';
+import { frameOutput, shortIds } from '../frame-limits.ts';
+import { isStateDue, progressStateMessage } from './progress-nodes.ts';
+import type { ProgressEffect, NodeRun, PictureEffect, ProgressState } from '../progress-state.ts';
+
+/** One input being worked off: the state as it becomes, and what is to be sent. */
+export type ProgressUpdate = {
+  readonly state: { -readonly [K in keyof ProgressState]: ProgressState[K] };
+  readonly effects: ProgressEffect[];
+  readonly atMs: number;
+};
+
+const FIRST_STEP: NodeRun = { value: 0, max: 1, state: 'running', hasReported: false };
+
+/** `execution_start`, once. */
+export function startPrompt(update: ProgressUpdate): void {
+  const { state, atMs } = update;
+  if (state.phase !== 'new') return;
+  state.phase = 'started';
+  state.startedAtMs = atMs;
+  emitForHistory(update, {
+    type: 'execution_start',
+    data: { prompt_id: state.promptId, timestamp: atMs },
+  });
+}
+
+/**
+ * `execution_cached`, once and always second, sent even when it names no node. It waits until the
+ * upstream has told the cached nodes or has shown by anything else that it will not.
+ */
+export function emitCached(update: ProgressUpdate): void {
+  startPrompt(update);
+  const { state, atMs } = update;
+  if (state.cachedSent) return;
+  state.cachedSent = true;
+  const nodes = shortIds(state.cachedNodes ?? []);
+  const data = { nodes, prompt_id: state.promptId, timestamp: atMs };
+  emitForHistory(update, { type: 'execution_cached', data });
+}
+
+/** v1 announces a node once: first its `progress_state`, then `executing`. */
+export function startNode(update: ProgressUpdate, nodeId: string): void {
+  const { state } = update;
+  const display = displayNode(state.graph, nodeId);
+  if (display === undefined || state.runs.has(nodeId)) return;
+  emitCached(update);
+  state.runs.set(nodeId, FIRST_STEP);
+  emitState(update);
+  emitExecuting(update, nodeId);
+}
+
+/** Makes v1 clients take this node for the one at work. */
+function emitExecuting(update: ProgressUpdate, nodeId: string): void {
+  const { state } = update;
+  emitPendingPicture(update);
+  state.current = nodeId;
+  const data = {
+    node: nodeId,
+    display_node: displayIdOf(update, nodeId),
+    prompt_id: state.promptId,
+  };
+  emit(update, { type: 'executing', data });
+}
+
+/** `progress_state` and `progress` of a running node, with the picture that waited for them. */
+export function emitStep(
+  update: ProgressUpdate,
+  nodeId: string,
+  step: { readonly value: number; readonly max: number },
+): void {
+  const { state } = update;
+  const run = state.runs.get(nodeId);
+  if (run?.state !== 'running') return;
+  const picture =
+    state.pendingPicture?.picture.nodeId === nodeId ? state.pendingPicture.picture : undefined;
+  const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
+  const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
+  if (isOlder || (isRepeated && !picture)) return;
+  state.runs.set(nodeId, { ...step, state: 'running', hasReported: true });
+  if (picture) state.pendingPicture = null;
+  const data = { ...step, prompt_id: state.promptId, node: nodeId };
+  state.hasStateChanged = true;
+  update.effects.push({
+    kind: 'step',
+    ...(isStateDue(state, update.atMs) && { state: takeState(update) }),
+    progress: { type: 'progress', data },
+    ...(picture && { picture }),
+  });
+}
+
+/** The node is done: v1 fills its bar, whatever it had told of its steps. */
+export function markFinished(update: ProgressUpdate, nodeId: string): void {
+  const { state } = update;
+  const run = state.runs.get(nodeId);
+  if (run?.state === 'finished') return;
+  if (run) state.executed.push(nodeId);
+  const max = run?.max ?? 1;
+  state.runs.set(nodeId, {
+    value: max,
+    max,
+    state: 'finished',
+    hasReported: run?.hasReported ?? false,
+  });
+  emitState(update);
+}
+
+/**
+ * `progress_state` names every node that has begun: said at every change, a graph would cost the
+ * square of its nodes. Of a large one the latest is said at a pace, and before the prompt's end.
+ */
+function emitState(update: ProgressUpdate): void {
+  update.state.hasStateChanged = true;
+  emitStateIfDue(update);
+}
+
+/** Says the `progress_state` that was held back, once its time has come. */
+export function emitStateIfDue(update: ProgressUpdate): void {
+  if (isStateDue(update.state, update.atMs)) emitPendingState(update);
+}
+
+/** The same whatever the time: the end comes next. */
+export function emitPendingState(update: ProgressUpdate): void {
+  if (update.state.hasStateChanged) emit(update, takeState(update));
+}
+
+function takeState({ state, atMs }: ProgressUpdate): ReturnType<typeof progressStateMessage> {
+  state.hasStateChanged = false;
+  state.stateSentAtMs = atMs;
+  return progressStateMessage(state);
+}
+
+/** `executed` with everything the node shows so far; `null` for a reused node that shows nothing. */
+export function emitExecuted(
+  update: ProgressUpdate,
+  nodeId: string,
+  output: NodeOutput | null,
+): void {
+  const { state } = update;
+  emitCached(update);
+  state.unsentFiles.delete(nodeId);
+  state.unnamedUi.delete(nodeId);
+  state.sentOutputs.set(nodeId, output);
+  const data = {
+    node: nodeId,
+    display_node: displayIdOf(update, nodeId),
+    output: output && frameOutput(output),
+    prompt_id: state.promptId,
+  };
+  emit(update, { type: 'executed', data });
+}
+
+/**
+ * Sends the picture now, or keeps it for the step it belongs to. Type 1 frames carry no id, so a
+ * result first makes its node the one at work.
+ */
+export function emitPicture(
+  update: ProgressUpdate,
+  picture: PictureEffect,
+  when: 'now' | 'with-step',
+): void {
+  emitPendingPicture(update);
+  if (picture.kind === 'result' && update.state.current !== picture.nodeId)
+    emitExecuting(update, picture.nodeId);
+  if (when === 'now') update.effects.push({ kind: 'picture', picture });
+  else update.state.pendingPicture = { picture, sinceMs: update.atMs };
+}
+
+/** A picture whose step does not come is sent without it. */
+export function emitPendingPicture(update: ProgressUpdate): void {
+  const { state } = update;
+  if (state.pendingPicture)
+    update.effects.push({ kind: 'picture', picture: state.pendingPicture.picture });
+  state.pendingPicture = null;
+}
+
+function emit(update: ProgressUpdate, message: V1Message): void {
+  update.effects.push({ kind: 'json', message });
+}
+
+/** Sends it and keeps it: history shows the very payload the sockets got. */
+export function emitForHistory(
+  update: ProgressUpdate,
+  message: V1Message,
+  exception: Pick<ProgressEffect & { kind: 'json' }, 'documented'> = {},
+): void {
+  update.effects.push({ kind: 'json', message, ...exception });
+  update.state.messages = [...update.state.messages, [message.type, message.data]];
+}
+
+/** The id v1 clients find in the graph they sent. */
+export function displayIdOf(update: ProgressUpdate, nodeId: string): string {
+  return displayNode(update.state.graph, nodeId) ?? nodeId;
+}

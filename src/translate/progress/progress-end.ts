@@ -1,0 +1,168 @@
+import { type Json, isSameJson } from '../../protocol/json.ts';
+import type { NodeOutput, V1Message } from '../../protocol/v1.ts';
+import type { JobError } from '../../protocol/v2.ts';
+import { exceptionTypes, tracebackLines } from '../exception-types.ts';
+import { classOf, linkSource, nodeOf } from '../graph.ts';
+import { shortIds, shortInputs, shortLines, shortText } from '../frame-limits.ts';
+import { v1OutputsOf } from '../outputs.ts';
+import type { ProgressInput, PictureEffect } from '../progress-state.ts';
+import {
+  type ProgressUpdate,
+  emitExecuted,
+  startNode,
+  markFinished,
+  emitPendingPicture,
+  emitCached,
+  emitForHistory,
+  emitPendingState,
+  emitPicture,
+  displayIdOf,
+} from './progress-emit.ts';
+import type { Outcome } from '../status.ts';
+
+/** Says everything that is still unsaid of an ended job, then its end. */
+export function finishWithJob(
+  update: ProgressUpdate,
+  { job, files }: Extract<ProgressInput, { kind: 'settled' }>,
+): void {
+  const { state } = update;
+  for (const [id, file] of files) state.files.set(id, file);
+  if (job.x_cached_nodes && !state.cachedNodes) state.cachedNodes = job.x_cached_nodes;
+  const neverRan = job.status === 'canceled' && job.started_at === null && job.outputs.length === 0;
+  if (neverRan) return endCanceled(update);
+  emitCached(update);
+  emitPendingPicture(update);
+  emitMissedPictures(
+    update,
+    job.outputs.filter((output) => output.x_websocket === true),
+  );
+  for (const [nodeId, output] of v1OutputsOf(job, state.files, state.graph))
+    emitIfChanged(update, nodeId, output);
+  if (job.status === 'succeeded') return endSucceeded(update);
+  if (job.status === 'failed') return endFailed(update, job.error ?? UNEXPLAINED_ERROR);
+  if (job.status === 'canceled') return endCanceled(update);
+  return endLost(update, 'its record has expired');
+}
+
+/** The job ended without anybody knowing how: v1 has a status word for it, and clients need an error. */
+export function endLost(update: ProgressUpdate, reason: string): void {
+  const error = { code: 'lost', message: `job lost: ${reason}`, x_exception_type: 'ServiceError' };
+  endWithError(update, 'lost', error);
+}
+
+/**
+ * Interrupted, or taken out of the queue. The original says nothing in the latter case and waiting
+ * clients hang; ours get the interruption and the end, without a start.
+ */
+export function endCanceled(update: ProgressUpdate): void {
+  const { state, atMs } = update;
+  if (state.phase === 'started') emitCached(update);
+  emitPendingPicture(update);
+  emitPendingState(update);
+  const nodeId = state.current ?? '';
+  const data = {
+    prompt_id: state.promptId,
+    node_id: nodeId,
+    node_type: classOf(state.graph, nodeId),
+    executed: shortIds(state.executed),
+    timestamp: atMs,
+  };
+  emitForHistory(update, { type: 'execution_interrupted', data });
+  closeProgress(update, 'canceled');
+}
+
+const UNEXPLAINED_ERROR: JobError = { code: 'job_failed', message: 'execution failed' };
+
+function endSucceeded(update: ProgressUpdate): void {
+  const { state, atMs } = update;
+  for (const [nodeId, run] of state.runs) if (run.state === 'running') markFinished(update, nodeId);
+  emitPendingState(update);
+  emitForHistory(update, {
+    type: 'execution_success',
+    data: { prompt_id: state.promptId, timestamp: atMs },
+  });
+  closeProgress(update, 'succeeded');
+}
+
+function endFailed(update: ProgressUpdate, error: JobError): void {
+  endWithError(update, 'failed', error);
+}
+
+function endWithError(update: ProgressUpdate, outcome: 'failed' | 'lost', error: JobError): void {
+  emitCached(update);
+  emitPendingPicture(update);
+  emitPendingState(update);
+  update.state.error = error;
+  const { own, documented } = exceptionTypes(error);
+  emitForHistory(update, errorMessage(update, error, own), { documented });
+  closeProgress(update, outcome);
+}
+
+function closeProgress(update: ProgressUpdate, outcome: Outcome): void {
+  const { state, atMs } = update;
+  Object.assign(state, { phase: 'ended', outcome, endedAtMs: atMs });
+  const closing = { type: 'executing', data: { node: null, prompt_id: state.promptId } } as const;
+  update.effects.push({ kind: 'end', outcome, closing });
+}
+
+/** Keys in v1's order. It names all nodes of the prompt as `current_outputs`, cached or not. */
+function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: string): V1Message {
+  const { state, atMs } = update;
+  const nodeId = displayIdOf(update, error.node_id ?? state.current ?? '');
+  return {
+    type: 'execution_error',
+    data: {
+      prompt_id: state.promptId,
+      node_id: nodeId,
+      node_type: classOf(state.graph, nodeId) || (error.class_type ?? ''),
+      executed: shortIds(state.executed),
+      exception_message: shortText(error.message).replace(/\n*$/, '\n'),
+      exception_type: exceptionType,
+      traceback: shortLines(tracebackLines(error.traceback)),
+      current_inputs: shortInputs(error.x_current_inputs ?? literalInputs(update, nodeId)),
+      current_outputs: shortIds(Object.keys(state.graph)),
+      timestamp: atMs,
+    },
+  };
+}
+
+/** As submitted: what linked inputs held when it failed is known to the upstream only. */
+function literalInputs(
+  update: ProgressUpdate,
+  nodeId: string,
+): { readonly [name: string]: readonly Json[] } {
+  const inputs = Object.entries(nodeOf(update.state.graph, nodeId)?.inputs ?? {});
+  const literal = inputs.filter(([, value]) => linkSource(value) === undefined);
+  return Object.fromEntries(literal.map(([name, value]) => [name, [value]]));
+}
+
+function emitIfChanged(update: ProgressUpdate, nodeId: string, output: NodeOutput): void {
+  const sent = update.state.sentOutputs.get(nodeId);
+  if (sent === undefined || !isSameJson(sent, output)) emitExecuted(update, nodeId, output);
+}
+
+/** Socket images are results: those the stream lost are sent before the end, on their own node. */
+function emitMissedPictures(
+  update: ProgressUpdate,
+  outputs: Extract<ProgressInput, { kind: 'settled' }>['job']['outputs'],
+): void {
+  const { state } = update;
+  for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
+    state.outputs.set(output.id, output);
+    startNode(update, output.node_id);
+    emitPicture(update, missedPicture(update, output), 'now');
+  }
+}
+
+function missedPicture(
+  update: ProgressUpdate,
+  output: { readonly id: string; readonly node_id: string; readonly content_type: string },
+): PictureEffect {
+  return {
+    nodeId: output.node_id,
+    displayNodeId: displayIdOf(update, output.node_id),
+    kind: 'result',
+    assetId: output.id,
+    contentType: output.content_type,
+  };
+}

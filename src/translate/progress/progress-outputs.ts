@@ -1,0 +1,68 @@
+import type { NodeUi, Output } from '../../protocol/v2.ts';
+import { classOf } from '../graph.ts';
+import { addTo, isListed, ownerOf, v1FilesOf, v1OutputOf } from '../outputs.ts';
+import {
+  type ProgressUpdate,
+  emitExecuted,
+  markFinished,
+  emitPendingPicture,
+  emitCached,
+} from './progress-emit.ts';
+
+/** Remembers an output; a node with files nobody was told of becomes dirty. */
+export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'known' {
+  const { state, atMs } = update;
+  if (state.outputs.has(output.id)) return 'known';
+  state.outputs.set(output.id, output);
+  if (!isListed(output)) return 'new';
+  const owner = ownerOf(output, state.graph);
+  addTo(state.outputsOf, owner, output);
+  state.unsentFiles.set(owner, atMs);
+  return 'new';
+}
+
+/**
+ * The upstream says that a node is done. `ui` absent: it says nothing and shows nothing. A node
+ * that shows files not yet named tells of them as soon as they are.
+ */
+export function finishNode(
+  update: ProgressUpdate,
+  nodeId: string,
+  ui: NodeUi | null | undefined,
+): void {
+  const { state } = update;
+  if (state.runs.get(nodeId)?.state === 'finished') return;
+  emitCached(update);
+  if (state.pendingPicture?.picture.nodeId === nodeId) emitPendingPicture(update);
+  if (ui === null) emitExecuted(update, nodeId, null);
+  else if (ui) emitUi(update, nodeId, ui);
+  markFinished(update, nodeId);
+}
+
+/** Nodes whose files have got their names by now. */
+export function emitNamedUi(update: ProgressUpdate): void {
+  for (const [nodeId, ui] of update.state.unnamedUi) emitUi(update, nodeId, ui);
+}
+
+/** Derived: the files of a node, all it has so far; said again when more of them come. */
+export function emitFiles(update: ProgressUpdate, nodeId: string): void {
+  const { state } = update;
+  if (!state.unsentFiles.has(nodeId)) return;
+  const own = state.outputsOf.get(nodeId) ?? [];
+  emitExecuted(update, nodeId, v1FilesOf(own, state.files, classOf(state.graph, nodeId)));
+}
+
+/** Derived: another node is at work, so the one before is done. */
+export function finishCurrent(update: ProgressUpdate): void {
+  const { current, pendingPicture: held } = update.state;
+  if (current === null) return;
+  if (held?.picture.nodeId === current) emitPendingPicture(update);
+  emitFiles(update, current);
+  markFinished(update, current);
+}
+
+function emitUi(update: ProgressUpdate, nodeId: string, ui: NodeUi): void {
+  const output = v1OutputOf(ui, update.state.files);
+  if (output) return emitExecuted(update, nodeId, output);
+  update.state.unnamedUi.set(nodeId, ui);
+}

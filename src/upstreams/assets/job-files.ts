@@ -1,0 +1,71 @@
+import { packageUrl } from '../../lib/package-url.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import type { JobApi } from '../../protocol/job-api.ts';
+import { type AssetOptions, type Assets, createAssets } from './assets.ts';
+import type { Blobs } from '../blobs.ts';
+import { type OutputRetention, createOutputRetention } from './output-retention.ts';
+import { type KeyedMutex, createKeyedMutex } from '../../lib/keyed-mutex.ts';
+import { type OutputNames, type OutputOptions, type Outputs, createOutputs } from './outputs.ts';
+import type { FileLookup } from '../jobs/resolve-files.ts';
+
+export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
+  Pick<OutputOptions, 'highestUsedElsewhere'> & {
+    readonly ledger: Ledger;
+    readonly nodes: ReadonlyMap<string, NodeDef>;
+    readonly blobs: Blobs;
+    readonly names: OutputNames;
+    readonly retentionMs: number;
+    readonly clock: () => number;
+  };
+
+/** What jobs read and make: files, their names, and how long they are kept. */
+export type JobFiles = {
+  readonly withLock: KeyedMutex;
+  readonly blobs: Blobs;
+  readonly assets: Assets;
+  readonly outputs: Outputs;
+  readonly outputRetention: OutputRetention;
+  readonly fileLookupOf: (user: string) => FileLookup;
+};
+
+export function createJobFiles(deps: JobFilesOptions): JobFiles {
+  const { ledger, blobs, nodes } = deps;
+  const withLock = createKeyedMutex();
+  const assets = createAssets({ ...deps, withLock });
+  return {
+    withLock,
+    blobs,
+    assets,
+    outputs: createOutputs({ ...deps, withLock }),
+    outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
+    fileLookupOf: (user) => ({
+      nodes,
+      byId: (id) => assets.find(user, id),
+      byPath: (filePath) => assets.findByPath(user, filePath),
+      pathOf: blobs.pathOf,
+    }),
+  };
+}
+
+type AssetApi = Pick<
+  JobApi,
+  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
+>;
+
+/** The half of the port that is about files. */
+export function createAssetApi(assets: Assets): AssetApi {
+  return {
+    createAsset: ({ user }, upload) => assets.create(user, upload),
+    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
+    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
+    asset: ({ user }, id) => assets.get(user, id),
+    deleteAsset: ({ user }, id) => assets.remove(user, id),
+    content: ({ user }, id, range) => assets.content(user, id, range),
+  };
+}
+
+/** The library as threads load it. */
+export function nodeLibraryUrl(): string {
+  return packageUrl('dist/nodes/library.js').href;
+}

@@ -1,0 +1,48 @@
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { LiveJob } from '../jobs/live-job.ts';
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { StoredOutput } from '../jobs/worker-protocol.ts';
+import { jobLock } from './retention.ts';
+
+/** Keeps outputs alive that a later job took over from the cache: the job that made them lives on with it. */
+export type OutputRetention = {
+  /** Ids of the outputs that still exist; they will for the length of the retention. */
+  retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]>;
+  /** Makes the producers live at least as long as this job, which lists their outputs. */
+  extend(job: LiveJob): Promise<void>;
+};
+
+/** Holds are written down as the producing job's `expires_at`, so they survive a restart. */
+export function createOutputRetention(deps: {
+  readonly ledger: Ledger;
+  readonly withLock: KeyedMutex;
+  readonly retentionMs: number;
+  readonly clock: () => number;
+}): OutputRetention {
+  const { ledger, withLock } = deps;
+  const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
+    withLock(jobLock(jobId), async () => {
+      const row = await ledger.jobs.get(jobId);
+      if (row && row.expiresAtMs < untilMs)
+        await ledger.jobs.update(jobId, { expiresAtMs: untilMs });
+      return row !== undefined;
+    });
+  return {
+    async retain(outputs, user) {
+      const untilMs = deps.clock() + deps.retentionMs;
+      const retained: string[] = [];
+      for (const { id, job_id: producer } of outputs) {
+        const isExtended = await extendTo(producer, untilMs);
+        const row = isExtended ? await ledger.assets.get(id) : undefined;
+        if (row?.user === user) retained.push(id);
+      }
+      return retained;
+    },
+    async extend(job) {
+      const producers = new Set(job.outputs.map((output) => output.job_id));
+      for (const producer of producers) {
+        if (producer !== job.id) await extendTo(producer, job.expiresAtMs);
+      }
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { reached } from '../../lib/crash-point.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { OutputType } from '../../protocol/v2.ts';
+import type { Blobs } from '../blobs.ts';
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
+
+/** Keeps apart the names of files that are made at the same time. */
+export type OutputNames = {
+  /** A counter above `floor` that nobody was promised before. */
+  reserveCounter(user: string, start: string, floor: number): number | Promise<number>;
+  /** Whether nobody else is about to give a file this name. */
+  claimName(user: string, filePath: string): boolean | Promise<boolean>;
+};
+
+/** Names where all files are made by one process, one after the other for each user. */
+export function createOutputNames(): OutputNames {
+  const reservedCounters = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
+  return {
+    reserveCounter(user, start, floor) {
+      const key = JSON.stringify([user, start]);
+      const next = 1 + Math.max(floor, reservedCounters.get(key) ?? 0);
+      reservedCounters.set(key, next);
+      return next;
+    },
+    claimName: () => true,
+  };
+}
+
+export type OutputOptions = {
+  readonly ledger: Ledger;
+  readonly blobs: Blobs;
+  readonly withLock: KeyedMutex;
+  readonly names: OutputNames;
+  readonly clock: () => number;
+  /** Highest number of files that lie elsewhere and share the names. */
+  readonly highestUsedElsewhere?:
+    | ((user: string, request: CounterRequest) => Promise<number>)
+    | undefined;
+};
+
+/** Files that jobs make, named as v1 names them. */
+export type Outputs = {
+  /** Makes a written file an asset of the job; durable once this resolves. */
+  commit(saved: {
+    readonly user: string;
+    readonly jobId: string;
+    readonly nodeId: string;
+    readonly file: WrittenFile;
+  }): Promise<StoredOutput>;
+  /** The number after the highest one in use or promised, so that parallel jobs never get the same. */
+  nextCounter(
+    maker: { readonly user: string; readonly jobId: string },
+    request: CounterRequest,
+  ): Promise<number>;
+};
+
+const MAX_REMEMBERED_COUNTERS = 10_000;
+/** A job that saves thousands of files does not have all of them listed for each. */
+const FLOOR_VALID_MS = 1000;
+const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
+
+/** Keeps the names of each user's output files apart. */
+export function createOutputs(deps: OutputOptions): Outputs {
+  const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
+  const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
+    max: MAX_REMEMBERED_COUNTERS,
+  });
+  const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
+    const start = counterPrefix(request);
+    const paths = await ledger.assets.outputPaths(user, start);
+    const used = paths.map((path) => Number(/^(\d+)_/.exec(path.slice(start.length))?.[1] ?? 0));
+    const elsewhere = (await highestUsedElsewhere?.(user, request)) ?? 0;
+    return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
+  };
+  const nextFree = async (user: string, request: CounterRequest): Promise<number> =>
+    await names.reserveCounter(user, counterPrefix(request), await highestUsed(user, request));
+  /** Numbers the job has made since are above it: they were promised. */
+  const nextCounterOfJob = async (
+    { user, jobId }: { readonly user: string; readonly jobId: string },
+    request: CounterRequest,
+  ): Promise<number> => {
+    const key = JSON.stringify([jobId, counterPrefix(request)]);
+    const known = recentFloors.get(key);
+    const isRecent = known && clock() - known.atMs < FLOOR_VALID_MS && clock() >= known.atMs;
+    const floor = isRecent ? known.floor : await highestUsed(user, request);
+    if (!isRecent) recentFloors.set(key, { floor, atMs: clock() });
+    return await names.reserveCounter(user, counterPrefix(request), floor);
+  };
+  const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
+    !(await names.claimName(user, filePath)) ||
+    (await ledger.assets.byFilePath(user, filePath)) !== undefined;
+  const findFreeName = async (user: string, file: WrittenFile): Promise<string> => {
+    const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
+    let name = file.name;
+    while (prefix !== undefined && (await isNameTaken(user, `${folderOf(file)}${name}`))) {
+      const counter = await nextFree(user, { ...file, prefix });
+      name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
+    }
+    return name;
+  };
+  return {
+    nextCounter: (maker, request) =>
+      withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
+    commit: ({ user, jobId, nodeId, file }) =>
+      withLock(namesLockKey(user), async () => {
+        const name = await findFreeName(user, file);
+        const id = randomUUID();
+        await withLock(file.hash, async () => {
+          await blobs.moveIntoPlace(file);
+          reached('after-bytes-stored');
+          await ledger.assets.insert({
+            id,
+            user,
+            hash: file.hash,
+            sizeBytes: file.sizeBytes,
+            contentType: file.contentType,
+            filePath: `${folderOf(file)}${name}`,
+            tagsJson: null,
+            createdAtMs: clock(),
+            expiresAtMs: null,
+            jobId,
+          });
+          await blobs.markRecorded(file.hash);
+        });
+        reached('after-asset-recorded');
+        return toOutput({ id, name, nodeId, jobId, file });
+      }),
+  };
+}
+
+function toOutput(saved: {
+  readonly id: string;
+  readonly name: string;
+  readonly nodeId: string;
+  readonly jobId: string;
+  readonly file: WrittenFile;
+}): StoredOutput {
+  const { file } = saved;
+  return {
+    node_id: saved.nodeId,
+    name: saved.name,
+    type: outputType(saved.name, file.contentType),
+    content_type: file.contentType,
+    size_bytes: file.sizeBytes,
+    id: saved.id,
+    hash: file.hash,
+    job_id: saved.jobId,
+    x_subfolder: file.subfolder,
+    ...(file.temp && { x_temp: true }),
+    ...(file.websocket && { x_websocket: true }),
+  };
+}
+
+function outputType(name: string, contentType: string): OutputType {
+  if (name.endsWith('.latent')) return 'latent';
+  const family = contentType.split('/')[0];
+  return family === 'image' || family === 'video' || family === 'audio' || family === 'text'
+    ? family
+    : 'file';
+}
+
+function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {
+  return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
+}
+
+function counterPrefix(request: CounterRequest): string {
+  return `${folderOf(request)}${request.prefix}_`;
+}
+
+function namesLockKey(user: string): string {
+  return `names of ${user}`;
+}

@@ -1,0 +1,108 @@
+import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
+import { type Assets, removeBlobIfUnused } from './assets.ts';
+import type { Blobs } from '../blobs.ts';
+import { IMPORTED, isImported } from '../imported-asset.ts';
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+
+const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
+/** Assets looked at in one sweep when the disk budget is exceeded. */
+const BUDGET_BATCH = 1000;
+
+export type RetentionOptions = {
+  readonly ledger: Ledger;
+  readonly assets: Assets;
+  readonly blobs: Blobs;
+  readonly withLock: KeyedMutex;
+  readonly assetBudgetBytes: number;
+  readonly clock: () => number;
+  /** Whether a job that is not over yet reads or lists this asset. */
+  readonly isInUse: (assetId: string) => boolean;
+  readonly isLive: (jobId: string) => boolean;
+};
+
+/** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
+export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void> {
+  await sweep(deps);
+  await removeUnrecorded(deps);
+}
+
+/** The same without bytes that another process may be recording. */
+export async function sweep(deps: RetentionOptions): Promise<void> {
+  const nowMs = deps.clock();
+  for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
+  for (const row of await deps.ledger.assets.expiredBy(nowMs)) {
+    if (!deps.isInUse(row.id)) await deps.assets.removeAsset(row);
+  }
+  await deps.ledger.keys.expire(nowMs - KEY_LIFETIME_MS);
+  await enforceBudget(deps);
+}
+
+/**
+ * Bytes between the disk and the ledger as a process died, or could not write: only those it noted.
+ * Other files without a record stay, as their ledger may have been lost.
+ */
+async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
+  for await (const { hash } of deps.blobs.listUnrecorded()) {
+    await deps.withLock(hash, () => removeBlobIfUnused(hash, deps));
+  }
+}
+
+/** A rerun from the cache may have extended the job meanwhile: it lists this job's outputs as its own. */
+async function expireJob(
+  id: string,
+  { ledger, assets, withLock, clock }: RetentionOptions,
+): Promise<void> {
+  await withLock(jobLock(id), async () => {
+    const row = await ledger.jobs.get(id);
+    if (!row || row.expiresAtMs > clock()) return;
+    for (const asset of await ledger.assets.ofJob(id)) await assets.removeAsset(asset);
+    await ledger.jobs.remove(id);
+  });
+}
+
+/** Temporary files go first, then the oldest; nothing a live job needs. */
+async function enforceBudget(deps: RetentionOptions): Promise<void> {
+  const isOver = async (): Promise<boolean> =>
+    (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
+  if (!(await isOver())) return;
+  const rows = await oldestRemovable(deps);
+  const temporary = rows.filter(isTemporary);
+  for (const row of [...temporary, ...rows.filter((other) => !isTemporary(other))]) {
+    if (!(await isOver())) return;
+    await deps.assets.removeAsset(row);
+  }
+}
+
+/** A batch of what may go; imported files may be the oldest thousands, so it looks past them. */
+async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRow[]> {
+  for (let limit = BUDGET_BATCH; ; limit *= 4) {
+    const rows = await deps.ledger.assets.oldest(limit);
+    const removable: AssetRow[] = [];
+    for (const row of rows) if (await isRemovable(row, deps)) removable.push(row);
+    if (removable.length >= BUDGET_BATCH || rows.length < limit)
+      return removable.slice(0, BUDGET_BATCH);
+  }
+}
+
+async function isRemovable(row: AssetRow, deps: RetentionOptions): Promise<boolean> {
+  if (deps.isInUse(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
+  // An imported file stays for as long as its name means it.
+  if (!isImported(row)) return true;
+  return (await deps.ledger.files.byAsset(row.user, row.id)) === undefined;
+}
+
+function isTemporary(row: AssetRow): boolean {
+  return row.filePath.startsWith('temp/');
+}
+
+/** Bytes that no sweep ever frees: each hash once. */
+export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>): Promise<number> {
+  const rows = await ledger.assets.ofJob(IMPORTED);
+  const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
+}
+
+/** The lock that guards one job's row. */
+export function jobLock(jobId: string): string {
+  return `job ${jobId}`;
+}

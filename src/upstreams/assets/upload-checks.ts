@@ -1,0 +1,46 @@
+import { hasControlCharacter } from '../../protocol/control-characters.ts';
+import { type AssetUpload, refuse, type Result } from '../../protocol/job-api.ts';
+
+const MIN_EXPIRES_IN_S = 60;
+const MAX_EXPIRES_IN_S = 604_800;
+const MAX_FILE_PATH_CHARS = 1024;
+
+/** Why an upload is refused, if it is; nothing has been stored by then. */
+export function checkUpload(upload: AssetUpload): Result<never> | undefined {
+  const { expectedHash, file } = upload;
+  if (expectedHash !== undefined && expectedHash.toLowerCase() !== file.hash) {
+    return refuse(409, 'hash_mismatch', 'the bytes do not have the expected hash');
+  }
+  return checkPathAndLifetime(upload);
+}
+
+/** Why a record with this path and lifetime is refused, if it is. */
+export function checkPathAndLifetime(asset: {
+  filePath?: string;
+  expiresInSeconds?: number;
+}): Result<never> | undefined {
+  const { filePath, expiresInSeconds: seconds } = asset;
+  if (filePath !== undefined && !isRelativePath(filePath)) {
+    return refuse(
+      422,
+      'invalid_request',
+      'file_path must be a relative path without special segments',
+    );
+  }
+  if (seconds === undefined) return undefined;
+  if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S)
+    return undefined;
+  const range = `${MIN_EXPIRES_IN_S} to ${MAX_EXPIRES_IN_S}`;
+  return refuse(
+    422,
+    'invalid_request',
+    `expires_in must be a whole number of seconds from ${range}`,
+  );
+}
+
+/** A back-slash is a separator to some systems, so it is refused like the special segments. */
+function isRelativePath(filePath: string): boolean {
+  if (filePath.length > MAX_FILE_PATH_CHARS || filePath.includes('\\')) return false;
+  if (hasControlCharacter(filePath)) return false;
+  return filePath.split('/').every((segment) => !['', '.', '..'].includes(segment));
+}

@@ -1,0 +1,97 @@
+import { constants } from 'node:fs';
+import { access, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import path from 'node:path';
+import type { SpooledFile } from '../protocol/job-api.ts';
+
+/** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
+export type Blobs = {
+  /**
+   * Takes a spooled file over; it is durable once this resolves. From here to `recorded` a note
+   * says that these bytes may have no record, and a crash leaves that note.
+   */
+  moveIntoPlace(file: SpooledFile): Promise<void>;
+  /** The ledger has a record of these bytes. */
+  markRecorded(hash: string): Promise<void>;
+  /** The last record of these bytes may go now; then comes `remove`, or `recorded`. */
+  markUnrecorded(hash: string): Promise<void>;
+  open(hash: string): Promise<FileHandle | undefined>;
+  readonly pathOf: (hash: string) => string;
+  remove(hash: string): Promise<void>;
+  /** Bytes that are noted as perhaps without a record, and since when. */
+  listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
+};
+
+const HASH = /^blake3:([0-9a-f]{64})$/;
+
+/** Opens the store; folders appear when they are first needed. */
+export function createBlobs(dir: string): Blobs {
+  const pathOf = (hash: string): string => {
+    const hex = HASH.exec(hash)?.[1];
+    if (!hex) throw new Error(`not a blake3 hash: ${JSON.stringify(hash)}`);
+    return path.join(dir, hex.slice(0, 2), hex);
+  };
+  const markersDir = `${dir}-unrecorded`;
+  const markerOf = (hash: string): string => path.join(markersDir, path.basename(pathOf(hash)));
+  const markRecorded = (hash: string): Promise<void> => rm(markerOf(hash), { force: true });
+  return {
+    pathOf,
+    markRecorded,
+    markUnrecorded: (hash) => writeMarker(markerOf(hash)),
+    async moveIntoPlace(file) {
+      const target = pathOf(file.hash);
+      // Bytes that are there without a record may be another ledger's: they are never this one's to remove.
+      if (!(await exists(target))) await writeMarker(markerOf(file.hash));
+      await mkdir(path.dirname(target), { recursive: true });
+      await sync(file.path);
+      await rename(file.path, target);
+      await sync(path.dirname(target));
+      await sync(dir);
+    },
+    async open(hash) {
+      try {
+        return await open(pathOf(hash), constants.O_RDONLY | constants.O_NOFOLLOW);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+        throw error;
+      }
+    },
+    async remove(hash) {
+      await rm(pathOf(hash), { force: true });
+      await markRecorded(hash);
+    },
+    async *listUnrecorded() {
+      for (const name of await readdir(markersDir).catch(() => [])) {
+        const stats = await stat(path.join(markersDir, name)).catch(() => undefined);
+        const hash = `blake3:${name}`;
+        if (stats && HASH.test(hash)) yield { hash, sinceMs: stats.mtimeMs };
+      }
+    },
+  };
+}
+
+async function writeMarker(target: string): Promise<void> {
+  try {
+    await writeFile(target, '');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
+    await writeFile(target, '');
+  }
+}
+
+function exists(target: string): Promise<boolean> {
+  return access(target).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function sync(target: string): Promise<void> {
+  const handle = await open(target, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

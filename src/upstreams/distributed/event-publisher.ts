@@ -1,0 +1,121 @@
+import { createJobFeed, type JobFeed } from '../job-feed.ts';
+import type { LiveJob } from '../jobs/live-job.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import { dropOldestPreview } from '../waiting-previews.ts';
+import { encodeEvent, encodePreview } from './event-codec.ts';
+import {
+  type WriteResult,
+  type FencedJob,
+  type PublishItem,
+  type RunStateStore,
+  fieldsOf,
+} from './run-state.ts';
+
+/** Every preview that is kept goes through the log of a durable Redis. */
+const STORE_PREVIEW_EVERY_MS = 1000;
+/** Events that go out in one script. */
+const MAX_BATCH = 200;
+/**
+ * Outputs and shown results so far are written whole, for readers of the job while it runs.
+ * Of a large job not at every change: when there is a quarter more of it, or so long after the last time.
+ */
+const SNAPSHOT = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;
+
+/** The feed of a job that others listen to. */
+export type EventPublisher = {
+  readonly feed: JobFeed;
+  /** Resolves when everything told so far has arrived, or is in vain. */
+  drain(): Promise<void>;
+};
+
+export type EventPublisherOptions = {
+  readonly runState: Pick<RunStateStore, 'append'>;
+  readonly fencedJob: FencedJob;
+  readonly job: () => LiveJob;
+  readonly clock: () => number;
+  /** Told after every batch. */
+  onResult(result: WriteResult): void;
+  onError(error: unknown): void;
+};
+
+/** Tells in order and gathers meanwhile: while Redis is away all events wait, and the latest previews. */
+export function createEventPublisher(deps: EventPublisherOptions): EventPublisher {
+  const feed = createJobFeed({ status: 'running' });
+  const waiting: PublishItem[] = [];
+  const changed = new Set<string>();
+  let eventCount = 0;
+  let previewStoredAtMs = 0;
+  let isOver = false;
+  let sending: Promise<void> | undefined;
+  let retryTimer: NodeJS.Timeout | undefined;
+  const snapshots = {
+    output: { count: 0, writtenCount: 0, writtenAtMs: 0 },
+    x_node: { count: 0, writtenCount: 0, writtenAtMs: 0 },
+  };
+
+  function isSnapshotDue(name: string): boolean {
+    if (name !== 'output' && name !== 'x_node') return true;
+    const { count, writtenCount, writtenAtMs } = snapshots[name];
+    const isSmall = count <= SNAPSHOT.uncounted || count >= SNAPSHOT.growth * writtenCount;
+    return isSmall || Math.abs(deps.clock() - writtenAtMs) >= SNAPSHOT.everyMs;
+  }
+
+  function takeDueFields(): ReadonlySet<string> {
+    const due = new Set([...changed].filter(isSnapshotDue));
+    for (const name of due) {
+      changed.delete(name);
+      if (name !== 'output' && name !== 'x_node') continue;
+      snapshots[name].writtenCount = snapshots[name].count;
+      snapshots[name].writtenAtMs = deps.clock();
+    }
+    return due;
+  }
+
+  async function send(): Promise<void> {
+    // Whatever is said in the same turn goes along.
+    await Promise.resolve();
+    clearTimeout(retryTimer);
+    while ((waiting.length > 0 || [...changed].some(isSnapshotDue)) && !isOver) {
+      const items = waiting.splice(0, MAX_BATCH);
+      const fields = fieldsOf(deps.job(), takeDueFields());
+      const result = await deps.runState.append(deps.fencedJob, items, fields);
+      isOver = result === 'stale';
+      deps.onResult(result);
+    }
+    if (changed.size > 0 && !isOver)
+      retryTimer = setTimeout(startSending, SNAPSHOT.everyMs).unref();
+  }
+
+  function startSending(): void {
+    sending ??= send()
+      .catch((error: unknown) => {
+        isOver = true;
+        deps.onError(error);
+      })
+      .finally(() => (sending = undefined));
+  }
+
+  function emit(event: JobEvent): void {
+    feed.emit(event);
+    if (isOver) return;
+    if (event.event === 'preview') {
+      dropOldestPreview(waiting, ({ kind }) => kind === 'p');
+      const isStored = Math.abs(deps.clock() - previewStoredAtMs) >= STORE_PREVIEW_EVERY_MS;
+      if (isStored) previewStoredAtMs = deps.clock();
+      waiting.push({ kind: 'p', bytes: encodePreview(event), isStored });
+    } else {
+      waiting.push({ kind: 'e', n: ++eventCount, text: encodeEvent(event) });
+      changed.add(event.event);
+      if (event.event === 'output' || event.event === 'x_node') snapshots[event.event].count++;
+    }
+    startSending();
+  }
+
+  return {
+    feed: { ...feed, emit },
+    async drain() {
+      while (sending) await sending;
+      clearTimeout(retryTimer);
+    },
+  };
+}

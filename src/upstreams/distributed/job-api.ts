@@ -1,0 +1,120 @@
+import { reached } from '../../lib/crash-point.ts';
+import { ok, type JobApi } from '../../protocol/job-api.ts';
+import type { JobStatus } from '../../protocol/v2.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
+import { type LiveJob, jobFromRow, showJob, toPatch } from '../jobs/live-job.ts';
+import { notFound } from '../jobs/job-reader.ts';
+import { toEndedJob } from '../jobs/job-lifecycle.ts';
+import { type AcceptOptions, acceptJob } from '../jobs/accept-job.ts';
+import { hasQueueCapacity } from '../jobs/fair-order.ts';
+import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { EventMirrors } from './event-mirror.ts';
+import { type DistributedReaderOptions, createDistributedReader } from './job-reader.ts';
+import type { RunStateStore } from './run-state.ts';
+import type { TicketQueue } from './ticket-queue.ts';
+
+export type JobApiOptions = Omit<AcceptOptions, 'reserve' | 'nextOrder'> &
+  DistributedReaderOptions & {
+    readonly ledger: Ledger;
+    readonly runState: RunStateStore;
+    readonly eventMirrors: EventMirrors;
+    readonly ticketQueue: TicketQueue;
+    readonly maxQueued: number;
+  };
+
+type JobOperations = Pick<
+  JobApi,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
+
+/** Takes jobs and tells of them; whoever takes them from the queue runs them. */
+export function createJobApi(deps: JobApiOptions): JobOperations {
+  const { ledger, runState, ticketQueue, eventMirrors, clock } = deps;
+  const reader = createDistributedReader(deps);
+  const acceptOptions = {
+    ...deps,
+    reserve: createReserve(deps),
+    nextOrder: () => runState.nextOrder(),
+  };
+
+  async function enqueue(job: LiveJob): Promise<void> {
+    await eventMirrors.prepare(job.user, job.id);
+    await runState.enqueue(job);
+    reached('after-queue-entry');
+    await ticketQueue.add([job]);
+  }
+
+  /** Only a job nobody runs can be ended here; whoever had it before is not heard any more. */
+  async function endWaiting(row: JobRow): Promise<void> {
+    const claim = await runState.seize(row.id);
+    if (claim.kind === 'ended') return;
+    const job = jobFromRow(row);
+    const at = {
+      end: { status: 'canceled' },
+      atMs: clock(),
+      retentionMs: deps.retentionMs,
+    } as const;
+    const patch = toPatch(toEndedJob(job, at));
+    if ((await runState.end({ id: row.id, fence: claim.fence }, patch)) !== 'ok') return;
+    await ledger.jobs.update(row.id, patch);
+    await runState.expire(row.id);
+  }
+
+  /** True when no worker has a job, nor gets it any more. */
+  async function withdrawJob(id: string): Promise<boolean> {
+    const isWaiting = await runState.withdraw(id);
+    const ticket = (isWaiting ? undefined : await runState.ticketOf(id)) ?? id;
+    // Another job may have been taken by the ticket of that name. One ticket too many does no harm.
+    const isOthers = ![undefined, id].includes(await runState.takenBy(ticket));
+    const isRemoved = !isOthers && (await ticketQueue.remove(ticket));
+    return isWaiting || isRemoved;
+  }
+
+  return {
+    ...reader,
+    async submit(caller, request) {
+      const accepted = await acceptJob(caller, request, acceptOptions);
+      if (!accepted.ok) return accepted;
+      const job = accepted.value;
+      await enqueue(job);
+      const position = await runState.position(job.id);
+      return ok({ ...showJob({ ...job, position }, clock()), x_workflow: job.workflow });
+    },
+    async recover(caller, { metadata }) {
+      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
+      return page.ok
+        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
+        : page;
+    },
+    async cancel(caller, jobId) {
+      const row = await ledger.jobs.get(jobId);
+      if (row?.user !== caller.user) return notFound();
+      const isOver = IS_TERMINAL[row.status as JobStatus];
+      if (!isOver && (await runState.askCancel(jobId)) && (await withdrawJob(jobId))) {
+        await endWaiting(row);
+      }
+      return await reader.get(caller, jobId);
+    },
+  };
+}
+
+/** Places are counted where the queue is; what other processes accept at this very moment is not known here. */
+function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
+  const reserved: string[] = [];
+  return async (user) => {
+    const others = [...reserved];
+    reserved.push(user);
+    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
+    try {
+      const [all, own] = await Promise.all([runState.waiting(), runState.waitingOf(user)]);
+      const waiting = all + others.length;
+      const ofUser = own + others.filter((other) => other === user).length;
+      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    return undefined;
+  };
+}

@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import type { Redis } from '../../lib/redis.ts';
+import { WITH_QUEUE } from './queue-scripts.ts';
+
+type Arg = string | number | Buffer;
+
+/** Runs a script by its hash; Redis forgets scripts when it restarts. */
+export async function runScript(
+  redis: Redis,
+  script: string,
+  { keys, args }: { readonly keys: readonly string[]; readonly args: readonly Arg[] },
+): Promise<unknown> {
+  const sha = createHash('sha1').update(script).digest('hex');
+  try {
+    return await redis.evalsha(sha, keys.length, ...keys, ...args);
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    return await redis.eval(script, keys.length, ...keys, ...args);
+  }
+}
+
+/**
+ * A worker takes a job: whatever an earlier one still says has a fence that is over.
+ * KEYS lines. ARGV id, now, most attempts (none: only to end it), bus.
+ */
+export const CLAIM = `${WITH_QUEUE}
+local finish = redis.call('HGET', KEYS[1], 'end')
+if finish then return {'ended', finish} end
+local fence = redis.call('HINCRBY', KEYS[1], 'fence', 1)
+redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+redis.call('HSET', KEYS[1], 'told', 0)
+leave(ARGV[1], userOf(run))
+redis.call('PUBLISH', ARGV[4], 'moved')
+if ARGV[3] == '' then return {'run', fence} end
+if redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then return {'cancel', fence} end
+local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or 0)
+if attempts >= tonumber(ARGV[3]) then return {'lost', fence, attempts} end
+redis.call('HSET', KEYS[1], 'status', 'running', 'startedAtMs', ARGV[2])
+return {'run', fence, attempts}`;
+
+/**
+ * The first node of a job begins: from now on the death of its worker counts. Counted once for each
+ * fence, however often the command is sent. KEYS run. ARGV fence.
+ */
+export const BEGIN = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+if redis.call('HSETNX', KEYS[1], 'begun:' .. ARGV[1], 1) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+end
+return 'ok'`;
+
+const UNDO_BEGIN = `
+if redis.call('HDEL', KEYS[1], 'begun:' .. ARGV[1]) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'attempts', -1)
+end`;
+
+/** A worker that was taken for dead lives: its run does not count. KEYS run. ARGV its fence. */
+export const STILL_ALIVE = `
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
+${UNDO_BEGIN}
+return 'ok'`;
+
+/**
+ * What a running job tells, once and in order. KEYS run, events, preview. ARGV fence, channel,
+ * most entries, life of a preview, number of fields, fields and values, then (kind, n, text) each; a
+ * preview numbered 1 is kept for who comes late.
+ */
+export const APPEND = `
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+local told = tonumber(redis.call('HGET', KEYS[1], 'told') or 0)
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
+  redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+for item = at, #ARGV, 3 do
+  local n = tonumber(ARGV[item + 1])
+  if ARGV[item] == 'p' then
+    if n == 1 then redis.call('SET', KEYS[3], ARGV[item + 2], 'PX', ARGV[4]) end
+    redis.call('PUBLISH', ARGV[2], 'p' .. ARGV[item + 2])
+  elseif n > told then
+    local id = ARGV[1] .. '-' .. n
+    redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], id, 'e', ARGV[item + 2])
+    redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[item + 2])
+    told = n
+  end
+end
+redis.call('HSET', KEYS[1], 'told', told)
+return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
+
+/**
+ * The end of a job, decided once. KEYS lines, events. ARGV fence, channel, id, status,
+ * end, last word, bus.
+ */
+export const END = `${WITH_QUEUE}
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
+if ARGV[4] ~= 'canceled' and redis.call('HEXISTS', KEYS[1], 'cancel') == 1 then
+  return 'cancel'
+end
+redis.call('HSET', KEYS[1], 'end', ARGV[5], 'status', ARGV[4])
+local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
+redis.call('XADD', KEYS[8], id, 'e', ARGV[6])
+redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[6])
+local user = userOf(run)
+leave(ARGV[3], user)
+letGo(ARGV[3], user)
+redis.call('PUBLISH', ARGV[7], 'moved')
+return 'ok'`;
+
+/**
+ * A worker gives its job back: one that closes, as if it had never had it. It is its user's turn again.
+ * KEYS lines, events. ARGV fence, channel, id, score, word, bus, tries it gets back.
+ */
+export const REQUEUE = `${WITH_QUEUE}
+if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'stale' end
+local id = ARGV[1] .. '-' .. (tonumber(redis.call('HGET', KEYS[1], 'told') or 0) + 1)
+redis.call('XADD', KEYS[8], id, 'e', ARGV[5])
+redis.call('PUBLISH', ARGV[2], 'e' .. id .. '\\n' .. ARGV[5])
+redis.call('HINCRBY', KEYS[1], 'fence', 1)
+if ARGV[7] == '1' then
+  ${UNDO_BEGIN}
+end
+redis.call('HDEL', KEYS[1], 'progress', 'outputs', 'ui', 'cached', 'startedAtMs')
+redis.call('HSET', KEYS[1], 'status', 'queued')
+local user = userOf(run)
+letGo(ARGV[3], user)
+join(ARGV[3], user, ARGV[4])
+redis.call('ZADD', turns, 0, user)
+redis.call('PUBLISH', ARGV[6], 'moved')
+return 'ok'`;
+
+/** Somebody wants a job to end. KEYS run. ARGV bus, id. */
+export const ASK_CANCEL = `
+if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ended' end
+redis.call('HSET', KEYS[1], 'cancel', 1)
+redis.call('PUBLISH', ARGV[1], 'cancel ' .. ARGV[2])
+return 'ok'`;
+
+/** A counter above the floor that nobody was promised before. KEYS counter. ARGV floor, life. */
+export const RESERVE_COUNTER = `
+local last = tonumber(redis.call('GET', KEYS[1]) or 0)
+local next = math.max(last, tonumber(ARGV[1])) + 1
+redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
+return next`;
+
+/** Gives a lock back that is still one's own. KEYS lock. ARGV holder. */
+export const UNLOCK = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`;

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { removeBlobIfUnused } from '../assets/assets.ts';
+import type { Blobs } from '../blobs.ts';
+import type { OutputNames } from '../assets/outputs.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Redis } from '../../lib/redis.ts';
+import type { QueueKeys } from './redis-keys.ts';
+import { RESERVE_COUNTER, runScript } from './run-scripts.ts';
+
+const COUNTER_TTL_MS = 24 * 60 * 60_000;
+/** Longer than it takes from a name, or from bytes, to their record. */
+const CLAIM_TTL_MS = 60_000;
+/** Longer than a removal takes. */
+const REMOVAL_MS = 60_000;
+/** Bytes that waited so long for a record never get one. */
+const UNRECORDED_AGE_MS = 60 * 60_000;
+
+/** Names of files where several processes make them at a time. */
+export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
+  return {
+    async reserveCounter(user, start, floor) {
+      const args = [floor, COUNTER_TTL_MS];
+      return Number(
+        await runScript(redis, RESERVE_COUNTER, { keys: [keys.nameCounter(user, start)], args }),
+      );
+    },
+    claimName: async (user, filePath) =>
+      (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
+  };
+}
+
+/** Bytes that other processes may be taking into use while they are removed here. */
+export type SharedBlobs = Blobs & {
+  /** Ends removals that a dead process began. */
+  finishRemovals(): Promise<void>;
+  /** Removes bytes whose record a dead process owed, or had removed. */
+  removeUnrecorded(): Promise<void>;
+};
+
+type SharedBlobsOptions = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly blobs: Blobs;
+  readonly dataDir: string;
+  readonly ledger: Ledger;
+  readonly clock: () => number;
+};
+
+/**
+ * Set aside first, then counted again, then gone: whoever records the same bytes meanwhile finds
+ * them back in their place, and nobody has to hold a lock that might outlive them.
+ */
+export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
+  const { redis, keys, blobs, dataDir, ledger, clock } = deps;
+  const removalDir = path.join(dataDir, 'blobs-leaving');
+
+  async function finishRemoval(name: string): Promise<void> {
+    const hash = `blake3:${name.split('.')[0]}`;
+    const removedPath = path.join(removalDir, name);
+    // In this order: who adopts says so first and is silent again once it is recorded.
+    const isWanted =
+      (await redis.exists(keys.pendingBlob(hash))) === 1 ||
+      (await ledger.assets.countByHash(hash)) > 0;
+    if (isWanted) await moveIfThere(removedPath, blobs.pathOf(hash));
+    else await rm(removedPath, { force: true });
+  }
+
+  async function remove(hash: string): Promise<void> {
+    await mkdir(removalDir, { recursive: true, mode: 0o700 });
+    const name = `${hash.replace('blake3:', '')}.${randomUUID()}`;
+    if (await moveIfThere(blobs.pathOf(hash), path.join(removalDir, name)))
+      await finishRemoval(name);
+    await blobs.markRecorded(hash);
+  }
+
+  return {
+    ...blobs,
+    async moveIntoPlace(file) {
+      await redis.set(keys.pendingBlob(file.hash), '1', 'PX', CLAIM_TTL_MS);
+      await blobs.moveIntoPlace(file);
+    },
+    remove,
+    async finishRemovals() {
+      for (const name of await readdir(removalDir).catch(() => [])) {
+        if ((await ageMs(path.join(removalDir, name), clock())) > REMOVAL_MS)
+          await finishRemoval(name);
+      }
+    },
+    async removeUnrecorded() {
+      for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
+        if (clock() - sinceMs <= UNRECORDED_AGE_MS) continue;
+        await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
+      }
+    },
+  };
+}
+
+async function moveIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** Since it came to its place; a file that is gone has no age. */
+async function ageMs(file: string, nowMs: number): Promise<number> {
+  const found = await stat(file).catch(() => undefined);
+  return found ? nowMs - Math.max(found.ctimeMs, found.mtimeMs) : 0;
+}

@@ -1,0 +1,158 @@
+import type { Logger } from '../../observability/log.ts';
+import { jobError } from '../jobs/job-error.ts';
+import type { LiveJob, StopReason } from '../jobs/live-job.ts';
+import { createJobQueue } from './job-queue.ts';
+import type { JobLifecycle } from '../jobs/job-lifecycle.ts';
+import { runOnWorker, type RunnerOptions } from '../jobs/run-on-worker.ts';
+import { hasQueueCapacity } from '../jobs/fair-order.ts';
+import type { WorkerThread } from '../jobs/worker-thread.ts';
+
+export type DispatcherOptions = {
+  readonly lifecycle: JobLifecycle;
+  readonly log: Logger;
+  /** The jobs that are not over, by id; kept up to date here. */
+  readonly live: Map<string, LiveJob>;
+  readonly threads: readonly WorkerThread[];
+  readonly maxQueued: number;
+  readonly runner: RunnerOptions;
+  readonly clock: () => number;
+  /** A job ended: what it lists must live as long as it does. */
+  onEnd(job: LiveJob): Promise<void>;
+};
+
+/** Owns the jobs that are not over: their queue, their workers, their end. */
+export type Dispatcher = {
+  add(job: LiveJob): void;
+  cancel(job: LiveJob): Promise<void>;
+  readonly reserve: (user: string) => { release(): void } | undefined;
+  readonly nextOrder: () => number;
+  start(): void;
+  close(): Promise<void>;
+};
+
+/** A worker, the job it has, and whose the one before was. */
+export type WorkerAssignment = {
+  readonly thread: WorkerThread;
+  job: LiveJob | undefined;
+  lastUser: string | undefined;
+};
+
+/** Nothing runs before `start`. */
+export function createDispatcher(deps: DispatcherOptions): Dispatcher {
+  const { lifecycle, clock, live } = deps;
+  const assignments = deps.threads.map((thread): WorkerAssignment => ({
+    thread,
+    job: undefined,
+    lastUser: undefined,
+  }));
+  const queue = createJobQueue<LiveJob>(emitPositions);
+  const running = new Set<Promise<void>>();
+  const reservations: string[] = [];
+  let isOpen = false;
+
+  const runJobOn = async (assignment: WorkerAssignment, job: LiveJob): Promise<void> => {
+    job.status = 'running';
+    job.position = null;
+    job.startedAtMs = clock();
+    const end = await runOnWorker(job, assignment.thread, deps.runner);
+    if (end.status === 'interrupted') return await lifecycle.suspend(job);
+    await lifecycle.finish(job, end);
+    await deps.onEnd(job);
+  };
+  const failJob = async (job: LiveJob, cause: unknown): Promise<void> => {
+    deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
+    if (!live.has(job.id)) return;
+    const message = 'the engine failed to run this job';
+    await lifecycle.finish(job, {
+      status: 'failed',
+      error: jobError('internal_error', message, { exceptionType: 'RuntimeError' }),
+    });
+  };
+  const runAndRelease = async (assignment: WorkerAssignment, job: LiveJob): Promise<void> => {
+    try {
+      await runJobOn(assignment, job).catch((cause) => failJob(job, cause));
+    } catch (cause) {
+      deps.log.error({ err: cause, job: job.id }, 'the end of a job could not be stored');
+      job.feed.end();
+    } finally {
+      assignment.job = undefined;
+      assignment.lastUser = job.user;
+      queue.ended(job);
+      schedule();
+    }
+  };
+  const startWaitingJobs = (): void => {
+    for (let job = takeNext(); job; job = takeNext()) {
+      const assignment = chooseWorker(assignments, job.user);
+      if (!assignment) return;
+      assignment.job = job;
+      const run = runAndRelease(assignment, job).finally(() => running.delete(run));
+      running.add(run);
+    }
+  };
+  const takeNext = (): LiveJob | undefined =>
+    isOpen && assignments.some((assignment) => !assignment.job) ? queue.take() : undefined;
+  /** Never at once: whoever has just submitted a job shall be able to listen before it starts. */
+  const schedule = (): void => {
+    setImmediate(startWaitingJobs);
+  };
+
+  return {
+    nextOrder: queue.nextOrder,
+    add(job) {
+      live.set(job.id, job);
+      queue.add(job);
+      schedule();
+    },
+    reserve(user) {
+      const waiting = queue.count() + reservations.length;
+      const ofUser = queue.countOf(user) + reservations.filter((other) => other === user).length;
+      if (!hasQueueCapacity({ waiting, ofUser, limit: deps.maxQueued })) return undefined;
+      reservations.push(user);
+      return { release: () => void reservations.splice(reservations.indexOf(user), 1) };
+    },
+    async cancel(job) {
+      job.stop.abort('canceled' satisfies StopReason);
+      if (queue.remove(job.id)) return await lifecycle.finish(job, { status: 'canceled' });
+      if (job.status === 'running' && !lifecycle.isEnding(job)) {
+        job.status = 'canceling';
+        job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
+      }
+      await lifecycle.save(job);
+    },
+    start() {
+      isOpen = true;
+      for (const { thread } of assignments) thread.start();
+      schedule();
+    },
+    async close() {
+      isOpen = false;
+      for (const assignment of assignments)
+        assignment.job?.stop.abort('shutdown' satisfies StopReason);
+      await Promise.all(running);
+      await Promise.all(assignments.map(({ thread }) => thread.terminate()));
+      for (const job of live.values()) job.feed.end();
+    },
+  };
+}
+
+function emitPositions(waiting: readonly LiveJob[]): void {
+  for (const [position, job] of waiting.entries()) {
+    if (job.position === position) continue;
+    job.position = position;
+    job.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
+  }
+}
+
+/** The worker that last served this user holds that user's cache. */
+export function chooseWorker(
+  assignments: readonly WorkerAssignment[],
+  user: string,
+): WorkerAssignment | undefined {
+  const free = assignments.filter((assignment) => !assignment.job);
+  return (
+    free.find((assignment) => assignment.lastUser === user) ??
+    free.find((assignment) => assignment.lastUser === undefined) ??
+    free[0]
+  );
+}

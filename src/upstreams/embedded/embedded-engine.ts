@@ -1,0 +1,218 @@
+import { mkdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type JobApi, ok } from '../../protocol/job-api.ts';
+import { createWorkerRequestHandler } from '../jobs/worker-requests.ts';
+import { createBlobs } from '../blobs.ts';
+import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import { createJobReader } from '../jobs/job-reader.ts';
+import { createPeriodicTask } from '../../lib/periodic-task.ts';
+import type { EngineLimits } from '../engine-limits.ts';
+import { type LiveJob, showJob } from '../jobs/live-job.ts';
+import { type OutputOptions, createOutputNames } from '../assets/outputs.ts';
+import type { WorkerSetup } from '../jobs/worker-protocol.ts';
+import { recoverJobs } from '../jobs/recover-jobs.ts';
+import { createJobLifecycle } from '../jobs/job-lifecycle.ts';
+import { resolveFiles } from '../jobs/resolve-files.ts';
+import { importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
+import {
+  type JobFiles,
+  createAssetApi,
+  nodeLibraryUrl,
+  createJobFiles,
+} from '../assets/job-files.ts';
+import { acceptJob } from '../jobs/accept-job.ts';
+import { createWorkerThread } from '../jobs/worker-thread.ts';
+
+export type EngineOptions = {
+  readonly ledger: Ledger;
+  readonly dataDir: string;
+  /** This process's own and empty; else a folder of the data directory is emptied. */
+  readonly spoolDir?: string;
+  /** What submissions are validated against; the workers run the classes of `nodesModule`. */
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
+  readonly nodesModule?: string;
+  readonly log: Logger;
+  readonly clock?: () => number;
+  readonly limits: EngineLimits;
+  readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
+};
+
+/** The embedded v2 service. */
+export interface Engine extends JobApi {
+  /** Begins to run queued jobs, those of an earlier process included. */
+  start(): void;
+  /** Stops in good order: running jobs are recorded as queued, the next boot runs them again. */
+  close(): Promise<void>;
+}
+
+/** Opens the engine over its ledger and files and takes up the jobs an earlier process left unfinished. */
+export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
+  const { ledger, limits, clock = Date.now } = deps;
+  const live = new Map<string, LiveJob>();
+  const jobFiles = openJobFiles({ ...deps, clock, live });
+  const spoolDir = path.resolve(deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)));
+  const dispatcher = openDispatcher({ ...deps, clock, live }, jobFiles, spoolDir);
+  const unfinished = await recoverJobs({
+    ledger,
+    clock,
+    assets: jobFiles.assets,
+    retentionMs: limits.retentionMs,
+  });
+  for (const job of unfinished) dispatcher.add(job);
+  const sweeps = createSweeps({ ...deps, clock, live }, jobFiles);
+  const periodicSweep = createPeriodicTask(sweeps.chore, {
+    log: deps.log,
+    everyMs: limits.sweepIntervalMs,
+  });
+  return {
+    ...createJobApi({ ...deps, clock, live }, jobFiles, dispatcher),
+    ...createAssetApi(jobFiles.assets),
+    health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
+    start() {
+      dispatcher.start();
+      periodicSweep.start(sweeps.first);
+    },
+    async close() {
+      await periodicSweep.close();
+      await dispatcher.close();
+    },
+  };
+}
+
+type OpenedEngineOptions = EngineOptions & {
+  readonly live: Map<string, LiveJob>;
+  readonly clock: () => number;
+};
+
+function openJobFiles(deps: OpenedEngineOptions): JobFiles {
+  const { live, dataDir, limits } = deps;
+  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const { retentionMs } = limits;
+  return createJobFiles({
+    ...deps,
+    blobs,
+    names: createOutputNames(),
+    isInUse: isUsedByLiveJob(live),
+    retentionMs,
+  });
+}
+
+function openDispatcher(
+  deps: OpenedEngineOptions,
+  jobFiles: JobFiles,
+  spoolDir: string,
+): Dispatcher {
+  const { ledger, limits, log, clock, live, nodesModule = nodeLibraryUrl() } = deps;
+  const { withLock } = jobFiles;
+  const { retentionMs } = limits;
+  const lifecycle = createJobLifecycle({ ledger, clock, log, live, withLock, retentionMs });
+  const setup: WorkerSetup = { nodesModule, spoolDir, cacheBytes: limits.cacheBytes };
+  return createDispatcher({
+    log,
+    clock,
+    live,
+    lifecycle,
+    maxQueued: limits.maxQueued,
+    threads: Array.from({ length: limits.concurrency }, () => createWorkerThread(setup)),
+    onEnd: (job) => jobFiles.outputRetention.extend(job),
+    runner: {
+      clock,
+      log,
+      timeLimitMs: limits.jobTimeMs,
+      memoryLimitBytes: limits.jobMemoryBytes,
+      stopGraceMs: limits.stopGraceMs,
+      nodes: deps.nodes,
+      resolve: (job) => resolveFiles(job, jobFiles.fileLookupOf(job.user)),
+      answer: createWorkerRequestHandler({
+        ...jobFiles,
+        begin: (job) => lifecycle.countAttempt(job),
+      }),
+    },
+  });
+}
+
+function createSweeps(
+  deps: OpenedEngineOptions,
+  jobFiles: JobFiles,
+): { readonly [K in 'chore' | 'first']: () => Promise<void> } {
+  const { ledger, limits, live, clock, log } = deps;
+  const isLive = (jobId: string): boolean => live.has(jobId);
+  const isInUse = isUsedByLiveJob(live);
+  const { assetBudgetBytes } = limits;
+  const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
+  return {
+    chore: () => sweepWithUnrecorded(retention),
+    async first() {
+      const bytes = await importedBytes(retention);
+      if (bytes >= assetBudgetBytes) log.warn({ bytes }, IMPORTS_FILL_BUDGET);
+    },
+  };
+}
+
+const IMPORTS_FILL_BUDGET =
+  'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
+
+type JobOperations = Pick<
+  JobApi,
+  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+>;
+
+function createJobApi(
+  deps: OpenedEngineOptions,
+  { fileLookupOf }: JobFiles,
+  dispatcher: Dispatcher,
+): JobOperations {
+  const { ledger, clock, live, limits } = deps;
+  const reader = createJobReader({ ledger, clock, find: (id) => live.get(id) });
+  const { reserve, nextOrder } = dispatcher;
+  const acceptOptions = {
+    ledger,
+    clock,
+    fileLookupOf,
+    nodes: deps.nodes,
+    retentionMs: limits.retentionMs,
+    reserve,
+    nextOrder,
+  };
+  return {
+    ...reader,
+    async submit(caller, request) {
+      const accepted = await acceptJob(caller, request, acceptOptions);
+      if (!accepted.ok) return accepted;
+      const job = accepted.value;
+      dispatcher.add(job);
+      return ok({ ...showJob(job, clock()), x_workflow: job.workflow });
+    },
+    async recover(caller, { metadata }) {
+      const page = await reader.list(caller, { limit: 1, ...(metadata && { metadata }) });
+      return page.ok
+        ? ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true })
+        : page;
+    },
+    async cancel(caller, jobId) {
+      const job = live.get(jobId);
+      if (job?.user === caller.user) await dispatcher.cancel(job);
+      return await reader.get(caller, jobId);
+    },
+  };
+}
+
+/** Whatever lies there belonged to a process that is dead. */
+async function makeEmptySpool(dataDir: string): Promise<string> {
+  const spoolDir = path.join(dataDir, 'spool');
+  await rm(spoolDir, { recursive: true, force: true });
+  await mkdir(spoolDir, { recursive: true });
+  return spoolDir;
+}
+
+function isUsedByLiveJob(live: ReadonlyMap<string, LiveJob>): (assetId: string) => boolean {
+  return (assetId) => [...live.values()].some((job) => usesAsset(job, assetId));
+}
+
+function usesAsset(job: LiveJob, assetId: string): boolean {
+  return job.reads.has(assetId) || job.outputs.some((output) => output.id === assetId);
+}

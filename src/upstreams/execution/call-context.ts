@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { hashOf } from '../../lib/hash.ts';
+import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import type { CallContext } from './execute-plan.ts';
+import type { MemoryMeter } from './memory-meter.ts';
+import type {
+  FromWorker,
+  WorkerRequest,
+  WorkerRequests,
+  ReadableFile,
+  StoredOutput,
+  WrittenFile,
+} from '../jobs/worker-protocol.ts';
+
+type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
+
+/** Asks the main thread and waits for its answer. */
+export type AskMainThread = <K extends keyof WorkerRequests>(
+  question: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;
+
+export type CallContextOptions = {
+  readonly spoolDir: string;
+  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly stop: Int32Array;
+  readonly meter: MemoryMeter;
+  /** Characters of text that the job's nodes may still show. */
+  readonly textBudget: { left: number };
+  readonly promptText: string | null;
+  readonly extraPngInfo: JsonObject | null;
+  /** Declared types of what is linked to the node's inputs. */
+  readonly inputTypes: { readonly [input: string]: string };
+  readonly ask: AskMainThread;
+  readonly post: (message: FromWorker) => void;
+};
+
+/** What node `nodeId` may do while it runs. */
+export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
+  const saved: StoredOutput[] = [];
+  let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
+  const check = (): void => {
+    if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
+  };
+  /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
+  const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
+    if (!pendingPreview) return;
+    const data = { node_id: nodeId, ...pendingPreview, ...withStep };
+    pendingPreview = undefined;
+    deps.post({ type: 'preview', data });
+  };
+  return {
+    nodeId,
+    meter: deps.meter,
+    saved,
+    promptText: deps.promptText,
+    extraPngInfo: deps.extraPngInfo,
+    inputTypes: deps.inputTypes,
+    check,
+    progress(step, steps) {
+      check();
+      sendPendingPreview({ x_with_step: true });
+      deps.post({ type: 'step', nodeId, step, steps });
+    },
+    preview(bytes, contentType, kind = 'own') {
+      check();
+      sendPendingPreview({});
+      pendingPreview = {
+        content_type: contentType,
+        bytes: Uint8Array.from(bytes),
+        ...(kind === 'own' && { x_own: true }),
+      };
+    },
+    flush: () => sendPendingPreview({}),
+    text(text) {
+      check();
+      deps.post({ type: 'text', nodeId, text });
+    },
+    reserve(bytes) {
+      check();
+      deps.meter.reserve(bytes);
+    },
+    reserveShown(chars) {
+      check();
+      const granted = Math.min(chars, deps.textBudget.left);
+      deps.textBudget.left -= granted;
+      return granted;
+    },
+    async readFile(value) {
+      check();
+      const file = deps.files.get(value);
+      if (!file) throw new Error(`${value} is not a file of this workflow`);
+      return await readBlob(file.path, value);
+    },
+    async save(file) {
+      check();
+      const written = await writeSpooled(deps.spoolDir, file);
+      const output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+      saved.push(output);
+      return { x_asset: output.id };
+    },
+    async nextCounter(folder, prefix) {
+      check();
+      return await deps.ask({ kind: 'counter', ask: { ...folder, prefix } });
+    },
+  };
+}
+
+async function readBlob(path: string, name: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`, { cause });
+  }
+}
+
+/** The file is complete and on disk before the main thread hears of it. */
+async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenFile> {
+  const target = path.join(spoolDir, randomUUID());
+  try {
+    await writeFile(target, file.bytes, { flag: 'wx', flush: true });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
+    throw new NodeFailure('OSError', `${file.name} could not be written: ${code}`, { cause });
+  }
+  const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
+  const hash = hashOf(bytes);
+  const sizeBytes = bytes.byteLength;
+  return { path: target, sizeBytes, hash, name, subfolder, contentType, temp, websocket };
+}

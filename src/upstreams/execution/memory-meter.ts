@@ -1,0 +1,84 @@
+import { byteImageSize } from '../../nodes/tensor.ts';
+import { BYTES_PER_CHAR } from '../../nodes/text/pieces.ts';
+import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../../nodes/node.ts';
+
+/** Keeps a job's pixels and texts below its limit: what a running call reserves, and what finished calls left behind. */
+export type MemoryMeter = {
+  reserve(bytes: number): void;
+  /** The call is over: its reservations become the buffers and texts it handed out. */
+  settle(values: readonly Value[]): void;
+};
+
+/** Shorter texts are not worth counting: a job has only so many nodes. */
+const MIN_COUNTED_CHARS = 1024;
+/** Texts of one length that are told apart; a text that is handed on counts once. */
+const MAX_TEXTS_PER_LENGTH = 4;
+
+/** Starts an empty meter. */
+export function createMemoryMeter(limitBytes: number): MemoryMeter {
+  const counted = new Set<object>();
+  const isNewText = createNewTextCheck();
+  let heldBytes = 0;
+  let reservedBytes = 0;
+  return {
+    reserve(bytes) {
+      if (heldBytes + reservedBytes + bytes > limitBytes)
+        throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
+      reservedBytes += bytes;
+    },
+    settle(values) {
+      reservedBytes = 0;
+      for (const [buffer, bytes] of buffersOf(values)) {
+        if (counted.has(buffer)) continue;
+        counted.add(buffer);
+        heldBytes += bytes;
+      }
+      for (const text of values)
+        if (typeof text === 'string' && isNewText(text)) heldBytes += textBytes(text);
+    },
+  };
+}
+
+/** The bytes a text counts. */
+export function textBytes(text: string): number {
+  return text.length * BYTES_PER_CHAR;
+}
+
+/** Answers whether a text was not seen lately. Texts have no identity: those of one length are compared. */
+function createNewTextCheck(): (text: string) => boolean {
+  const seen = new Map<number, string[]>();
+  return (text) => {
+    if (text.length < MIN_COUNTED_CHARS) return false;
+    const alike = seen.get(text.length) ?? [];
+    if (alike.includes(text)) return false;
+    seen.set(text.length, [...alike, text].slice(-MAX_TEXTS_PER_LENGTH));
+    return true;
+  };
+}
+
+/** The distinct buffers behind some values, and the bytes each stands for. */
+export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> {
+  const buffers = new Map<object, number>();
+  for (const value of values) {
+    if (!isPixels(value)) continue;
+    // To ask for the floats of a picture of bytes would be to make them.
+    if ('bytes' in value && value.bytes) buffers.set(value.bytes, byteImageSize(value.bytes));
+    else buffers.set(value.data.buffer, value.data.buffer.byteLength);
+  }
+  return buffers;
+}
+
+/** A literal object or array of the workflow travels as a value too. */
+function isPixels(value: Value): value is ImageValue | MaskValue {
+  if (typeof value !== 'object' || value === null) return false;
+  return (
+    ('bytes' in value && value.bytes instanceof Uint8Array) || value.data instanceof Float32Array
+  );
+}
+
+function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {
+  const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  return new OutOfMemory(
+    `Allocation of ${mib(wanted)} failed: this job already holds ${mib(used)} of its ${mib(limit)}`,
+  );
+}

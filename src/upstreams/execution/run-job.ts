@@ -1,0 +1,159 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { Cancelled, type NodeDef } from '../../nodes/node.ts';
+import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
+import { pythonJson } from '../../protocol/python-json.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import type { NodeCache, NodeRecords } from './node-cache.ts';
+import { type AskMainThread, type CallContextOptions, createCallContext } from './call-context.ts';
+import { execute, NodeCallError } from './execute-plan.ts';
+import { jobError, toJobError } from '../jobs/job-error.ts';
+import { createMemoryMeter } from './memory-meter.ts';
+import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
+import type { FromWorker, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
+import { describeInputs } from './node-values.ts';
+
+/** The server holds what a job's nodes show, and hands it to everybody who looks at the job. */
+const MAX_UI_CHARS = 4 * 2 ** 20;
+
+export type RunServices = {
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly cache: NodeCache;
+  readonly spoolDir: string;
+  readonly ask: AskMainThread;
+  readonly post: (message: FromWorker) => void;
+};
+
+/** Runs one job to its end inside a worker thread; every outcome is a value. */
+export async function runJob(request: RunRequest, deps: RunServices): Promise<RunEnd> {
+  const previous = deps.cache.take(request.user);
+  let records: NodeRecords = new Map();
+  try {
+    const plan = createRunPlan({
+      graph: parseJson(request.workflowJson) as Graph,
+      targets: request.targets,
+      nodes: deps.nodes,
+      files: request.files,
+      nonce: randomUUID(),
+    });
+    records = await reusableRecords(previous, plan, deps.ask);
+    await executePlan(plan, records, request, deps);
+    return { kind: 'succeeded' };
+  } catch (error) {
+    return runEndOf(error);
+  } finally {
+    deps.cache.put(request.user, records);
+  }
+}
+
+async function executePlan(
+  plan: RunPlan,
+  records: NodeRecords,
+  request: RunRequest,
+  deps: RunServices,
+): Promise<void> {
+  const meter = createMemoryMeter(request.memoryLimitBytes);
+  const extraPngInfo =
+    request.extraPngInfoJson === null ? null : parseJson(request.extraPngInfoJson);
+  const context: Omit<CallContextOptions, 'inputTypes'> = {
+    ...deps,
+    meter,
+    textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
+    files: request.files,
+    stop: new Int32Array(request.stop),
+    promptText: await promptText(plan, request),
+    extraPngInfo: isJsonObject(extraPngInfo ?? undefined)
+      ? (extraPngInfo as CallContextOptions['extraPngInfo'])
+      : null,
+  };
+  await execute({
+    plan,
+    records,
+    meter,
+    targets: new Set(request.targets),
+    post: deps.post,
+    begin: () => deps.ask({ kind: 'begin', ask: null }),
+    handled: () => deps.ask({ kind: 'handled', ask: null }),
+    contextFor: (node) =>
+      createCallContext(node.id, { ...context, inputTypes: inputTypes(node, plan) }),
+  });
+}
+
+function uiCharsIn(records: NodeRecords): number {
+  let chars = 0;
+  for (const { uiJson } of records.values()) chars += uiJson?.length ?? 0;
+  return chars;
+}
+
+function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
+  const types = [...node.links].map(([input, { from, slot }]) => [
+    input,
+    plan.get(from)?.def.outputs.at(slot)?.type ?? '*',
+  ]);
+  return Object.fromEntries(types) as { [input: string]: string };
+}
+
+/** Results whose files are gone are computed anew. */
+async function reusableRecords(
+  previous: NodeRecords,
+  plan: RunPlan,
+  ask: AskMainThread,
+): Promise<NodeRecords> {
+  const signatures = new Set([...plan.values()].map((node) => node.signature));
+  const candidates = [...previous].filter(([signature]) => signatures.has(signature));
+  const outputs = candidates.flatMap(([, record]) => record.outputs);
+  const alive = new Set(outputs.length > 0 ? await ask({ kind: 'alive', ask: outputs }) : []);
+  return new Map(
+    candidates.filter(([, record]) => record.outputs.every((output) => alive.has(output.id))),
+  );
+}
+
+/** The prompt as saved files carry it: v1 adds to each node that reads a file the sha256 of its bytes. */
+async function promptText(plan: RunPlan, request: RunRequest): Promise<string | null> {
+  const prompt = parseJson(request.promptJson);
+  if (!isJsonObject(prompt)) return pythonJson(prompt);
+  const withDigests: { [id: string]: Json } = { ...prompt };
+  for (const node of plan.values()) {
+    const digests = await fileDigests(node, request.files);
+    const shown = withDigests[node.id];
+    if (digests.length > 0 && isJsonObject(shown))
+      withDigests[node.id] = { ...shown, is_changed: digests };
+  }
+  return pythonJson(withDigests);
+}
+
+async function fileDigests(
+  node: { readonly def: NodeDef; readonly literals: ReadonlyMap<string, { readonly value: Json }> },
+  files: ReadonlyMap<string, ReadableFile>,
+): Promise<readonly string[]> {
+  const digests: string[] = [];
+  for (const name of node.def.fileInputs ?? []) {
+    const value = node.literals.get(name)?.value;
+    const file = typeof value === 'string' ? files.get(value) : undefined;
+    if (file) digests.push(await sha256(file.path));
+  }
+  return digests;
+}
+
+async function sha256(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file, { highWaterMark: 2 ** 20 }), hash);
+  return hash.digest('hex');
+}
+
+function runEndOf(error: unknown): RunEnd {
+  if (!(error instanceof NodeCallError)) {
+    const message = error instanceof Error ? error.message : String(error);
+    return failed(jobError('node_execution_error', message, { exceptionType: 'RuntimeError' }));
+  }
+  if (error.cause instanceof Cancelled) return { kind: 'stopped' };
+  const inputs = describeInputs(error.inputs);
+  return failed(
+    toJobError(error.cause, { id: error.node.id, classType: error.node.def.name, inputs }),
+  );
+}
+
+function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd {
+  return { kind: 'failed', errorJson: stringifyJson(error as Json) };
+}

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto';
+import type { InputSpec, NodeDef } from '../../nodes/node.ts';
+import type { Json } from '../../protocol/json.ts';
+import { stringifyJson } from '../../protocol/json.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import type { ReadableFile } from '../jobs/worker-protocol.ts';
+
+/** Where a linked input takes its value from. */
+type Link = { readonly from: string; readonly slot: number };
+
+export type PlannedNode = {
+  readonly id: string;
+  readonly def: NodeDef;
+  readonly links: ReadonlyMap<string, Link>;
+  readonly literals: ReadonlyMap<string, { readonly value: Json; readonly spec: InputSpec }>;
+  /** Equal for nodes that compute the same thing, whatever their ids. */
+  readonly signature: string;
+};
+
+/** The nodes the targets depend on, each after the nodes it needs. */
+export type RunPlan = ReadonlyMap<string, PlannedNode>;
+
+/** Recognises v1's link notation `[nodeId, slot]`. */
+function linkOf(value: Json | undefined): Link | undefined {
+  if (!Array.isArray(value) || value.length !== 2) return undefined;
+  const [from, slot] = value as readonly Json[];
+  if (typeof from !== 'string' || typeof slot !== 'number') return undefined;
+  return { from, slot };
+}
+
+/** Ids of the targets and of all they depend on, dependencies first, as a walk from each target meets them. */
+export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
+  const done = new Set<string>();
+  const seen = new Set<string>();
+  const stack = targets.toReversed();
+  for (let id = stack.at(-1); id !== undefined; id = stack.at(-1)) {
+    const open = seen.has(id) ? [] : linkedNodes(graph, id).filter((from) => !seen.has(from));
+    seen.add(id);
+    if (open.length > 0) stack.push(...open.toReversed());
+    else {
+      stack.pop();
+      done.add(id);
+    }
+  }
+  return [...done];
+}
+
+/** The nodes it takes values from. */
+export function linkedNodes(graph: Graph, id: string): readonly string[] {
+  const links = Object.values(graph[id]?.inputs ?? {}).map(linkOf);
+  return links.flatMap((link) => (link && Object.hasOwn(graph, link.from) ? [link.from] : []));
+}
+
+/** Plans a validated graph; `nonce` makes the nodes that always run differ from every earlier run. */
+export function createRunPlan(options: {
+  readonly graph: Graph;
+  readonly targets: readonly string[];
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly nonce: string;
+}): RunPlan {
+  const plan = new Map<string, PlannedNode>();
+  for (const id of dependenciesFirst(options.graph, options.targets)) {
+    plan.set(id, planNode(id, { ...options, plan }));
+  }
+  return plan;
+}
+
+type PlanContext = Parameters<typeof createRunPlan>[0] & {
+  readonly plan: ReadonlyMap<string, PlannedNode>;
+};
+
+function planNode(id: string, context: PlanContext): PlannedNode {
+  const node = context.graph[id];
+  const def = node && context.nodes.get(node.class_type);
+  if (!node || !def) throw new Error(`node ${id} is not in the library`);
+  const links = new Map<string, Link>();
+  const literals = new Map<string, { value: Json; spec: InputSpec }>();
+  for (const [name, spec] of Object.entries({ ...def.required, ...def.optional })) {
+    const value = Object.hasOwn(node.inputs, name) ? node.inputs[name] : undefined;
+    if (value === undefined) continue;
+    const link = linkOf(value);
+    if (link) links.set(name, link);
+    else literals.set(name, { value, spec });
+  }
+  return {
+    id,
+    def,
+    links,
+    literals,
+    signature: signatureOf({ id, def, inputs: node.inputs }, context),
+  };
+}
+
+/**
+ * v1 keys its cache by class, inputs and the keys of the linked nodes, not by ids;
+ * a class that asks for UNIQUE_ID is the exception.
+ */
+function signatureOf(
+  node: {
+    readonly id: string;
+    readonly def: NodeDef;
+    readonly inputs: { readonly [name: string]: Json };
+  },
+  context: PlanContext,
+): string {
+  const parts: Json[] = [node.def.name];
+  if (node.def.alwaysRuns) parts.push(context.nonce, node.id);
+  if (Object.values(node.def.hidden ?? {}).includes('UNIQUE_ID')) parts.push(node.id);
+  for (const name of Object.keys(node.inputs).toSorted()) {
+    parts.push([name, inputKey(node.inputs[name] ?? null, context)]);
+  }
+  return createHash('sha256').update(stringifyJson(parts)).digest('base64');
+}
+
+function inputKey(value: Json, { plan, files }: PlanContext): Json {
+  const link = linkOf(value);
+  if (link) return ['link', plan.get(link.from)?.signature ?? null, link.slot];
+  const file = typeof value === 'string' ? files.get(value) : undefined;
+  return file ? ['file', value, file.hash] : ['value', value];
+}

@@ -1,0 +1,59 @@
+/** Entry of the worker threads: runs one job at a time and holds the pixels and the cache between jobs. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { NodeDef } from '../../nodes/node.ts';
+import { createNodeCache } from './node-cache.ts';
+import type { AskMainThread } from './call-context.ts';
+import type { FromWorker, ToWorker, WorkerSetup } from '../jobs/worker-protocol.ts';
+import { runJob } from './run-job.ts';
+
+type NodeModule = {
+  readonly ALL_NODES: ReadonlyMap<string, NodeDef>;
+  readonly loadCodecs?: () => Promise<void>;
+};
+
+if (!parentPort) throw new Error('engine/worker is started as a worker thread');
+await serve(parentPort, workerData as WorkerSetup);
+
+async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
+  const { ALL_NODES: nodes, loadCodecs } = (await import(setup.nodesModule)) as NodeModule;
+  await loadCodecs?.();
+  const cache = createNodeCache({ maxBytes: setup.cacheBytes });
+  const requests = createRequestSender(port);
+  const deps = {
+    nodes,
+    cache,
+    spoolDir: setup.spoolDir,
+    ask: requests.ask,
+    post: (message: FromWorker) => post(port, message),
+  };
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'reply') requests.settle(message);
+    else void runJob(message, deps).then((end) => post(port, { type: 'end', end }));
+  });
+}
+
+function post(port: MessagePort, message: FromWorker): void {
+  if (message.type !== 'preview') port.postMessage(message);
+  else port.postMessage(message, [message.data.bytes.buffer as ArrayBuffer]);
+}
+
+function createRequestSender(port: MessagePort): {
+  ask: AskMainThread;
+  settle(reply: ToWorker & { type: 'reply' }): void;
+} {
+  const unanswered = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
+  let lastId = 0;
+  return {
+    ask: (question) =>
+      new Promise((resolve, reject) => {
+        unanswered.set(++lastId, { resolve, reject });
+        post(port, { type: 'question', id: lastId, ...question });
+      }),
+    settle(reply) {
+      const request = unanswered.get(reply.id);
+      unanswered.delete(reply.id);
+      if ('failure' in reply) request?.reject(new Error(reply.failure));
+      else request?.resolve(reply.value as never);
+    },
+  };
+}

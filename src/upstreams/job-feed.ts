@@ -1,0 +1,102 @@
+import type { JobEvent } from '../protocol/job-api.ts';
+import { createUnreadEvents } from './unread-events.ts';
+
+type StatusEvent = Extract<JobEvent, { event: 'status' }>;
+type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
+type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
+
+/** The events of one job, for any number of listeners. */
+export type JobFeed = {
+  emit(event: JobEvent): void;
+  /** Listens from this very moment: first the latest status, progress and preview, then what follows. */
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
+  /** No more events; listeners end once they have read what they have. */
+  end(): void;
+  status(): StatusEvent['data'];
+};
+
+/** Starts the feed of a job that is in the given state. */
+export function createJobFeed(initial: StatusEvent['data']): JobFeed {
+  const subscribers = new Set<FeedSubscriber>();
+  let status: StatusEvent = { event: 'status', data: initial };
+  let progress: ProgressEvent | undefined;
+  let preview: PreviewEvent | undefined;
+  return {
+    status: () => status.data,
+    emit(event) {
+      if (event.event === 'status') status = event;
+      if (event.event === 'progress') progress = event;
+      if (event.event === 'preview') preview = withoutStep(event);
+      for (const subscriber of subscribers) subscriber.push(event);
+    },
+    subscribe(signal) {
+      const subscriber = createSubscriber(() => subscribers.delete(subscriber), signal);
+      for (const event of [status, progress, preview]) if (event) subscriber.push(event);
+      subscribers.add(subscriber);
+      if (signal.aborted) subscriber.end();
+      return subscriber;
+    },
+    end() {
+      for (const subscriber of subscribers) subscriber.end();
+    },
+  };
+}
+
+/** The feed of a job that is over. */
+export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
+  yield { event: 'status', data };
+}
+
+/** Ends events nobody has begun to read: a generator lets go of nothing before it is started. */
+export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
+  for await (const event of events) void event;
+}
+
+type FeedSubscriber = AsyncIterableIterator<JobEvent> & {
+  push(event: JobEvent): void;
+  end(): void;
+};
+
+/** Holds what a slow listener has not read: of previews and progress the latest, everything else in full. */
+function createSubscriber(onEnd: () => void, signal: AbortSignal): FeedSubscriber {
+  const unread = createUnreadEvents();
+  let wake: (() => void) | undefined;
+  let isEnded = false;
+  const end = (): void => {
+    isEnded = true;
+    signal.removeEventListener('abort', abort);
+    onEnd();
+    wake?.();
+  };
+  const abort = (): void => {
+    unread.clear();
+    end();
+  };
+  signal.addEventListener('abort', abort);
+  return {
+    push(event) {
+      unread.push(event);
+      wake?.();
+    },
+    end,
+    async next() {
+      while (unread.size() === 0 && !isEnded)
+        await new Promise<void>((resolve) => (wake = resolve));
+      const value = unread.shift();
+      return value ? { value, done: false } : { value: undefined, done: true };
+    },
+    async return() {
+      abort();
+      return { value: undefined, done: true };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/** A picture shown on connect comes after its step, not before the next one. */
+function withoutStep({ data }: PreviewEvent): PreviewEvent {
+  const { x_with_step: _, ...rest } = data;
+  return { event: 'preview', data: rest };
+}

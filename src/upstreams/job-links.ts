@@ -1,0 +1,33 @@
+import type { Job, Output } from '../protocol/v2.ts';
+import type { StoredOutput } from './jobs/worker-protocol.ts';
+
+/** How long a shown link is promised to work; it is renewed each time it is shown. */
+const LINK_LIFETIME_MS = 60 * 60 * 1000;
+
+/** A time as v2 writes it. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Where an asset's bytes are, as a host-relative link. */
+export function contentLink(
+  assetId: string,
+  nowMs: number,
+): { url: string; url_expires_at: string } {
+  const url = `/api/v2/assets/${encodeURIComponent(assetId)}/content`;
+  return { url, url_expires_at: isoTime(nowMs + LINK_LIFETIME_MS) };
+}
+
+/**
+ * An output as a job lists it, with fresh links. The contract's `job_id` is that job, also where the
+ * result came from the cache; the asset names the one whose run made the file.
+ */
+export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
+  return { ...output, job_id: jobId, ...contentLink(output.id, nowMs) };
+}
+
+/** The links of a job. */
+export function jobLinks(jobId: string): Job['urls'] {
+  const self = `/api/v2/jobs/${encodeURIComponent(jobId)}`;
+  return { self, events: `${self}/events`, cancel: `${self}/cancel` };
+}

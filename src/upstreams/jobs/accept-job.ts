@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { reached } from '../../lib/crash-point.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { runInSteps } from '../../lib/event-loop.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import {
+  type Caller,
+  ok,
+  refuse,
+  type Result,
+  type SubmitRequest,
+} from '../../protocol/job-api.ts';
+import { isJsonObject, type Json, stringifyJson } from '../../protocol/json.ts';
+import { nodeErrorDetails } from '../../protocol/node-errors.ts';
+import { type Steps } from '../../protocol/steps.ts';
+import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import { type LiveJob, newJob, toRow } from './live-job.ts';
+import { dependentOutputs } from '../validation/dependent-outputs.ts';
+import { type ResolvedWorkflow, resolveFiles, type FileLookup } from './resolve-files.ts';
+import { validateSteps } from '../validation/validate-workflow.ts';
+
+const QUEUE_FULL_RETRY_S = 5;
+
+type QueueReservation = { release(): void };
+
+export type AcceptOptions = {
+  readonly ledger: Ledger;
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly retentionMs: number;
+  readonly clock: () => number;
+  readonly fileLookupOf: (user: string) => FileLookup;
+  /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
+  readonly reserve: (
+    user: string,
+  ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
+  readonly nextOrder: () => number | Promise<number>;
+};
+
+/** Takes a submission through validation, asset resolution, queue bound and key claim to a durable job. */
+export async function acceptJob(
+  { user }: Caller,
+  request: SubmitRequest,
+  deps: AcceptOptions,
+): Promise<Result<LiveJob>> {
+  const valid = await runInSteps(validateSteps(request.workflow, deps.nodes));
+  if (!valid.ok) return valid;
+  const { workflow, outputs } = valid.value;
+  const resolved = await resolveFiles({ workflow, targets: outputs }, deps.fileLookupOf(user));
+  const refusal = await runInSteps(refuseFiles(resolved, workflow, outputs));
+  if (refusal) return refusal;
+  const reservation = await deps.reserve(user);
+  if (!reservation) {
+    return refuse(429, 'queue_full', 'the queue is full', {
+      retryAfterSeconds: QUEUE_FULL_RETRY_S,
+    });
+  }
+  try {
+    return await insertJob(
+      { user, request, workflow, targets: outputs, reads: resolved.assetIds },
+      deps,
+    );
+  } finally {
+    reservation.release();
+  }
+}
+
+type AcceptedJob = Pick<LiveJob, 'user' | 'workflow' | 'targets' | 'reads'> & {
+  readonly request: SubmitRequest;
+};
+
+async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Result<LiveJob>> {
+  const { user, request } = accepted;
+  const key = request.idempotencyKey;
+  const nowMs = deps.clock();
+  const job = newJob({
+    id: randomUUID(),
+    user,
+    order: request.order ?? (await deps.nextOrder()),
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + deps.retentionMs,
+    workflow: accepted.workflow,
+    targets: accepted.targets,
+    provenance: await runInSteps(coercedProvenance(request, accepted.workflow)),
+    metadata: request.metadata ?? null,
+    reads: accepted.reads,
+  });
+  if (!(await deps.ledger.jobs.insert(await toRow(job), key))) {
+    return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
+  }
+  reached('after-job-insert');
+  return ok(job);
+}
+
+/** Saved files carry the prompt as validation coerced it, the names of files as the client wrote them. */
+function* coercedProvenance(
+  { provenance, workflow: submitted }: SubmitRequest,
+  coerced: Graph,
+): Steps<SubmitRequest['provenance'] | null> {
+  if (!provenance || !isJsonObject(provenance.prompt)) return provenance ?? null;
+  const nodes: [string, Json][] = [];
+  for (const [id, node] of Object.entries(provenance.prompt)) {
+    const [before, after] = [submitted[id]?.inputs ?? {}, coerced[id]?.inputs ?? {}];
+    if (!isJsonObject(node) || !isJsonObject(node['inputs'])) {
+      nodes.push([id, node]);
+      continue;
+    }
+    const inputs = Object.entries(node['inputs']).map(([name, value]) => [
+      name,
+      isSameJson(before[name] ?? null, value) ? (after[name] ?? value) : value,
+    ]);
+    nodes.push([id, { ...node, inputs: Object.fromEntries(inputs) as Json }]);
+    yield 1 + inputs.length;
+  }
+  return { ...provenance, prompt: Object.fromEntries(nodes) };
+}
+
+/** Long texts are the same object far more often than not. */
+function isSameJson(a: Json, b: Json): boolean {
+  return a === b || stringifyJson(a) === stringifyJson(b);
+}
+
+function* refuseFiles(
+  { missing, unknownFiles: failures }: ResolvedWorkflow,
+  workflow: Graph,
+  targets: readonly string[],
+): Steps<Result<never> | undefined> {
+  if (missing.length > 0) {
+    const details = { missing_ids: [...new Set(missing)] };
+    return refuse(422, 'missing_asset', 'the workflow names assets that do not exist', { details });
+  }
+  if (failures.length === 0) return undefined;
+  const byNode = new Map<string, NodeErrorEntry[]>();
+  for (const failure of failures) {
+    const known = byNode.get(failure.nodeId);
+    if (known) known.push(invalidFile(failure));
+    else byNode.set(failure.nodeId, [invalidFile(failure)]);
+  }
+  const outputsByNode = yield* dependentOutputs(workflow, targets, new Set(byNode.keys()));
+  const entries = [...byNode].map(([id, errors]): [string, NodeErrors[string]] => [
+    id,
+    {
+      errors,
+      dependent_outputs: outputsByNode.get(id) ?? [],
+      class_type: workflow[id]?.class_type ?? '',
+    },
+  ]);
+  // Not by assignment: a node may be called `__proto__`.
+  const details = nodeErrorDetails(Object.fromEntries(entries));
+  return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
+}
+
+/** v1's words for a loader whose file is not there. */
+function invalidFile({ input, value }: ResolvedWorkflow['unknownFiles'][number]): NodeErrorEntry {
+  return {
+    type: 'custom_validation_failed',
+    message: 'Custom validation failed for node',
+    details: `${input} - Invalid image file: ${value}`,
+    extra_info: { input_name: input },
+  };
+}

@@ -1,0 +1,79 @@
+import { NodeFailure, OutOfMemory } from '../../nodes/node.ts';
+import type { JobError } from '../../protocol/v2.ts';
+
+/** Longest stack text kept; with the inputs it stays far below a 1 MiB frame. */
+const MAX_TRACE_CHARS = 8000;
+const MAX_MESSAGE_CHARS = 16_000;
+
+/** A node's exception as the v2 error of its job; the last traceback line carries the exception class. */
+export function toJobError(
+  thrown: unknown,
+  node: {
+    readonly id: string;
+    readonly classType: string;
+    readonly inputs: JobError['x_current_inputs'];
+  },
+): JobError {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const outOfMemory = isOutOfMemory(error);
+  const type = outOfMemory ? 'torch.OutOfMemoryError' : exceptionType(error);
+  const message = publicMessage(error).slice(0, MAX_MESSAGE_CHARS);
+  return {
+    code: outOfMemory ? 'out_of_memory' : 'node_execution_error',
+    message,
+    node_id: node.id,
+    class_type: node.classType,
+    traceback: `${stackFrames(error)}${type}: ${message.split('\n')[0]}`,
+    x_exception_type: type,
+    ...(node.inputs && { x_current_inputs: node.inputs }),
+  };
+}
+
+/** What a client may read of it: the system's own errors name files by where the host has them. */
+export function publicMessage({ message, code }: NodeJS.ErrnoException): string {
+  const isOfSystem = code !== undefined && message.includes('/');
+  return isOfSystem ? `the engine could not do this: ${code}` : message;
+}
+
+/** The error of a job that ended outside of any node. */
+export function jobError(
+  code: string,
+  message: string,
+  more: {
+    readonly exceptionType: string;
+    readonly nodeId?: string | null;
+    readonly classType?: string | null;
+  },
+): JobError {
+  return {
+    code,
+    message,
+    node_id: more.nodeId ?? null,
+    class_type: more.classType ?? null,
+    traceback: `${more.exceptionType}: ${message}`,
+    x_exception_type: more.exceptionType,
+  };
+}
+
+function exceptionType(error: Error): string {
+  return error instanceof NodeFailure ? error.exceptionType : 'RuntimeError';
+}
+
+/** V8 reports an impossible buffer as a RangeError. */
+function isOutOfMemory(error: Error): boolean {
+  if (error instanceof OutOfMemory) return true;
+  return (
+    error instanceof RangeError &&
+    /allocation failed|invalid (typed )?array( buffer)? length/i.test(error.message)
+  );
+}
+
+/** Stack lines with this installation's folders cut away: a client has no business knowing them. */
+function stackFrames(error: Error): string {
+  const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  const frames = lines.map((line) =>
+    line.replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''),
+  );
+  const text = frames.map((line) => `${line}\n`).join('');
+  return text.slice(0, MAX_TRACE_CHARS);
+}

@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { reached } from '../../lib/crash-point.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { type LiveJob, toEndPatch, toPatch } from './live-job.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import { jobLock } from '../assets/retention.ts';
+import type { JobEnd } from './run-on-worker.ts';
+
+/** An end that is final; an interrupted job has none yet. */
+export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
+
+/** The jobs that are not over, in memory and in the ledger alike. */
+export type JobLifecycle = {
+  /** Writes a job's present state down, unless it is over. */
+  save(job: LiveJob): Promise<void>;
+  /** Counts a run whose first node begins: a process that dies from now on dies of it, perhaps. */
+  countAttempt(job: LiveJob): Promise<void>;
+  /** Ends a job: first durably, then for all who listen. */
+  finish(job: LiveJob, end: FinalEnd): Promise<void>;
+  /** Leaves a job to the next process; a stop in good order is no failed attempt. */
+  suspend(job: LiveJob): Promise<void>;
+  /** Whether a job's end is being written: nothing about it changes any more. */
+  isEnding(job: LiveJob): boolean;
+};
+
+export type JobLifecycleOptions = {
+  readonly ledger: Ledger;
+  readonly withLock: KeyedMutex;
+  /** By id; jobs leave it here when they are over. */
+  readonly live: Map<string, LiveJob>;
+  readonly retentionMs: number;
+  readonly clock: () => number;
+  readonly log: Logger;
+};
+
+/** A store that is away now may be back later; the job is not over until then. */
+const RETRY_WRITE_MS = 1000;
+
+/** Changes of one job are written one after the other. */
+export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
+  const { ledger, withLock, live, clock } = deps;
+  const endingIds = new Set<string>();
+  const save = (job: LiveJob): Promise<void> =>
+    withLock(jobLock(job.id), async () => {
+      if (live.has(job.id)) await ledger.jobs.update(job.id, toPatch(job));
+    });
+  async function writeUntilStored(write: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        deps.log.error({ err: error }, 'the end of a job could not be stored, trying again');
+        await delay(RETRY_WRITE_MS);
+      }
+    }
+  }
+  return {
+    save,
+    async countAttempt(job) {
+      job.attempts++;
+      job.hasBegun = true;
+      await save(job);
+    },
+    isEnding: (job) => endingIds.has(job.id),
+    finish: (job, end) =>
+      withLock(jobLock(job.id), async () => {
+        endingIds.add(job.id);
+        const final = toEndedJob(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
+        const patch = await toEndPatch(final);
+        await writeUntilStored(() => ledger.jobs.update(job.id, patch));
+        reached('after-job-end');
+        Object.assign(job, final, { position: null });
+        live.delete(job.id);
+        endingIds.delete(job.id);
+        job.feed.emit({ event: 'status', data: { status: job.status, queue_position: null } });
+        job.feed.end();
+      }),
+    async suspend(job) {
+      Object.assign(job, {
+        status: 'queued',
+        startedAtMs: null,
+        progress: null,
+        cachedNodes: null,
+      });
+      Object.assign(job, { outputs: [], ui: {} });
+      if (job.hasBegun) job.attempts--;
+      job.hasBegun = false;
+      await save(job);
+      job.feed.end();
+    },
+  };
+}
+
+/** A job as it is when over. A cancel that came while the last node was finishing still counts. */
+export function toEndedJob(
+  job: LiveJob,
+  at: { end: FinalEnd; atMs: number; retentionMs: number },
+): LiveJob {
+  const isCanceled = job.stop.signal.aborted && job.stop.signal.reason === 'canceled';
+  const end: FinalEnd = isCanceled ? { status: 'canceled' } : at.end;
+  return {
+    ...job,
+    status: end.status,
+    error: end.status === 'failed' ? end.error : null,
+    completedAtMs: at.atMs,
+    expiresAtMs: at.atMs + at.retentionMs,
+  };
+}

@@ -1,0 +1,223 @@
+import type { JobRow } from '../../ledger/ledger.ts';
+import { runInSteps } from '../../lib/event-loop.ts';
+import type { SubmitRequest } from '../../protocol/job-api.ts';
+import { joinInSteps } from '../../lib/join-in-steps.ts';
+import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
+import { jsonPieces } from '../../protocol/json-pieces.ts';
+import { stringifySteps } from '../../protocol/json-steps.ts';
+import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../../protocol/v2.ts';
+import { createJobFeed, type JobFeed } from '../job-feed.ts';
+import { isoTime, jobLinks, showOutput } from '../job-links.ts';
+import type { StoredOutput } from './worker-protocol.ts';
+
+/** Why a job is made to stop before its end. */
+export type StopReason = 'canceled' | 'timeout' | 'shutdown';
+
+/** What is told about a job, running or over. */
+export type JobState = {
+  readonly id: string;
+  readonly user: string;
+  readonly createdAtMs: number;
+  readonly metadata: { readonly [name: string]: string } | null;
+  status: JobStatus;
+  startedAtMs: number | null;
+  completedAtMs: number | null;
+  expiresAtMs: number;
+  outputs: StoredOutput[];
+  error: JobError | null;
+  progress: Progress | null;
+  cachedNodes: readonly string[] | null;
+  ui: { [nodeId: string]: NodeUi };
+};
+
+/** A job that is not over. Only its engine changes it. */
+export type LiveJob = JobState & {
+  readonly order: number;
+  readonly workflow: Graph;
+  /** Output nodes to execute. */
+  readonly targets: readonly string[];
+  readonly provenance: SubmitRequest['provenance'] | null;
+  /** Ids of the assets its workflow reads. */
+  readonly reads: ReadonlySet<string>;
+  readonly feed: JobFeed;
+  /** Aborted with a `StopReason`. */
+  readonly stop: AbortController;
+  /** Runs in which a node began; a job that takes the process down is not tried for ever. */
+  attempts: number;
+  /** A node of this run has begun, and that is on record. */
+  hasBegun: boolean;
+  position: number | null;
+};
+
+type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
+  Pick<LiveJob, 'targets' | 'attempts'> & { readonly reads: readonly string[] };
+
+type NewJob = Pick<
+  LiveJob,
+  | 'id'
+  | 'user'
+  | 'order'
+  | 'createdAtMs'
+  | 'expiresAtMs'
+  | 'workflow'
+  | 'targets'
+  | 'provenance'
+  | 'metadata'
+  | 'reads'
+>;
+
+/** A job that has just been accepted, or has to be run again from the start. */
+export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
+  return {
+    attempts: 0,
+    hasBegun: false,
+    ...job,
+    status: 'queued',
+    startedAtMs: null,
+    completedAtMs: null,
+    outputs: [],
+    error: null,
+    progress: null,
+    cachedNodes: null,
+    ui: {},
+    feed: createJobFeed({ status: 'queued' }),
+    stop: new AbortController(),
+    position: null,
+  };
+}
+
+/** Everything of a job that is stored. */
+export async function toRow(job: LiveJob): Promise<JobRow> {
+  return {
+    id: job.id,
+    user: job.user,
+    order: job.order,
+    createdAtMs: job.createdAtMs,
+    workflowJson: await runInSteps(stringifySteps(job.workflow as Json)),
+    provenanceJson: job.provenance ? await runInSteps(stringifySteps(job.provenance)) : null,
+    metadataJson: job.metadata && stringifyJson(job.metadata),
+    ...toPatch(job),
+  };
+}
+
+type Patch = Omit<
+  JobRow,
+  'id' | 'user' | 'order' | 'createdAtMs' | 'workflowJson' | 'provenanceJson' | 'metadataJson'
+>;
+
+/** The part of a stored job that changes while it lives. */
+export function toPatch(job: LiveJob): Patch {
+  return {
+    ...patchOf(job),
+    outputsJson: stringifyJson(job.outputs),
+    extrasJson: stringifyJson(extrasFor(job)),
+  };
+}
+
+/** The same of a job that is over: what thousands of nodes have shown is not written in one go. */
+export async function toEndPatch(job: LiveJob): Promise<Patch> {
+  return {
+    ...patchOf(job),
+    outputsJson: await joinInSteps(jsonPieces(job.outputs, 1)),
+    extrasJson: await joinInSteps(jsonPieces(extrasFor(job), 2)),
+  };
+}
+
+function patchOf(job: LiveJob): Omit<Patch, 'outputsJson' | 'extrasJson'> {
+  return {
+    status: job.status,
+    startedAtMs: job.startedAtMs,
+    completedAtMs: job.completedAtMs,
+    expiresAtMs: job.expiresAtMs,
+    errorJson: job.error && stringifyJson(job.error),
+  };
+}
+
+function extrasFor({ progress, cachedNodes, ui, targets, attempts, reads }: LiveJob): Json {
+  const extras: JobExtras = { progress, cachedNodes, ui, targets, attempts, reads: [...reads] };
+  return extras;
+}
+
+/** An unfinished job of an earlier process, to be run from the start. */
+export function jobFromRow(row: JobRow): LiveJob {
+  const extras = extrasOf(row);
+  return newJob({
+    id: row.id,
+    user: row.user,
+    order: row.order,
+    createdAtMs: row.createdAtMs,
+    expiresAtMs: row.expiresAtMs,
+    workflow: parseJson(row.workflowJson) as Graph,
+    targets: extras.targets,
+    provenance:
+      row.provenanceJson === null ? null : (parseJson(row.provenanceJson) as LiveJob['provenance']),
+    metadata: metadataOf(row),
+    reads: new Set(extras.reads),
+    attempts: extras.attempts,
+  });
+}
+
+/** What a stored job tells. */
+export function jobStateOf(row: JobRow): JobState {
+  const { progress, cachedNodes, ui } = extrasOf(row);
+  return {
+    id: row.id,
+    user: row.user,
+    createdAtMs: row.createdAtMs,
+    metadata: metadataOf(row),
+    status: row.status as JobStatus,
+    startedAtMs: row.startedAtMs,
+    completedAtMs: row.completedAtMs,
+    expiresAtMs: row.expiresAtMs,
+    outputs: parseJson(row.outputsJson) as unknown as StoredOutput[],
+    error: row.errorJson === null ? null : (parseJson(row.errorJson) as unknown as JobError),
+    progress,
+    cachedNodes,
+    ui,
+  };
+}
+
+/** A job as v2 shows it; one whose retention is over shows nothing but that. */
+export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
+  const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
+  return {
+    id: job.id,
+    status: expired ? 'expired' : job.status,
+    created_at: isoTime(job.createdAtMs),
+    started_at: job.startedAtMs === null ? null : isoTime(job.startedAtMs),
+    completed_at: job.completedAtMs === null ? null : isoTime(job.completedAtMs),
+    expires_at: isoTime(job.expiresAtMs),
+    queue_position: job.position ?? null,
+    progress: job.progress,
+    outputs: expired ? [] : job.outputs.map((output) => showOutput(output, job.id, nowMs)),
+    error: job.error,
+    metrics: metricsOf(job),
+    urls: jobLinks(job.id),
+    ...(job.metadata && { metadata: job.metadata }),
+    ...(job.cachedNodes && { x_cached_nodes: job.cachedNodes }),
+    ...(!expired && { x_ui: { ...job.ui } }),
+  };
+}
+
+function metricsOf({
+  createdAtMs,
+  startedAtMs,
+  completedAtMs,
+}: JobState): NonNullable<Job['metrics']> {
+  const ended = startedAtMs !== null && completedAtMs !== null;
+  return {
+    queue_ms: startedAtMs === null ? null : startedAtMs - createdAtMs,
+    execution_ms: ended ? completedAtMs - startedAtMs : null,
+  };
+}
+
+function extrasOf(row: JobRow): JobExtras {
+  const extras = row.extrasJson === null ? null : parseJson(row.extrasJson);
+  if (!isJsonObject(extras ?? undefined))
+    throw new Error(`job ${row.id} is stored without its extras`);
+  return extras as unknown as JobExtras;
+}
+
+function metadataOf(row: JobRow): JobState['metadata'] {
+  return row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobState['metadata']);
+}

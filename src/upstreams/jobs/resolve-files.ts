@@ -1,0 +1,174 @@
+import { hasControlCharacter } from '../../protocol/control-characters.ts';
+import type { AssetRow } from '../../ledger/ledger.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import { yieldEvery } from '../../lib/yield-every.ts';
+import { isJsonObject, type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
+import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
+import type { Graph, GraphNode } from '../../protocol/v2.ts';
+import { dependenciesFirst } from '../execution/run-plan.ts';
+import type { ReadableFile } from './worker-protocol.ts';
+
+export type FileLookup = {
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  /** An asset of the job's user by id. */
+  byId(id: string): Promise<AssetRow | undefined>;
+  /** An asset of the job's user by file path. */
+  byPath(filePath: string): Promise<AssetRow | undefined>;
+  readonly pathOf: (hash: string) => string;
+};
+
+/** A workflow whose file inputs are plain names again, and what is behind the names. */
+export type ResolvedWorkflow = {
+  readonly workflow: Graph;
+  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly assetIds: ReadonlySet<string>;
+  /** Ids of `core/ASSET` objects that are nobody's or another user's; empty text for a malformed one. */
+  readonly missing: readonly string[];
+  /** Plain names in file inputs the targets depend on, behind which there is nothing. */
+  readonly unknownFiles: readonly {
+    readonly nodeId: string;
+    readonly input: string;
+    readonly value: string;
+  }[];
+};
+
+type Resolution = {
+  readonly files: Map<string, ReadableFile>;
+  /** Which asset a name stands for: two assets may have the same path. */
+  readonly names: Map<string, string>;
+  readonly missing: string[];
+  readonly unknownFiles: { nodeId: string; input: string; value: string }[];
+};
+
+/** Weight of one file look-up, in values. */
+const FILE_WEIGHT = 20;
+/** Looked at between two looks at the event loop. */
+const VALUES_PER_TURN = 2_000;
+
+/** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
+export async function resolveFiles(
+  { workflow, targets }: { readonly workflow: Graph; readonly targets: readonly string[] },
+  deps: FileLookup,
+): Promise<ResolvedWorkflow> {
+  const needed = new Set(dependenciesFirst(workflow, targets));
+  const resolution: Resolution = {
+    files: new Map(),
+    names: new Map(),
+    missing: [],
+    unknownFiles: [],
+  };
+  const resolved: [string, GraphNode][] = [];
+  const pause = yieldEvery(VALUES_PER_TURN);
+  for (const [id, node] of Object.entries(workflow)) {
+    const found = searchAssets(node.inputs);
+    await pause(found.values);
+    const inputs = found.hasAsset
+      ? ((await resolveObjects(node.inputs, resolution, deps)) as JsonObject)
+      : node.inputs;
+    if (needed.has(id))
+      await resolveNames({ id, node: { ...node, inputs } }, resolution, deps, pause);
+    resolved.push([id, { ...node, inputs }]);
+  }
+  const { files, names, missing, unknownFiles } = resolution;
+  return {
+    workflow: Object.fromEntries(resolved),
+    files,
+    assetIds: new Set(names.values()),
+    missing,
+    unknownFiles,
+  };
+}
+
+/** True when a value names assets, and how many values it has up to the first of them. */
+function searchAssets(value: Json): { readonly hasAsset: boolean; readonly values: number } {
+  if (typeof value !== 'object' || value === null) return { hasAsset: false, values: 1 };
+  if (isJsonObject(value) && value['__type'] === 'core/ASSET') return { hasAsset: true, values: 1 };
+  let values = 1;
+  for (const item of Object.values(value) as readonly Json[]) {
+    const found = searchAssets(item);
+    values += found.values;
+    if (found.hasAsset) return { hasAsset: true, values };
+  }
+  return { hasAsset: false, values };
+}
+
+async function resolveObjects(
+  value: Json,
+  resolution: Resolution,
+  deps: FileLookup,
+): Promise<Json> {
+  if (Array.isArray(value)) {
+    const items: Json[] = [];
+    for (const item of value as readonly Json[])
+      items.push(await resolveObjects(item, resolution, deps));
+    return items;
+  }
+  if (!isJsonObject(value)) return value;
+  if (value['__type'] === 'core/ASSET') return await resolveReference(value, resolution, deps);
+  const entries: [string, Json][] = [];
+  for (const [key, item] of Object.entries(value))
+    entries.push([key, await resolveObjects(item, resolution, deps)]);
+  return Object.fromEntries(entries);
+}
+
+/** The id alone decides; hash and file path are hints. */
+async function resolveReference(
+  reference: JsonObject,
+  resolution: Resolution,
+  deps: FileLookup,
+): Promise<Json> {
+  const info = reference['info'];
+  const id = isJsonObject(info) && typeof info['id'] === 'string' ? info['id'] : '';
+  const asset = id === '' || hasControlCharacter(id) ? undefined : await deps.byId(id);
+  if (!asset) {
+    resolution.missing.push(id);
+    return reference;
+  }
+  return addFile(asset, annotatedName(asset.filePath), resolution, deps);
+}
+
+function addFile(
+  asset: AssetRow,
+  wanted: string,
+  resolution: Resolution,
+  deps: FileLookup,
+): string {
+  const ownerId = resolution.names.get(wanted) ?? asset.id;
+  const name = ownerId === asset.id ? wanted : `${asset.id}/${wanted}`;
+  resolution.names.set(name, asset.id);
+  resolution.files.set(name, { path: deps.pathOf(asset.hash), hash: asset.hash });
+  return name;
+}
+
+async function resolveNames(
+  { id, node }: { readonly id: string; readonly node: GraphNode },
+  resolution: Resolution,
+  deps: FileLookup,
+  pause: ReturnType<typeof yieldEvery>,
+): Promise<void> {
+  for (const input of deps.nodes.get(node.class_type)?.fileInputs ?? []) {
+    const given = node.inputs[input];
+    if (given === undefined || Array.isArray(given)) continue;
+    const value = typeof given === 'string' ? given : stringifyJson(given);
+    if (resolution.files.has(value)) continue;
+    const isName = typeof given === 'string' && value.length <= MAX_NAME_CHARS;
+    const asset = isName ? await findByName(value, deps) : undefined;
+    // Each look at the ledger is one of SQLite's.
+    await pause(FILE_WEIGHT);
+    if (asset) addFile(asset, value, resolution, deps);
+    else resolution.unknownFiles.push({ nodeId: id, input, value });
+  }
+}
+
+async function findByName(value: string, deps: FileLookup): Promise<AssetRow | undefined> {
+  if (hasControlCharacter(value)) return undefined;
+  const [, name = value, folder = 'input'] = ANNOTATED_NAME.exec(value) ?? [];
+  const asset = await deps.byPath(`${folder}/${name}`);
+  return asset ?? (folder === 'input' ? await deps.byPath(name) : undefined);
+}
+
+/** A file path as v1 writes it in an input: below `input/` by name, elsewhere with its folder in brackets. */
+function annotatedName(filePath: string): string {
+  const [, folder, name = filePath] = /^(input|output|temp)\/(.+)$/s.exec(filePath) ?? [];
+  return folder === 'output' || folder === 'temp' ? `${name} [${folder}]` : name;
+}

@@ -1,0 +1,188 @@
+import { runInSteps } from '../../lib/event-loop.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type Json, parseJson } from '../../protocol/json.ts';
+import { stringifySteps } from '../../protocol/json-steps.ts';
+import type { JobError, JobStatus } from '../../protocol/v2.ts';
+import type { HandleWorkerRequest } from './worker-requests.ts';
+import { jobError } from './job-error.ts';
+import type { LiveJob, StopReason } from './live-job.ts';
+import type { FromWorker, WorkerRequests, RunRequest } from './worker-protocol.ts';
+import { createRunReporter, type RunReporter } from './run-reporter.ts';
+import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
+import type { ResolvedWorkflow } from './resolve-files.ts';
+
+/** A process that is told to go has less patience. */
+const SHUTDOWN_GRACE_MS = 1000;
+
+/** How a job ended; `interrupted` when the engine was closed under it. */
+export type JobEnd =
+  | { readonly status: Extract<JobStatus, 'succeeded' | 'canceled'> }
+  | { readonly status: 'failed'; readonly error: JobError }
+  | { readonly status: 'interrupted' };
+
+export type RunnerOptions = {
+  readonly timeLimitMs: number;
+  readonly memoryLimitBytes: number;
+  /** How long a job may take to notice that it is to stop. */
+  readonly stopGraceMs: number;
+  /** Some classes of nodes are given less time than that. */
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly clock: () => number;
+  resolve(job: LiveJob): Promise<ResolvedWorkflow>;
+  readonly answer: HandleWorkerRequest;
+  readonly log: Logger;
+};
+
+/** Runs one job on a worker until it ends, one way or another. */
+export async function runOnWorker(
+  job: LiveJob,
+  thread: WorkerThread,
+  deps: RunnerOptions,
+): Promise<JobEnd> {
+  const resolved = await deps.resolve(job);
+  if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
+  if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
+  const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  const reporter = createRunReporter(job, deps.clock);
+  const release = enforceStop(job, { stop, thread, reporter, ...deps });
+  try {
+    const request = await toRunRequest(job, resolved, { stop, ...deps });
+    const end = await exchangeMessages({ job, thread, reporter, request }, deps);
+    if (end.kind === 'succeeded') reporter.complete();
+    return endOf(end, { ...job, ...reporter.current() }, deps.timeLimitMs);
+  } finally {
+    release();
+  }
+}
+
+type WorkerExchange = {
+  readonly job: LiveJob;
+  readonly thread: WorkerThread;
+  readonly reporter: RunReporter;
+  readonly request: RunRequest;
+};
+
+/** Handles what the worker says strictly in its order, a commit to disk included. */
+async function exchangeMessages(
+  { job, thread, reporter, request }: WorkerExchange,
+  deps: RunnerOptions,
+): Promise<ThreadEnd> {
+  let handled: Promise<void> = Promise.resolve();
+  const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
+    try {
+      const value = await deps.answer(job, message);
+      if (message.kind === 'save') reporter.output(value as WorkerRequests['save']['answer']);
+      thread.reply({ type: 'reply', id: message.id, value });
+    } catch (error) {
+      deps.log.error({ err: error, job: job.id }, 'a worker could not be answered');
+      const code = (error as NodeJS.ErrnoException).code ?? 'an internal error';
+      const failure = `the engine could not do this: ${code}`;
+      thread.reply({ type: 'reply', id: message.id, failure });
+    }
+  };
+  const end = await thread.run(request, (message) => {
+    handled = handled.then(() =>
+      message.type === 'question' ? answer(message) : reporter.apply(message),
+    );
+  });
+  await handled;
+  return end;
+}
+
+type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> & {
+  readonly stop: SharedArrayBuffer;
+  readonly thread: WorkerThread;
+  readonly reporter: RunReporter;
+};
+
+/** A stop is first a flag the node looks at, then, after the grace, the end of its thread. */
+function enforceStop(
+  job: LiveJob,
+  { stop, thread, timeLimitMs, ...deps }: StopOptions,
+): () => void {
+  const timers = [setTimeout(() => job.stop.abort('timeout' satisfies StopReason), timeLimitMs)];
+  const onStop = (): void => {
+    Atomics.store(new Int32Array(stop), 0, 1);
+    timers.push(setTimeout(() => void thread.terminate(), graceMsOf(job, deps)));
+  };
+  if (job.stop.signal.aborted) onStop();
+  job.stop.signal.addEventListener('abort', onStop);
+  return () => {
+    job.stop.signal.removeEventListener('abort', onStop);
+    for (const timer of timers) clearTimeout(timer);
+  };
+}
+
+/** A stop that comes while no node runs is noticed before the next one. */
+function graceMsOf(
+  job: LiveJob,
+  { stopGraceMs, nodes, reporter }: Pick<StopOptions, 'stopGraceMs' | 'nodes' | 'reporter'>,
+): number {
+  const isClosing = job.stop.signal.reason === ('shutdown' satisfies StopReason);
+  const node = nodes.get(reporter.current().classType ?? '');
+  return Math.min(
+    stopGraceMs,
+    node?.stopGraceMs ?? Infinity,
+    isClosing ? SHUTDOWN_GRACE_MS : Infinity,
+  );
+}
+
+async function toRunRequest(
+  job: LiveJob,
+  { workflow, files }: ResolvedWorkflow,
+  { stop, memoryLimitBytes }: Pick<RunRequest, 'stop' | 'memoryLimitBytes'>,
+): Promise<RunRequest> {
+  const { prompt = workflow as Json, extraPngInfo = null } = job.provenance ?? {};
+  return {
+    type: 'run',
+    user: job.user,
+    workflowJson: await stringifyInTurns(workflow as Json),
+    targets: job.targets,
+    files,
+    promptJson: await stringifyInTurns(prompt),
+    extraPngInfoJson: extraPngInfo === null ? null : await stringifyInTurns(extraPngInfo),
+    memoryLimitBytes,
+    stop,
+  };
+}
+
+function stringifyInTurns(value: Json): Promise<string> {
+  return runInSteps(stringifySteps(value));
+}
+
+type EndedJob = Pick<LiveJob, 'stop'> & {
+  readonly nodeId?: string | null;
+  readonly classType?: string | null;
+};
+
+function endOf(end: ThreadEnd, job: EndedJob, timeLimitMs: number): JobEnd {
+  const reason = job.stop.signal.aborted ? (job.stop.signal.reason as StopReason) : undefined;
+  if (reason === 'canceled') return { status: 'canceled' };
+  if (end.kind === 'succeeded') return { status: 'succeeded' };
+  if (end.kind === 'failed')
+    return { status: 'failed', error: parseJson(end.errorJson) as unknown as JobError };
+  if (reason === 'shutdown') return { status: 'interrupted' };
+  const { nodeId = null, classType = null } = job;
+  if (reason === 'timeout') {
+    const message = `the job ran longer than its limit of ${timeLimitMs / 1000} seconds`;
+    return {
+      status: 'failed',
+      error: jobError('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType }),
+    };
+  }
+  const lost = end.kind === 'lost' ? end : { reason: 'it stopped unasked', outOfMemory: false };
+  const message = `the worker running this job was lost: ${lost.reason}`;
+  const code = lost.outOfMemory ? 'out_of_memory' : 'worker_lost';
+  const exceptionType = lost.outOfMemory ? 'torch.OutOfMemoryError' : 'RuntimeError';
+  return { status: 'failed', error: jobError(code, message, { exceptionType, nodeId, classType }) };
+}
+
+function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
+  const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
+  const message = `files of this workflow no longer exist: ${names}`;
+  return {
+    status: 'failed',
+    error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }),
+  };
+}

@@ -1,0 +1,106 @@
+import { parseJson } from '../../protocol/json.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import type { NodeUi, Progress } from '../../protocol/v2.ts';
+import { showOutput } from '../job-links.ts';
+import type { LiveJob } from './live-job.ts';
+import type { FromWorker, StoredOutput } from './worker-protocol.ts';
+
+type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
+
+/** Turns what a worker tells about a job into the job's state and its events, in the same order. */
+export type RunReporter = {
+  apply(message: WorkerEvent): void;
+  output(output: StoredOutput): void;
+  /** The snapshot of a job all of whose nodes are done. */
+  complete(): void;
+  current(): { readonly nodeId: string | null; readonly classType: string | null };
+};
+
+type State = {
+  done: number;
+  total: number;
+  value: number;
+  node: { id: string; classType: string } | null;
+};
+
+/** Reports one run of a job. */
+export function createRunReporter(job: LiveJob, clock: () => number): RunReporter {
+  const state: State = { done: 0, total: 0, value: 0, node: null };
+  const emit = (event: JobEvent): void => job.feed.emit(event);
+  const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
+    job.progress = snapshot(state, at);
+    emit({ event: 'progress', data: job.progress });
+  };
+  const output = (stored: StoredOutput): void => {
+    job.outputs.push(stored);
+    const withStep = stored.x_websocket === true && { x_with_step: true };
+    emit({ event: 'output', data: { ...showOutput(stored, job.id, clock()), ...withStep } });
+  };
+  const begin = ({ cached, total, done }: Extract<WorkerEvent, { type: 'begin' }>): void => {
+    job.cachedNodes = cached;
+    Object.assign(state, { total, done });
+    emit({
+      event: 'status',
+      data: { status: job.status, queue_position: null, x_cached_nodes: cached },
+    });
+    progress();
+  };
+  const finished = (message: Extract<WorkerEvent, { type: 'finished' }>): void => {
+    for (const stored of message.reused ?? []) output(stored);
+    const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
+    if (ui) job.ui[message.nodeId] = ui;
+    state.done++;
+    const shown = ui ? { ui } : message.reused && { ui: null };
+    emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
+  };
+  const handlers: {
+    readonly [K in WorkerEvent['type']]: (message: Extract<WorkerEvent, { type: K }>) => void;
+  } = {
+    begin,
+    started({ nodeId, classType }) {
+      state.node = { id: nodeId, classType };
+      emit({ event: 'x_node', data: { node_id: nodeId, phase: 'started' } });
+      progress();
+    },
+    step: ({ step, steps }) => progress({ step, steps }),
+    preview: ({ data }) => emit({ event: 'preview', data }),
+    text: ({ nodeId, text }) => emit({ event: 'x_text', data: { node_id: nodeId, text } }),
+    finished,
+  };
+  return {
+    apply: (message) => (handlers[message.type] as (message: WorkerEvent) => void)(message),
+    output,
+    complete() {
+      state.node = null;
+      progress();
+    },
+    current: () => ({ nodeId: state.node?.id ?? null, classType: state.node?.classType ?? null }),
+  };
+}
+
+/** `value` never falls, not even when a node counts its steps anew for every item of a list. */
+function snapshot(
+  state: State,
+  { step, steps }: { readonly step?: number; readonly steps?: number },
+): Progress {
+  const within = step === undefined || !steps ? 0 : Math.min(1, Math.max(0, step / steps));
+  const value = state.total === 0 ? 0 : Math.min(1, (state.done + within) / state.total);
+  state.value = Math.max(state.value, value);
+  return {
+    value: state.value,
+    nodes_done: state.done,
+    nodes_total: state.total,
+    current_node: state.node?.id ?? null,
+    current_node_class: state.node?.classType ?? null,
+    step: step ?? null,
+    steps: steps ?? null,
+    message: state.node && messageOf(state.node.classType, { step, steps }),
+  };
+}
+
+function messageOf(
+  classType: string,
+  at: { readonly step?: number | undefined; readonly steps?: number | undefined },
+): string {
+  return at.step === undefined ? classType : `${classType}: step ${at.step} of ${at.steps}`;
+}

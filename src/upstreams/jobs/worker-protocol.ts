@@ -1,0 +1,106 @@
+import type { JobEvent } from '../../protocol/job-api.ts';
+import type { Output } from '../../protocol/v2.ts';
+
+/** An output as it is stored, `job_id` of the job whose run made it; links are added when it is shown. */
+export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
+  readonly job_id: string;
+};
+
+/** What a worker thread is given when it is born. */
+export type WorkerSetup = {
+  /** URL of the module whose `ALL_NODES` the worker runs. */
+  readonly nodesModule: string;
+  readonly spoolDir: string;
+  readonly cacheBytes: number;
+};
+
+/** A file a workflow may read, under the text its inputs hold. */
+export type ReadableFile = { readonly path: string; readonly hash: string };
+
+/** One job for a worker. JSON travels as text: a structured clone would lose exact numbers. */
+export type RunRequest = {
+  readonly type: 'run';
+  readonly user: string;
+  readonly workflowJson: string;
+  readonly targets: readonly string[];
+  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly promptJson: string;
+  readonly extraPngInfoJson: string | null;
+  readonly memoryLimitBytes: number;
+  /** One Int32: non-zero once the job is to stop. */
+  readonly stop: SharedArrayBuffer;
+};
+
+export type ToWorker =
+  | RunRequest
+  | { readonly type: 'reply'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'reply'; readonly id: number; readonly failure: string };
+
+/** A file in the spool directory, complete and on disk. */
+export type WrittenFile = {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly hash: string;
+  readonly name: string;
+  readonly subfolder: string;
+  readonly contentType: string;
+  readonly temp: boolean;
+  readonly websocket: boolean;
+};
+
+export type CounterRequest = {
+  readonly temp: boolean;
+  readonly subfolder: string;
+  readonly prefix: string;
+};
+
+/** What a worker asks the main thread, and what it is answered. */
+export type WorkerRequests = {
+  /** Its first node is about to begin; the answer comes once that is durable. */
+  readonly begin: { readonly ask: null; readonly answer: null };
+  readonly save: {
+    readonly ask: { nodeId: string; file: WrittenFile };
+    readonly answer: StoredOutput;
+  };
+  readonly counter: { readonly ask: CounterRequest; readonly answer: number };
+  /** Which of these outputs still exist; the job holds them from then on. */
+  readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
+  /** Answered when all that was told before has been handled: a worker must not run far ahead. */
+  readonly handled: { readonly ask: null; readonly answer: null };
+};
+
+export type WorkerRequest = {
+  [K in keyof WorkerRequests]: { readonly kind: K; readonly ask: WorkerRequests[K]['ask'] };
+}[keyof WorkerRequests];
+
+export type RunEnd =
+  | { readonly kind: 'succeeded' }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'failed'; readonly errorJson: string };
+
+export type FromWorker =
+  | {
+      readonly type: 'begin';
+      readonly cached: readonly string[];
+      readonly total: number;
+      readonly done: number;
+    }
+  | { readonly type: 'started'; readonly nodeId: string; readonly classType: string }
+  | {
+      readonly type: 'step';
+      readonly nodeId: string;
+      readonly step: number;
+      readonly steps: number;
+    }
+  | { readonly type: 'preview'; readonly data: Extract<JobEvent, { event: 'preview' }>['data'] }
+  | { readonly type: 'text'; readonly nodeId: string; readonly text: string }
+  | {
+      readonly type: 'finished';
+      readonly nodeId: string;
+      /** JSON of what it shows, absent when it shows nothing. */
+      readonly uiJson?: string;
+      /** Present when the result was not computed but taken over. */
+      readonly reused?: readonly StoredOutput[];
+    }
+  | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
+  | { readonly type: 'end'; readonly end: RunEnd };

@@ -1,0 +1,71 @@
+import { Worker } from 'node:worker_threads';
+import { packageUrl } from '../../lib/package-url.ts';
+import { publicMessage } from './job-error.ts';
+import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './worker-protocol.ts';
+
+/** How a run ended as seen from outside: by its own word, or with the thread. */
+export type ThreadEnd =
+  | RunEnd
+  | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
+
+/** One worker thread, kept warm between jobs and born again when it dies. */
+export type WorkerThread = {
+  /** One job at a time. */
+  run(
+    request: RunRequest,
+    onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
+  ): Promise<ThreadEnd>;
+  reply(message: Extract<ToWorker, { type: 'reply' }>): void;
+  /** Starts the thread ahead of its first job. */
+  start(): void;
+  /** Ends the thread now; a running job ends as lost. */
+  terminate(): Promise<void>;
+};
+
+type CurrentRun = {
+  onMessage(message: Exclude<FromWorker, { type: 'end' }>): void;
+  end(end: ThreadEnd): void;
+};
+
+/** Prepares a slot; no thread exists before `warm` or `run`. */
+export function createWorkerThread(setup: WorkerSetup): WorkerThread {
+  let worker: Worker | undefined;
+  let current: CurrentRun | undefined;
+  const finish = (end: ThreadEnd): void => {
+    const ended = current;
+    current = undefined;
+    ended?.end(end);
+  };
+  const spawn = (): Worker => {
+    const started = new Worker(packageUrl('dist/upstreams/execution/worker-entry.js'), {
+      workerData: setup,
+      execArgv: [],
+    });
+    let failure: NodeJS.ErrnoException | undefined;
+    started.on('message', (message: FromWorker) => {
+      if (message.type === 'end') finish(message.end);
+      else current?.onMessage(message);
+    });
+    started.on('error', (error) => (failure = error));
+    started.on('exit', (code) => {
+      if (worker === started) worker = undefined;
+      const reason = (failure && publicMessage(failure)) ?? `its thread ended with code ${code}`;
+      finish({ kind: 'lost', reason, outOfMemory: failure?.code === 'ERR_WORKER_OUT_OF_MEMORY' });
+    });
+    return started;
+  };
+  return {
+    run(request, onMessage) {
+      worker ??= spawn();
+      worker.postMessage(request);
+      return new Promise((resolve) => (current = { onMessage, end: resolve }));
+    },
+    reply: (message) => worker?.postMessage(message),
+    start() {
+      worker ??= spawn();
+    },
+    async terminate() {
+      await worker?.terminate();
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { ServerResponse } from 'node:http';
+import type { ProxyRequest } from './proxy-call.ts';
+import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
+
+/** How an answer begins. */
+export type AnswerHead = {
+  readonly status: number;
+  readonly reason: string;
+  readonly raw: RawHeaders;
+};
+
+/** Files of users are among what comes back; none is a page that may act as ours. */
+const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
+
+/** Writes the head of an answer, with what `beside` makes of it; whether it could be written. */
+export function writeAnswerHead(
+  res: ServerResponse,
+  { headerAliases, extraHeaders }: Pick<ProxyRequest, 'headerAliases' | 'extraHeaders'>,
+  { status, reason, raw }: AnswerHead,
+): boolean {
+  if (status < 200) return false;
+  const lines = answerHeaders(raw, SANDBOX_HEADER, extraHeaders ?? []);
+  if (headerAliases) lines.push(...headerAliases(lines));
+  putLengthLast(lines);
+  const earlierHeaders = extraHeaders ? {} : res.getHeaders();
+  try {
+    if (extraHeaders) res.writeHead(status, reason, lines);
+    else mergeHead(res, { status, reason, raw: lines });
+  } catch {
+    for (const name of res.getHeaderNames()) res.removeHeader(name);
+    for (const [name, value = ''] of Object.entries(earlierHeaders)) res.setHeader(name, value);
+    return false;
+  }
+  return true;
+}
+
+/** A `Content-Disposition` that Node meets after the length is no longer bytes to it, but UTF-8. */
+function putLengthLast(lines: string[]): void {
+  const at = lines.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length');
+  if (at >= 0) lines.push(...lines.splice(at, 2));
+}
+
+/** Some headers have been set before. */
+function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
+  const headers = toHeaderObject(raw);
+  for (const name in headers) res.setHeader(name, headers[name] ?? '');
+  exposeHeaders(res, Object.keys(headers));
+  res.writeHead(status, reason);
+}
+
+/** Sends a head whose body is still to come; by itself Node would write its bytes anew, as UTF-8. */
+export function flushHead(res: ServerResponse): void {
+  res.write(Buffer.alloc(0));
+}
+
+const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
+
+/** In CORS mode a page may read only what is listed. */
+export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
+  const exposed = res.getHeader(EXPOSED_HEADERS);
+  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));
+}

@@ -1,0 +1,108 @@
+import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
+import { STATUS_CODES } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { ProxyExchange, ProxyRequest, ProxyOutcome } from './proxy-call.ts';
+import { writeAnswerHead, flushHead } from './answer-head.ts';
+import type { RawHeaders } from './headers.ts';
+import type { BodyCopy } from './job-call-observer.ts';
+
+type Options = {
+  readonly exchange: ProxyExchange;
+  readonly order: ProxyRequest;
+  readonly silenceMs: number;
+  /** Whether a connection is being broken off at this very moment. */
+  readonly connectionError: { readonly isCurrent: boolean };
+  readonly resolve: (outcome: ProxyOutcome) => void;
+};
+
+/** Brings an answer to the client as it comes. */
+export function createFastCall(options: Options): Dispatcher.DispatchHandler {
+  const { exchange, order, silenceMs, connectionError, resolve } = options;
+  const { req, res } = exchange;
+  let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
+  let dispatchController: Dispatcher.DispatchController | undefined;
+  let bodyCopy: BodyCopy | undefined;
+  const countInterim = createInterimAnswerCounter();
+  /** Of the body; NaN: nobody has said. */
+  let bytesLeft = Number.NaN;
+  let lastChunk: Buffer | undefined;
+
+  function end(outcome: ProxyOutcome): void {
+    if (stage === 'over') return;
+    stage = 'over';
+    if (outcome === 'answered') exchange.respond = false;
+    if (!res.writableFinished) dispatchController?.abort(new Error('the call is over'));
+    resolve(outcome);
+  }
+  function abortAnswer(): void {
+    bodyCopy?.end('cut off');
+    if (res.writableEnded) return;
+    if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
+    else res.destroy();
+  }
+  /** A client that does not read may be as silent as a service. */
+  function pauseUntilDrained(): void {
+    dispatchController?.pause();
+    const drainTimer = setTimeout(() => res.destroy(), silenceMs);
+    const stop = (): void => clearTimeout(drainTimer);
+    res.once('close', stop).once('drain', () => {
+      stop();
+      dispatchController?.resume();
+    });
+  }
+  if (res.destroyed) end('answered');
+  else res.once('close', () => end('answered'));
+
+  return {
+    onRequestStart(controller) {
+      dispatchController = controller;
+      if (stage === 'over') controller.abort(new Error('the client is gone'));
+      else stage = 'sent';
+    },
+    onResponseStart(controller, status, headers, text = '') {
+      // Of another answer, that is still to come.
+      if (status >= 100 && status < 200) return countInterim();
+      const raw = rawHeaderTexts(controller.rawHeaders);
+      const reason = reasonPhrase(status, text);
+      if (stage === 'over' || !writeAnswerHead(res, order, { status, reason, raw }))
+        return end('lost');
+      stage = 'answering';
+      const { 'content-length': length, 'content-encoding': coding } = headers;
+      bodyCopy = order.observer?.onAnswer({ status, coding: coding?.toString() });
+      res.on('error', () => res.destroy());
+      // What the library holds of its length is about another answer.
+      if (status === 304 || status === 204) return void res.end();
+      // Whoever waits for events wants to know at once that they will come.
+      if (length === undefined) flushHead(res);
+      else bytesLeft = Number(length);
+    },
+    onResponseData(_controller, chunk) {
+      if (stage !== 'answering') return;
+      bodyCopy?.add(chunk);
+      bytesLeft -= chunk.length;
+      if (bytesLeft === 0) lastChunk = chunk;
+      else if (!res.write(chunk)) pauseUntilDrained();
+    },
+    onResponseEnd() {
+      if (stage !== 'answering') return;
+      if (connectionError.isCurrent && Number.isNaN(bytesLeft)) return abortAnswer();
+      bodyCopy?.end('whole');
+      if (!res.writableEnded) res.end(lastChunk);
+    },
+    onResponseError() {
+      if (stage === 'answering') abortAnswer();
+      else if (req.socket.destroyed) end('answered');
+      else end(stage === 'unsent' ? 'unreachable' : 'lost');
+    },
+  };
+}
+
+function rawHeaderTexts(raw: Dispatcher.DispatchController['rawHeaders']): RawHeaders {
+  return Array.isArray(raw) ? raw.map((each) => each.toString('latin1')) : [];
+}
+
+/** The library has read it as UTF-8; bytes that were none are lost, and with them the words. */
+function reasonPhrase(status: number, text: string): string {
+  if (text.includes('\ufffd')) return STATUS_CODES[status] ?? '';
+  return Buffer.from(text).toString('latin1');
+}

@@ -1,0 +1,189 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { parseWithinLimits } from '../../http/json-body.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import type { ProxyExchange } from './proxy-call.ts';
+import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
+
+/** A call on a job that went through: one that made it, asks for its end, or had its result. */
+export type JobCall =
+  | {
+      readonly kind: 'submitted';
+      readonly caller: Caller;
+      /** Reads what was sent; `undefined`: too long to be kept a copy of, or not to be read. */
+      readonly body: () => Promise<JsonObject | undefined>;
+      readonly job: JsonObject;
+      readonly response: ServerResponse;
+    }
+  | { readonly kind: 'cancelled'; readonly caller: Caller; readonly jobId: string }
+  | {
+      readonly kind: 'fetched';
+      readonly caller: Caller;
+      readonly jobId: string;
+      readonly request: IncomingMessage;
+    };
+
+/** Hears what is said in a call, and is heard by nobody. */
+export type CallObserver = {
+  /** The body is here as a whole, or begins to flow. */
+  onRequest(body?: Buffer): void;
+  /** Where a copy of the answer is to go, if it is of interest. */
+  onAnswer(head: {
+    readonly status: number;
+    readonly coding: string | undefined;
+  }): BodyCopy | undefined;
+};
+
+/** What is kept of a message while it passes. */
+export type BodyCopy = {
+  add(chunk: Buffer): void;
+  end(how: 'whole' | 'cut off'): void;
+};
+
+/** A copy of what is said is kept up to here; bytes on their way are never held up. */
+const MAX_COPY_BYTES = { body: 4 * 1024 * 1024, answer: 1024 * 1024 } as const;
+/** Copies of bodies kept at a time, of all callers; who comes later goes without. */
+const MAX_COPIES = 16;
+
+const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
+const JOB_PATH = /\/api\/v2\/jobs\/([^/]+)$/;
+const CANCEL_PATH = /\/api\/v2\/jobs\/([^/]+)\/cancel$/;
+
+const DECODERS = {
+  identity: async (bytes: Buffer): Promise<Buffer> => bytes,
+  gzip: boundedDecoder(promisify(gunzip)),
+  deflate: boundedDecoder(promisify(inflate)),
+  br: boundedDecoder(promisify(brotliDecompress)),
+} as const;
+
+/** Listens to the calls that make jobs, end them and read them; of all others it hears nothing. */
+export function createJobCallObserver(onJobCall: (heard: JobCall) => void) {
+  let openCopies = 0;
+
+  function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
+    let requestCopy: Promise<Buffer | undefined> = Promise.resolve(undefined);
+    return {
+      onRequest(body) {
+        if (body) requestCopy = Promise.resolve(body);
+        if (body || openCopies >= MAX_COPIES) return;
+        openCopies++;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.body);
+        copyBody(req, bodyCopy);
+        requestCopy = bodyCopy.bytes.finally(() => openCopies--);
+      },
+      onAnswer({ status, coding }) {
+        if (!isSuccess(status)) return undefined;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        const body = () => jsonOf(requestCopy, req.headers['content-encoding']);
+        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+          if (job) onJobCall({ kind: 'submitted', caller, job, body, response: res });
+        });
+        return bodyCopy;
+      },
+    };
+  }
+
+  function observeRead({ req }: ProxyExchange, caller: Caller, jobId: string): CallObserver {
+    return {
+      onRequest() {},
+      onAnswer({ status, coding }) {
+        if (!isSuccess(status)) return undefined;
+        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.answer);
+        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+          if (hasEnded(job)) onJobCall({ kind: 'fetched', caller, jobId, request: req });
+        });
+        return bodyCopy;
+      },
+    };
+  }
+
+  /** The ear for a call of this target (its path, and query), if anything is to be heard in it. */
+  return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
+    const { method } = exchange.req;
+    if (method !== 'POST' && method !== 'GET') return undefined;
+    const path = target.split('?', 1)[0] ?? '';
+    if (method === 'GET') {
+      const jobId = decoded(JOB_PATH.exec(path)?.[1]);
+      return jobId === undefined ? undefined : observeRead(exchange, caller, jobId);
+    }
+    if (JOBS_PATH.test(path)) return observeSubmission(exchange, caller);
+    const jobId = decoded(CANCEL_PATH.exec(path)?.[1]);
+    if (jobId === undefined) return undefined;
+    return {
+      onRequest() {},
+      onAnswer({ status }) {
+        if (isSuccess(status)) onJobCall({ kind: 'cancelled', caller, jobId });
+        return undefined;
+      },
+    };
+  };
+}
+
+/** Lets a copy have all that flows through a message. */
+export function copyBody(message: IncomingMessage, bodyCopy: BodyCopy | undefined): void {
+  if (!bodyCopy) return;
+  message.on('data', (chunk: Buffer) => bodyCopy.add(chunk));
+  message.once('end', () => bodyCopy.end('whole'));
+  message.once('close', () => bodyCopy.end('cut off'));
+}
+
+function createBodyCopy(
+  maxBytes: number,
+): BodyCopy & { readonly bytes: Promise<Buffer | undefined> } {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let resolve: (bytes: Buffer | undefined) => void = () => {};
+  const bytes = new Promise<Buffer | undefined>((then) => (resolve = then));
+  return {
+    bytes,
+    add(chunk) {
+      size += chunk.length;
+      if (size <= maxBytes) return void chunks.push(chunk);
+      chunks = [];
+      resolve(undefined);
+    },
+    end: (how) => resolve(how === 'whole' && size <= maxBytes ? Buffer.concat(chunks) : undefined),
+  };
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function hasEnded(job: JsonObject | undefined): boolean {
+  const status = job?.['status'];
+  return typeof status === 'string' && IS_TERMINAL[status as JobStatus] === true;
+}
+
+async function jsonOf(
+  given: Promise<Buffer | undefined>,
+  contentEncoding: string | undefined,
+): Promise<JsonObject | undefined> {
+  const coding = contentEncoding?.trim().toLowerCase() || 'identity';
+  const bytes = await given;
+  if (bytes === undefined || !Object.hasOwn(DECODERS, coding)) return undefined;
+  try {
+    const text = await DECODERS[coding as keyof typeof DECODERS](bytes);
+    const value = await parseWithinLimits(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    // Whoever it is for can make of it what he will.
+    return undefined;
+  }
+}
+
+function boundedDecoder(
+  decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
+): (bytes: Buffer) => Promise<Buffer> {
+  return (bytes) => decode(bytes, { maxOutputLength: 4 * MAX_COPY_BYTES.body });
+}
+
+function decoded(part: string | undefined): string | undefined {
+  try {
+    return part === undefined ? undefined : decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,209 @@
+import type { IncomingMessage } from 'node:http';
+import type Koa from 'koa';
+import type { Logger } from '../../observability/log.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import { readTarget } from '../../protocol/request-target.ts';
+import { withoutLogin } from '../../protocol/url-credentials.ts';
+import { missingAliases } from './header-aliases.ts';
+import type { ProxyExchange, ProxyRequest } from './proxy-call.ts';
+import { type RawHeaders, hasUnsupportedCoding, requestHeaders } from './headers.ts';
+import {
+  type ProxyFailure,
+  type WriteFailure,
+  writeRouterFailure,
+  writeV2Failure,
+} from './failures.ts';
+import { type JobCall, createJobCallObserver } from './job-call-observer.ts';
+import { type RelayLimits, createRelay } from './relay.ts';
+import {
+  type TargetOf,
+  withJobId,
+  hasDotSegments,
+  jobIdOfTarget,
+  mountOf,
+  routerTargetOf,
+  v2TargetOf,
+} from './target.ts';
+
+/** What passing through needs of the house. */
+export type PassThroughOptions = {
+  /** Of the upstream, which may have a mount prefix. */
+  readonly baseUrl: string;
+  /** The one key for all callers; `undefined`: each caller's own goes along. */
+  readonly key: string | undefined;
+  /** Lets in whoever has it; it is not for the upstream. */
+  readonly localToken?: string | undefined;
+  /** Where the upstream's model router is, below its base. */
+  readonly routerPrefix: string;
+  /** Who calls; `undefined` is a 401. */
+  readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
+  /** The service's id of a job that a user's client gave one of its own; `undefined`: none is known. */
+  readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Told of the jobs that are made and ended this way. */
+  readonly onJobCall?: (heard: JobCall) => void;
+  readonly limits?: Partial<RelayLimits>;
+};
+
+/** The APIs of a remote upstream at our own address, as it serves them. */
+export type PassThrough = {
+  /** `/api/v2/*`; other paths go on to the next middleware. */
+  readonly v2: Koa.Middleware;
+  /** `/v1/models`, all below it, and `/proxy/*`; other paths go on to the next middleware. */
+  readonly router: Koa.Middleware;
+  /** The way of a small call that nothing else needs to look at; `undefined`: it is not one. */
+  readonly fastCall: (exchange: ProxyExchange) => FastProxyCall | undefined;
+  /** Calls on their way are cut off. */
+  close(): void;
+};
+
+/** A call that may go on at once. */
+export type FastProxyCall = {
+  /** Which of the two APIs it is for. */
+  readonly api: 'v2' | 'router';
+  /**
+   * Sends it on; its answer carries what it does not say itself. Tells whose call was answered.
+   * Rejects, or resolves with `undefined`, when the middleware is to say what became of it: what was
+   * sent is not sent again.
+   */
+  send(extraHeaders: RawHeaders): Promise<Caller | undefined>;
+};
+
+/** What differs between the APIs that are passed through. */
+type Dialect = {
+  readonly api: FastProxyCall['api'];
+  readonly targetOf: TargetOf;
+  readonly writeFailure: WriteFailure;
+  readonly headerAliases?: NonNullable<ProxyRequest['headerAliases']>;
+};
+
+/** Where a call goes. */
+type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
+
+type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
+
+export function createPassThrough(options: PassThroughOptions): PassThrough {
+  const { authenticate, log } = options;
+  const { origin, host } = new URL(options.baseUrl);
+  const relay = createRelay(origin, options.limits);
+  const mount = mountOf(options.baseUrl);
+  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
+
+  /** Of calls that were sent ahead, to be said when they come by once more. */
+  const failures = new WeakMap<IncomingMessage, ProxyFailure>();
+
+  async function forward(
+    exchange: ProxyExchange,
+    route: ProxyRoute,
+    extraHeaders?: RawHeaders,
+  ): Promise<ProxyResult> {
+    const { req } = exchange;
+    const refused = refusalOf(req);
+    if (refused) return { failure: refused };
+    const caller = await authenticate(req);
+    if (caller === undefined) return { failure: 'unauthorized' };
+    if (options.key !== undefined && caller.credential !== undefined) {
+      return { caller, failure: 'foreign_key' };
+    }
+    const key = options.key ?? caller.credential;
+    const { headerAliases, api } = route.dialect;
+    const path =
+      api === 'v2'
+        ? await withServiceJobId(route.target, caller)
+        : withoutCallerKeys(caller, route.target);
+    const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
+    const outcome = await relay.send(exchange, {
+      path,
+      headers: requestHeaders(req, { host, key }),
+      extraHeaders,
+      headerAliases,
+      observer,
+    });
+    return outcome === 'answered' ? { caller } : { caller, failure: outcome };
+  }
+
+  /** The service knows a job by its own id only. */
+  async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
+    const id = jobIdOfTarget(target);
+    if (id === undefined || options.jobIdOf === undefined) return target;
+    // Whoever asks by the service's id must not suffer from what only the others need.
+    const jobId = await options.jobIdOf(user, id).catch(() => undefined);
+    return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
+  }
+
+  /** To a partner a `token` may be anything, a signature for instance. */
+  function withoutCallerKeys({ credential }: Caller, target: string): string {
+    const { path, query } = readTarget(target);
+    return path + withoutLogin(query, [credential, options.key, options.localToken]);
+  }
+
+  function upstreamTarget(
+    { targetOf, api }: Dialect,
+    { url = '' }: IncomingMessage,
+  ): string | undefined {
+    const { path, query } = readTarget(url);
+    const target = targetOf(path);
+    return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
+  }
+
+  const middlewareFor =
+    (dialect: Dialect): Koa.Middleware =>
+    (ctx, next) => {
+      const target = upstreamTarget(dialect, ctx.req);
+      return target === undefined ? next() : forwardOrRefuse(ctx, { target, dialect });
+    };
+
+  async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
+    const known = failures.get(ctx.req);
+    const { caller, failure } = known ? { failure: known } : await forward(ctx, route);
+    if (caller) ctx.state.caller = caller;
+    if (failure === undefined) return;
+    if (failure === 'unreachable' || failure === 'lost') {
+      const id = ctx.state.requestId as string;
+      const event = 'upstream.call_not_passed';
+      log.warn({ event, id, failure }, 'a call could not be passed through');
+    }
+    route.dialect.writeFailure(ctx, failure);
+  }
+
+  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
+  const router: Dialect = {
+    api: 'router',
+    targetOf: routerTargetOf(mount, options.routerPrefix),
+    writeFailure: writeRouterFailure,
+    headerAliases: missingAliases,
+  };
+  return {
+    v2: middlewareFor(v2),
+    router: middlewareFor(router),
+    fastCall(exchange) {
+      const { req } = exchange;
+      for (const dialect of [v2, router]) {
+        const target = upstreamTarget(dialect, req);
+        if (target !== undefined)
+          return relay.isSmall(req) ? fastCallFor({ target, dialect }) : undefined;
+      }
+      return undefined;
+
+      function fastCallFor(route: ProxyRoute): FastProxyCall {
+        return {
+          api: route.dialect.api,
+          async send(extraHeaders) {
+            const { caller, failure } = await forward(exchange, route, extraHeaders);
+            if (failure === undefined) return caller;
+            failures.set(req, failure);
+            return undefined;
+          },
+        };
+      }
+    },
+    close: () => relay.close(),
+  };
+}
+
+/** `TRACE` would show the key that goes along; `OPTIONS` asks about this server. */
+function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
+  if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
+  if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';
+  return hasUnsupportedCoding(req) ? 'bad_coding' : undefined;
+}

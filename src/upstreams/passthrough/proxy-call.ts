@@ -1,0 +1,156 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
+import { writeAnswerHead, flushHead } from './answer-head.ts';
+import { type RawHeaders, toHeaderObject } from './headers.ts';
+import { type CallObserver, copyBody } from './job-call-observer.ts';
+
+/** A call and where its answer goes, with or without a framework around it. */
+export type ProxyExchange = {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Set to false: a framework has nothing to add. */
+  respond?: boolean | undefined;
+};
+
+/** What goes upstream instead of what came. */
+export type ProxyRequest = {
+  /** Path and query, byte for byte. */
+  readonly path: string;
+  readonly headers: string[];
+  /** What an answer carries, unless it says so itself; `undefined`: it has been set already. */
+  readonly extraHeaders: RawHeaders | undefined;
+  /** Headers an answer gets beside its own. */
+  readonly headerAliases: ((headers: RawHeaders) => RawHeaders) | undefined;
+  /** Listens in, without a say. */
+  readonly observer: CallObserver | undefined;
+};
+
+/** `answered`: nothing is left to say, be it that the client is gone. `unreachable`: nothing was sent. */
+export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';
+
+/** What the library is shown of a request. */
+type VisibleRequest = Pick<
+  IncomingMessage,
+  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
+>;
+
+/** One call on its way. */
+export type ProxyCall = {
+  readonly visibleRequest: VisibleRequest;
+  /** A connection, new or used before, has been found for it. */
+  onConnection(request: ClientRequest): void;
+  onAnswer(answer: IncomingMessage): void;
+  fail(cause: Error): void;
+};
+
+type Options = {
+  readonly proxyExchange: ProxyExchange;
+  readonly proxyRequest: ProxyRequest;
+  readonly connectTimeoutMs: number;
+  readonly resolve: (proxyOutcome: ProxyOutcome) => void;
+};
+
+/** How long the rest of an upload is read after its answer: closing at once would take that away. */
+const DRAIN_TIMEOUT_MS = 10_000;
+
+export function createProxyCall({
+  proxyExchange,
+  proxyRequest,
+  connectTimeoutMs,
+  resolve,
+}: Options): ProxyCall {
+  const { req, res } = proxyExchange;
+  let request: ClientRequest | undefined;
+  let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
+
+  function end(proxyOutcome: ProxyOutcome): void {
+    if (stage === 'over') return;
+    stage = 'over';
+    if (proxyOutcome === 'answered') proxyExchange.respond = false;
+    if (!req.complete || proxyOutcome !== 'answered' || !res.writableFinished) request?.destroy();
+    req.unpipe();
+    resolve(proxyOutcome);
+  }
+  function fail(cause?: Error): void {
+    // One that lasts until its connection ends would be a whole one, however that ends.
+    if (stage === 'answering' && cause) return abortAnswer();
+    if (req.socket.destroyed) end('answered');
+    else if (stage === 'unsent') end('unreachable');
+    else if (stage === 'sent') end('lost');
+  }
+  function abortAnswer(): void {
+    if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
+    else res.destroy();
+  }
+  // The library hears of a client that leaves only while its request is still coming in.
+  if (res.destroyed) end('answered');
+  else res.once('close', () => end('answered'));
+
+  return {
+    // Of a `DELETE` the library takes the framing away; the real method is said elsewhere.
+    visibleRequest: {
+      method: 'POST',
+      url: proxyRequest.path,
+      headers: toHeaderObject(proxyRequest.headers) as IncomingMessage['headers'],
+      httpVersion: req.httpVersion,
+      socket: req.socket,
+      on: req.on.bind(req) as VisibleRequest['on'],
+    },
+    onConnection(opened) {
+      request = opened;
+      if (stage === 'over') return void opened.destroy();
+      // The library has tidied it up: `//` is one slash to it.
+      opened.path = proxyRequest.path;
+      opened.once('close', () => fail());
+      const countInterim = createInterimAnswerCounter();
+      opened.on('information', () => {
+        try {
+          countInterim();
+        } catch (cause) {
+          opened.destroy(cause as Error);
+        }
+      });
+      whenConnected(opened, connectTimeoutMs, () => {
+        if (stage === 'unsent') stage = 'sent';
+      });
+    },
+    onAnswer(answer) {
+      if (stage === 'over') return void answer.destroy();
+      const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
+      if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
+      // Whoever waits for events wants to know at once that they will come.
+      if (answer.headers['content-length'] === undefined) flushHead(res);
+      stage = 'answering';
+      const coding = answer.headers['content-encoding'];
+      copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
+      // Not `pipeline`: it makes an error with a stack for every answer, a large part of a small one.
+      answer.on('error', abortAnswer);
+      res.on('error', () => res.destroy());
+      res.once('finish', () => {
+        end('answered');
+        if (!req.complete) drainRequest(req);
+      });
+      answer.pipe(res);
+    },
+    fail,
+  };
+}
+
+/** Nothing is sent before there is a connection; one that was used before is there at once. */
+function whenConnected(request: ClientRequest, timeoutMs: number, onConnected: () => void): void {
+  const { socket } = request;
+  if (!socket?.connecting) return onConnected();
+  const timer = setTimeout(() => request.destroy(new Error('not connected in time')), timeoutMs);
+  socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+    clearTimeout(timer);
+    onConnected();
+  });
+  request.once('close', () => clearTimeout(timer));
+}
+
+function drainRequest(request: IncomingMessage): void {
+  const { socket } = request;
+  const timer = setTimeout(() => socket.destroySoon(), DRAIN_TIMEOUT_MS).unref();
+  request.once('close', () => clearTimeout(timer));
+  request.resume();
+}

@@ -1,0 +1,63 @@
+import { MODEL_PATHS, isRouterPath } from '../../protocol/router.ts';
+
+const V2_PATH = '/api/v2';
+
+/** v1 has routes under `/v2` too; their `/api` twins are not the upstream's. */
+const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
+
+/** Where a call goes upstream; `undefined`: it is not for the upstream. */
+export type TargetOf = (path: string) => string | undefined;
+
+/** The path below which the upstream's services lie, without `/api/v2` and a slash at its end. */
+export function mountOf(baseUrl: string): string {
+  const path = new URL(baseUrl).pathname.replace(/\/+$/, '');
+  return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
+}
+
+/** The v2 API; host-relative links of its answers carry the mount already. */
+export function v2TargetOf(mount: string): TargetOf {
+  const mounted = mount + V2_PATH;
+  return (path) => {
+    if (isBelow(mounted, path) && (mount !== '' || !V1_ALIASES.test(path))) return path;
+    return isBelow(V2_PATH, path) && !V1_ALIASES.test(path) ? mount + path : undefined;
+  };
+}
+
+const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
+
+/** The id of the job that a call of the v2 API is about; `undefined`: it is about none. */
+export function jobIdOfTarget(target: string): string | undefined {
+  try {
+    const id = JOB_TARGET.exec(target)?.[2];
+    return id === undefined ? undefined : decodeURIComponent(id);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same call about another job. */
+export function withJobId(target: string, jobId: string): string {
+  return target.replace(
+    JOB_TARGET,
+    (_all, before, _id, after) => before + encodeURIComponent(jobId) + after,
+  );
+}
+
+/** The model router, what it queues, and the partner routes beside it. */
+export function routerTargetOf(mount: string, prefix: string): TargetOf {
+  return (path) => {
+    if (MODEL_PATHS.test(path)) return mount + prefix + path.slice('/v1/models'.length);
+    return isRouterPath(path) ? mount + path : undefined;
+  };
+}
+
+function isBelow(prefix: string, path: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
+}
+
+const DOT_SEGMENTS = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
+
+/** Whether a path climbs: somebody on the way may resolve it, and it would leave where it was let in. */
+export function hasDotSegments(path: string): boolean {
+  return DOT_SEGMENTS.test(path) || path.includes('#');
+}

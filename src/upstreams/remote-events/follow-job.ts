@@ -1,0 +1,233 @@
+import type { Logger } from '../../observability/log.ts';
+import { type JobEvent, type Result, isGone } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { Account } from '../remote/accounts.ts';
+import type { Subscribers } from './subscribers.ts';
+import type { Calls } from '../remote/calls.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+import { type RemoteLimits, jittered, pollDelayMs } from '../remote/limits.ts';
+import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
+import { type CheckRate, watchSilence } from './silence-watch.ts';
+import type { Snapshots } from './snapshots.ts';
+import { readStreamOnce } from './read-stream.ts';
+
+export type FollowOptions = {
+  readonly calls: Calls;
+  readonly snapshots: Snapshots;
+  readonly streamSlots: StreamSlots;
+  readonly capabilities: UpstreamCapabilities;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+  /** Of the questions that silent streams give rise to. */
+  readonly checkRate: CheckRate;
+};
+
+export type FollowedJob = {
+  readonly account: Account;
+  readonly jobId: string;
+  readonly subscribers: Subscribers;
+  readonly isWatched: () => boolean;
+  readonly signal: AbortSignal;
+};
+
+export type FollowedStream = {
+  /** Resolves when the job is over, or `signal` aborts. */
+  readonly done: Promise<void>;
+  /** Some other call was told that the job is over: it is looked at now. */
+  readonly reportEnd: () => void;
+};
+
+/**
+ * Tells a job's audience all there is to tell until the job is over: from a stream while one can be
+ * had, from polls while not. A stream that says of the end no more than its status is not believed
+ * until the job says it.
+ */
+export function follow(options: FollowOptions, followedJob: FollowedJob): FollowedStream {
+  const follower = createFollower(options, followedJob);
+  async function followToEnd(): Promise<void> {
+    try {
+      while (!followedJob.signal.aborted && !(await follower.cycle()));
+    } catch (error) {
+      if (!followedJob.signal.aborted) throw error;
+    } finally {
+      follower.close();
+      followedJob.subscribers.end();
+    }
+  }
+  return { done: followToEnd(), reportEnd: () => follower.reportEnd() };
+}
+
+function createFollower(options: FollowOptions, followedJob: FollowedJob) {
+  const { snapshots, streamSlots, capabilities, limits, clock } = options;
+  const { account, jobId, subscribers, isWatched, signal } = followedJob;
+  let isAwake = false;
+  let wakeUp = (): void => {};
+  let stream: AbortController | undefined;
+  let reconnectMs = limits.reconnectMs.first;
+  let noStreamUntilMs = 0;
+  let tooLargeCount = 0;
+  let cycles = 0;
+  let polls = 0;
+  let isEndReported = false;
+  const candidate: StreamCandidate = {
+    rank: () =>
+      (isWatched() ? 0 : RANK.unwatched) + (subscribers.status() === 'running' ? 0 : RANK.queued),
+    wake,
+    preempt: () => stream?.abort(),
+  };
+
+  function wake(): void {
+    isAwake = true;
+    wakeUp();
+  }
+
+  /**
+   * Rests, but not past the moment when a stream is to be had; that may have come before. One plain
+   * timer: thousands of jobs rest at a time.
+   */
+  async function sleepUntilWoken(ms: number): Promise<void> {
+    if (!isAwake && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        wakeUp = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    isAwake = false;
+    wakeUp = () => {};
+  }
+
+  /** What was told of the job just now needs no question; whoever has rested asks. */
+  async function readUnlessFresh(): Promise<boolean> {
+    const isFresh = cycles++ === 0 || isEndReported;
+    isEndReported = false;
+    const freshJob = isFresh ? snapshots.fresh(account, jobId) : undefined;
+    if (freshJob === undefined) return readAndPublish();
+    subscribers.publishSnapshot(freshJob);
+    return IS_TERMINAL[freshJob.status];
+  }
+
+  /** One question now and then, by whoever comes first, tells whether the key is good again. */
+  async function readUnlessRefused(): Promise<Result<Job> | undefined> {
+    const { credentialRefusal } = account;
+    if (credentialRefusal === undefined) return snapshots.refresh(account, jobId);
+    if (credentialRefusal.isBeingChecked || clock() < credentialRefusal.untilMs) return undefined;
+    credentialRefusal.isBeingChecked = true;
+    try {
+      return await snapshots.refresh(account, jobId);
+    } finally {
+      credentialRefusal.isBeingChecked = false;
+    }
+  }
+
+  /** Reads the job and shows it; true when that was the end. */
+  async function readAndPublish(): Promise<boolean> {
+    const read = await readUnlessRefused();
+    if (read === undefined) return false;
+    if (!read.ok) return isGone(read.error);
+    const before = subscribers.status();
+    subscribers.publishSnapshot(read.value);
+    if (subscribers.status() !== before) polls = 0;
+    return IS_TERMINAL[read.value.status];
+  }
+
+  /** The end is the job's to tell, once all its outputs are told: it may come along with the status. */
+  function handleEvent(event: JobEvent): void {
+    if (event.event !== 'status') return subscribers.publish(event);
+    snapshots.invalidate(account, jobId);
+    const { status, job } = event.data;
+    if (!IS_TERMINAL[status]) return subscribers.publish(event);
+    // `expired` is asked about: one server says it of a job it is moving between two lists.
+    if (job?.id === jobId && status !== 'expired') snapshots.store(account, job);
+    else subscribers.publishEnding();
+  }
+
+  /** Even a stream that seems well may have missed the end. */
+  function readBesideStream(current: AbortController): void {
+    readAndPublish().then(
+      (isOver) => isOver && current.abort(),
+      (error: unknown) => options.log.debug({ err: error }, 'a look beside the stream failed'),
+    );
+  }
+
+  async function readStreamUntilEnd(): Promise<number> {
+    const current = new AbortController();
+    stream = current;
+    const startedAtMs = clock();
+    const silence = watchSilence(
+      { ...limits.streamCheckMs, rate: options.checkRate, jitter: jittered },
+      () => readBesideStream(current),
+    );
+    try {
+      const streamed = await readStreamOnce(options, {
+        account,
+        path: snapshots.target(account, jobId, 'events'),
+        signal: AbortSignal.any([signal, current.signal]),
+        onEvent(event) {
+          silence.noteActivity();
+          handleEvent(event);
+        },
+        secrets: snapshots.secretsOf(account, jobId),
+      });
+      streamSlots.release(candidate);
+      if (streamed.kind === 'crowded') streamSlots.noteLimit(streamed.forMs);
+      // At the second time it would say the same again; the job is polled meanwhile.
+      if (streamed.kind === 'read' && streamed.end === 'too large' && tooLargeCount++ > 0) {
+        noStreamUntilMs = clock() + limits.oddStreamMs;
+      }
+      if (clock() - startedAtMs >= limits.healthyStreamMs) reconnectMs = limits.reconnectMs.first;
+      return streamed.kind === 'crowded' ? nextPollMs() : nextReconnectMs();
+    } finally {
+      silence.close();
+      streamSlots.release(candidate);
+      stream = undefined;
+    }
+  }
+
+  /** How long the account, or this job alone, is not asked about. */
+  function refusedForMs(): number {
+    const ofJob = snapshots.refusedUntilMs(account, jobId) ?? 0;
+    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - clock();
+  }
+
+  function mayStream(): boolean {
+    const refusedUntil = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
+    const mayCall = refusedUntil === undefined && account.gate.waitMs() === 0;
+    return mayCall && clock() >= Math.max(capabilities.pollOnlyUntilMs, noStreamUntilMs);
+  }
+
+  function nextReconnectMs(): number {
+    const ms = reconnectMs;
+    reconnectMs = Math.min(reconnectMs * 2, limits.reconnectMs.last);
+    return ms;
+  }
+
+  function nextPollMs(): number {
+    const status = subscribers.status() ?? 'queued';
+    return pollDelayMs(limits, { status, isWatched: isWatched(), polls: polls++ });
+  }
+
+  signal.addEventListener('abort', wake, { once: true });
+  return {
+    /** One stream or one poll, and the rest after it; true when the job is over. */
+    async cycle(): Promise<boolean> {
+      const waitMs =
+        mayStream() && streamSlots.acquire(candidate) ? await readStreamUntilEnd() : undefined;
+      if (signal.aborted || (await readUnlessFresh())) return true;
+      await sleepUntilWoken(Math.max(jittered(waitMs ?? nextPollMs()), refusedForMs()));
+      return false;
+    },
+    close() {
+      signal.removeEventListener('abort', wake);
+      streamSlots.remove(candidate);
+    },
+    reportEnd() {
+      isEndReported = true;
+      wake();
+      stream?.abort();
+    },
+  };
+}

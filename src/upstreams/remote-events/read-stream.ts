@@ -1,0 +1,88 @@
+import type { Logger } from '../../observability/log.ts';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import type { Account } from '../remote/accounts.ts';
+import { type Calls, isAccountWide } from '../remote/calls.ts';
+import { retryAfterMs } from '../remote/errors.ts';
+import { type StreamEnd, readStream } from './read-events.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import type { HttpAnswer } from '../remote/connections.ts';
+import type { Secrets } from '../remote/redact.ts';
+import { readRefusal } from '../remote/read-refusal.ts';
+
+/** How an attempt at a stream went. */
+export type StreamAttempt =
+  | { readonly kind: 'read'; readonly end: StreamEnd }
+  /** No room: `forMs` is when to ask again. */
+  | { readonly kind: 'crowded'; readonly forMs: number }
+  /** No stream this time; the next poll says why. */
+  | { readonly kind: 'none' };
+
+type StreamReadOptions = {
+  readonly calls: Calls;
+  readonly limits: RemoteLimits;
+  readonly capabilities: UpstreamCapabilities;
+  readonly clock: () => number;
+  readonly log: Pick<Logger, 'warn'>;
+};
+
+type StreamRequest = {
+  readonly account: Account;
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: JobEvent) => void;
+  readonly secrets: Secrets;
+};
+
+/** Opens one event stream and reads it; learns from the refusal when there are none here. */
+export async function readStreamOnce(
+  options: StreamReadOptions,
+  request: StreamRequest,
+): Promise<StreamAttempt> {
+  const { calls, limits, log } = options;
+  const { account, path, signal } = request;
+  const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
+  const answer = await calls.open(account, { method: 'GET', path, headers, signal });
+  if (!answer.ok) return { kind: 'none' };
+  const isStream = /^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '');
+  if (answer.status === 200 && isStream) {
+    const end = await readStream(answer.body, {
+      onEvent: request.onEvent,
+      secrets: request.secrets,
+      idleTimeoutMs: limits.streamIdleTimeoutMs,
+      afterTerminalMs: limits.afterTerminalMs,
+      maxEventChars: limits.maxEventChars,
+    });
+    if (end === 'too large') {
+      const limit = limits.maxEventChars;
+      const capabilities = { event: 'upstream.event_too_large', path, limit };
+      log.warn(capabilities, 'an event stream was cut off: an event of it is too large');
+    }
+    return { kind: 'read', end };
+  }
+  return readStreamRefusal(options, account, answer);
+}
+
+/** What the refusal says of the upstream. */
+async function readStreamRefusal(
+  { calls, capabilities, limits, clock }: StreamReadOptions,
+  account: Account,
+  answer: Extract<HttpAnswer, { ok: true }>,
+): Promise<StreamAttempt> {
+  const { status, headers, body } = answer;
+  if (status === 429) {
+    const error = calls.recordRefusal(account, await readRefusal(answer));
+    if (isAccountWide(error)) return { kind: 'none' };
+    const forMs = retryAfterMs(error.retryAfterSeconds ?? DEFAULT_RETRY_SECONDS, limits);
+    return { kind: 'crowded', forMs };
+  }
+  body.destroy();
+  const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
+  // A 404 in the contract's words is about the job; any other is a server that has no such route.
+  const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
+  if (hasNoStreams) capabilities.pollOnlyUntilMs = clock() + limits.pollOnlyMs;
+  else if (status < 400) capabilities.pollOnlyUntilMs = clock() + limits.oddStreamMs;
+  return { kind: 'none' };
+}
+
+const DEFAULT_RETRY_SECONDS = 5;

@@ -1,0 +1,84 @@
+import { type Caller, type JobApi, type JobEvent, ok } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { Account } from '../remote/accounts.ts';
+import { type Subscribers, createSubscribers, statusEventOf } from './subscribers.ts';
+import { type FollowOptions, follow } from './follow-job.ts';
+
+/** Everybody who listens to a job of one account shares one stream, or one poller, of it. */
+export type SharedStreams = {
+  events(
+    account: Account,
+    request: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
+  ): ReturnType<JobApi['events']>;
+  close(): Promise<void>;
+};
+
+type SharedStreamsOptions = FollowOptions & {
+  /** Whether somebody looks at this job right now. */
+  readonly isWatched: (user: string, jobId: string) => boolean;
+};
+
+type SharedStream = {
+  readonly subscribers: Subscribers;
+  readonly stop: AbortController;
+  readonly done: Promise<void>;
+  readonly reportEnd: () => void;
+};
+
+export function createSharedStreams(options: SharedStreamsOptions): SharedStreams {
+  const streams = new Map<string, SharedStream>();
+
+  function startStream(account: Account, caller: Caller, jobId: string): SharedStream {
+    const key = `${account.id} ${jobId}`;
+    const stop = new AbortController();
+    const removeStream = (): void => {
+      if (streams.get(key) === stream) streams.delete(key);
+    };
+    const onEmpty = (): void => {
+      stop.abort();
+      removeStream();
+    };
+    const subscribers = createSubscribers({ onEmpty });
+    const following = follow(options, {
+      account,
+      jobId,
+      subscribers,
+      isWatched: () => options.isWatched(caller.user, jobId),
+      signal: stop.signal,
+    });
+    const done = following.done
+      .catch((error: unknown) => options.log.error({ err: error, jobId }, 'following a job failed'))
+      .finally(removeStream);
+    const stream: SharedStream = { subscribers, stop, done, reportEnd: following.reportEnd };
+    streams.set(key, stream);
+    return stream;
+  }
+
+  options.snapshots.onEnd((account, jobId) => streams.get(`${account.id} ${jobId}`)?.reportEnd());
+
+  return {
+    async events(account, { caller, jobId, signal }) {
+      // A job we know of needs no question first: its stream begins with its status.
+      const latest = options.snapshots.latest(account, jobId);
+      const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
+      if (!read.ok) return read;
+      if (IS_TERMINAL[read.value.status]) return ok(endedJobEvents(read.value, signal));
+      const stream = streams.get(`${account.id} ${jobId}`) ?? startStream(account, caller, jobId);
+      return ok(stream.subscribers.subscribe(signal));
+    },
+    async close() {
+      const all = [...streams.values()];
+      for (const { stop } of all) stop.abort();
+      await Promise.all(all.map(({ done }) => done));
+    },
+  };
+}
+
+/** All there is to hear of a job that is over. */
+function endedJobEvents(job: Job, signal: AbortSignal): AsyncIterable<JobEvent> {
+  const subscribers = createSubscribers({ onEmpty: () => {} });
+  const events = subscribers.subscribe(signal);
+  subscribers.publish(statusEventOf(job));
+  subscribers.end();
+  return events;
+}

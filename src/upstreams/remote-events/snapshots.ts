@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { type Result, type V2Error, isGone, ok } from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { Account, CredentialRefusal } from '../remote/accounts.ts';
+import type { Calls } from '../remote/calls.ts';
+import { invalidAnswer } from '../remote/errors.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import type { UpstreamLinks } from '../remote/upstream-links.ts';
+import { type Secrets, redactJob } from '../remote/redact.ts';
+import { readJob } from '../remote/schemas.ts';
+
+/** Reads jobs for all who ask: one request serves everybody who asks about the same time. */
+export type Snapshots = {
+  /** A snapshot no older than a moment. */
+  get(account: Account, jobId: string): Promise<Result<Job>>;
+  /** A new request, whatever is known. */
+  refresh(account: Account, jobId: string): Promise<Result<Job>>;
+  /** The same after an answer that said the job is over or gone: it is not doubted a second time. */
+  confirm(account: Account, jobId: string): Promise<Result<Job>>;
+  /** Called whenever an answer, of whatever call, says that a job is over or gone. */
+  onEnd(listener: (account: Account, jobId: string) => void): void;
+  /** Takes in a job another call answered with; the job as it may be shown. */
+  store(account: Account, job: Job): Job;
+  /** The same, of a prompt that was sent with keys of its own. */
+  storeSecrets(account: Account, job: Job, secrets: Secrets): Job;
+  /** What is to be read nowhere in what the service says of a job. */
+  secretsOf(account: Account, jobId: string): Secrets;
+  /** A list says that the job is over; how it ended is to be read. */
+  noteListedEnd(account: Account, jobId: string): void;
+  /** Something has happened since: the next who asks gets a new snapshot. */
+  invalidate(account: Account, jobId: string): void;
+  /** Where an operation of a job is: its own link where one is known. */
+  target(account: Account, jobId: string, link: 'self' | 'events' | 'cancel'): string;
+  /** Until when a job the account may not read is not asked about; it may not until it is read again. */
+  refusedUntilMs(account: Account, jobId: string): number | undefined;
+  /** A snapshot no older than a moment, if there is one. */
+  fresh(account: Account, jobId: string): Job | undefined;
+  /** The last snapshot, however old. */
+  latest(account: Account, jobId: string): Job | undefined;
+};
+
+type SnapshotsOptions = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+};
+
+type CachedJob = {
+  job?: { readonly value: Job; readAtMs: number };
+  pendingRead?: Promise<Result<Job>>;
+  /** The upstream does not have it, and has said so twice. */
+  gone?: { readonly error: V2Error; readonly readAtMs: number };
+  /** The keys its prompt was sent with. */
+  secrets?: Secrets;
+  refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
+};
+
+/** An answer may arrive after the event that ended the job. Servers say `expired` too early, so that one may change. */
+function isOutdated(latest: Job | undefined, answer: Job): boolean {
+  const isOver = latest !== undefined && latest.status !== 'expired' && IS_TERMINAL[latest.status];
+  return isOver && !IS_TERMINAL[answer.status];
+}
+
+const MAX_JOBS = 5_000;
+const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
+
+export function createSnapshots(options: SnapshotsOptions): Snapshots {
+  const { calls, links, limits, clock } = options;
+  const entries = new LRUCache<string, CachedJob>({ max: MAX_JOBS });
+  let notifyEnd = (_account: Account, _jobId: string): void => {};
+
+  function entryOf(account: Account, jobId: string): CachedJob {
+    const key = `${account.id} ${jobId}`;
+    const entry = entries.get(key) ?? {};
+    entries.set(key, entry);
+    return entry;
+  }
+
+  function secretsOf({ id, key }: Account, jobId: string): Secrets {
+    const { secrets = [] } = entries.get(`${id} ${jobId}`) ?? {};
+    return key === undefined ? secrets : [key, ...secrets];
+  }
+
+  function store(account: Account, job: Job): Job {
+    const entry = entryOf(account, job.id);
+    const value = isOutdated(entry.job?.value, job)
+      ? entry.job!.value
+      : redactJob(job, secretsOf(account, job.id));
+    entry.job = { value, readAtMs: clock() };
+    delete entry.gone;
+    if (IS_TERMINAL[value.status]) notifyEnd(account, job.id);
+    return value;
+  }
+
+  function storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
+    const entry = entryOf(account, job.id);
+    if (secrets.length > 0) entry.secrets = secrets;
+    const value = redactJob(job, secretsOf(account, job.id));
+    if (entry.job) entry.job = { ...entry.job, value };
+    return value;
+  }
+
+  function target(account: Account, jobId: string, link: keyof Job['urls']): string {
+    const urls = entries.get(`${account.id} ${jobId}`)?.job?.value.urls;
+    return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
+  }
+
+  function fresh(account: Account, jobId: string): Job | undefined {
+    const job = entries.get(`${account.id} ${jobId}`)?.job;
+    return job && clock() - job.readAtMs < limits.snapshotMs ? job.value : undefined;
+  }
+
+  /** A key that is good may still not be good for this job. */
+  function recordJobRefusal(entry: CachedJob, error: V2Error): Result<never> {
+    const isAboutJob = error.status === 403 && error.code !== 'sso_required';
+    if (isAboutJob) entry.refused = { error, untilMs: clock() + limits.refusedPauseMs };
+    return { ok: false, error };
+  }
+
+  async function readJobOnce(account: Account, jobId: string): Promise<Result<Job>> {
+    const entry = entryOf(account, jobId);
+    if (entry.refused && clock() < entry.refused.untilMs) {
+      return { ok: false, error: entry.refused.error };
+    }
+    const answer = await calls.callIdempotent(account, {
+      method: 'GET',
+      path: target(account, jobId, 'self'),
+    });
+    if (!answer.ok) return recordJobRefusal(entry, answer.error);
+    delete entry.refused;
+    const job = readJob(answer.value.json);
+    return job === undefined ? invalidAnswer() : ok(job);
+  }
+
+  function accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
+    if (read.ok) return ok(store(account, read.value));
+    if (isGone(read.error)) {
+      entryOf(account, jobId).gone = { error: read.error, readAtMs: clock() };
+      notifyEnd(account, jobId);
+    }
+    return read;
+  }
+
+  const confirm = async (account: Account, jobId: string): Promise<Result<Job>> =>
+    accept(account, jobId, await readJobOnce(account, jobId));
+
+  /** One server says `expired`, or nothing at all, of a job it is just moving between two lists. */
+  async function readConfirmed(account: Account, jobId: string): Promise<Result<Job>> {
+    const first = await readJobOnce(account, jobId);
+    const needsConfirmation = first.ok ? first.value.status === 'expired' : isGone(first.error);
+    if (!needsConfirmation) return accept(account, jobId, first);
+    await delay(limits.secondLookMs);
+    return confirm(account, jobId);
+  }
+
+  function refresh(account: Account, jobId: string): Promise<Result<Job>> {
+    const entry = entryOf(account, jobId);
+    const pendingRead = readConfirmed(account, jobId).finally(() => {
+      if (entry.pendingRead === pendingRead) delete entry.pendingRead;
+    });
+    entry.pendingRead = pendingRead;
+    return pendingRead;
+  }
+
+  return {
+    refresh,
+    confirm,
+    onEnd: (listener) => void (notifyEnd = listener),
+    store,
+    storeSecrets,
+    secretsOf,
+    invalidate(account, jobId) {
+      const { job } = entryOf(account, jobId);
+      if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
+    },
+    noteListedEnd(account, jobId) {
+      const { job } = entries.get(`${account.id} ${jobId}`) ?? {};
+      if (!job || IS_TERMINAL[job.value.status]) return;
+      job.readAtMs = Number.NEGATIVE_INFINITY;
+      notifyEnd(account, jobId);
+    },
+    target,
+    refusedUntilMs: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.refused?.untilMs,
+    fresh,
+    latest: (account, jobId) => entries.get(`${account.id} ${jobId}`)?.job?.value,
+    async get(account, jobId) {
+      const latest = fresh(account, jobId);
+      if (latest) return ok(latest);
+      const { job, gone, pendingRead } = entryOf(account, jobId);
+      if (gone && clock() - gone.readAtMs < limits.snapshotMs) {
+        return { ok: false, error: gone.error };
+      }
+      const { credentialRefusal: refused } = account;
+      if (refused && clock() < refused.untilMs) return { ok: false, error: refused.error };
+      // Older news is better than none while the account has to pause.
+      if (job && account.gate.waitMs() > 0) return ok(job.value);
+      return pendingRead ?? refresh(account, jobId);
+    },
+  };
+}

@@ -1,0 +1,183 @@
+import type { JobEvent } from '../../protocol/job-api.ts';
+import { createUnreadEvents } from '../unread-events.ts';
+import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
+
+/** The listeners of one job: all hear the same, who comes late first hears how things stand. */
+export type Subscribers = {
+  /** Ends when the job has, when `signal` aborts, or when the listener stops listening. */
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
+  /** Something a stream said. */
+  publish(event: JobEvent): void;
+  /** The job is said to be over; how it ended is yet to be shown. */
+  publishEnding(): void;
+  /** What a snapshot shows and nobody has heard yet. */
+  publishSnapshot(job: Job): void;
+  /** Nothing more will come. */
+  end(): void;
+  readonly size: () => number;
+  readonly status: () => JobStatus | undefined;
+};
+
+type Subscriber = { readonly push: (event: JobEvent) => void; readonly end: () => void };
+
+export function createSubscribers(options: { readonly onEmpty: () => void }): Subscribers {
+  const subscribers = new Set<Subscriber>();
+  const publishedOutputs = new Set<string>();
+  const latest: { status?: StatusEvent; progress?: JobEvent; preview?: JobEvent } = {};
+  let isOver = false;
+
+  function sendToAll(event: JobEvent): void {
+    for (const subscriber of subscribers) subscriber.push(event);
+  }
+
+  function publishStatus(event: StatusEvent): void {
+    if (latest.status && isSameStatus(latest.status, event)) return;
+    latest.status = event;
+    sendToAll(event);
+  }
+
+  /** One server never says `running`: whatever a queued job does shows that it is. */
+  function inferRunning(): void {
+    if (latest.status?.data.status === 'queued') {
+      publishStatus({ event: 'status', data: { status: 'running' } });
+    }
+  }
+
+  function publish(event: JobEvent): void {
+    if (isOver) return;
+    if (event.event === 'status') return publishStatus(event);
+    if (event.event === 'output' && !isNew(publishedOutputs, event.data.id)) return;
+    if (event.event === 'progress' && isEmptyProgress(event.data)) return;
+    inferRunning();
+    if (event.event === 'progress' || event.event === 'preview') latest[event.event] = event;
+    sendToAll(event);
+  }
+
+  function unsubscribe(subscriber: Subscriber): void {
+    if (subscribers.delete(subscriber) && subscribers.size === 0) options.onEmpty();
+  }
+
+  return {
+    size: () => subscribers.size,
+    status: () => latest.status?.data.status,
+    publish,
+    publishEnding() {
+      // Its end alone does not say that it ever began.
+      const { status = 'queued' } = latest.status?.data ?? {};
+      publish({ event: 'status', data: { status, x_ends: true } });
+    },
+    publishSnapshot(job) {
+      const isEnd = IS_TERMINAL[job.status];
+      const status = statusEventOf(job);
+      if (!isEnd) publish(status);
+      const { progress } = job;
+      if (progress && !isEnd && !isSame(latest.progress, { event: 'progress', data: progress })) {
+        publish({ event: 'progress', data: progress });
+      }
+      for (const output of job.outputs) publish({ event: 'output', data: output });
+      if (isEnd) publish(status);
+    },
+    subscribe(signal) {
+      const latestEvents = [latest.status, latest.progress, latest.preview];
+      const queue = createEventQueue(latestEvents.filter((event) => event !== undefined));
+      const subscriber: Subscriber = {
+        push: (event) => queue.push(event) || unsubscribe(subscriber),
+        end: queue.end,
+      };
+      subscribers.add(subscriber);
+      if (isOver) queue.end();
+      const stop = (): void => {
+        queue.drop();
+        unsubscribe(subscriber);
+      };
+      if (signal.aborted) stop();
+      signal.addEventListener('abort', stop, { once: true });
+      return queue.read(() => {
+        signal.removeEventListener('abort', stop);
+        unsubscribe(subscriber);
+      });
+    },
+    end() {
+      isOver = true;
+      for (const subscriber of subscribers) subscriber.end();
+    },
+  };
+}
+
+type StatusEvent = Extract<JobEvent, { event: 'status' }>;
+
+/** Events one listener has not taken yet: everything in order, but of previews and progress the latest only. */
+function createEventQueue(initialEvents: readonly JobEvent[]) {
+  const unread = createUnreadEvents();
+  let isOver = false;
+  let wake: () => void = () => {};
+  const end = (): void => {
+    isOver = true;
+    wake();
+  };
+  for (const event of initialEvents) unread.push(event);
+  return {
+    end,
+    /** False when the listener is hopelessly behind: it is let go with what is held, and may join again. */
+    push(event: JobEvent): boolean {
+      unread.push(event);
+      if (unread.isOverLimit()) end();
+      wake();
+      return !isOver;
+    },
+    drop(): void {
+      unread.clear();
+      end();
+    },
+    async *read(onDone: () => void): AsyncGenerator<JobEvent> {
+      try {
+        for (;;) {
+          const event = unread.shift();
+          if (event) yield event;
+          else if (isOver) return;
+          else await new Promise<void>((resolve) => (wake = resolve));
+        }
+      } finally {
+        onDone();
+      }
+    },
+  };
+}
+
+/** What a snapshot says of the job's state. */
+export function statusEventOf(job: Job): StatusEvent {
+  const { status, queue_position, x_cached_nodes } = job;
+  return {
+    event: 'status',
+    data: {
+      status,
+      ...(queue_position !== null && { queue_position }),
+      ...(x_cached_nodes && { x_cached_nodes }),
+    },
+  };
+}
+
+function isNew(seen: Set<string>, id: string): boolean {
+  if (seen.has(id)) return false;
+  seen.add(id);
+  return true;
+}
+
+/** One server answers every poll of a running job with zeros; they must not replace what a stream said. */
+function isEmptyProgress({ value, nodes_total, current_node, step }: Progress): boolean {
+  return value === 0 && nodes_total === 0 && !current_node && !step;
+}
+
+function isSameStatus({ data: one }: StatusEvent, { data: other }: StatusEvent): boolean {
+  const key = ({
+    status,
+    queue_position = null,
+    x_cached_nodes = [],
+    x_ends = false,
+  }: StatusEvent['data']) => JSON.stringify([status, queue_position, x_cached_nodes, x_ends]);
+  return key(one) === key(other);
+}
+
+function isSame(one: JobEvent | undefined, other: JobEvent): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

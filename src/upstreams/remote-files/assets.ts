@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { LRUCache } from 'lru-cache';
+import { createHasher } from '../../lib/hash.ts';
+import {
+  type AssetUpload,
+  type JobApi,
+  type Result,
+  type V2Error,
+  isGone,
+  ok,
+  refuse,
+} from '../../protocol/job-api.ts';
+import { type Json, stringifyJson } from '../../protocol/json.ts';
+import type { Asset } from '../../protocol/v2.ts';
+import type { Account } from '../remote/accounts.ts';
+import { type Calls, isAccountWide, pausedError } from '../remote/calls.ts';
+import { tooLargePart } from '../remote/answer-limits.ts';
+import { type Reply, invalidAnswer, tooLargeAnswer, unreachable } from '../remote/errors.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import type { UpstreamLinks } from '../remote/upstream-links.ts';
+import { uploadBody } from './multipart-body.ts';
+import type { OutputIds } from './output-ids.ts';
+import { readAsset } from '../remote/schemas.ts';
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/** The assets of one upstream, by account. */
+export type RemoteAssets = {
+  /** Sends bytes only when the upstream does not have them. */
+  create(account: Account, upload: AssetUpload): Promise<Result<Asset>>;
+  fromHash(account: Account, request: FromHash): Promise<Result<Asset>>;
+  hasBlob(account: Account, hash: string): Promise<Result<boolean>>;
+  /** The record; under another id where the upstream has given the same file a new one. */
+  get(account: Account, assetId: string): Promise<Result<Asset>>;
+  remove(account: Account, assetId: string): Promise<Result<null>>;
+};
+
+type RemoteAssetsOptions = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly capabilities: UpstreamCapabilities;
+  readonly outputIds: OutputIds;
+  readonly limits: Pick<RemoteLimits, 'submitTimeoutMs' | 'uploadBudgetMs'>;
+  readonly clock: () => number;
+};
+
+const ATTEMPTS = 2;
+
+/** Who asks whether bytes are known uploads them right away if they are not. */
+const ABSENT_CACHE = { max: 1_000, ttl: 5_000 };
+/** Some servers do nothing with a file before all of it is there; then they take their time. */
+const SLOWEST_BYTES_PER_MS = 10_000;
+
+export function createAssets(options: RemoteAssetsOptions): RemoteAssets {
+  const { calls, links, capabilities, limits, clock } = options;
+  /** Each is believed once, by the next upload. */
+  const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
+
+  async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
+    // Lookups are by exact text, and hashes are written small.
+    const path = links.target('assets', 'by-hash', hash.toLowerCase());
+    const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
+    if (answer.ok) return ok(true);
+    const { status } = answer.error;
+    if (status === 405 || status === 501) capabilities.hashLookup = 'no';
+    return status === 404 ? ok(false) : answer;
+  }
+
+  async function read(account: Account, assetId: string): Promise<Result<Asset>> {
+    const path = links.target('assets', assetId);
+    return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
+  }
+
+  async function createFromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+    const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
+    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
+    if (filePath !== undefined) body['file_path'] = filePath;
+    if (tags) body['tags'] = tags;
+    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
+    const path = links.target('assets', 'from-hash');
+    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
+    return assetOf(await calls.callIdempotent(account, call));
+  }
+
+  /** Bytes the upstream has need not travel; every doubt means that they do. */
+  async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+    // A key is for the very request it comes with.
+    if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;
+    if (recentlyAbsent.delete(keyOf(account, upload.file.hash))) return undefined;
+    const { file, filePath, tags, expiresInSeconds } = upload;
+    const known = await lookUpHash(account, file.hash);
+    if (!known.ok || !known.value) return undefined;
+    const created = await createFromHash(account, {
+      hash: file.hash,
+      filePath,
+      ...(tags && { tags }),
+      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
+    });
+    // The record is new, the bytes are not.
+    return created.ok ? { ...created.value, created_new: false } : undefined;
+  }
+
+  async function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { headers, body } = uploadBody(upload, upload.file.hash);
+    const exchange = await calls.once(account, {
+      method: 'POST',
+      path: links.target('assets'),
+      headers: { ...headers, 'idempotency-key': upload.idempotencyKey ?? randomUUID() },
+      body,
+      timeoutMs: limits.submitTimeoutMs + upload.file.sizeBytes / SLOWEST_BYTES_PER_MS,
+    });
+    if (exchange.kind === 'lost') {
+      if (tooLargePart(exchange.cause)) return tooLargeAnswer();
+      return { ok: false, error: unreachable() };
+    }
+    if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
+    return { ok: false, error: calls.recordRefusal(account, exchange.reply) };
+  }
+
+  async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
+    let upload = given;
+    const deadlineMs = clock() + limits.uploadBudgetMs;
+    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock() });
+    let error: V2Error | undefined;
+    for (let failures = 0; ;) {
+      if (!(await mayCall())) break;
+      const existing = await reuseBytes(account, upload);
+      if (existing) return ok(existing);
+      // Asking may have been answered with a pause.
+      if (!(await mayCall())) break;
+      const sent = await send(account, upload);
+      if (sent.ok) return sent;
+      ({ error } = sent);
+      if (isAccountWide(error)) continue;
+      failures += 1;
+      if (failures >= ATTEMPTS) return sent;
+      const { code } = error;
+      if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
+      // Damaged on the way, or on our own disk: what is sent is what is there now.
+      if (code === 'hash_mismatch') upload = await rehashed(upload);
+      if (!hasExpectedHash(upload)) return mismatch();
+    }
+    return { ok: false, error: error ?? pausedError(account) };
+  }
+
+  return {
+    async hasBlob(account, hash) {
+      const known = await lookUpHash(account, hash);
+      if (known.ok && !known.value) recentlyAbsent.set(keyOf(account, hash), true);
+      return known;
+    },
+    async fromHash(account, request) {
+      const created = await createFromHash(account, request);
+      if (!created.ok && created.error.status === 404)
+        recentlyAbsent.set(keyOf(account, request.hash), true);
+      return created;
+    },
+    create: async (account, upload) =>
+      hasExpectedHash(upload) ? create(account, upload) : mismatch(),
+    async get(account, assetId) {
+      const known = options.outputIds.current(account, assetId);
+      const asset = await read(account, known);
+      if (asset.ok || !isGone(asset.error)) return asset;
+      const renewed = await options.outputIds.renew(account, known);
+      return renewed === undefined ? asset : read(account, renewed);
+    },
+    async remove(account, assetId) {
+      const path = links.target('assets', assetId);
+      const answer = await calls.callIdempotent(account, { method: 'DELETE', path });
+      return answer.ok ? ok(null) : answer;
+    },
+  };
+}
+
+function keyOf({ id }: Account, hash: string): string {
+  return `${id} ${hash.toLowerCase()}`;
+}
+
+function assetOf(answer: Result<Reply>): Result<Asset> {
+  if (!answer.ok) return answer;
+  const asset = readAsset(answer.value.json);
+  return asset ? ok(asset) : invalidAnswer();
+}
+
+function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {
+  return expectedHash === undefined || expectedHash.toLowerCase() === file.hash;
+}
+
+function mismatch(): Result<never> {
+  return refuse(409, 'hash_mismatch', 'The bytes do not have the expected hash.');
+}
+
+async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
+  const hasher = createHasher();
+  try {
+    let sizeBytes = 0;
+    for await (const chunk of createReadStream(upload.file.path)) {
+      sizeBytes += (chunk as Buffer).length;
+      hasher.update(chunk as Buffer);
+    }
+    return { ...upload, file: { ...upload.file, sizeBytes, hash: hasher.digest() } };
+  } finally {
+    hasher.discard();
+  }
+}

@@ -1,0 +1,97 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
+import { invalidAnswer } from '../remote/errors.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import type { HttpAnswer } from '../remote/connections.ts';
+import { resumable } from './resumable-stream.ts';
+
+/** An answer whose body is still to be read. */
+export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
+
+export type ContentReadOptions = { readonly limits: Pick<RemoteLimits, 'readRetryMs'> };
+
+type BytesRequest = {
+  readonly range?: ByteRange | undefined;
+  /** Asks again for a part of the very same bytes. */
+  readonly refetch: (headers: Readonly<Record<string, string>>) => Promise<OpenAnswer | undefined>;
+};
+
+type BytePart = ByteRange & { readonly totalBytes: number };
+
+/** How often broken-off bytes are taken up again. */
+const MAX_RESUMES = 3;
+
+export function rangeHeader({ start, end }: ByteRange): { readonly range: string } {
+  return { range: `bytes=${start}-${Number.isFinite(end) ? end : ''}` };
+}
+
+/** What a 200 or a 206 brings; nothing when it is not the part that was asked for. */
+export function contentBytes(
+  options: ContentReadOptions,
+  answer: OpenAnswer,
+  request: BytesRequest,
+): Result<ContentBytes> | undefined {
+  const { status, headers, body } = answer;
+  const { 'content-type': contentType = 'application/octet-stream', etag } = headers;
+  const part = status === 206 ? contentRange(headers) : wholeRange(headers);
+  if (status === 206 && !(part && request.range && isWithin(part, request.range))) {
+    body.destroy();
+    return undefined;
+  }
+  // Asked for as they are; whoever packs them all the same says nothing of their length.
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
+    body.destroy();
+    return invalidAnswer();
+  }
+  const meta = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
+  if (part === undefined) return ok({ ...meta, stream: body, totalBytes: Infinity });
+  const { totalBytes, start, end } = part;
+  const stream = resumingStream(options, answer, { part, refetch: request.refetch });
+  return ok({ ...meta, stream, totalBytes, ...(status === 206 && { range: { start, end } }) });
+}
+
+type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
+
+/** Only a strong validator tells that the rest is of the same bytes. */
+function resumingStream(
+  { limits }: ContentReadOptions,
+  { headers, body }: OpenAnswer,
+  { part, refetch }: ResumablePart,
+): Readable {
+  const { etag } = headers;
+  if (etag === undefined || !etag.startsWith('"')) return body;
+  return resumable(body, {
+    startByte: part.start,
+    endByte: part.end,
+    tries: MAX_RESUMES,
+    waitMs: limits.readRetryMs,
+    async reopen(start) {
+      const rest = { start, end: part.end };
+      const answer = await refetch({ ...rangeHeader(rest), 'if-range': etag });
+      if (!answer) return 'failed';
+      const receivedRange = answer.status === 206 ? contentRange(answer.headers) : undefined;
+      if (receivedRange?.start === start && receivedRange.totalBytes === part.totalBytes)
+        return answer.body;
+      answer.body.destroy();
+      return answer.status >= 500 ? 'failed' : 'changed';
+    },
+  });
+}
+
+/** `bytes 2-4/10`; a total of `*` is no total. */
+function contentRange(headers: IncomingHttpHeaders): BytePart | undefined {
+  const match = /^bytes (\d+)-(\d+)\/(\d+)$/i.exec(headers['content-range'] ?? '');
+  if (!match) return undefined;
+  const [start = 0, end = 0, totalBytes = 0] = match.slice(1).map(Number);
+  return start <= end && end < totalBytes ? { start, end, totalBytes } : undefined;
+}
+
+function wholeRange({ 'content-length': length }: IncomingHttpHeaders): BytePart | undefined {
+  if (length === undefined) return undefined;
+  return { start: 0, end: Number(length) - 1, totalBytes: Number(length) };
+}
+
+function isWithin(part: ByteRange, request: ByteRange): boolean {
+  return part.start === request.start && part.end <= request.end;
+}

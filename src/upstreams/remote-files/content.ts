@@ -1,0 +1,198 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../observability/log.ts';
+import {
+  type ByteRange,
+  type Content,
+  type ContentBytes,
+  type Result,
+  isGone,
+  ok,
+  refuse,
+} from '../../protocol/job-api.ts';
+import type { Account } from '../remote/accounts.ts';
+import { tooLargePart } from '../remote/answer-limits.ts';
+import { type Calls, isAccountWide, pausedError } from '../remote/calls.ts';
+import {
+  type ContentReadOptions,
+  type OpenAnswer,
+  contentBytes,
+  rangeHeader,
+} from './content-bytes.ts';
+import { AddressRefused } from './address-scope.ts';
+import type { ForeignLinks } from './foreign-links.ts';
+import { invalidAnswer, tooLargeAnswer, unreachable } from '../remote/errors.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import { type UpstreamLinks, redirectTarget } from '../remote/upstream-links.ts';
+import { readRefusal } from '../remote/read-refusal.ts';
+import type { OutputIds } from './output-ids.ts';
+
+type ContentOptions = ContentReadOptions & {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly foreignLinks: ForeignLinks;
+  readonly outputIds: OutputIds;
+  readonly limits: Pick<RemoteLimits, 'readBudgetMs' | 'readRetryMs'>;
+  readonly log: Pick<Logger, 'warn'>;
+};
+
+type ContentRequest = {
+  readonly account: Account;
+  readonly assetId: string;
+  readonly range?: ByteRange;
+};
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Bytes as they come, or where they are; with the key only the upstream itself is asked. */
+export async function openContent(
+  options: ContentOptions,
+  original: ContentRequest,
+): Promise<Result<Content>> {
+  const { account, range } = original;
+  const assetId = options.outputIds.current(account, original.assetId);
+  const request = { ...original, assetId };
+  const answer = await fetchContent(options, request, range && rangeHeader(range));
+  if (!answer.ok) {
+    const renewed = isGone(answer.error) && (await options.outputIds.renew(account, assetId));
+    return renewed ? openContent(options, { ...request, assetId: renewed }) : answer;
+  }
+  const head = answer.value;
+  if (head.status >= 300) return redirectContent(options, request, head);
+  const refetch = async (headers: Headers) => {
+    const next = await fetchContent(options, request, headers);
+    return next.ok && next.value.status < 300 ? next.value : undefined;
+  };
+  const bytes = contentBytes(options, head, { range, refetch });
+  if (bytes) return bytes;
+  // What some servers call a part is none: then all of it.
+  return range ? openContent(options, { account, assetId }) : invalidAnswer();
+}
+
+/** The answer to one question: bytes, or where they are. */
+async function fetchContent(
+  { calls, links, limits }: ContentOptions,
+  { account, assetId }: ContentRequest,
+  headers: Headers = {},
+): Promise<Result<OpenAnswer>> {
+  const path = contentPath({ links }, assetId);
+  let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    if (attempt > 1) await delay(limits.readRetryMs);
+    if (!(await account.gate.waitUntilOpen({ budgetMs: limits.readBudgetMs }))) {
+      return { ok: false, error: pausedError(account) };
+    }
+    const head = await calls.open(account, {
+      method: 'GET',
+      path,
+      headers: { accept: '*/*', ...headers },
+    });
+    if (!head.ok && tooLargePart(head.cause)) return tooLargeAnswer();
+    if (!head.ok) continue;
+    if (USABLE_STATUSES.has(head.status)) return ok(head);
+    const error = calls.recordRefusal(account, await readRefusal(head));
+    answer = { ok: false, error };
+    if (!isAccountWide(error)) break;
+  }
+  return answer;
+}
+
+function contentPath({ links }: Pick<ContentOptions, 'links'>, assetId: string): string {
+  return links.target('assets', assetId, 'content');
+}
+
+const ATTEMPTS = 2;
+const USABLE_STATUSES = new Set([200, 206, 301, 302, 303, 307, 308]);
+
+/** A link authorizes whoever holds it; one that holds the key itself is nothing to hand out. */
+function redirectContent(
+  options: ContentOptions,
+  request: ContentRequest,
+  { headers, body }: OpenAnswer,
+): Result<Content> {
+  body.destroy();
+  const { key } = request.account;
+  const { origin } = options.links;
+  // Relative to what was asked for, mount prefix and all.
+  const contentUrl = new URL(contentPath(options, request.assetId), origin).href;
+  const location = redirectTarget(headers.location, contentUrl);
+  if (location === undefined) return invalidAnswer();
+  if (key !== undefined && decoded(location).includes(key)) return invalidAnswer();
+  const refusalReason = options.foreignLinks.refusalReason(location);
+  if (refusalReason !== undefined) return redirectRefused(options, refusalReason);
+  return ok({
+    kind: 'redirect',
+    location,
+    open: (range) => openLink(options, { ...request, location, range }),
+  });
+}
+
+function decoded(text: string): string {
+  try {
+    return text + decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+type LinkRequest = Omit<ContentRequest, 'range'> & {
+  readonly location: string;
+  readonly range: ByteRange | undefined;
+};
+
+/** Reads what a link leads to; one that has expired meanwhile is asked for once more. */
+async function openLink(
+  options: ContentOptions,
+  request: LinkRequest,
+): Promise<Result<ContentBytes>> {
+  const { account, assetId, range } = request;
+  let { location } = request;
+
+  async function renew(): Promise<boolean> {
+    const answer = await openContent(options, { account, assetId, range: { start: 0, end: 0 } });
+    if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
+    if (!answer.ok || answer.value.kind !== 'redirect') return false;
+    ({ location } = answer.value);
+    return true;
+  }
+
+  /** Clocks differ, so a link is tried whatever it says of its end. */
+  async function fetchLink(headers: Headers): Promise<Result<OpenAnswer>> {
+    const head = await options.foreignLinks.open(location, headers);
+    if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
+    if (head.ok) head.body.destroy();
+    else if (head.cause instanceof AddressRefused)
+      return redirectRefused(options, head.cause.message);
+    return linkFailed(head.ok ? head.status : 0);
+  }
+
+  async function fetchLinkOrRenew(headers: Headers): Promise<Result<OpenAnswer>> {
+    const first = await fetchLink(headers);
+    if (first.ok || first.error.status === 416) return first;
+    return (await renew()) ? fetchLink(headers) : first;
+  }
+
+  const head = await fetchLinkOrRenew(range ? rangeHeader(range) : {});
+  if (!head.ok) return head;
+  const refetch = async (headers: Headers) => {
+    const next = await fetchLinkOrRenew(headers);
+    return next.ok ? next.value : undefined;
+  };
+  const bytes = contentBytes(options, head.value, { range, refetch });
+  if (bytes) return bytes;
+  return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
+}
+
+/** The client is not told where that is: it is a place of the operator's network. */
+function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
+  log.warn({ event: 'upstream.redirect_refused', reason }, 'a redirect of a file is not followed');
+  const message =
+    'The job service keeps this file on a host that Holdover may not read. The operator of Holdover can allow it with --upstream-redirects.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
+/** Whoever keeps the files has its own words, which say nothing to a client of ours. */
+function linkFailed(status: number): Result<never> {
+  if (isGone({ status })) return refuse(404, 'not_found', 'The file is gone.');
+  if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
+  return refuse(502, 'bad_upstream_response', 'The file could not be read where it is kept.');
+}

@@ -1,0 +1,117 @@
+import { posix } from 'node:path';
+import type { SubmitRequest } from '../../protocol/job-api.ts';
+import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
+import type { AssetRef, Graph } from '../../protocol/v2.ts';
+import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+
+const REFERENCE = 'core/ASSET';
+
+/** Most submissions name no file, and a text that was written already says so sooner than a walk. */
+export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
+  return workflowJson !== undefined && !workflowJson.includes(REFERENCE);
+}
+
+/** Whether a submission names a file by a reference that could also be written as its path. */
+export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJson'>): boolean {
+  if (namesNoFile(request)) return false;
+  return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
+}
+
+/** The workflow as an upstream of this kind wants its files named. */
+export function inAssetMode(workflow: Graph, mode: UpstreamCapabilities['assetMode']): Graph {
+  const engineReferenceOf = (ref: Json) =>
+    engineNameOf(ref) ?? (mode === 'string' ? filePathOf(ref) : undefined);
+  return mapRefs(workflow, (ref) => engineReferenceOf(ref) ?? ref) as Graph;
+}
+
+/** The workflow with what its file references say of their files changed. */
+export function mapFileRefs(
+  workflow: Graph,
+  change: (info: AssetRef['info']) => AssetRef['info'],
+): Graph {
+  return mapRefs(workflow, (ref) => {
+    const id = infoText(ref, 'id');
+    if (id === undefined) return ref;
+    const [hash, filePath] = [infoText(ref, 'hash'), infoText(ref, 'file_path')];
+    const info = change({
+      id,
+      ...(hash !== undefined && { hash }),
+      ...(filePath !== undefined && { file_path: filePath }),
+    });
+    return { ...(ref as JsonObject), info };
+  }) as Graph;
+}
+
+/**
+ * Whether two workflows are the same submission. One server keeps the names it put in place of
+ * file references, so a reference and a text count as equal.
+ */
+export function isSameWorkflow(sent: Json, stored: Json): boolean {
+  if (isFileRef(sent)) return typeof stored === 'string' || isFileRef(stored);
+  if (Array.isArray(sent)) {
+    const items = sent as readonly Json[];
+    return (
+      Array.isArray(stored) &&
+      stored.length === items.length &&
+      items.every((item, i) => isSameWorkflow(item, (stored as readonly Json[])[i] ?? null))
+    );
+  }
+  if (!isJsonObject(sent)) return stringifyJson(sent) === stringifyJson(stored);
+  if (!isJsonObject(stored)) return false;
+  const keys = Object.keys(sent);
+  return (
+    keys.length === Object.keys(stored).length &&
+    keys.every((key) => key in stored && isSameWorkflow(sent[key] ?? null, stored[key] ?? null))
+  );
+}
+
+/** Most workflows name no file; they stay the very objects they are. */
+function mapRefs(workflow: Json, change: (ref: Json) => Json): Json {
+  return someRef(workflow, isFileRef) ? mapValue(workflow, change) : workflow;
+}
+
+/** Without lists of members on the way: graphs are large. */
+function someRef(value: Json, matches: (value: Json) => boolean): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value))
+    return (value as readonly Json[]).some((item) => someRef(item, matches));
+  if (matches(value)) return true;
+  const members = value as JsonObject;
+  for (const name in members) if (someRef(members[name] ?? null, matches)) return true;
+  return false;
+}
+
+function mapValue(value: Json, change: (ref: Json) => Json): Json {
+  if (Array.isArray(value)) return (value as readonly Json[]).map((item) => mapValue(item, change));
+  if (!isJsonObject(value)) return value;
+  if (isFileRef(value)) return change(value);
+  const entries = Object.entries(value).map(([key, item]) => [key, mapValue(item, change)]);
+  return Object.fromEntries(entries) as Json;
+}
+
+/** The self-hosted server itself would put the bare name in place of an output's id. */
+function engineNameOf(ref: Json): string | undefined {
+  const file = engineFileOf(infoText(ref, 'id') ?? '');
+  return file && annotatedName(file);
+}
+
+function isFileRef(value: Json): boolean {
+  return isJsonObject(value) && value['__type'] === REFERENCE;
+}
+
+function filePathOf(value: Json): string | undefined {
+  return infoText(value, 'file_path');
+}
+
+function infoText(value: Json, name: 'id' | 'hash' | 'file_path'): string | undefined {
+  if (!isJsonObject(value) || value['__type'] !== REFERENCE) return undefined;
+  const { info } = value;
+  const text = isJsonObject(info) ? info[name] : undefined;
+  return typeof text === 'string' ? text : undefined;
+}
+
+/** As a v1 engine finds it in an input: without the folder it would look among the uploads. */
+function annotatedName({ name, subfolder, type }: EngineFile): string {
+  return `${posix.join(subfolder, name)} [${type}]`;
+}

@@ -1,0 +1,39 @@
+import { LRUCache } from 'lru-cache';
+import type { Account } from '../remote/accounts.ts';
+import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
+import type { Snapshots } from '../remote-events/snapshots.ts';
+
+/**
+ * Present ids of outputs. The self-hosted server signs the ids of outputs with a secret that it
+ * forgets at a restart, unless it has a state directory; the job then tells of the same files
+ * under other ids.
+ */
+export type OutputIds = {
+  /** The id the file has now, as far as is known. */
+  current(account: Account, assetId: string): string;
+  /** Reads the job that made the file; `undefined`: it has no other id. */
+  renew(account: Account, assetId: string): Promise<string | undefined>;
+};
+
+const MAX_RENEWED_IDS = 10_000;
+
+export function createOutputIds({ snapshots }: { readonly snapshots: Snapshots }): OutputIds {
+  const currentIds = new LRUCache<string, string>({ max: MAX_RENEWED_IDS });
+  return {
+    current: ({ id }, assetId) => currentIds.get(`${id} ${assetId}`) ?? assetId,
+    async renew(account, assetId) {
+      const file = engineFileOf(assetId);
+      if (file?.jobId === undefined) return undefined;
+      const read = await snapshots.refresh(account, file.jobId);
+      const outputs = read.ok ? read.value.outputs : [];
+      const sameFile = outputs.find(({ id }) => isSame(engineFileOf(id), file));
+      if (!sameFile || sameFile.id === assetId) return undefined;
+      currentIds.set(`${account.id} ${assetId}`, sameFile.id);
+      return sameFile.id;
+    },
+  };
+}
+
+function isSame(one: EngineFile | undefined, other: EngineFile): boolean {
+  return one?.name === other.name && one.subfolder === other.subfolder && one.type === other.type;
+}

@@ -1,0 +1,88 @@
+import { createHmac } from 'node:crypto';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { uploadFolder, uploadFoldersIn } from '../../protocol/upload-folders.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import { mapFileRefs } from './file-references.ts';
+
+/** An upload by the path it asks for. */
+type RequestedUpload = {
+  readonly user: string;
+  readonly filePath: string;
+  readonly hash: string;
+};
+
+/** Where uploads lie upstream. */
+export type UploadPaths = {
+  pathOf(upload: RequestedUpload): string;
+  /** The folder of its own that it lies in, if it does. */
+  folderOf(upload: RequestedUpload): string | undefined;
+  /** The workflow with the paths its files really have, for upstreams that go by them. */
+  rewriteWorkflow(workflow: Graph, user: string): Graph;
+};
+
+const FOLDER_CHARS = 16;
+const INPUT_PATH = /^input\/(.+)$/s;
+
+/**
+ * Upstream our users may share an account, or there may be no accounts: a name there would be
+ * anybody's. Each file gets a folder that nobody can guess, and other bytes get another.
+ */
+export function createUploadPaths(secret: Buffer | undefined): UploadPaths {
+  function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
+    if (secret === undefined || !INPUT_PATH.test(filePath)) return undefined;
+    const upload = ['place', user, hash.toLowerCase(), filePath].join('\0');
+    const digits = createHmac('sha256', secret).update(upload).digest('hex');
+    return uploadFolder(digits.slice(0, FOLDER_CHARS));
+  }
+  function pathOf(upload: RequestedUpload): string {
+    const folder = folderOf(upload);
+    const [, name = ''] = INPUT_PATH.exec(upload.filePath) ?? [];
+    return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
+  }
+  return {
+    folderOf,
+    pathOf,
+    rewriteWorkflow: (workflow, user) =>
+      mapFileRefs(workflow, (info) => {
+        const { hash, file_path: filePath } = info;
+        if (hash === undefined || filePath === undefined) return info;
+        return { ...info, file_path: pathOf({ user, filePath, hash }) };
+      }),
+  };
+}
+
+/** Before a name; by itself, as folders are listed; and in a list of choices, with what is in it. */
+const FOLDER_BEFORE_NAME = /holdover-[0-9a-f]{16}(?:\/|\\+)/g;
+const QUOTED_CHOICE =
+  /(?<=[[(,]\s*)(\\*["'])holdover-[0-9a-f]{16}(?:(?!\1).)*\1\s*(?:,\s*|(?=[\])]|$))/g;
+const FOLDER = /holdover-[0-9a-f]{16}/g;
+
+/**
+ * The message of an upstream about a file, with the file named as its user did. Choices that lie in upload
+ * folders are left out: they may be anybody's.
+ */
+export function withoutFolders(text: string): string {
+  if (!text.includes('holdover-')) return text;
+  return text
+    .replaceAll(QUOTED_CHOICE, '')
+    .replaceAll(FOLDER_BEFORE_NAME, '')
+    .replaceAll(FOLDER, '');
+}
+
+/** The same for JSON. */
+export function withoutFoldersIn(value: Json): Json {
+  if (typeof value === 'string') return withoutFolders(value);
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[];
+    // A text in a list of several is a choice among them.
+    const isChoice = (item: Json): boolean =>
+      typeof item === 'string' && items.length > 1 && uploadFoldersIn(item).length > 0;
+    return items.filter((item) => !isChoice(item)).map(withoutFoldersIn);
+  }
+  if (!isJsonObject(value)) return value;
+  const entries = Object.entries(value).map(([name, member]) => [
+    withoutFolders(name),
+    withoutFoldersIn(member),
+  ]);
+  return Object.fromEntries(entries) as Json;
+}

@@ -1,0 +1,177 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../observability/log.ts';
+import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
+import { type Json, parseJson } from '../../protocol/json.ts';
+import { readRetryAfter } from '../../http/retry-after.ts';
+import type { Account } from './accounts.ts';
+import { logTooLarge, tooLargePart } from './answer-limits.ts';
+import { type Reply, retryAfterMs, toError, tooLargeAnswer, unreachable } from './errors.ts';
+import type { UpstreamCapabilities } from './capabilities.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { Connections, HttpAnswer, HttpRequest } from './connections.ts';
+
+type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: HttpRequest['body'];
+  readonly timeoutMs?: number;
+};
+
+/** How one attempt went: a whole answer, or why there is none. */
+export type CallOutcome =
+  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
+
+/** The calls of one upstream. */
+export type Calls = {
+  /** One attempt; the answer is read to its end. */
+  once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome>;
+  /** A call that does no harm twice: waits for the account's turn, tries a lost one again. */
+  callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>>;
+  /** The head of an answer; the body is the caller's to read. */
+  open(
+    account: Account,
+    call: UpstreamCall & { readonly pool?: HttpRequest['pool']; readonly signal?: AbortSignal },
+  ): Promise<HttpAnswer>;
+  /** What a refusal says, after the account has heard it. */
+  recordRefusal(account: Account, reply: Reply): V2Error;
+};
+
+type CallsOptions = {
+  readonly connections: Connections;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+  readonly capabilities: Pick<UpstreamCapabilities, 'clockAheadMs'>;
+};
+
+export function createCalls(options: CallsOptions): Calls {
+  const { connections, limits, clock, log, capabilities } = options;
+
+  async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
+    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
+    if (!answer.ok) {
+      logTooLarge(log, call, answer.cause);
+      log.debug({ method: call.method, reason: codeOf(answer.cause) }, 'upstream call failed');
+      return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
+    }
+    const { status, headers } = answer;
+    const dateMs = Date.parse(String(headers.date));
+    if (!Number.isNaN(dateMs)) capabilities.clockAheadMs = dateMs - Date.now();
+    // Whoever hears that something is not there was let in.
+    if (account && (status < 400 || status === 404)) account.credentialRefusal = undefined;
+    const json = jsonOf(answer.text);
+    const parsedBody = json === undefined ? { isPage: answer.text !== '' } : { json };
+    return { kind: 'reply', reply: { status, headers, ...parsedBody } };
+  }
+
+  function recordRefusal(account: Account, reply: Reply): V2Error {
+    const error = toError(reply, account.key);
+    if (isAccountWide(error)) {
+      account.gate.closeFor(retryAfterMs(readRetryAfter(reply.headers, Date.now()), limits));
+    }
+    if (error.status === 401 || error.code === 'sso_required') {
+      account.credentialRefusal = {
+        error,
+        untilMs: clock() + limits.refusedPauseMs,
+        isBeingChecked: false,
+      };
+    }
+    return error;
+  }
+
+  async function callIdempotent(account: Account, call: UpstreamCall): Promise<Result<Reply>> {
+    const deadlineMs = clock() + limits.readBudgetMs;
+    let error: V2Error | undefined;
+    for (let lostAttempts = 0; lostAttempts < 2;) {
+      const budgetMs = deadlineMs - clock();
+      if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
+      const outcome = await once(account, call);
+      // A second one would be as large.
+      if (outcome.kind === 'lost' && tooLargePart(outcome.cause)) return tooLargeAnswer();
+      if (outcome.kind === 'lost') {
+        error = unreachable();
+        lostAttempts += 1;
+        if (lostAttempts < 2) await delay(limits.readRetryMs);
+        continue;
+      }
+      if (outcome.reply.status < 300) return ok(outcome.reply);
+      error = recordRefusal(account, outcome.reply);
+      if (!isAccountWide(error)) break;
+    }
+    return { ok: false, error: error ?? pausedError(account) };
+  }
+
+  return {
+    once,
+    callIdempotent,
+    recordRefusal,
+    open: async (account, call) => {
+      const { pool = 'bodies', signal } = call;
+      const request = requestOf(account, call, limits);
+      const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
+      const more = { pool, bodyTimeoutMs, ...(signal && { signal }) };
+      const answer = await connections.send({ ...request, ...more });
+      if (!answer.ok) logTooLarge(log, call, answer.cause);
+      return answer;
+    },
+  };
+}
+
+/** Whether all calls of the account have to wait. */
+export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+  return status === 429 && !NOT_ACCOUNT_WIDE.has(code) && !/subscription/i.test(code);
+}
+
+/** Of these `429` only calls of the same kind have to wait; that of a subscription asks for no pause. */
+const NOT_ACCOUNT_WIDE = new Set(['queue_full', 'deployment_not_ready', 'too_many_streams']);
+
+function requestOf(
+  account: Account | undefined,
+  call: UpstreamCall,
+  limits: RemoteLimits,
+): HttpRequest {
+  const { method, path, body, timeoutMs = limits.readTimeoutMs } = call;
+  return {
+    method,
+    path,
+    headers: headersOf(account, call),
+    body,
+    headersTimeoutMs: timeoutMs,
+    bodyTimeoutMs: timeoutMs,
+    pool: typeof body === 'object' ? 'bodies' : 'calls',
+  };
+}
+
+/** Put together name by name: every prompt comes by, and spreading is slow. */
+function headersOf(
+  account: Account | undefined,
+  { body, headers }: UpstreamCall,
+): HttpRequest['headers'] {
+  const all: Record<string, string> = {
+    'user-agent': 'holdover',
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+  };
+  if (account?.key !== undefined) all['authorization'] = `Bearer ${account.key}`;
+  if (typeof body === 'string') all['content-type'] = 'application/json';
+  return headers ? Object.assign(all, headers) : all;
+}
+
+function jsonOf(text: string): Json | undefined {
+  try {
+    return text === '' ? undefined : parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What is told instead of asking. */
+export function pausedError({ gate }: Account): V2Error {
+  const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
+  const message = 'The job service asked for a pause.';
+  return { status: 429, code: 'rate_limited', message, details: null, retryAfterSeconds };
+}
+
+function codeOf(cause: Error & { readonly code?: unknown }): string {
+  return typeof cause.code === 'string' ? cause.code : cause.name;
+}

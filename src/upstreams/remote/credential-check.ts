@@ -1,0 +1,63 @@
+import { LRUCache } from 'lru-cache';
+import type { Account } from './accounts.ts';
+import type { Calls } from './calls.ts';
+import type { UpstreamLinks } from './upstream-links.ts';
+
+/** Whether the upstream lets an account in at all; asked once, not with every call of ours. */
+export type CredentialCheck = { isAccepted(account: Account): Promise<boolean> };
+
+type CredentialCheckOptions = {
+  readonly calls: Pick<Calls, 'once' | 'recordRefusal'>;
+  readonly links: UpstreamLinks;
+  readonly clock: () => number;
+  readonly timeoutMs: number;
+};
+
+/** No service has it: whoever is let in hears 404, at no cost. */
+const UNKNOWN_JOB_ID = '00000000-0000-4000-8000-000000000000';
+const ACCEPTED_TTL_MS = 5 * 60_000;
+/** Nothing was learned: who asks is let in as far as this server goes, and asked about again. */
+const UNREACHABLE_TTL_MS = 5_000;
+const MAX_ACCOUNTS = 10_000;
+
+export function createCredentialCheck({
+  calls,
+  links,
+  clock,
+  timeoutMs,
+}: CredentialCheckOptions): CredentialCheck {
+  const accepted = new LRUCache<string, true>({ max: MAX_ACCOUNTS });
+  const pendingChecks = new Map<string, Promise<boolean>>();
+
+  async function check(account: Account): Promise<boolean> {
+    const path = links.target('jobs', UNKNOWN_JOB_ID);
+    const exchange = await calls.once(account, { method: 'GET', path, timeoutMs });
+    if (exchange.kind === 'lost') {
+      accepted.set(account.id, true, { ttl: UNREACHABLE_TTL_MS });
+      return true;
+    }
+    if (exchange.reply.status === 401) {
+      calls.recordRefusal(account, exchange.reply);
+      return false;
+    }
+    accepted.set(account.id, true, { ttl: ACCEPTED_TTL_MS });
+    return true;
+  }
+
+  return {
+    async isAccepted(account) {
+      if (account.credentialRefusal?.error.status === 401) {
+        if (clock() < account.credentialRefusal.untilMs) return false;
+        accepted.delete(account.id);
+      }
+      if (accepted.has(account.id)) return true;
+      const pendingCheck = pendingChecks.get(account.id) ?? check(account);
+      pendingChecks.set(account.id, pendingCheck);
+      try {
+        return await pendingCheck;
+      } finally {
+        pendingChecks.delete(account.id);
+      }
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
+import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { readRetryAfter } from '../../http/retry-after.ts';
+import type { RemoteLimits } from './limits.ts';
+import { withoutFolders, withoutFoldersIn } from '../remote-files/upload-paths.ts';
+import { redactError } from './redact.ts';
+
+/** A whole answer; `json` is absent when the body is none. */
+export type Reply = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly json?: Json;
+  /** There is a body and it is no JSON: somebody in between may be speaking. */
+  readonly isPage?: boolean;
+};
+
+/** Of a page these are no word about what was asked for: the service itself may not even be there. */
+const PROXY_PAGE_STATUSES = new Set([403, 404, 405, 410]);
+
+/** What a status means when the body does not say it in the contract's words. */
+const CODE_OF_STATUS: { readonly [status: number]: string } = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  402: 'insufficient_credits',
+  403: 'forbidden',
+  404: 'not_found',
+  413: 'payload_too_large',
+  416: 'range_not_satisfiable',
+  429: 'rate_limited',
+  501: 'not_implemented',
+};
+
+/** The hosted service has its own words for these. */
+const CODE_ALIASES: { readonly [code: string]: string } = {
+  job_not_found: 'not_found',
+  asset_not_found: 'not_found',
+};
+
+/** An answer that refuses, as a value; pages of somebody in between are never repeated. */
+export function toError(reply: Reply, secret?: string): V2Error {
+  const { status, headers, json } = reply;
+  const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
+  const statedCode = textOf(envelope, 'code');
+  const isAnswer = status >= 400 && !isProxyPage(reply);
+  const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
+  const code = statedCode === undefined ? fallback : (CODE_ALIASES[statedCode] ?? statedCode);
+  const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
+  const retryAfterSeconds = readRetryAfter(headers, Date.now());
+  const error: V2Error = {
+    status: isAnswer ? status : 502,
+    code,
+    message: withoutFolders(message),
+    details: withoutFoldersIn(detailsOf(envelope)),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(statedCode === 'upstream_unreachable' && { engineDown: true }),
+  };
+  return redactError(error, secret === undefined ? [] : [secret]);
+}
+
+/** No whole answer arrived. */
+export function unreachable(outcome?: NonNullable<V2Error['outcome']>): V2Error {
+  const message = 'The job service could not be reached.';
+  return {
+    status: 503,
+    code: 'upstream_unreachable',
+    message,
+    details: null,
+    ...(outcome && { outcome }),
+  };
+}
+
+/** An answer that is not in the contract: a login page, a proxy's page, half a body. */
+export function invalidAnswer<T>(): Result<T> {
+  const message = 'The job service gave an answer that is none.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
+/** An answer that was cut off for its size. */
+export function tooLargeAnswer<T>(): Result<T> {
+  const message = 'The job service gave an answer that is too large.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
+/** How long to wait really: what is absent, silly or huge is made bearable. */
+export function retryAfterMs(
+  seconds: number | undefined,
+  limits: Pick<RemoteLimits, 'minRetryAfterMs' | 'maxRetryAfterMs' | 'defaultRetryAfterMs'>,
+): number {
+  const wanted = seconds === undefined ? limits.defaultRetryAfterMs : seconds * 1000;
+  return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
+}
+
+function isProxyPage({ status, isPage }: Reply): boolean {
+  return isPage === true && PROXY_PAGE_STATUSES.has(status);
+}
+
+function fallbackCode(status: number): string {
+  return CODE_OF_STATUS[status] ?? (status >= 500 ? 'upstream_error' : 'bad_upstream_response');
+}
+
+/** Some refusals say more beside the contract's three fields. */
+function detailsOf(envelope: JsonObject): Json {
+  const { code: _code, message: _message, details = null, ...extraMembers } = envelope;
+  const extra =
+    Object.keys(extraMembers).length > 0 && 'code' in envelope ? extraMembers : undefined;
+  return details ?? extra ?? null;
+}
+
+function textOf(value: JsonObject, key: string): string | undefined {
+  const text = value[key];
+  return typeof text === 'string' && text !== '' ? text : undefined;
+}

@@ -1,0 +1,178 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { type JobListQuery, type LostSubmission, type Result, ok } from '../../protocol/job-api.ts';
+import { isJsonObject } from '../../protocol/json.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Calls } from './calls.ts';
+import { invalidAnswer } from './errors.ts';
+import type { UpstreamCapabilities } from './capabilities.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { UpstreamLinks } from './upstream-links.ts';
+import { redactJob } from './redact.ts';
+import { readJob, readWorkflow } from './schemas.ts';
+import type { Snapshots } from '../remote-events/snapshots.ts';
+import { inAssetMode, isSameWorkflow } from '../remote-files/file-references.ts';
+
+type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
+
+type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
+
+/** Finds jobs again by what was submitted. */
+export type Recovery = {
+  list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
+  /** The job of a lost submission; `null` when there is none to be seen. */
+  find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>>;
+  /**
+   * Looks for a while: the first request may still be on its way. `absent`: every request was
+   * answered, and the service's whole list lacks the job again and again.
+   */
+  search(
+    account: Account,
+    lost: LostSubmission & { readonly isAnswered: boolean },
+  ): Promise<Job | 'absent' | 'engine down' | 'not seen'>;
+  /** A job somebody has is not another submission's. */
+  claim(jobId: string): void;
+};
+
+type RecoveryOptions = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly snapshots: Snapshots;
+  readonly capabilities: UpstreamCapabilities;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+};
+
+const MAX_CLAIMED = 50_000;
+const PAGE_SIZE = 100;
+/** One list may have been read while the job was written. */
+const READS_TO_CONFIRM_ABSENCE = 2;
+/** Clocks of two machines, and the whole seconds of a `Date` header. */
+const CLOCK_SLACK_MS = 2_000;
+
+export function createRecovery(options: RecoveryOptions): Recovery {
+  const { calls, links, snapshots, capabilities, limits, clock } = options;
+  const claimed = new LRUCache<string, true>({ max: MAX_CLAIMED });
+
+  async function page(account: Account, query: JobListQuery): Promise<Result<Page>> {
+    const path = `${links.target('jobs')}${queryText(query)}`;
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
+    if (!answer.ok) {
+      const { status } = answer.error;
+      if (status === 501 || status === 404 || status === 405) capabilities.listing = 'no';
+      return answer;
+    }
+    const { json } = answer.value;
+    if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return invalidAnswer();
+    capabilities.listing = 'yes';
+    const next = json['next_cursor'];
+    const listed = json['jobs'].flatMap((item) => readJob(item) ?? []);
+    for (const { id, status } of listed) {
+      if (IS_TERMINAL[status]) snapshots.noteListedEnd(account, id);
+    }
+    const jobs = listed.map((job) => redactJob(job, snapshots.secretsOf(account, job.id)));
+    const nextCursor = typeof next === 'string' && next !== '' ? next : undefined;
+    const isFull = json['jobs'].length >= (query.limit ?? Infinity);
+    const hasMore = nextCursor !== undefined || json['truncated'] === true || isFull;
+    return ok({ jobs, nextCursor, hasMore });
+  }
+
+  async function list(account: Account, query: JobListQuery): Promise<Result<JobList>> {
+    const read = await page(account, query);
+    if (!read.ok) return read;
+    const { jobs, nextCursor } = read.value;
+    return ok({ jobs, ...(nextCursor !== undefined && { next_cursor: nextCursor }) });
+  }
+
+  /** Lists are newest first: what is on later pages is older. */
+  function coversTime({ jobs, hasMore }: Page, { sentAtMs }: LostSubmission): boolean {
+    if (!hasMore) return true;
+    const oldestMs = Date.parse(jobs.at(-1)?.created_at ?? '') - capabilities.clockAheadMs;
+    return oldestMs < sentAtMs - CLOCK_SLACK_MS;
+  }
+
+  /** A label says it for certain, whatever became of the clocks; a workflow may be sent again. */
+  function isCandidate(job: Job, lost: LostSubmission): boolean {
+    if (claimed.has(job.id)) return false;
+    if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;
+    const createdAtMs = Date.parse(job.created_at) - capabilities.clockAheadMs;
+    return createdAtMs >= lost.sentAtMs - CLOCK_SLACK_MS;
+  }
+
+  async function hasWorkflow(account: Account, job: Job, lost: LostSubmission): Promise<boolean> {
+    const path = `${snapshots.target(account, job.id, 'self')}/workflow`;
+    const answer = await calls.callIdempotent(account, { method: 'GET', path });
+    const stored = answer.ok ? readWorkflow(answer.value.json) : undefined;
+    const sent = inAssetMode(lost.workflow, capabilities.assetMode);
+    return stored !== undefined && isSameWorkflow(sent, stored.workflow);
+  }
+
+  async function find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>> {
+    const { metadata } = lost;
+    // Servers that do not filter ignore the filter: every job is looked at all the same.
+    const byLabel =
+      capabilities.labels === 'map' && metadata ? { metadata: firstLabels(metadata) } : {};
+    const read = await page(account, { limit: PAGE_SIZE, ...byLabel });
+    if (!read.ok) return read;
+    const candidates = read.value.jobs.filter((job) => isCandidate(job, lost)).toReversed();
+    for (const job of candidates) {
+      const isLabelled = metadata !== undefined && hasLabels(job, metadata);
+      const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
+      if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
+      if (claimed.has(job.id) || (await lost.isClaimed?.(job.id)) === true) continue;
+      claimed.set(job.id, true);
+      const snapshot = await snapshots.refresh(account, job.id);
+      return ok({ job: snapshot.ok ? snapshot.value : job, isListed: true });
+    }
+    return ok({ job: null, isListed: coversTime(read.value, lost) });
+  }
+
+  return {
+    list,
+    find,
+    claim: (jobId) => void claimed.set(jobId, true),
+    async search(account, lost) {
+      const deadlineMs = clock() + limits.recoverBudgetMs;
+      for (let absentReads = 0; ;) {
+        if (capabilities.listing === 'no') return 'not seen';
+        const found = await find(account, lost);
+        if (found.ok && found.value.job) return found.value.job;
+        // It lists nothing before its engine is back; no caller waits for that.
+        if (!found.ok && found.error.engineDown) return 'engine down';
+        absentReads = found.ok && found.value.isListed ? absentReads + 1 : 0;
+        if (lost.isAnswered && absentReads >= READS_TO_CONFIRM_ABSENCE) return 'absent';
+        if (clock() + limits.recoverEveryMs > deadlineMs) return 'not seen';
+        await delay(limits.recoverEveryMs);
+      }
+    },
+  };
+}
+
+type Page = {
+  readonly jobs: readonly Job[];
+  readonly nextCursor: string | undefined;
+  /** There may be older ones. */
+  readonly hasMore: boolean;
+};
+
+function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): string {
+  const query = new URLSearchParams();
+  if (limit !== undefined) query.set('limit', String(limit));
+  if (cursor !== undefined && cursor !== '') query.set('cursor', cursor);
+  if (status && status.length > 0) query.set('status', status.join(','));
+  for (const [name, value] of Object.entries(metadata)) query.set(`metadata[${name}]`, value);
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** Three labels may be asked for at a time. */
+function firstLabels(
+  metadata: NonNullable<LostSubmission['metadata']>,
+): NonNullable<LostSubmission['metadata']> {
+  return Object.fromEntries(Object.entries(metadata).slice(0, 3));
+}
+
+function hasLabels(job: Job, metadata: NonNullable<LostSubmission['metadata']>): boolean {
+  return Object.entries(metadata).every(([name, value]) => job.metadata?.[name] === value);
+}

@@ -1,0 +1,282 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../observability/log.ts';
+import {
+  type Result,
+  type SubmitRequest,
+  type V2Error,
+  isAboutContent,
+  isCapacityRefusal,
+  ok,
+} from '../../protocol/job-api.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import type { Account } from './accounts.ts';
+import type { Calls, CallOutcome } from './calls.ts';
+import { retryAfterMs, toError, unreachable } from './errors.ts';
+import type { UpstreamCapabilities } from './capabilities.ts';
+import type { RemoteLimits } from './limits.ts';
+import type { UpstreamLinks } from './upstream-links.ts';
+import type { Recovery } from './recovery.ts';
+import { readJob } from './schemas.ts';
+import type { Snapshots } from '../remote-events/snapshots.ts';
+import { nextFormat, rememberFormat } from './submit-format.ts';
+import { type SubmitFormat, submitBody } from './submit-body.ts';
+
+/** What one attempt to submit came to. */
+type AttemptResult =
+  | { readonly kind: 'accepted'; readonly job: Job }
+  | { readonly kind: 'refused'; readonly error: V2Error }
+  /** A definitive no that may become a yes. */
+  | { readonly kind: 'wait'; readonly error: V2Error; readonly forMs: number }
+  | { readonly kind: 'not_sent' }
+  /** `isAnswered`: the service is done with the request, and says that it does not know either. */
+  | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
+
+export type SubmitOptions = {
+  readonly calls: Calls;
+  readonly links: UpstreamLinks;
+  readonly snapshots: Snapshots;
+  readonly recovery: Recovery;
+  readonly capabilities: UpstreamCapabilities;
+  readonly limits: RemoteLimits;
+  readonly clock: () => number;
+  readonly log: Logger;
+};
+
+type KeyedSubmission = {
+  readonly account: Account;
+  readonly request: SubmitRequest;
+  readonly key: string;
+};
+
+/** What earlier attempts of a submission have come to. */
+type SubmitState = {
+  format: SubmitFormat;
+  readonly deadlineMs: number;
+  unsent: number;
+  unknown: number;
+  /** An attempt was given no answer: the service may still be at it. */
+  isAnswerMissing: boolean;
+  /** Why the first way of naming files was refused: it says more than why the second was. */
+  firstRefusal: V2Error | undefined;
+};
+
+type NextStep =
+  | { readonly kind: 'again'; readonly afterMs: number }
+  | { readonly kind: 'give up'; readonly outcome: Outcome; readonly error: V2Error }
+  /** What to say when there is no job to be found. */
+  | { readonly kind: 'search'; readonly outcome: Outcome; readonly error: V2Error };
+
+type Outcome = NonNullable<V2Error['outcome']>;
+
+/**
+ * Submits under one key until the outcome is known, or as known as it gets. A key is used up by the
+ * first request that reaches submission and is never replayed: sending it again cannot run a job
+ * twice, but cannot tell its id either. No other key is ever used.
+ */
+export async function submitJob(
+  options: SubmitOptions,
+  asked: Pick<KeyedSubmission, 'account' | 'request'> & { readonly format: SubmitFormat },
+): Promise<Result<Job>> {
+  const { account, request, format } = asked;
+  const submission = { account, request, key: request.idempotencyKey ?? randomUUID() };
+  // Compared with what the service tells of a job, which is by its own clock.
+  const sentAtMs = Date.now();
+  const deadlineMs = options.clock() + options.limits.submitBudgetMs;
+  const state: SubmitState = {
+    format,
+    deadlineMs,
+    unsent: 0,
+    unknown: 0,
+    isAnswerMissing: false,
+    firstRefusal: undefined,
+  };
+  let next: NextStep;
+  for (;;) {
+    const result = await attempt(options, submission, state);
+    if (result.kind === 'accepted') {
+      rememberFormat(options.capabilities, state.format, request);
+      return accept(options, account, result.job);
+    }
+    next = decide(options, { state, request, result });
+    if (next.kind === 'give up') return refuseWithOutcome(next.outcome, next.error);
+    if (next.kind === 'search') break;
+    await delay(next.afterMs);
+  }
+  const { workflow, metadata } = request;
+  const isAnswered = state.unknown > 0 && !state.isAnswerMissing;
+  const lost = { workflow, sentAtMs, isAnswered, ...(metadata && { metadata }) };
+  const recovered = await options.recovery.search(account, lost);
+  if (typeof recovered === 'object') return accept(options, account, recovered);
+  if (!isAnswered || next.outcome !== 'unknown') return refuseWithOutcome(next.outcome, next.error);
+  return recovered === 'absent'
+    ? refuseWithOutcome('not_taken', NOT_TAKEN)
+    : refuseWithOutcome('unknown', recovered === 'engine down' ? ENGINE_DOWN : next.error);
+}
+
+type FailedAttempt = {
+  readonly state: SubmitState;
+  readonly request: SubmitRequest;
+  readonly result: Exclude<AttemptResult, { kind: 'accepted' }>;
+};
+
+/** The table: what to do after an attempt that made no job we know of. */
+function decide(options: SubmitOptions, { state, request, result }: FailedAttempt): NextStep {
+  const { limits, clock, log } = options;
+  if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
+  if (result.kind === 'wait') {
+    if (clock() + result.forMs <= state.deadlineMs) return { kind: 'again', afterMs: 0 };
+    // A key is in the way only where it came before.
+    if (result.error.status === 409) return SEARCH;
+    return giveUp(state, 'refused', result.error);
+  }
+  if (result.kind === 'not_sent') {
+    const afterMs = limits.unsentRetryMs[state.unsent++];
+    if (afterMs !== undefined) return { kind: 'again', afterMs };
+    return giveUp(state, 'not_sent', unreachable());
+  }
+  log.warn({ status: result.error.status }, 'the outcome of a submission is unknown');
+  state.isAnswerMissing ||= !result.isAnswered;
+  const afterMs = limits.unknownRetryMs[state.unknown++];
+  return afterMs === undefined ? SEARCH : { kind: 'again', afterMs };
+}
+
+function afterRefusal(
+  options: SubmitOptions,
+  state: SubmitState,
+  refused: { readonly request: SubmitRequest; readonly error: V2Error },
+): NextStep {
+  const { error } = refused;
+  const next = nextFormat(options.capabilities, state.format, refused);
+  if (!next) {
+    const shownError = isAboutContent(error) ? state.firstRefusal : undefined;
+    return giveUp(state, 'refused', shownError ?? error);
+  }
+  if (next.assetMode !== state.format.assetMode) state.firstRefusal = error;
+  state.format = next;
+  return { kind: 'again', afterMs: 0 };
+}
+
+/**
+ * The end, unless an earlier attempt may have made a job: keys are looked at last, so a full queue
+ * or a refused credential says nothing of it. What is wrong with the submission itself was wrong
+ * then, too, as far as anybody can see.
+ */
+function giveUp(state: SubmitState, outcome: Outcome, error: V2Error): NextStep {
+  if (state.unknown === 0) return { kind: 'give up', outcome, error };
+  return isAboutContent(error) ? { kind: 'search', outcome: 'refused_late', error } : SEARCH;
+}
+
+const UNKNOWN: V2Error = {
+  status: 500,
+  code: 'submit_outcome_unknown',
+  message: 'The job service did not answer in time; whether it took the job is unknown.',
+  details: null,
+};
+const NOT_TAKEN: V2Error = {
+  status: 503,
+  code: 'upstream_unreachable',
+  message: 'The job service cannot reach its engine, and has no job of this submission.',
+  details: null,
+};
+const ENGINE_DOWN: V2Error = {
+  ...UNKNOWN,
+  message: 'The job service cannot reach its engine; whether that took the job is unknown.',
+  engineDown: true,
+};
+const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
+
+/** One attempt, when the account may and there is room for it. */
+async function attempt(
+  options: SubmitOptions,
+  submission: KeyedSubmission,
+  { format, deadlineMs }: Pick<SubmitState, 'format' | 'deadlineMs'>,
+): Promise<AttemptResult> {
+  const { account, request, key } = submission;
+  const { gate, semaphore } = account.submissions;
+  await semaphore.acquire();
+  let semaphoreOutcome: 'passed' | 'crowded' | 'otherwise' = 'otherwise';
+  try {
+    const budgetMs = deadlineMs - options.clock();
+    const mayCall =
+      (await gate.waitUntilOpen({ budgetMs })) && (await account.gate.waitUntilOpen({ budgetMs }));
+    if (!mayCall) return { kind: 'refused', error: tooBusy(account) };
+    const answer = await options.calls.once(account, {
+      method: 'POST',
+      path: options.links.target('jobs'),
+      headers: { 'idempotency-key': key },
+      body: submitBody(request, format),
+      timeoutMs: options.limits.submitTimeoutMs,
+    });
+    const result = interpretAnswer(options, account, answer);
+    if (result.kind === 'accepted') semaphoreOutcome = 'passed';
+    if (result.kind === 'wait') {
+      semaphoreOutcome = 'crowded';
+      gate.closeFor(result.forMs);
+    }
+    return result;
+  } finally {
+    semaphore.release(semaphoreOutcome);
+  }
+}
+
+/** Whether an answer says nothing about whether there is a job now; proxies have numbers of their own. */
+function isAmbiguous(status: number): boolean {
+  return AMBIGUOUS.has(status) || (status >= 500 && status !== 501);
+}
+
+const AMBIGUOUS = new Set([408, 425, 499]);
+
+function interpretAnswer(
+  options: SubmitOptions,
+  account: Account,
+  answer: CallOutcome,
+): AttemptResult {
+  if (answer.kind === 'lost') {
+    if (!answer.wasSent) return { kind: 'not_sent' };
+    return { kind: 'unknown', error: unreachable(), isAnswered: false };
+  }
+  const { reply } = answer;
+  const { status, headers } = reply;
+  if (status < 300) {
+    const job = readJob(reply.json);
+    if (job) return { kind: 'accepted', job };
+    const isPage = /\bhtml\b/i.test(headers['content-type'] ?? '');
+    const error = { ...toError(reply, account.key), status: 502, code: 'bad_upstream_response' };
+    // Somebody in between wants a login; the service never saw the submission.
+    return isPage && status === 200
+      ? { kind: 'refused', error }
+      : { kind: 'unknown', error, isAnswered: false };
+  }
+  if (isAmbiguous(status)) {
+    const error = toError(reply, account.key);
+    return { kind: 'unknown', error, isAnswered: error.engineDown === true };
+  }
+  const error = options.calls.recordRefusal(account, reply);
+  const isInFlight = status === 409 && error.retryAfterSeconds !== undefined;
+  if (!isCapacityRefusal(error) && !isInFlight) return { kind: 'refused', error };
+  return { kind: 'wait', error, forMs: retryAfterMs(error.retryAfterSeconds, options.limits) };
+}
+
+function accept({ recovery, snapshots }: SubmitOptions, account: Account, job: Job): Result<Job> {
+  recovery.claim(job.id);
+  snapshots.store(account, job);
+  // How a job ended is asked once more: not every server's answer to a submission is whole.
+  if (IS_TERMINAL[job.status]) snapshots.invalidate(account, job.id);
+  return ok(job);
+}
+
+function refuseWithOutcome(outcome: Outcome, error: V2Error): Result<never> {
+  return { ok: false, error: { ...error, outcome } };
+}
+
+function tooBusy({ gate, submissions: submits }: Account): V2Error {
+  const waitMs = Math.max(gate.waitMs(), submits.gate.waitMs());
+  return {
+    status: 429,
+    code: 'queue_full',
+    message: 'The job service has no room for more jobs right now.',
+    details: null,
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  };
+}

@@ -1,0 +1,92 @@
+import type { JobEvent } from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
+import { MAX_WAITING_PREVIEWS, isPreview } from './waiting-previews.ts';
+
+/** A reader that is so many events behind is told the latest progress only, not every one. */
+const MAX_UNREAD_PROGRESS = 100;
+/** Taken events are cut off in stretches of so many. */
+const COMPACT_EVERY = 1024;
+/** Of one event, beside the texts in it. */
+const EVENT_BYTES = 200;
+/** More than any reader catches up with; a graph of 10 000 nodes has 20 000 events and more. */
+const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
+
+/** The events of a job that one reader has not taken, in order; of the previews the latest only. */
+export type UnreadEvents = {
+  push(event: JobEvent): void;
+  shift(): JobEvent | undefined;
+  clear(): void;
+  readonly size: () => number;
+  /** True when the reader is hopelessly behind. */
+  readonly isOverLimit: () => boolean;
+};
+
+export function createUnreadEvents(): UnreadEvents {
+  let items: (JobEvent | undefined)[] = [];
+  let taken = 0;
+  let size = 0;
+  let bytes = 0;
+  let progressAt = -1;
+  let previewsAt: number[] = [];
+
+  function remove(at: number): JobEvent | undefined {
+    const event = items[at];
+    if (event === undefined) return undefined;
+    items[at] = undefined;
+    size--;
+    bytes -= bytesOf(event);
+    return event;
+  }
+
+  function compact(): void {
+    if (taken < COMPACT_EVERY) return;
+    items = items.slice(taken);
+    progressAt -= taken;
+    previewsAt = previewsAt.map((at) => at - taken);
+    taken = 0;
+  }
+
+  return {
+    push(event) {
+      if (event.event === 'progress') {
+        if (size >= MAX_UNREAD_PROGRESS && progressAt >= taken) remove(progressAt);
+        progressAt = items.length;
+      } else if (isPreview(event)) {
+        previewsAt = previewsAt.filter((at) => at >= taken);
+        if (previewsAt.length >= MAX_WAITING_PREVIEWS) remove(previewsAt.shift() ?? -1);
+        previewsAt.push(items.length);
+      }
+      items.push(event);
+      size++;
+      bytes += bytesOf(event);
+    },
+    shift() {
+      while (taken < items.length) {
+        const event = remove(taken++);
+        compact();
+        if (event) return event;
+      }
+      return undefined;
+    },
+    clear() {
+      [items, taken, size, bytes, progressAt, previewsAt] = [[], 0, 0, 0, -1, []];
+    },
+    size: () => size,
+    isOverLimit: () => size > LIMITS.events || bytes > LIMITS.bytes,
+  };
+}
+
+function bytesOf(event: JobEvent): number {
+  if (event.event === 'preview') return EVENT_BYTES + event.data.bytes.byteLength;
+  if (event.event === 'x_text') return EVENT_BYTES + event.data.text.length;
+  if (event.event === 'x_node') return EVENT_BYTES + charsIn(event.data.ui ?? null);
+  return EVENT_BYTES;
+}
+
+function charsIn(value: Json): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  let chars = 0;
+  for (const item of Object.values(value) as Json[]) chars += 8 + charsIn(item);
+  return chars;
+}

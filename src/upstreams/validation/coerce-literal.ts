@@ -1,0 +1,112 @@
+import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
+import { pythonFloat } from '../../protocol/python-json.ts';
+import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
+
+/** A literal as v1's validation turns it, or the words Python refuses it with. */
+export type Coerced =
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly reason: string };
+
+/** The types v1 converts; any other literal passes as it is. */
+const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
+  INT: toInt,
+  FLOAT: toFloat,
+  STRING: (value) => ({ ok: true, value: pythonStr(value) }),
+  BOOLEAN: (value) => ({ ok: true, value: isTruthyInPython(value) }),
+};
+
+/** Python reads no longer integers either: the time it takes grows with the square of their length. */
+const MAX_INT_DIGITS = 4300;
+const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
+
+/** Applies v1's conversion for a declared type; files by reference are never touched. */
+export function coerce(type: Json, value: Json): Coerced {
+  const plain = unwrap(value);
+  if (isJsonObject(plain) && plain['__type'] === 'core/ASSET') return { ok: true, value: plain };
+  const convert =
+    typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
+  return convert ? convert(plain) : { ok: true, value: plain };
+}
+
+/** Clients wrap literals that could be taken for something else: `{"__value__": X}` is X. */
+export function unwrap(value: Json): Json {
+  return isJsonObject(value) && Object.hasOwn(value, '__value__')
+    ? (value['__value__'] ?? null)
+    : value;
+}
+
+/** -1, 0 or 1, exact for integers beyond a double. */
+export function compareNumbers(a: Json, b: Json): number {
+  const [left, right] = [exactNumber(a), exactNumber(b)];
+  return left < right ? -1 : Number(left > right);
+}
+
+/** A limit or value as v1 prints it: floats keep their point. */
+export function numberText(type: Json, value: Json): string {
+  return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
+}
+
+function toInt(value: Json): Coerced {
+  if (typeof value === 'boolean') return { ok: true, value: Number(value) };
+  if (typeof value === 'string') return intFromText(value);
+  if (typeof value !== 'number' && !(value instanceof LosslessNumber)) {
+    const found = pythonType(value);
+    return refuseValue(
+      `int() argument must be a string, a bytes-like object or a real number, not '${found}'`,
+    );
+  }
+  const text = String(value);
+  if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
+  if (/^-?\d+$/.test(text)) return { ok: true, value: toJsonInteger(text) };
+  const number = Number(text);
+  if (Number.isNaN(number)) return refuseValue('cannot convert float NaN to integer');
+  if (!Number.isFinite(number)) return refuseValue('cannot convert float infinity to integer');
+  return { ok: true, value: toJsonInteger(BigInt(Math.trunc(number)).toString()) };
+}
+
+/** Python takes blanks around and single underscores between digits. */
+function intFromText(text: string): Coerced {
+  if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
+  const trimmed = text.trim();
+  return /^[+-]?\d+(_\d+)*$/.test(trimmed)
+    ? {
+        ok: true,
+        value: toJsonInteger(BigInt(trimmed.replaceAll('_', '').replace(/^\+/, '')).toString()),
+      }
+    : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(text)}`);
+}
+
+/** Not-a-number would pass every limit and make `/history` invalid JSON: it is refused. */
+function toFloat(value: Json): Coerced {
+  if (typeof value === 'boolean') return { ok: true, value: Number(value) };
+  if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
+    return refuseValue(
+      `float() argument must be a string or a real number, not '${pythonType(value)}'`,
+    );
+  }
+  if (value === null)
+    return refuseValue("float() argument must be a string or a real number, not 'NoneType'");
+  const text = String(value)
+    .trim()
+    .replace(/(?<=\d)_(?=\d)/g, '');
+  const number = text === '' ? Number.NaN : Number(text);
+  if (Number.isFinite(number))
+    return { ok: true, value: typeof value === 'string' ? number : value };
+  return refuseValue(
+    `could not convert string to float: ${pythonRepr(typeof value === 'string' ? value : text)}`,
+  );
+}
+
+function toJsonInteger(text: string): Json {
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : new LosslessNumber(text);
+}
+
+function exactNumber(value: Json): number | bigint {
+  const text = pythonRepr(value);
+  return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
+}
+
+function refuseValue(reason: string): Coerced {
+  return { ok: false, reason };
+}

@@ -1,0 +1,141 @@
+import type { NodeDef } from '../../nodes/node.ts';
+import type { Steps } from '../../protocol/steps.ts';
+import type { Graph } from '../../protocol/v2.ts';
+import { MAX_ATTRIBUTION_STEPS } from './dependent-outputs.ts';
+import { type NodeValidation, validateNode } from './validate-node.ts';
+
+/** What one walk over everything the outputs need has found. */
+export type GraphValidation = {
+  /** Of every node some output needs, in the order they were met. */
+  readonly validations: ReadonlyMap<string, NodeValidation>;
+  /** Output nodes that cannot run. */
+  readonly failingOutputs: ReadonlySet<string>;
+  /** Nodes on a cycle, in its order; empty when there is none. */
+  readonly cycle: readonly string[];
+  /** For each node that fails, one node with errors it fails because of; none when only a cycle is to blame. */
+  readonly causes: ReadonlyMap<string, string | undefined>;
+};
+
+/** Weight of judging one node, in values. */
+const NODE_WEIGHT = 10;
+
+/** Judges each node the outputs need once, their sources first. */
+export function* validateGraph(
+  workflow: Graph,
+  outputs: readonly string[],
+  nodes: ReadonlyMap<string, NodeDef>,
+): Steps<GraphValidation> {
+  const validations = new Map<string, NodeValidation>();
+  const causes = new Map<string, string | undefined>();
+  const validate = (id: string): NodeValidation => {
+    const validation = validateNode(id, workflow, nodes);
+    validations.set(id, validation);
+    if (!isValid(validation)) causes.set(id, id);
+    return validation;
+  };
+  let cycle: readonly string[] = [];
+  for (const output of outputs) {
+    if (validations.has(output)) continue;
+    const found = yield* walk(output, { validate, validations, causes });
+    if (cycle.length === 0) cycle = found;
+  }
+  return {
+    validations,
+    causes,
+    cycle,
+    failingOutputs: new Set(outputs.filter((id) => causes.has(id))),
+  };
+}
+
+/** Failing outputs by the erroneous node that spoils them; each is named at least once, however large the graph. */
+export function* outputsByFailingNode({
+  validations,
+  failingOutputs,
+  causes,
+}: GraphValidation): Steps<ReadonlyMap<string, string[]>> {
+  const byNode = new Map<string, string[]>();
+  const attribute = (id: string, output: string): void => {
+    const known = byNode.get(id);
+    if (known) known.push(output);
+    else byNode.set(id, [output]);
+  };
+  let steps = 0;
+  for (const output of failingOutputs) {
+    if (steps > MAX_ATTRIBUTION_STEPS) {
+      const cause = causes.get(output);
+      if (cause !== undefined) attribute(cause, output);
+      continue;
+    }
+    const needed = reachableFrom(output, validations);
+    steps += needed.size;
+    yield needed.size;
+    for (const id of needed) if (!isValid(validations.get(id))) attribute(id, output);
+  }
+  return byNode;
+}
+
+type WalkState = {
+  readonly validate: (id: string) => NodeValidation;
+  readonly validations: ReadonlyMap<string, NodeValidation>;
+  readonly causes: Map<string, string | undefined>;
+};
+
+/** Depth first with a stack of its own: graphs may be deeper than the call stack. Answers a cycle it met. */
+function* walk(
+  start: string,
+  { validate, validations, causes }: WalkState,
+): Steps<readonly string[]> {
+  const onPath = new Set([start]);
+  const path = [{ id: start, next: sources(validate(start)) }];
+  yield NODE_WEIGHT;
+  let cycle: readonly string[] = [];
+  const markFailing = (id: string, cause: string | undefined): void => {
+    if (!causes.has(id)) causes.set(id, cause);
+  };
+  for (let top = path.at(-1); top; top = path.at(-1)) {
+    const from = top.next.pop();
+    if (from === undefined) {
+      path.pop();
+      onPath.delete(top.id);
+      const parent = path.at(-1);
+      if (parent && causes.has(top.id)) markFailing(parent.id, causes.get(top.id));
+    } else if (onPath.has(from)) {
+      markFailing(top.id, undefined);
+      if (cycle.length > 0) continue;
+      cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
+    } else if (validations.has(from)) {
+      if (causes.has(from)) markFailing(top.id, causes.get(from));
+    } else {
+      onPath.add(from);
+      path.push({ id: from, next: sources(validate(from)) });
+      yield NODE_WEIGHT;
+    }
+  }
+  return cycle;
+}
+
+function reachableFrom(
+  start: string,
+  validations: ReadonlyMap<string, NodeValidation>,
+): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const open = [start];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    const validation = validations.get(id);
+    if (!validation || seen.has(id)) continue;
+    seen.add(id);
+    for (const from of sources(validation)) open.push(from);
+  }
+  return seen;
+}
+
+/** The nodes it takes values from, the first one last. */
+function sources({ links }: NodeValidation): string[] {
+  return links.map(({ link }) => link[0]).toReversed();
+}
+
+function isValid(validation: NodeValidation | undefined): boolean {
+  return (
+    validation !== undefined && validation.errors.length === 0 && validation.thrown === undefined
+  );
+}

@@ -1,0 +1,70 @@
+import type { InputSpec, NodeDef } from '../../nodes/node.ts';
+import type { Json, JsonObject } from '../../protocol/json.ts';
+import { pythonRepr } from '../../protocol/python-text.ts';
+import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
+
+/** A wrapped list that reads as a link is one once it is unwrapped: execution cannot tell. */
+export function isLinkShaped(value: Json): boolean {
+  if (!Array.isArray(value) || value.length !== 2) return false;
+  const [from, slot] = value as readonly Json[];
+  return typeof from === 'string' && typeof slot === 'number';
+}
+
+/** Checks a link against the node and the slot it comes from. */
+export function validateLink(
+  input: string,
+  spec: InputSpec,
+  value: readonly Json[],
+  { graph, nodes }: { graph: RawGraph; nodes: ReadonlyMap<string, NodeDef> },
+): InputValidation {
+  const info = { input_name: input, input_config: inputConfig(spec) };
+  if (value.length !== 2) {
+    const message = 'Bad linked input, must be a length-2 list of [node_id, slot_index]';
+    return {
+      error: errorEntry('bad_linked_input', message, input, {
+        ...info,
+        received_value: value as Json,
+      }),
+    };
+  }
+  const [from = null, slot = null] = value;
+  const source =
+    typeof from === 'string' && Object.hasOwn(graph, from)
+      ? (graph[from] as JsonObject)
+      : undefined;
+  const def = source && nodes.get(classOf(source));
+  if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(from) } };
+  if (typeof slot !== 'number' || !Number.isInteger(slot)) {
+    return { thrown: { type: 'TypeError', message: 'tuple indices must be integers or slices' } };
+  }
+  // Python counts negative slots from the end; the original runs them.
+  const received = def.outputs.at(slot)?.type;
+  if (received === undefined)
+    return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
+  if (isCompatible(received, spec[0])) return { link: [from as string, slot] };
+  const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
+  const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
+  const more = { ...info, received_type: received, linked_node: [from, slot] };
+  return {
+    error: errorEntry(
+      'return_type_mismatch',
+      'Return type mismatch between linked nodes',
+      details,
+      more,
+    ),
+  };
+}
+
+/** Class name of a node; empty when it has none. */
+export function classOf(node: JsonObject): string {
+  const name = node['class_type'];
+  return typeof name === 'string' ? name : '';
+}
+
+/** `*` fits everything; a comma list fits when one of its types does. */
+function isCompatible(received: string, wanted: string | readonly string[]): boolean {
+  if (typeof wanted !== 'string') return false;
+  if (received === wanted || received === '*' || wanted === '*') return true;
+  const types = wanted.split(',').map((type) => type.trim());
+  return received.split(',').some((type) => types.includes(type.trim()));
+}

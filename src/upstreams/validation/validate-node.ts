@@ -1,0 +1,164 @@
+import type { InputSpec, NodeDef } from '../../nodes/node.ts';
+import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { pythonRepr, pythonStr } from '../../protocol/python-text.ts';
+import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
+import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
+import { classOf, validateLink, isLinkShaped } from './validate-link.ts';
+
+/** What validation found at one node: its own errors, or the exception that cut it short. */
+export type NodeValidation = {
+  readonly errors: NodeErrorEntry[];
+  /** Literals as coerced, by input. */
+  readonly coerced: { readonly [input: string]: Json };
+  /** Nodes it takes values from, through links that fit, and the input each hangs on. */
+  readonly links: readonly {
+    readonly input: string;
+    readonly spec: InputSpec;
+    readonly link: readonly [string, number];
+  }[];
+  readonly thrown?: { readonly type: string; readonly message: string };
+};
+
+/** v1 prints longer option lists as a count. */
+const MAX_LISTED_OPTIONS = 20;
+
+/** Checks the inputs of one node, its linked nodes aside, in the order they are declared. */
+export function validateNode(
+  id: string,
+  graph: RawGraph,
+  nodes: ReadonlyMap<string, NodeDef>,
+): NodeValidation {
+  const node = graph[id] as JsonObject;
+  const def = nodes.get(classOf(node));
+  const validation = {
+    errors: [] as NodeErrorEntry[],
+    coerced: {} as { [input: string]: Json },
+    links: [] as NodeValidation['links'][number][],
+  };
+  const inputs = node['inputs'];
+  if (!isJsonObject(inputs) || !def)
+    return { ...validation, thrown: { type: 'KeyError', message: "'inputs'" } };
+  for (const { input, spec, required } of declaredInputs(def)) {
+    if (!Object.hasOwn(inputs, input)) {
+      if (required)
+        validation.errors.push(
+          errorEntry('required_input_missing', 'Required input is missing', input, {
+            input_name: input,
+          }),
+        );
+      continue;
+    }
+    const value = inputs[input] as Json;
+    const literal = Array.isArray(value) ? { value } : validateLiteral(input, spec, value, def);
+    const isLink = Array.isArray(value) || ('value' in literal && isLinkShaped(literal.value));
+    const found = isLink
+      ? validateLink(input, spec, unwrap(value) as readonly Json[], { graph, nodes })
+      : literal;
+    if ('thrown' in found) return { ...validation, thrown: found.thrown };
+    if ('error' in found) validation.errors.push(found.error);
+    else if ('link' in found) {
+      validation.links.push({ input, spec, link: found.link });
+      validation.coerced[input] = unwrap(value);
+    } else validation.coerced[input] = found.value;
+  }
+  validation.errors.push(...customErrors(def, inputs));
+  return validation;
+}
+
+function* declaredInputs(
+  def: NodeDef,
+): Generator<{ input: string; spec: InputSpec; required: boolean }> {
+  for (const [input, spec] of Object.entries(def.required)) yield { input, spec, required: true };
+  for (const [input, spec] of Object.entries(def.optional ?? {}))
+    yield { input, spec, required: false };
+}
+
+function validateLiteral(
+  input: string,
+  spec: InputSpec,
+  given: Json,
+  def: NodeDef,
+): InputValidation {
+  const [type, options = {}] = spec;
+  const info = { input_name: input, input_config: inputConfig(spec) };
+  const coerced = coerce(type as Json, given);
+  if (!coerced.ok) {
+    const details = `${input}, ${pythonStr(given)}, ${coerced.reason}`;
+    const more = { ...info, received_value: given, exception_message: coerced.reason };
+    return {
+      error: errorEntry(
+        'invalid_input_type',
+        `Failed to convert an input value to a ${String(type)} value`,
+        details,
+        more,
+      ),
+    };
+  }
+  // A file chooser's list is not checked: whether the file is there is.
+  if (def.fileInputs?.includes(input)) return { value: coerced.value };
+  const error =
+    limitError(input, spec, coerced.value) ?? listError(input, type, options, coerced.value);
+  return error ? { error } : { value: coerced.value };
+}
+
+function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
+  const [type, { min, max } = {} as JsonObject] = spec;
+  if (type !== 'INT' && type !== 'FLOAT') return undefined;
+  const info = { input_name: input, input_config: inputConfig(spec), received_value: value };
+  const valueText = numberText(type, value);
+  if (min !== undefined && compareNumbers(value, min) < 0) {
+    return errorEntry(
+      'value_smaller_than_min',
+      `Value ${valueText} smaller than min of ${numberText(type, min)}`,
+      input,
+      info,
+    );
+  }
+  if (max !== undefined && compareNumbers(value, max) > 0) {
+    return errorEntry(
+      'value_bigger_than_max',
+      `Value ${valueText} bigger than max of ${numberText(type, max)}`,
+      input,
+      info,
+    );
+  }
+  return undefined;
+}
+
+/** Only legacy lists are checked: the original leaves the newer `COMBO` to the node. */
+function listError(
+  input: string,
+  type: InputSpec[0],
+  options: JsonObject,
+  value: Json,
+): NodeErrorEntry | undefined {
+  if (typeof type === 'string' || type.some((option) => option === value)) return undefined;
+  const isLong = type.length > MAX_LISTED_OPTIONS;
+  const list = isLong ? `(list of length ${type.length})` : pythonRepr(type as Json);
+  const config: Json = isLong ? null : [type as Json, options];
+  const info = { input_name: input, input_config: config, received_value: value };
+  return errorEntry(
+    'value_not_in_list',
+    'Value not in list',
+    `${input}: ${quoteText(value)} not in ${list}`,
+    info,
+  );
+}
+
+/** v1 puts the value in quotes whatever it is. */
+function quoteText(value: Json): string {
+  return `'${pythonStr(value)}'`;
+}
+
+function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {
+  const reason = def.validate?.(inputs);
+  if (reason === undefined) return [];
+  const [input = ''] = Object.keys(def.required);
+  const details = reason === '' ? input : `${input} - ${reason}`;
+  return [
+    errorEntry('custom_validation_failed', 'Custom validation failed for node', details, {
+      input_name: input,
+    }),
+  ];
+}

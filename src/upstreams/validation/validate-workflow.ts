@@ -1,0 +1,172 @@
+import type { NodeDef } from '../../nodes/node.ts';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Result, ok, refuse } from '../../protocol/job-api.ts';
+import type { Steps } from '../../protocol/steps.ts';
+import {
+  type ContractNodeError,
+  MISSING_CLASS,
+  UNKNOWN_CLASS,
+  nodeErrorDetails,
+} from '../../protocol/node-errors.ts';
+import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
+import type { Graph, GraphNode } from '../../protocol/v2.ts';
+import { inputConfig, errorEntry } from './error-entry.ts';
+import type { NodeValidation } from './validate-node.ts';
+import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
+
+/** A workflow fit to run: literals coerced, and the output nodes to run it for. */
+export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
+
+type Nodes = ReadonlyMap<string, NodeDef>;
+
+/**
+ * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
+ * `error` and `node_errors` in its details, so that the v1 side can say exactly what v1 said.
+ */
+export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<ValidWorkflow>> {
+  if (isUiFormat(workflow)) return refuseFormat();
+  const invalidNode = findInvalidNode(workflow, nodes);
+  if (invalidNode) return refuseNode(invalidNode);
+  const outputs = Object.keys(workflow).filter(
+    (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
+  );
+  if (outputs.length === 0) return refuseWhole('prompt_no_outputs', 'Prompt has no outputs', '');
+  const validation = yield* validateGraph(workflow, outputs, nodes);
+  if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
+  return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
+}
+
+function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Result<never>> {
+  const linksByTarget = firstLinks(validation);
+  const outputsByNode = yield* outputsByFailingNode(validation);
+  const byNode = [...outputsByNode].map(([id, outputs]): [string, NodeErrors[string]] => {
+    const errors = errorsOf(id, validation, linksByTarget);
+    const className = workflow[id]?.class_type ?? '';
+    return [id, { errors, dependent_outputs: outputs, class_type: className }];
+  });
+  // Not by assignment: a node may be called `__proto__`.
+  const nodeErrors: NodeErrors = Object.fromEntries(byNode);
+  const outputErrors = byNode
+    .filter(([id]) => validation.failingOutputs.has(id))
+    .flatMap(([, { errors }]) => errors);
+  const details = outputErrors.map((error) => `${error.message}: ${error.details}`);
+  if (validation.cycle.length > 0)
+    details.push(`Dependency cycle: ${[...validation.cycle, validation.cycle[0]].join(' -> ')}`);
+  return refuseWhole(
+    'prompt_outputs_failed_validation',
+    'Prompt outputs failed validation',
+    details.join('\n'),
+    nodeErrors,
+  );
+}
+
+type ValidLink = NodeValidation['links'][number];
+
+/** The first link that leads to each node. */
+function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<string, ValidLink> {
+  const links = [...verdicts.values()].flatMap((nodeValidation) => nodeValidation.links);
+  return new Map(links.toReversed().map((link) => [link.link[0], link]));
+}
+
+/** An exception at an output is its own; elsewhere it is told in the words of the first link that met it. */
+function errorsOf(
+  id: string,
+  { validations: verdicts, failingOutputs: failing }: GraphValidation,
+  linksByTarget: ReadonlyMap<string, ValidLink>,
+): readonly NodeErrorEntry[] {
+  const nodeValidation = verdicts.get(id);
+  if (!nodeValidation?.thrown) return nodeValidation?.errors ?? [];
+  const { type, message } = nodeValidation.thrown;
+  const traceback = [`  in the validation of node ${id}\n`];
+  if (failing.has(id)) {
+    const info = { exception_type: type, traceback };
+    return [
+      errorEntry('exception_during_validation', 'Exception when validating node', message, info),
+    ];
+  }
+  const link = linksByTarget.get(id);
+  const info = {
+    ...(link ? { input_name: link.input, input_config: inputConfig(link.spec) } : {}),
+    exception_message: message,
+    exception_type: type,
+    traceback,
+    ...(link ? { linked_node: link.link } : {}),
+  };
+  return [
+    errorEntry(
+      'exception_during_inner_validation',
+      'Exception when validating inner node',
+      message,
+      info,
+    ),
+  ];
+}
+
+function* withCoerced(
+  workflow: Graph,
+  verdicts: ReadonlyMap<string, NodeValidation>,
+): Steps<Graph> {
+  const entries: [string, GraphNode][] = [];
+  for (const [id, node] of Object.entries(workflow)) {
+    const coerced = verdicts.get(id)?.coerced;
+    entries.push([id, coerced ? { ...node, inputs: { ...node.inputs, ...coerced } } : node]);
+    yield 1 + Object.keys(node.inputs ?? {}).length;
+  }
+  return Object.fromEntries(entries);
+}
+
+/** A node that v1 refuses the whole prompt for. */
+type InvalidNode = {
+  readonly id: string;
+  readonly message: string;
+  readonly contractError: ContractNodeError;
+};
+
+function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined {
+  for (const [id, node] of Object.entries(workflow)) {
+    const name: Json = isJsonObject(node as Json) ? (node.class_type as Json) : null;
+    if (typeof name !== 'string') {
+      const message = 'Cannot execute because a node is missing the class_type property.';
+      return { id, message, contractError: MISSING_CLASS };
+    }
+    if (nodes.has(name)) continue;
+    const message =
+      `Cannot execute because node ${name} does not exist. The embedded engine has no class ` +
+      `${name}; a remote v2 upstream that has it can run this workflow.`;
+    return { id, message, contractError: UNKNOWN_CLASS };
+  }
+  return undefined;
+}
+
+/** The editor's own format: lists of nodes and links instead of one node per id. */
+function isUiFormat(workflow: Graph): boolean {
+  return Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']);
+}
+
+function refuseFormat(): Result<never> {
+  const message =
+    'This is the editor\u2019s own workflow format: export the workflow in API format.';
+  return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
+}
+
+/** v1 names such a node in `error` alone; the contract locates it among the nodes. */
+function refuseNode({ id, message, contractError }: InvalidNode): Result<never> {
+  const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
+  const details = {
+    error,
+    node_errors: Object.fromEntries([[id, [contractError]]]) as Json,
+    x_native: {},
+  };
+  return refuse(422, 'invalid_workflow', message, { details });
+}
+
+function refuseWhole(
+  type: string,
+  message: string,
+  details: string,
+  nodeErrors: NodeErrors = {},
+  code = 'invalid_workflow',
+): Result<never> {
+  const error = { type, message, details, extra_info: {} };
+  return refuse(422, code, message, { details: { error, ...nodeErrorDetails(nodeErrors) } });
+}

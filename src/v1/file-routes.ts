@@ -1,0 +1,57 @@
+import type Koa from 'koa';
+import { V1Error, emptyError, faultOf, sendJson } from '../dialects/errors.ts';
+import type { V1Request, V1Route } from './routes.ts';
+import { isFileType } from '../files/safe-name.ts';
+import { SIGNED_VIEW_PATH } from '../auth/signed-view.ts';
+import { type UploadServices, uploadImage, uploadMask } from './files/upload.ts';
+import { type ViewServices, serveSignedView, view } from './files/view.ts';
+
+/** What the file routes need of the house. */
+export type FileServices = UploadServices & ViewServices;
+
+/** Uploads, downloads and listings of the old API. */
+export function fileRoutes(services: FileServices): readonly V1Route[] {
+  return [
+    { method: 'POST', path: '/upload/image', handle: (request) => uploadImage(services, request) },
+    { method: 'POST', path: '/upload/mask', handle: (request) => uploadMask(services, request) },
+    { method: 'GET', path: '/view', handle: (request) => view(services, request) },
+    /** Headers of model files; without models each question has v1's answer to any problem. */
+    { method: 'GET', path: '/view_metadata/:folder', handle: refuseModelMetadata },
+    {
+      method: 'GET',
+      path: '/internal/files/:type',
+      handle: (request) => listFiles(services, request),
+    },
+  ];
+}
+
+/** Serves signed links, which need no credential and ignore any; for before authentication. */
+export function signedViewMiddleware(services: ViewServices): Koa.Middleware {
+  return (ctx, next) => {
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const isSignedView = ctx.path === SIGNED_VIEW_PATH || ctx.path === `/api${SIGNED_VIEW_PATH}`;
+    if (!isRead || !isSignedView) return next();
+    ctx.set('Referrer-Policy', 'no-referrer');
+    return serveSignedView(services, ctx);
+  };
+}
+
+function refuseModelMetadata(): never {
+  throw emptyError(404, 'There is no such model file.');
+}
+
+const WRONG_TYPE = 'Invalid directory type';
+
+/** Newest first, top level only. */
+async function listFiles(
+  services: FileServices,
+  { ctx, caller, params }: V1Request,
+): Promise<void> {
+  const { type = '' } = params;
+  if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
+  const rows = await services.files.list(caller.user, type);
+  sendJson(
+    ctx,
+    rows.filter((row) => row.subfolder === '').map((row) => row.filename),
+  );
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type Koa from 'koa';
+import parseRange from 'range-parser';
+import type { FileRow } from '../../ledger/ledger.ts';
+import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../protocol/job-api.ts';
+import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
+import { toV1FileError } from '../../dialects/file-error.ts';
+import { type Rendering, render } from './render.ts';
+import { fileHeaders } from '../../http/file-headers.ts';
+import { failIfShorter } from '../../http/fail-if-shorter.ts';
+import { openContent, readImageBytes } from '../../files/asset-content.ts';
+
+/** One file on its way to one caller. */
+export type Download = {
+  readonly ctx: Koa.Context;
+  readonly caller: Caller;
+  readonly row: FileRow;
+};
+
+type ContentApi = Pick<JobApi, 'content'>;
+
+/** Tells how many bytes there are, and brings hardly any. */
+const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
+
+/** Sends the file as it is: whole, one range of it, or the word that the client has it already. */
+export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
+  const { ctx, row } = download;
+  if (isFresh(ctx, row)) return setFileHeaders(ctx, row, 304);
+  const range = await rangeOf(jobs, download);
+  const content = range === 'unsatisfiable' ? range : await openPart(jobs, download, range);
+  if (content === 'unsatisfiable') return refuseRange(jobs, download);
+  if (content.kind === 'redirect') return sendLocation(ctx, content.location);
+  const rangeSent = content.range;
+  setFileHeaders(ctx, row, rangeSent === undefined ? 200 : 206);
+  if (rangeSent)
+    ctx.set('Content-Range', `bytes ${rangeSent.start}-${rangeSent.end}/${content.totalBytes}`);
+  sendStream(ctx, content, row);
+}
+
+/** Sends the picture drawn anew. Like v1's, it has no validators and no ranges. */
+export async function serveRendered(
+  jobs: ContentApi,
+  { ctx, caller, row }: Download,
+  rendering: Rendering,
+): Promise<void> {
+  const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId });
+  if (!bytes.ok) throw toV1FileError(bytes.error);
+  const image = await render(bytes.value, rendering);
+  if (!image.ok) throw new V1Error(400, plainError('invalid_picture', image.reason));
+  ctx.status = 200;
+  ctx.set('Content-Type', image.contentType);
+  ctx.set('Content-Disposition', fileHeaders(row, 'image')['Content-Disposition'] ?? '');
+  ctx.body = image.bytes;
+}
+
+/** Where the upstream keeps a file for whoever holds the link, if it does so; a file that is gone is thrown. */
+export async function locationOf(
+  jobs: ContentApi,
+  { caller, row }: Omit<Download, 'ctx'>,
+): Promise<string | undefined> {
+  const content = await jobs.content(caller, row.assetId, FIRST_BYTE);
+  // An empty file has no first byte.
+  if (!content.ok && content.error.status === 416) return undefined;
+  if (!content.ok) throw toV1FileError(content.error);
+  if (content.value.kind === 'redirect') return content.value.location;
+  content.value.stream.destroy();
+  return undefined;
+}
+
+async function openPart(
+  jobs: ContentApi,
+  { caller, row }: Download,
+  range?: ByteRange,
+): Promise<Content | 'unsatisfiable'> {
+  const content = await openContent(jobs, { caller, assetId: row.assetId }, range);
+  if (content.ok) return content.value;
+  if (range && content.error.status === 416) return 'unsatisfiable';
+  throw toV1FileError(content.error);
+}
+
+/** Sends the caller where the bytes are; such a link authorizes itself. */
+export function sendLocation(ctx: Koa.Context, location: string): void {
+  ctx.set('Location', location);
+  ctx.set('Cache-Control', 'no-store');
+  sendEmpty(ctx, 302);
+}
+
+/**
+ * v1's ETag is made of time and size; ours of the bytes, so that a file saved again is still known.
+ * Ids may be long and differ at their ends only.
+ */
+function etagOf({ hash, assetId }: FileRow): string {
+  const bytes = hash?.replace('blake3:', '') ?? createHash('sha256').update(assetId).digest('hex');
+  return `"${bytes.slice(0, 32)}"`;
+}
+
+function modifiedAt({ modifiedAtMs }: FileRow): string {
+  return new Date(modifiedAtMs).toUTCString();
+}
+
+function setFileHeaders(ctx: Koa.Context, row: FileRow, status: number): void {
+  ctx.status = status;
+  ctx.set(fileHeaders(row, ctx.get('Sec-Fetch-Dest').toLowerCase()));
+  ctx.set('ETag', etagOf(row));
+  ctx.set('Last-Modified', modifiedAt(row));
+  if (status !== 304) ctx.set('Accept-Ranges', 'bytes');
+}
+
+/** Asks Koa whether the client's copy is current; the validators stay only when it is. */
+function isFresh(ctx: Koa.Context, row: FileRow): boolean {
+  ctx.status = 200;
+  ctx.set({ ETag: etagOf(row), 'Last-Modified': modifiedAt(row) });
+  if (ctx.fresh) return true;
+  ctx.remove('ETag');
+  ctx.remove('Last-Modified');
+  return false;
+}
+
+/** Stands for a size that is not known: 0 is also what one upstream says of every file. */
+const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
+
+/** One range is served; several, or one nobody can read, get the whole file. */
+async function rangeOf(
+  jobs: ContentApi,
+  download: Download,
+): Promise<ByteRange | undefined | 'unsatisfiable'> {
+  const { ctx, row } = download;
+  const condition = ctx.get('If-Range');
+  if (condition !== '' && condition !== etagOf(row) && condition !== modifiedAt(row))
+    return undefined;
+  const header = ctx.get('Range');
+  if (!header.startsWith('bytes=')) return undefined;
+  const countsFromEnd = /^bytes=\s*-/.test(header);
+  const size = countsFromEnd ? await sizeOf(jobs, download) : row.sizeBytes || UNKNOWN_SIZE;
+  if (size === Infinity) return undefined;
+  const ranges = parseRange(size, header);
+  if (ranges === -1) return 'unsatisfiable';
+  const [range] = ranges === -2 ? [] : ranges;
+  if (ranges === -2 || ranges.length !== 1 || range === undefined) return undefined;
+  return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };
+}
+
+async function sizeOf(jobs: ContentApi, download: Download): Promise<number> {
+  if (download.row.sizeBytes > 0) return download.row.sizeBytes;
+  const content = await openPart(jobs, download, FIRST_BYTE);
+  if (content === 'unsatisfiable') return 0;
+  if (content.kind === 'redirect') return Infinity;
+  content.stream.destroy();
+  return content.totalBytes;
+}
+
+async function refuseRange(jobs: ContentApi, download: Download): Promise<void> {
+  const { ctx, row } = download;
+  const size = await sizeOf(jobs, download);
+  const { 'Content-Type': type = '', 'Content-Disposition': disposition = '' } = fileHeaders(
+    row,
+    '',
+  );
+  sendEmpty(ctx, 416);
+  ctx.set({ 'Content-Type': type, 'Content-Disposition': disposition });
+  if (size < Infinity) ctx.set('Content-Range', `bytes */${size}`);
+}
+
+function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: FileRow): void {
+  const { stream, totalBytes, range } = content;
+  if (ctx.method === 'HEAD') stream.destroy();
+  // An answer that says nothing of its length ends where its connection does, whyever that is.
+  else ctx.body = totalBytes === Infinity ? failIfShorter(stream, sizeBytes) : stream;
+  const length = range === undefined ? totalBytes : range.end - range.start + 1;
+  if (length < Infinity) ctx.length = length;
+}

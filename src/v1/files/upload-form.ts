@@ -1,0 +1,170 @@
+import { readFile, rm } from 'node:fs/promises';
+import type Koa from 'koa';
+import type { FileStore, FileType } from '../../ledger/ledger.ts';
+import { type Form, receiveMultipart } from '../../http/multipart.ts';
+import type { Durability } from '../../lib/spool.ts';
+import type { SpooledFile } from '../../protocol/job-api.ts';
+import type { DialectRules } from '../../dialects/dialect.ts';
+import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
+import { requirePrintable } from '../../dialects/printable.ts';
+import type { V1Request } from '../routes.ts';
+import { isFileType, safeFolder, safeName } from '../../files/safe-name.ts';
+import type { UploadQuota } from '../../http/upload-quota.ts';
+
+/** Where a form's files land first, and how large they may be. */
+export type FormLimits = {
+  readonly spoolDir: string;
+  /** What becomes of them once they are with whoever runs the jobs. */
+  readonly durability?: Durability;
+  readonly maxUploadBytes: number;
+  /** Absent: there is always room. */
+  readonly quota?: UploadQuota;
+};
+
+/** What a form asks for: the file, where it goes, and what to answer about that. */
+export type UploadRequest = {
+  readonly file: SpooledFile;
+  readonly type: FileType;
+  readonly subfolder: string;
+  readonly filename: string;
+  readonly overwrite: boolean;
+  /** Echoed as they were sent, whatever they resolve to. */
+  readonly shown: { readonly subfolder: string; readonly folder: string };
+};
+
+/** A text field sent as a file part is read up to this size. */
+const MAX_TEXT_BYTES = 64 * 1024;
+const TRUE_VALUES = new Set(['true', '1']);
+/** The rest of a refused body is not worth reading. */
+const CLOSE_CONNECTION = { headers: { Connection: 'close' } };
+/** Where the file was on a Windows machine, which some clients send along. */
+const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
+
+/** Receives the form when there is room, works with it, and leaves none of its files behind. */
+export async function withForm(
+  limits: FormLimits,
+  { ctx, caller }: Pick<V1Request, 'ctx' | 'caller'>,
+  work: (form: Form) => Promise<void>,
+): Promise<void> {
+  if (!ctx.is('multipart/form-data'))
+    throw emptyError(400, 'The body must be multipart/form-data.');
+  const { quota, maxUploadBytes } = limits;
+  const bytes = ctx.request.length ?? maxUploadBytes;
+  const receive = () => receiveForm(limits, ctx, work);
+  // What is too large is refused before it is read, and needs no room.
+  if (!quota || bytes > maxUploadBytes) return receive();
+  await quota.withRoom({ user: caller.user, bytes }, receive);
+}
+
+async function receiveForm(
+  { spoolDir, durability, maxUploadBytes }: FormLimits,
+  ctx: Koa.Context,
+  work: (form: Form) => Promise<void>,
+): Promise<void> {
+  const received = await receiveMultipart(ctx.req, {
+    dir: spoolDir,
+    durability,
+    maxFileBytes: maxUploadBytes,
+  });
+  if (!received.ok) throw formError(received);
+  try {
+    await work(received.value);
+  } finally {
+    await Promise.all(received.value.files.map(({ file }) => rm(file.path, { force: true })));
+  }
+}
+
+/** v1's own refusals are empty; what it fails on with a 500 is refused in words. */
+export async function readUploadRequest(
+  files: FileStore,
+  user: string,
+  {
+    form,
+    subfolder: folderRule,
+  }: { readonly form: Form; readonly subfolder: DialectRules['subfolder'] },
+): Promise<UploadRequest> {
+  const image = form.files.find(({ field }) => field === 'image');
+  if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
+  if (image === undefined) throw emptyError(400, '"image" is missing.');
+  const filenameGiven = requirePrintable(image.filename, 'filename').replace(WINDOWS_FOLDER, '');
+  if (filenameGiven === '') throw emptyError(400, '"image" has no file name.');
+  const type = await nameField(form, 'type', 'input');
+  if (!isFileType(type)) throw uploadError('type must be input, temp or output.');
+  const requested = {
+    subfolder: await nameField(form, 'subfolder', ''),
+    folder: folderPart(filenameGiven),
+  };
+  const filename = safeName(filenameGiven.slice(requested.folder.length));
+  const path = [requested.subfolder, requested.folder]
+    .filter((filePart) => filePart !== '')
+    .join('/');
+  const ignoresFolders = folderRule === 'ignored';
+  const subfolder = ignoresFolders ? '' : safeFolder(path);
+  if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
+  if (filename === undefined) throw uploadError('This is not a possible file name.');
+  if (
+    !ignoresFolders &&
+    requested.folder !== '' &&
+    !(await folderExists(files, { user, type, subfolder }))
+  ) {
+    throw uploadError('There is no such folder.');
+  }
+  const asksToOverwrite = TRUE_VALUES.has((await textField(form, 'overwrite')) ?? '');
+  // Of files that the client keeps in two folders, neither replaces the other.
+  const overwrite = asksToOverwrite && !(ignoresFolders && path !== '');
+  // "The subfolder is returned in the response", and the name is the one to ask for.
+  const shown = ignoresFolders ? { ...requested, folder: '' } : requested;
+  return { file: image.file, type, subfolder, filename, overwrite, shown };
+}
+
+/** An upload that the original fails on. */
+export function uploadError(message: string): V1Error {
+  return new V1Error(400, plainError('invalid_upload', message));
+}
+
+/** The original says a 413 in plain text. */
+function formError({ status, message }: { readonly status: number; readonly message: string }) {
+  if (status === 413) return new V1Error(413, message, CLOSE_CONNECTION);
+  return new V1Error(
+    status,
+    plainError(FORM_CODES[status] ?? 'invalid_upload', message),
+    CLOSE_CONNECTION,
+  );
+}
+
+const FORM_CODES: { readonly [status: number]: string } = {
+  415: 'unsupported_encoding',
+  507: 'insufficient_storage',
+};
+
+/** A field's text; some clients send theirs as a file part. */
+export async function textField(
+  { fields, files }: Form,
+  field: string,
+): Promise<string | undefined> {
+  const [value] = fields.get(field) ?? [];
+  if (value !== undefined) return value;
+  const filePart = files.find((candidate) => candidate.field === field);
+  if (filePart === undefined || filePart.file.sizeBytes > MAX_TEXT_BYTES) return undefined;
+  return readFile(filePart.file.path, 'utf8');
+}
+
+async function nameField(form: Form, field: string, absent: string): Promise<string> {
+  return requirePrintable((await textField(form, field)) ?? absent, field);
+}
+
+/** The directory part of a file name, its slash included. */
+function folderPart(filename: string): string {
+  return filename.slice(0, filename.lastIndexOf('/') + 1);
+}
+
+type UserFolder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
+
+/** v1 creates the folder `subfolder` names, but not one inside the file name. */
+async function folderExists(
+  files: FileStore,
+  { user, type, subfolder }: UserFolder,
+): Promise<boolean> {
+  const rows = await files.list(user, type);
+  return rows.some((row) => `${row.subfolder}/`.startsWith(`${subfolder}/`));
+}

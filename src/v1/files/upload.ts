@@ -1,0 +1,144 @@
+import { readFile, rm } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { Readable } from 'node:stream';
+import type Koa from 'koa';
+import type { FileRow, FileStore } from '../../ledger/ledger.ts';
+import { spoolStream } from '../../lib/spool.ts';
+import type { Caller, JobApi, SpooledFile } from '../../protocol/job-api.ts';
+import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
+import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
+import {
+  type FileStoringServices,
+  type NewFile,
+  findFreeName,
+  storeUnderFreeName,
+  storeAs,
+} from '../../files/store-file.ts';
+import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
+import { requirePrintable } from '../../dialects/printable.ts';
+import { toV1FileError } from '../../dialects/file-error.ts';
+import type { Semaphore } from './render.ts';
+import type { V1Request } from '../routes.ts';
+import { parseAnnotation, isFileType, splitPath, withinRoot } from '../../files/safe-name.ts';
+import {
+  type FormLimits,
+  type UploadRequest,
+  readUploadRequest,
+  uploadError,
+  textField,
+  withForm,
+} from './upload-form.ts';
+import { readImageBytes } from '../../files/asset-content.ts';
+
+/** What the uploads need of the house. */
+export type UploadServices = FileStoringServices &
+  FormLimits & {
+    readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
+    /** Shared by everything that decodes pictures. */
+    readonly decoding: Semaphore;
+  };
+
+/** `POST /upload/image`: any file, despite the name. */
+export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
+  const { ctx, caller } = request;
+  await withForm(services, request, async (form) => {
+    const { subfolder } = rulesFor(ctx);
+    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+    sendStored(
+      ctx,
+      upload,
+      await storeUpload(services, upload, { ...upload, caller, reuse: 'same bytes' }),
+    );
+  });
+}
+
+/** `POST /upload/mask`: the original with the mask's alpha. */
+export async function uploadMask(services: UploadServices, request: V1Request): Promise<void> {
+  const { ctx, caller } = request;
+  await withForm(services, request, async (form) => {
+    const { subfolder } = rulesFor(ctx);
+    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+    const text = (await textField(form, 'original_ref')) ?? (await textField(form, 'originalRef'));
+    const ref = text === undefined ? undefined : readOriginalRef(text);
+    if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
+    const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
+    sendStored(ctx, upload, await storeMask(services, { caller, upload, original }));
+  });
+}
+
+type MaskUpload = {
+  readonly caller: Caller;
+  readonly upload: UploadRequest;
+  readonly original: FileRow | undefined;
+};
+
+/** v1 answers a name even when there is no such original; then nothing bears that name. */
+async function storeMask(
+  services: UploadServices,
+  { caller, upload, original }: MaskUpload,
+): Promise<string> {
+  if (original === undefined) {
+    return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
+  }
+  const bytes = await services.decoding(() =>
+    composeFile(services, { caller, row: original }, upload.file),
+  );
+  const file = await spoolBytes(services, bytes);
+  try {
+    return await storeUpload(services, upload, { ...upload, file, caller, reuse: 'never' });
+  } finally {
+    await rm(file.path, { force: true });
+  }
+}
+
+async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<SpooledFile> {
+  const spooledFile = await spoolStream(Readable.from([bytes]), {
+    dir: spoolDir,
+    maxBytes: bytes.length,
+  });
+  if (!spooledFile.ok)
+    throw new V1Error(spooledFile.status, plainError('insufficient_storage', spooledFile.message));
+  return spooledFile.value;
+}
+
+type OriginalFile = { readonly caller: Caller; readonly row: FileRow };
+
+async function composeFile(
+  services: UploadServices,
+  original: OriginalFile,
+  mask: SpooledFile,
+): Promise<Buffer> {
+  const bytes = await readImageBytes(services.jobs, { ...original, assetId: original.row.assetId });
+  if (!bytes.ok) throw toV1FileError(bytes.error);
+  const picture = await composeMask(bytes.value, await readFile(mask.path));
+  if (!picture.ok) throw uploadError(picture.reason);
+  return picture.bytes;
+}
+
+async function findOriginal(
+  files: FileStore,
+  { user }: Caller,
+  ref: OriginalRef & { readonly folderRule: DialectRules['subfolder'] },
+): Promise<FileRow | undefined> {
+  for (const text of [ref.filename, ref.subfolder, ref.type])
+    requirePrintable(text, 'original_ref');
+  const { name, type = ref.type } = parseAnnotation(ref.filename);
+  if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
+  const path = splitPath(name);
+  const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
+  const named = { type, subfolder: subfolder ?? '', filename: path.name };
+  const row = subfolder === undefined ? undefined : await files.get(user, named);
+  return row === undefined && ref.folderRule === 'ignored' ? files.newestNamed(user, named) : row;
+}
+
+function storeUpload(
+  services: UploadServices,
+  { overwrite }: UploadRequest,
+  file: NewFile,
+): Promise<string> {
+  return overwrite ? storeAs(services, file) : storeUnderFreeName(services, file);
+}
+
+function sendStored(ctx: Koa.Context, { shown, type }: UploadRequest, filename: string): void {
+  sendJson(ctx, { name: shown.folder + filename, subfolder: shown.subfolder, type });
+}

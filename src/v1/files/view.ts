@@ -1,0 +1,192 @@
+import type Koa from 'koa';
+import type { PublicAddress, PublicAddresses } from '../../http/public-address.ts';
+import type { FileRow, FileStore } from '../../ledger/ledger.ts';
+import { hasControlCharacter } from '../../protocol/control-characters.ts';
+import type { Caller, JobApi } from '../../protocol/job-api.ts';
+import { rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
+import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
+import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
+import { type Rendering, type Semaphore, parseRendering } from './render.ts';
+import type { V1Request } from '../routes.ts';
+import {
+  parseAnnotation,
+  isFileType,
+  safeName,
+  splitPath,
+  withinRoot,
+} from '../../files/safe-name.ts';
+import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
+
+/** What the downloads need of the house. */
+export type ViewServices = {
+  readonly jobs: Pick<JobApi, 'content'>;
+  readonly files: FileStore;
+  /** `auto`: `/api/view` redirects everybody but browsers, `/view` streams. */
+  readonly view: 'auto' | 'redirect' | 'stream';
+  readonly signer: ViewSigner;
+  /** Where callers reach the server. */
+  readonly addresses: PublicAddresses;
+  /** Shared by everything that decodes pictures. */
+  readonly decoding: Semaphore;
+  /** Who a signed link was made for, with the key that is still in memory. */
+  readonly callerOf?: (user: string) => Caller;
+};
+
+const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
+/** `file:///x`, `C:/x`: a place, not a name. */
+const URL_OR_DRIVE = /^[a-z][\w+.-]*:[\\/]/i;
+
+/** `GET /view` */
+export async function view(
+  services: ViewServices,
+  { ctx, caller, query }: V1Request,
+): Promise<void> {
+  const { querystring } = ctx;
+  const ignoresFolders = rulesFor(ctx).subfolder === 'ignored';
+  const row = await findFile(services.files, {
+    user: caller.user,
+    query,
+    querystring,
+    ignoresFolders,
+  });
+  const rendering = readRendering(query);
+  const download = { ctx, caller, row };
+  const address = services.addresses.of(ctx.req);
+  if (!address || !shouldRedirect(services.view, ctx, query))
+    return serveView(services, download, rendering);
+  ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
+  // What is drawn anew is drawn here.
+  const location = rendering ? undefined : await locationOf(services.jobs, download);
+  if (location !== undefined) return sendLocation(ctx, location);
+  sendLink(services.signer, { ctx, row, query, address });
+}
+
+/** `GET /signed/view`: what a link made by `/api/view` opens, for whoever holds it, until it expires. */
+export async function serveSignedView(services: ViewServices, ctx: Koa.Context): Promise<void> {
+  const query = new URLSearchParams(ctx.querystring);
+  const grant = services.signer.verify(query);
+  if (grant === undefined)
+    throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
+  const row = await services.files.get(grant.user, grant);
+  if (row === undefined) throw emptyError(404, FILE_NOT_FOUND);
+  const caller = services.callerOf?.(grant.user) ?? { user: grant.user };
+  try {
+    await serveView(services, { ctx, caller, row }, readRendering(query));
+  } catch (error) {
+    throw caller.credential === undefined ? expiredLinkError(error) : error;
+  }
+}
+
+/** Keys are not kept: after a restart there is none for the upstream until the owner calls. */
+function expiredLinkError(error: unknown): unknown {
+  if (!(error instanceof V1Error) || (error.status !== 401 && error.status !== 403)) return error;
+  const message = 'This link is no longer valid: its owner has to ask for a new one.';
+  return new V1Error(403, plainError('link_expired', message));
+}
+
+type FileQuery = {
+  readonly user: string;
+  readonly query: URLSearchParams;
+  readonly querystring: string;
+  /** The hosted service keeps no folders: it finds a file whatever `subfolder` says. */
+  readonly ignoresFolders: boolean;
+};
+
+/**
+ * v1's checks in v1's order: no name 404, an impossible one or a bad type 400, a folder outside 403,
+ * a directory in the name dropped, nothing there 404. What could never be there is 400 as well.
+ */
+async function findFile(files: FileStore, fileQuery: FileQuery): Promise<FileRow> {
+  const { user, query, querystring, ignoresFolders } = fileQuery;
+  const filenameGiven = query.get('filename');
+  if (filenameGiven === null) throw emptyError(404, '"filename" is missing.');
+  const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
+  if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
+    throw emptyError(400, '"filename" is not a possible file name.');
+  }
+  if (BLAKE3.test(name)) return findByHash(files, user, name);
+  if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
+  const resolvedFolder = withinRoot(query.get('subfolder') ?? '');
+  if (resolvedFolder === undefined && !ignoresFolders)
+    throw emptyError(403, '"subfolder" is outside.');
+  const subfolder = resolvedFolder ?? '';
+  const filename = splitPath(name).name;
+  const row = await files.get(user, { type, subfolder, filename });
+  if (row !== undefined) return row;
+  const foundAnywhere = ignoresFolders
+    ? await files.newestNamed(user, { type, filename })
+    : undefined;
+  if (foundAnywhere !== undefined) return foundAnywhere;
+  if (isPossibleName(filename) && isWellEncoded(querystring)) throw emptyError(404, FILE_NOT_FOUND);
+  throw emptyError(400, '"filename" is not a possible file name.');
+}
+
+function isPossibleName(filename: string): boolean {
+  return filename === '' || safeName(filename) !== undefined;
+}
+
+/** Clients that forget to encode still find `100%.png`; only a name nobody has is blamed on the `%`. */
+function isWellEncoded(querystring: string): boolean {
+  const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
+  return !isHalf && !hasControlCharacter(querystring, 'encoded again');
+}
+
+async function findByHash(files: FileStore, user: string, hash: string): Promise<FileRow> {
+  for (const type of ['output', 'input', 'temp'] as const) {
+    const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
+    if (row !== undefined) return row;
+  }
+  throw emptyError(404, FILE_NOT_FOUND);
+}
+
+const FILE_NOT_FOUND = 'There is no such file.';
+
+const QUALITY_TOO_HIGH = 'The quality in preview must be 100 or less.';
+
+function readRendering(query: URLSearchParams): Rendering | undefined {
+  const rendering = parseRendering(query);
+  if (rendering === null) throw new V1Error(400, plainError('invalid_preview', QUALITY_TOO_HIGH));
+  return rendering;
+}
+
+/** `--view` decides, or the dialect does. */
+function shouldRedirect(
+  mode: ViewServices['view'],
+  ctx: Koa.Context,
+  query: URLSearchParams,
+): boolean {
+  if (mode === 'stream') return false;
+  if (mode === 'redirect') return true;
+  const rule = viewRuleFor(ctx);
+  // The hosted service answers 200 where it extracts a channel.
+  if (rule === 'redirect') return !query.has('channel');
+  return rule === 'redirect-except-browsers' && !isBrowser(ctx);
+}
+
+/** A browser says where a request comes from; Node's `fetch` sends `Sec-Fetch-Mode` alone and is a script. */
+function isBrowser({ headers }: Koa.Context): boolean {
+  return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
+}
+
+type ViewLink = {
+  readonly ctx: Koa.Context;
+  readonly row: FileRow;
+  readonly query: URLSearchParams;
+  readonly address: PublicAddress;
+};
+
+/** The link stays on this host and under the `/api` the caller used: proxies may forward no other. */
+function sendLink(signer: ViewSigner, { ctx, row, query, address }: ViewLink): void {
+  const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
+  const link = signer.sign({ ...row, rendering: Object.fromEntries(query) });
+  sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
+}
+
+async function serveView(
+  services: ViewServices,
+  download: Download,
+  rendering: Rendering | undefined,
+): Promise<void> {
+  if (rendering === undefined) return serveFile(services.jobs, download);
+  await services.decoding(() => serveRendered(services.jobs, download, rendering));
+}

@@ -1,0 +1,69 @@
+import type { BodyReader } from '../http/json-body.ts';
+import { isJsonObject } from '../protocol/json.ts';
+import { readJson } from './routing/body.ts';
+import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
+import { type LogFeed, TERMINAL_SIZE } from '../observability/log-subscriptions.ts';
+import type { SharedLog } from '../observability/shared-log.ts';
+import { requirePrintable } from '../dialects/printable.ts';
+import type { V1Request, V1Route } from './routes.ts';
+
+/** What the log routes need of the house. */
+export type LogServices = {
+  readonly journal: Pick<LogBuffer, 'entries'>;
+  readonly logShare: Pick<SharedLog, 'gather'>;
+  readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe'>;
+  readonly bodies: BodyReader;
+};
+
+const MAX_CLIENT_ID_CHARS = 128;
+
+/** The log of this server and those beside it, as far as it is about the caller. */
+export function logRoutes(services: LogServices): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/internal/logs', handle: (request) => getLogText(services, request) },
+    {
+      method: 'GET',
+      path: '/internal/logs/raw',
+      handle: (request) => getLogEntries(services, request),
+    },
+    {
+      method: 'PATCH',
+      path: '/internal/logs/subscribe',
+      handle: (request) => subscribe(services, request),
+    },
+  ];
+}
+
+/** v1 sends its log as one JSON string. */
+async function getLogText(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
+  const lines = (await collectEntries(services, caller.user)).map(({ t, m }) => `${t} - ${m}`);
+  sendJson(ctx, lines.join(''));
+}
+
+async function getLogEntries(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
+  sendJson(ctx, { entries: await collectEntries(services, caller.user), size: TERMINAL_SIZE });
+}
+
+async function collectEntries(
+  { journal, logShare }: LogServices,
+  user: string,
+): Promise<LogEntry[]> {
+  const all = [...(await logShare.gather(user)), ...journal.entries(user)];
+  return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
+}
+
+async function subscribe(services: LogServices, { ctx, caller }: V1Request): Promise<void> {
+  const body = await readJson(ctx, services.bodies);
+  if (!isJsonObject(body) || !('clientId' in body) || !('enabled' in body)) {
+    throw new V1Error(400, plainError('missing_key', 'clientId and enabled are both needed.'));
+  }
+  const { clientId, enabled } = body;
+  if (typeof clientId !== 'string' || clientId.length > MAX_CLIENT_ID_CHARS) {
+    throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
+  }
+  requirePrintable(clientId, 'clientId');
+  if (enabled) await services.logFeed.subscribe(caller.user, clientId);
+  else await services.logFeed.unsubscribe(caller.user, clientId);
+  sendEmpty(ctx);
+}

@@ -1,0 +1,57 @@
+import type Router from '@koa/router';
+import type Koa from 'koa';
+import { LRUCache } from 'lru-cache';
+import type { Logger } from '../../observability/log.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import { V1Error, emptyError } from '../../dialects/errors.ts';
+import { sendError } from '../../dialects/send-error.ts';
+
+/** v1's static root has no `/internal/*` and nothing below `//`. */
+const NO_STATIC_ROOT = /^\/(internal)?\//;
+
+/** Serves a front end where a path may have files behind it. */
+export function frontendFallback(frontEnd: Koa.Middleware): Koa.Middleware {
+  return (ctx, next) => (NO_STATIC_ROOT.test(ctx.path) ? next() : frontEnd(ctx, next));
+}
+
+const MAX_REMEMBERED = 1000;
+
+/** What clients miss is worth a line, not one for each time they ask. */
+export function logUnknownRoutes(log: Logger): Koa.Middleware {
+  const seen = new LRUCache<string, true>({ max: MAX_REMEMBERED });
+  return async (ctx, next) => {
+    await next();
+    const { method, path, status } = ctx;
+    const key = `${method} ${path.slice(0, 200)}`;
+    if (seen.has(key)) return;
+    seen.set(key, true);
+    const user = (ctx.state as { readonly caller?: Caller }).caller?.user;
+    log.info({ user, method, path: path.slice(0, 200), status }, 'unknown route');
+  };
+}
+
+/**
+ * v1's unknown paths fall into its static root: a GET is an empty 404, anything else a 405 that
+ * allows GET. A known path under another method lists its methods. `/internal/*` and `//…` have
+ * no static root behind them and answer in words.
+ */
+export function notFound(router: Router): Koa.Middleware {
+  return (ctx) => {
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    const allowedMethods = new Set(
+      router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods),
+    );
+    const isInternal = NO_STATIC_ROOT.test(ctx.path);
+    if (isRead && isInternal && allowedMethods.size === 0)
+      return sendError(ctx, new V1Error(404, '404: Not Found'));
+    if (isRead && (!isInternal || allowedMethods.size === 0)) {
+      sendError(ctx, emptyError(404, 'There is nothing at this path.'));
+      if (ctx.response.type === '') ctx.set('Content-Type', 'application/octet-stream');
+      return;
+    }
+    if (!isInternal && (allowedMethods.size === 0 || allowedMethods.has('POST')))
+      for (const method of ['GET', 'HEAD']) allowedMethods.add(method);
+    ctx.set('Allow', [...allowedMethods].toSorted().join(','));
+    sendError(ctx, new V1Error(405, '405: Method Not Allowed'));
+  };
+}

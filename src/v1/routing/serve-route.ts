@@ -1,0 +1,119 @@
+import type Koa from 'koa';
+import type { V1RouteName } from '../../migration/successors.ts';
+import type { PublicAddresses } from '../../http/public-address.ts';
+import type { Caller } from '../../protocol/job-api.ts';
+import { V1Error, plainError } from '../../dialects/errors.ts';
+import type { Authenticate } from '../../auth/identity.ts';
+import type { Deprecation } from '../../migration/deprecation.ts';
+import { type V1Route, routeNameOf } from '../routes.ts';
+import { PICTURE } from '../../http/file-headers.ts';
+import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
+
+export type ServingOptions = {
+  readonly authenticate: Authenticate;
+  /** Where callers reach the server. */
+  readonly addresses: PublicAddresses;
+  /** Lists the v2 calls made for a caller while a request of his is served. */
+  readonly trace: {
+    readonly begin: (caller: Caller, calls: string[]) => void;
+    readonly end: (caller: Caller) => void;
+  };
+  /** Tells v1 clients of the end of their API. */
+  readonly deprecation?: Deprecation | undefined;
+  /** Serves files where no route answers. */
+  readonly frontEnd?: Koa.Middleware | undefined;
+};
+
+/** All that happens to a call of a route: one step, because each costs every call a promise. */
+export function serveRoute(
+  options: ServingOptions,
+  route: V1Route,
+  { apiPrefixed }: Alias,
+): Koa.Middleware {
+  const { deprecation, addresses } = options;
+  const name = routeNameOf(route);
+  const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
+    const query = new URLSearchParams(ctx.querystring);
+    await route.handle({ ctx, caller, params: paramsOf(ctx), query });
+    setCacheHeaders(ctx);
+  };
+  const countedHandle = deprecation ? withDeprecation(deprecation, name, handle) : handle;
+  return async (ctx) => {
+    if (deprecation)
+      ctx.set(deprecation.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
+    ctx.state.apiPrefixed = apiPrefixed;
+    await withCaller(options, ctx, countedHandle);
+  };
+}
+
+type Alias = { readonly apiPrefixed: boolean };
+type CallHandler = (ctx: Koa.Context, caller: Caller) => Promise<void>;
+
+/** Holdover's own page and commands are not counted, nor held up by a rehearsal of the end. */
+function withDeprecation(
+  deprecation: Deprecation,
+  route: V1RouteName,
+  handle: CallHandler,
+): CallHandler {
+  return async (ctx, caller) => {
+    if (isOwnCall(ctx.req)) return await handle(ctx, caller);
+    const { user } = caller;
+    const agent = agentOf(ctx.req);
+    try {
+      await deprecation.checkBrownout(route, { user, agent });
+      await handle(ctx, caller);
+    } finally {
+      const { clientId: clientIdInBody } = ctx.state as { readonly clientId?: string };
+      const clientId = clientIdInBody || clientIdIn(ctx.querystring);
+      deprecation.countCall({ user, agent, clientId, route });
+    }
+  };
+}
+
+function paramsOf(ctx: object): { readonly [name: string]: string } {
+  return (ctx as { readonly params?: { readonly [name: string]: string } }).params ?? {};
+}
+
+/** Serves a call in the name of whoever makes it, or refuses it. */
+export async function withCaller(
+  options: ServingOptions,
+  ctx: Koa.Context,
+  serve: CallHandler,
+): Promise<void> {
+  const { authenticate, trace, frontEnd } = options;
+  const caller = await authenticate(ctx.req);
+  if (caller === undefined) {
+    const body = plainError(
+      'unauthorized',
+      'A valid key is needed: X-API-Key, or Authorization: Bearer.',
+    );
+    const challenge = frontEnd !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
+    throw new V1Error(401, body, { headers: { 'WWW-Authenticate': challenge } });
+  }
+  ctx.state.caller = caller;
+  trace.begin(caller, ctx.state.v2Calls as string[]);
+  try {
+    await serve(ctx, caller);
+  } finally {
+    trace.end(caller);
+  }
+}
+
+/** A browser asks its user for a key (the password), and sends it along from then on. */
+const BASIC_OR_BEARER = 'Basic realm="Holdover", charset="UTF-8", Bearer';
+
+function opensPage(ctx: Koa.Context): boolean {
+  const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+  return isRead && (ctx.get('Sec-Fetch-Mode') || 'navigate') === 'navigate' && wantsHtml(ctx);
+}
+
+function wantsHtml(ctx: Koa.Context): boolean {
+  return ctx.get('Accept').includes('text/html');
+}
+
+/** v1 decides caching by what the path looks like, whatever the answer is. */
+export function setCacheHeaders(ctx: Koa.Context): void {
+  if (ctx.response.get('Cache-Control')) return;
+  if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
+  else if (PICTURE.test(ctx.path)) ctx.set('Cache-Control', 'public, max-age=86400');
+}

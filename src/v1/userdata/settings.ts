@@ -1,0 +1,80 @@
+import type { BodyReader } from '../../http/json-body.ts';
+import type { SettingStore } from '../../ledger/ledger.ts';
+import { isJsonObject, stringifyJson } from '../../protocol/json.ts';
+import { readJson } from '../routing/body.ts';
+import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
+import { sendJsonText } from '../../http/json-text.ts';
+import { requirePrintable } from '../../dialects/printable.ts';
+import type { V1Request, V1Route } from '../routes.ts';
+
+/** What the settings need of the house. */
+export type SettingServices = { readonly settings: SettingStore; readonly bodies: BodyReader };
+
+/** Of one user; front ends have a few hundred, of a few characters each. */
+const SETTINGS_LIMIT = { count: 10_000, chars: 16 * 1024 * 1024 } as const;
+
+/** A user's settings: one flat object of JSON values, merged shallowly. */
+export function settingRoutes(services: SettingServices): readonly V1Route[] {
+  return [
+    { method: 'GET', path: '/settings', handle: (request) => getSettings(services, request) },
+    { method: 'GET', path: '/settings/:id', handle: (request) => getSetting(services, request) },
+    { method: 'POST', path: '/settings', handle: (request) => mergeSettings(services, request) },
+    { method: 'POST', path: '/settings/:id', handle: (request) => putSetting(services, request) },
+  ];
+}
+
+async function getSettings(
+  { settings }: SettingServices,
+  { ctx, caller }: V1Request,
+): Promise<void> {
+  const entries = Object.entries(await settings.all(caller.user));
+  const members = entries.map(([id, text]) => `${JSON.stringify(id)}:${text}`);
+  sendJsonText(ctx, `{${members.join(',')}}`);
+}
+
+/** v1 answers the bare value, `null` when there is none. */
+async function getSetting(
+  { settings }: SettingServices,
+  { ctx, caller, params }: V1Request,
+): Promise<void> {
+  const settingsOfUser = await settings.all(caller.user);
+  const { id = '' } = params;
+  sendJsonText(ctx, Object.hasOwn(settingsOfUser, id) ? (settingsOfUser[id] ?? 'null') : 'null');
+}
+
+async function mergeSettings(services: SettingServices, { ctx, caller }: V1Request): Promise<void> {
+  const given = await readJson(ctx, services.bodies);
+  if (!isJsonObject(given)) {
+    throw new V1Error(400, plainError('invalid_settings', 'Settings are a JSON object.'));
+  }
+  const texts = Object.entries(given).map(
+    ([id, value]) => [requirePrintable(id, 'id'), stringifyJson(value)] as const,
+  );
+  await saveSettings(services, caller.user, Object.fromEntries(texts));
+  sendEmpty(ctx);
+}
+
+async function putSetting(
+  services: SettingServices,
+  { ctx, caller, params }: V1Request,
+): Promise<void> {
+  const value = await readJson(ctx, services.bodies);
+  const { id = '' } = params;
+  await saveSettings(services, caller.user, Object.fromEntries([[id, stringifyJson(value)]]));
+  sendEmpty(ctx);
+}
+
+/** They are read and sent as a whole, again and again: what is large belongs to the user data. */
+async function saveSettings(
+  { settings }: SettingServices,
+  user: string,
+  changes: { readonly [id: string]: string },
+): Promise<void> {
+  const merged = { ...(await settings.all(user)), ...changes };
+  const sizes = Object.entries(merged).map(([id, text]) => id.length + text.length);
+  const chars = sizes.reduce((sum, size) => sum + size, 0);
+  if (sizes.length > SETTINGS_LIMIT.count || chars > SETTINGS_LIMIT.chars) {
+    throw new V1Error(507, plainError('settings_full', 'There is no room for more settings.'));
+  }
+  await settings.merge(user, changes);
+}

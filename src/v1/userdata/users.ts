@@ -1,0 +1,20 @@
+import { V1Error, plainError, sendJson } from '../../dialects/errors.ts';
+import type { V1Route } from '../routes.ts';
+
+/** Who may choose between users: nobody, here a key is what makes one. */
+export function userRoutes(): readonly V1Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/users',
+      handle: ({ ctx }) => sendJson(ctx, { storage: 'server', migrated: true }),
+    },
+    { method: 'POST', path: '/users', handle: refuseAccounts },
+  ];
+}
+
+/** The original makes an account that only its multi-user mode would ever look at. */
+function refuseAccounts(): never {
+  const message = 'This server keeps no accounts: whoever presents a key is a user.';
+  throw new V1Error(400, plainError('no_accounts', message));
+}

@@ -1,0 +1,71 @@
+import { receiveMultipart } from '../http/multipart.ts';
+import { type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
+import type { Asset } from '../protocol/v2.ts';
+import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
+import { sendContent } from './send-content.ts';
+import type { LinkRewriter } from './link-rewriter.ts';
+import type { Handler, Reply, V2RouteOptions } from './reply.ts';
+import { readFromHash, readUpload } from './read-upload.ts';
+
+/** Tags come as repeated fields. */
+const MAX_FORM_FIELDS = 64;
+
+/** The asset half of the contract, by operation. */
+export function createAssetHandlers(deps: V2RouteOptions): {
+  readonly [name in AssetOperation]: Handler;
+} {
+  const { jobs, spoolDir, maxUploadBytes, bodies } = deps;
+  const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<Reply> =>
+    ok({ status, json: links.asset(asset) as Json });
+  return {
+    async upload({ ctx, caller, links }) {
+      const key = readIdempotencyKey(ctx);
+      if (!key.ok) return key;
+      const limits = { dir: spoolDir, maxFileBytes: maxUploadBytes, maxFields: MAX_FORM_FIELDS };
+      const form = await receiveMultipart(ctx.req, limits);
+      if (!form.ok) {
+        ctx.set('Connection', 'close');
+        return refuseBody(form);
+      }
+      const upload = await readUpload(form.value);
+      if (!upload.ok) return upload;
+      const created = await jobs.createAsset(caller, { ...upload.value, ...key.value });
+      if (!created.ok) return created;
+      return assetReply(created.value.created_new === false ? 200 : 201, created.value, links);
+    },
+    async fromHash({ ctx, caller, links }) {
+      const key = readIdempotencyKey(ctx);
+      if (!key.ok) return key;
+      const body = await readObject(ctx, bodies);
+      if (!body.ok) return asBlobNotFound(body);
+      const request = readFromHash(body.value);
+      if (!request.ok) return asBlobNotFound(request);
+      const keyed = { ...request.value, ...key.value };
+      const created = await jobs.assetFromHash(caller, keyed);
+      // 201: "Asset minted over the existing blob." `created_new` is false: it speaks of the blob.
+      return created.ok ? assetReply(201, created.value, links) : asBlobNotFound(created);
+    },
+    async byHash({ caller, params: { hash = '' } }) {
+      const exists = await jobs.hasBlob(caller, hash);
+      return exists.ok ? ok({ status: exists.value ? 200 : 404 }) : exists;
+    },
+    async get({ caller, params: { id = '' }, links }) {
+      const asset = await jobs.asset(caller, id);
+      return asset.ok ? ok({ status: 200, json: links.asset(asset.value) as Json }) : asset;
+    },
+    async remove({ caller, params: { id = '' } }) {
+      const removed = await jobs.deleteAsset(caller, id);
+      return removed.ok ? ok({ status: 204 }) : removed;
+    },
+    content: (request) => sendContent(jobs, request),
+  };
+}
+
+/** The contract documents no 422 here: a request that names no bytes finds none. */
+function asBlobNotFound<T>(refused: { readonly ok: false; readonly error: V2Error }): Result<T> {
+  const { code, message } = refused.error;
+  return code === 'invalid_request' ? refuse(404, 'blob_not_found', message) : refused;
+}
+
+type AssetOperation = 'upload' | 'fromHash' | 'byHash' | 'get' | 'remove' | 'content';

@@ -1,0 +1,71 @@
+import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
+import { drainEvents } from '../upstreams/job-feed.ts';
+
+/** How long the events of a new job wait for whoever submitted it to come and listen. */
+const BUFFER_MS = 2000;
+
+/**
+ * Listens for the maker of a job until he does it himself: a job that starts at once is ahead of
+ * its `201` and of the stream opened after it, and what a stream missed is not sent again.
+ */
+export type EarlyEvents = {
+  /** Begins to listen; gives up after a while. Never rejects. */
+  open(caller: Caller, jobId: string): Promise<void>;
+  /** All events since `keep`, for the first who asks; ends with the signal. */
+  take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
+};
+
+export function createEarlyEvents(jobs: Pick<JobApi, 'events'>): EarlyEvents {
+  const streams = new Map<string, EarlyStream>();
+
+  function remove(name: string): EarlyStream | undefined {
+    const stream = streams.get(name);
+    streams.delete(name);
+    clearTimeout(stream?.timer);
+    return stream;
+  }
+
+  return {
+    async open(caller, jobId) {
+      const name = nameOf(caller, jobId);
+      if (streams.has(name)) return;
+      const controller = new AbortController();
+      const timer = setTimeout(() => close(remove(name)), BUFFER_MS).unref();
+      const stream: EarlyStream = { controller, timer };
+      streams.set(name, stream);
+      try {
+        const events = await jobs.events(caller, jobId, controller.signal);
+        if (events.ok) stream.events = events.value;
+        else remove(name);
+        if (controller.signal.aborted) close(stream);
+      } catch {
+        // Who asks for the events himself is told why there are none.
+        remove(name);
+      }
+    },
+    take(caller, jobId, signal) {
+      const stream = remove(nameOf(caller, jobId));
+      if (!stream) return undefined;
+      const { controller, events } = stream;
+      if (signal.aborted || !events) controller.abort();
+      else signal.addEventListener('abort', () => controller.abort(), { once: true });
+      return events;
+    },
+  };
+}
+
+type EarlyStream = {
+  readonly controller: AbortController;
+  readonly timer: NodeJS.Timeout;
+  events?: AsyncIterable<JobEvent>;
+};
+
+function close(stream: EarlyStream | undefined): void {
+  stream?.controller.abort();
+  // What it fails with was for nobody.
+  if (stream?.events) drainEvents(stream.events).catch(() => {});
+}
+
+function nameOf({ user }: Caller, jobId: string): string {
+  return `${user} ${jobId}`;
+}

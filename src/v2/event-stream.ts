@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { yieldEvery } from '../lib/yield-every.ts';
+import type { JobEvent } from '../protocol/job-api.ts';
+import { type Json, stringifyJson } from '../protocol/json.ts';
+import { IS_TERMINAL } from '../protocol/v2.ts';
+import { type EventBacklog, createEventBacklog } from './event-backlog.ts';
+
+/** A comment: tells proxies and readers that the stream lives. */
+const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** So many events are written before others have their turn. */
+const EVENTS_PER_TURN = 32;
+
+/** A reader that takes nothing for so many heartbeats is gone. */
+const STALLED_HEARTBEATS = 4;
+
+export type StreamOptions = {
+  readonly heartbeatMs: number;
+  /** Ends when the reader goes away. */
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Writes a job's events until its terminal status, its end, or the reader's leaving. A slow reader
+ * gets the newest preview only; one that takes nothing at all is cut off and reads the job instead.
+ */
+export async function streamEvents(
+  response: ServerResponse,
+  events: AsyncIterable<JobEvent>,
+  options: StreamOptions,
+): Promise<void> {
+  const backlog = createEventBacklog();
+  response.write(KEEP_ALIVE);
+  const heartbeat = setInterval(() => {
+    if (!response.writableNeedDrain && !options.signal.aborted) response.write(KEEP_ALIVE);
+  }, options.heartbeatMs);
+  const [filling, writing] = await Promise.allSettled([
+    fillBacklog(backlog, events, response),
+    writeBacklog(response, backlog, options),
+  ]);
+  clearInterval(heartbeat);
+  response.end();
+  for (const part of [filling, writing]) if (part.status === 'rejected') throw part.reason;
+}
+
+/** The bytes of one event. */
+function eventText(event: JobEvent): string {
+  return `event: ${event.event}\ndata: ${stringifyJson(dataOf(event))}\n\n`;
+}
+
+function dataOf(event: JobEvent): Json {
+  if (event.event === 'preview') return previewData(event.data);
+  if (event.event !== 'status') return event.data;
+  const { job, ...status } = event.data;
+  return { ...job, ...status };
+}
+
+async function fillBacklog(
+  backlog: EventBacklog,
+  events: AsyncIterable<JobEvent>,
+  response: ServerResponse,
+): Promise<void> {
+  const pause = yieldEvery(EVENTS_PER_TURN);
+  try {
+    for await (const event of events) {
+      if (!backlog.push(event)) return void response.destroy();
+      await pause();
+      if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
+    }
+  } finally {
+    backlog.end();
+  }
+}
+
+async function writeBacklog(
+  response: ServerResponse,
+  backlog: EventBacklog,
+  options: StreamOptions,
+): Promise<void> {
+  const pause = yieldEvery(EVENTS_PER_TURN);
+  for await (const event of backlog) {
+    if (options.signal.aborted) return;
+    if (!response.write(eventText(event))) await waitForDrain(response, options);
+    else await pause();
+  }
+}
+
+async function waitForDrain(
+  response: ServerResponse,
+  { heartbeatMs, signal }: StreamOptions,
+): Promise<void> {
+  if (signal.aborted) return;
+  const stallTimer = setTimeout(() => response.destroy(), STALLED_HEARTBEATS * heartbeatMs);
+  try {
+    await once(response, 'drain', { signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    clearTimeout(stallTimer);
+  }
+}
+
+function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Json {
+  const { bytes, ...rest } = data;
+  const { buffer, byteOffset, byteLength } = bytes;
+  return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
+}

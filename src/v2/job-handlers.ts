@@ -1,0 +1,182 @@
+import type Koa from 'koa';
+import {
+  type Caller,
+  type JobEvent,
+  type Result,
+  type V2Error,
+  ok,
+  refuse,
+} from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
+import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
+import { readIdempotencyKey, readObject } from './read-body.ts';
+import { toListItem, readListQuery } from './list-query.ts';
+import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
+import type { LinkRewriter } from './link-rewriter.ts';
+import type { Handler, Reply, V2RouteOptions } from './reply.ts';
+import { readSubmission } from './read-submission.ts';
+import { streamEvents } from './event-stream.ts';
+
+const DEFAULT_STREAM_CAP = 64;
+const DEFAULT_HEARTBEAT_MS = 15_000;
+const STREAM_RETRY_S = 5;
+
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  // Proxies that compress or buffer would hold events back.
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no',
+};
+
+/** The job half of the contract, by operation. */
+export function createJobHandlers(deps: V2RouteOptions): {
+  readonly [name in JobOperation]: Handler;
+} {
+  const { jobs, bodies } = deps;
+  const earlyEvents = createEarlyEvents(jobs);
+  return {
+    async submit({ ctx, caller, links }) {
+      const key = readIdempotencyKey(ctx);
+      if (!key.ok) return key;
+      const body = await readObject(ctx, bodies, 'workflow');
+      if (!body.ok) return body;
+      const request = readSubmission(body.value, key.value.idempotencyKey);
+      if (!request.ok) return request;
+      const submitted = await jobs.submit(caller, request.value);
+      const { res: response } = ctx;
+      if (submitted.ok) {
+        await earlyEvents.open(caller, submitted.value.id);
+        await deps.onSubmit?.({ caller, request: request.value, job: submitted.value, response });
+      }
+      return reply(submitted, links.job, 201);
+    },
+    async list({ ctx, caller, links }) {
+      const query = readListQuery(ctx.querystring);
+      if (!query.ok) return query;
+      const page = await jobs.list(caller, query.value);
+      return reply(page, (value) => ({
+        ...value,
+        jobs: value.jobs.map((job) => toListItem(links.job(job))),
+      }));
+    },
+    async get({ ctx, caller, params, links }) {
+      const job = await jobs.get(caller, idOf(params));
+      if (job.ok && IS_TERMINAL[job.value.status] && ctx.method === 'GET') {
+        deps.onFetch?.({ caller, jobId: job.value.id, request: ctx.req });
+      }
+      return reply(job, links.job);
+    },
+    workflow: async ({ caller, params }) =>
+      reply(await jobs.workflow(caller, idOf(params)), unchanged),
+    cancel: async ({ caller, params, links }) =>
+      reply(await jobs.cancel(caller, idOf(params)), links.job),
+    /** Nothing here captures logs: a job that exists has none. */
+    async logs({ caller, params }) {
+      const job = await jobs.get(caller, idOf(params));
+      return job.ok ? ok({ status: 204 }) : job;
+    },
+    events: createEventsHandler(deps, earlyEvents),
+  };
+}
+
+type JobOperation = 'submit' | 'list' | 'get' | 'workflow' | 'cancel' | 'logs' | 'events';
+
+function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
+  const { jobs, streamCap = DEFAULT_STREAM_CAP, heartbeatMs = DEFAULT_HEARTBEAT_MS } = deps;
+  const open = new Map<string, number>();
+  return async ({ ctx, caller, params, links }) => {
+    if (ctx.method === 'HEAD') {
+      const job = await jobs.get(caller, idOf(params));
+      return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
+    }
+    const release = reserveStream(open, caller, streamCap);
+    if (!release) return tooManyStreams(streamCap);
+    const signal = deprecation(ctx);
+    try {
+      const first = earlyEvents.take(caller, idOf(params), signal);
+      const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
+      if (!events.ok) return events;
+      startStream(ctx);
+      const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
+      await streamEvents(ctx.res, clientEvents(events.value, { links, job }), {
+        heartbeatMs,
+        signal,
+      });
+      return ok('sent');
+    } finally {
+      release();
+    }
+  };
+}
+
+/** One more stream of this caller, or nothing when he has his share; call it when the stream is over. */
+function reserveStream(
+  open: Map<string, number>,
+  { user }: Caller,
+  cap: number,
+): (() => void) | undefined {
+  const openCount = open.get(user) ?? 0;
+  if (openCount >= cap) return undefined;
+  open.set(user, openCount + 1);
+  return () => {
+    const remaining = (open.get(user) ?? 1) - 1;
+    if (remaining > 0) open.set(user, remaining);
+    else open.delete(user);
+  };
+}
+
+function tooManyStreams(cap: number): Result<never> {
+  const message = `At most ${cap} event streams may be open at a time; poll the job meanwhile.`;
+  return refuse(429, 'too_many_streams', message, { retryAfterSeconds: STREAM_RETRY_S });
+}
+
+/** Aborts when the caller goes away. */
+function deprecation({ res }: Koa.Context): AbortSignal {
+  const controller = new AbortController();
+  if (res.destroyed) controller.abort();
+  res.once('close', () => controller.abort());
+  // Writing to a socket that has just gone is no news.
+  res.on('error', () => {});
+  return controller.signal;
+}
+
+function startStream(ctx: Koa.Context): void {
+  ctx.respond = false;
+  ctx.status = 200;
+  ctx.set(STREAM_HEADERS);
+  ctx.res.flushHeaders();
+}
+
+/**
+ * Events as their reader gets them. The contract: "the authoritative, complete set of outputs is
+ * always `job.outputs[]` on `GET /api/v2/jobs/{id}` and on the terminal `status` event."
+ */
+async function* clientEvents(
+  events: AsyncIterable<JobEvent>,
+  { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },
+): AsyncGenerator<JobEvent> {
+  for await (const event of events) {
+    const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
+    // Where the job cannot be read now its status alone is told, and the reader asks for it.
+    const ended = isEnd ? await job().catch(() => undefined) : undefined;
+    if (isEnd && ended?.ok && ended.value.status === event.data.status) {
+      yield { ...event, data: { ...event.data, job: links.job(ended.value) } };
+    } else yield links.event(event);
+  }
+}
+
+function reply<T>(
+  answer: Result<T>,
+  show: (value: T) => unknown,
+  status = 200,
+): { ok: false; error: V2Error } | Result<Reply> {
+  return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
+}
+
+function unchanged<T>(value: T): T {
+  return value;
+}
+
+function idOf({ id = '' }: { readonly [name: string]: string }): string {
+  return id;
+}

@@ -1,0 +1,64 @@
+import type Koa from 'koa';
+import type { BodyReader } from '../http/json-body.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { type Result, ok, refuse } from '../protocol/job-api.ts';
+import { type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { badField } from './reply.ts';
+
+/** Status and code of a body that could not be taken; the contract has 422 for what is malformed. */
+const BODY_REFUSALS = {
+  400: [422, 'invalid_request'],
+  413: [413, 'payload_too_large'],
+  415: [415, 'unsupported_media_type'],
+  503: [503, 'server_busy'],
+  507: [507, 'insufficient_storage'],
+} as const;
+
+const MAX_KEY_CHARS = 255;
+
+/** Reads a JSON object whatever the content type says, numbers to the digit. */
+export async function readObject(
+  ctx: Koa.Context,
+  bodies: BodyReader,
+  graphMember?: string,
+): Promise<Result<JsonObject>> {
+  const read = await bodies.read(ctx, graphMember === undefined ? {} : { graphMember });
+  if (!read.ok) {
+    // Of all but bad JSON the rest of the body is not worth reading.
+    if (!read.isSyntax) ctx.set('Connection', 'close');
+    return refuseBody(read);
+  }
+  return isJsonObject(read.value) ? ok(read.value) : badField('The body must be a JSON object.');
+}
+
+/** A refused body in v2's words. */
+export function refuseBody<T>({
+  status,
+  message,
+  retryAfterSeconds,
+}: {
+  readonly status: keyof typeof BODY_REFUSALS;
+  readonly message: string;
+  readonly retryAfterSeconds?: number;
+}): Result<T> {
+  const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+  const [replyStatus, code] = BODY_REFUSALS[status];
+  return refuse(replyStatus, code, message, retry);
+}
+
+/** Refuses a field for a control character in its value. */
+export function refuseControlCharacter<T>(field: string): Result<T> {
+  return badField(`"${field}" has a control character.`);
+}
+
+/** The `Idempotency-Key` header, when there is one. */
+export function readIdempotencyKey(ctx: Koa.Context): Result<{ readonly idempotencyKey?: string }> {
+  const key = ctx.req.headers['idempotency-key'];
+  if (key === undefined) return ok({});
+  if (typeof key === 'string' && hasControlCharacter(key))
+    return refuseControlCharacter('Idempotency-Key');
+  if (typeof key === 'string' && key.length > 0 && key.length <= MAX_KEY_CHARS) {
+    return ok({ idempotencyKey: key });
+  }
+  return badField(`Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`);
+}

@@ -1,0 +1,109 @@
+import { rm } from 'node:fs/promises';
+import type { Form } from '../http/multipart.ts';
+import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../protocol/job-api.ts';
+import type { Json, JsonObject } from '../protocol/json.ts';
+import { refuseControlCharacter } from './read-body.ts';
+import { badField } from './reply.ts';
+
+const HASH = /^blake3:[0-9a-f]{64}$/;
+const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(\s*;[\x20-\x7e]{0,128})?$/;
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/** Reads the form of `POST /assets`; a refused file does not stay on disk. */
+export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
+  const upload = uploadOf(form);
+  if (!upload.ok) await Promise.all(form.files.map(({ file }) => rm(file.path, { force: true })));
+  return upload;
+}
+
+/** Reads the body of `POST /assets/from-hash`. */
+export function readFromHash(body: JsonObject): Result<FromHash> {
+  const { hash } = body;
+  const unprintable = ['hash', 'file_path', 'tags'].find((name) =>
+    hasControlCharacters(body[name]),
+  );
+  if (unprintable !== undefined) return refuseControlCharacter(unprintable);
+  // Clients send null for a field they leave out.
+  const { file_path: filePath, tags, expires_in: expiresIn } = withoutNulls(body);
+  if (typeof hash !== 'string' || !HASH.test(hash)) {
+    return badField('"hash" must be blake3:<64 hex digits>.');
+  }
+  if (!isOptional(filePath, isText)) return badField('"file_path" must be a string.');
+  if (!isOptional(tags, isTexts)) return badField('"tags" must be a list of strings.');
+  if (!isOptional(expiresIn, isNumber)) {
+    return badField('"expires_in" must be a number of seconds.');
+  }
+  return ok({
+    hash,
+    ...(filePath !== undefined && { filePath }),
+    ...(tags && { tags }),
+    ...(expiresIn !== undefined && { expiresInSeconds: expiresIn }),
+  });
+}
+
+function uploadOf({ fields, files }: Form): Result<AssetUpload> {
+  const [file] = files;
+  const unprintable = [...fields].find(([name, values]) => hasControlCharacters([name, ...values]));
+  if (unprintable) return refuseControlCharacter(unprintable[0]);
+  if (!file || files.length > 1 || file.field !== 'file')
+    return badField('Send exactly one file, in the field "file".');
+  const contentType = soleField(fields, 'content_type');
+  if (contentType === undefined || !MEDIA_TYPE.test(contentType))
+    return badField('"content_type" must be a media type.');
+  const filePath = soleField(fields, 'file_path');
+  if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
+  const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
+  if (expectedHash !== undefined && !HASH.test(expectedHash)) {
+    // No bytes have it: the contract's answer to any other hash than that of the bytes.
+    const message = '"expected_hash" must be blake3:<64 hex digits>: no bytes have this one.';
+    return refuse(409, 'hash_mismatch', message);
+  }
+  const expiresIn = soleField(fields, 'expires_in');
+  if (expiresIn !== undefined && !/^\d{1,9}$/.test(expiresIn)) {
+    return badField('"expires_in" must be a whole number of seconds.');
+  }
+  const tags = fields.get('tags');
+  return ok({
+    file: file.file,
+    contentType,
+    filePath,
+    ...(tags && { tags }),
+    ...(expectedHash !== undefined && { expectedHash }),
+    ...(expiresIn !== undefined && { expiresInSeconds: Number(expiresIn) }),
+  });
+}
+
+/** Of a field sent twice the last one counts. */
+function soleField(fields: Form['fields'], name: string): string | undefined {
+  return fields.get(name)?.at(-1);
+}
+
+function withoutNulls(body: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+}
+
+function isOptional<T extends Json>(
+  value: Json | undefined,
+  is: (value: Json) => value is T,
+): value is T | undefined {
+  return value === undefined || is(value);
+}
+
+function hasControlCharacters(value: Json | readonly string[] | undefined): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasControlCharacters(item as Json));
+  return typeof value === 'string' && hasControlCharacter(value);
+}
+
+function isText(value: Json): value is string {
+  return typeof value === 'string';
+}
+
+function isNumber(value: Json): value is number {
+  return typeof value === 'number';
+}
+
+function isTexts(value: Json): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}

@@ -1,0 +1,118 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type Koa from 'koa';
+import type { BodyReader } from '../http/json-body.ts';
+import type { PublicAddresses } from '../http/public-address.ts';
+import type { Logger } from '../observability/log.ts';
+import {
+  type Caller,
+  type JobApi,
+  type Result,
+  type SubmitRequest,
+  type V2Error,
+  refuse,
+} from '../protocol/job-api.ts';
+import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import type { LinkRewriter } from './link-rewriter.ts';
+import type { ContentSigner } from './signed-content.ts';
+import type { Job } from '../protocol/v2.ts';
+
+/** What the v2 routes need of the house. */
+export type V2RouteOptions = {
+  readonly jobs: JobApi;
+  /** Who calls; `undefined` is a 401. */
+  readonly identify: (ctx: Koa.Context) => Caller | undefined;
+  readonly spoolDir: string;
+  /** Largest file of a form. */
+  readonly maxUploadBytes: number;
+  readonly bodies: BodyReader;
+  /** Event streams one caller may hold open. */
+  readonly streamCap?: number;
+  readonly heartbeatMs?: number;
+  /** Where callers reach us. */
+  readonly addresses: PublicAddresses;
+  /** Links to bytes work without a key; left out, they need one. */
+  readonly signer?: ContentSigner;
+  readonly log?: Pick<Logger, 'error'>;
+  /** Told of every job that is made, before its maker is answered; never rejects. */
+  readonly onSubmit?: (submitted: SubmittedJob) => Promise<void>;
+  /** Told when a caller is answered with a job that is over. */
+  readonly onFetch?: (fetchedJob: FetchedJob) => void;
+};
+
+/** A job that was submitted here, and the answer its maker is to get. */
+type SubmittedJob = {
+  readonly caller: Caller;
+  readonly request: SubmitRequest;
+  readonly job: Job;
+  readonly response: ServerResponse;
+};
+
+/** A job that is over, and the call that reads it. */
+type FetchedJob = {
+  readonly caller: Caller;
+  readonly jobId: string;
+  readonly request: IncomingMessage;
+};
+
+/** One authenticated call. */
+export type V2Request = {
+  readonly ctx: Koa.Context;
+  readonly caller: Caller;
+  readonly params: { readonly [name: string]: string };
+  readonly links: LinkRewriter;
+};
+
+/** What a handler answers with; `sent` when it has written the response itself. */
+export type Reply =
+  | {
+      readonly status: number;
+      readonly headers?: { readonly [name: string]: string };
+      readonly json?: Json;
+      readonly stream?: Readable;
+    }
+  | 'sent';
+
+export type Handler = (request: V2Request) => Promise<Result<Reply>>;
+
+/** Refuses a request that is not what the contract says. */
+export function badRequest<T>(message: string): Result<T> {
+  return refuse(400, 'invalid_request', message);
+}
+
+/** Refuses a field whose value is not what the contract says. */
+export function badField<T>(message: string): Result<T> {
+  return refuse(422, 'invalid_request', message);
+}
+
+/** Writes a handler's answer. */
+export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void {
+  ctx.status = reply.status;
+  if (reply.json !== undefined) {
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
+    ctx.set('Cache-Control', 'no-store');
+    ctx.body = stringifyJson(reply.json);
+  } else if (reply.stream) ctx.body = reply.stream;
+  else sendEmpty(ctx, reply.status);
+  // After the body: Koa drops a length it did not count itself.
+  ctx.set({ ...reply.headers });
+}
+
+/** Writes the error envelope; `details` is null when there is nothing to say. */
+export function sendError(ctx: Koa.Context, error: V2Error): void {
+  const { code, message, details } = error;
+  const isEmpty = isJsonObject(details) && Object.keys(details).length === 0;
+  const headers: { [name: string]: string } = {};
+  if (error.retryAfterSeconds !== undefined)
+    headers['Retry-After'] = String(error.retryAfterSeconds);
+  if (error.status === 401) headers['WWW-Authenticate'] = 'Bearer';
+  // The rest of a refused body is not read.
+  if (error.status === 413) headers['Connection'] = 'close';
+  const json = { error: { code, message, details: isEmpty ? null : details } };
+  sendReply(ctx, { status: error.status, headers, json });
+}
+
+function sendEmpty(ctx: Koa.Context, status: number): void {
+  ctx.body = status === 204 || status === 304 ? null : Buffer.alloc(0);
+  ctx.remove('Content-Type');
+}

@@ -1,0 +1,151 @@
+import Router from '@koa/router';
+import type Koa from 'koa';
+import { STORAGE_FULL, isStorageFull } from '../lib/storage-full.ts';
+import { type Caller, type V2Error, ok } from '../protocol/job-api.ts';
+import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
+import { createAssetHandlers } from './asset-handlers.ts';
+import { createJobHandlers } from './job-handlers.ts';
+import { type LinkRewriter, createLinkRewriter } from './link-rewriter.ts';
+import { type Handler, type Reply, type V2RouteOptions, sendError, sendReply } from './reply.ts';
+
+const PREFIX = '/api/v2';
+
+/** Serves the v2 contract over any `JobApi`; paths that are not v2's go on to the next middleware. */
+export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
+  const router = createRouter(deps);
+  const serve = router.routes() as unknown as Koa.Middleware;
+  return (ctx, next) => (isV2Path(ctx.path) ? answer(ctx) : next());
+
+  async function answer(ctx: Koa.Context): Promise<void> {
+    try {
+      await serve(ctx, async () => refuseUnrouted(router, ctx));
+    } catch (error) {
+      if (deps.log) deps.log.error({ err: error, path: ctx.path }, 'v2 request failed');
+      else ctx.app.emit('error', error, ctx);
+      sendFailure(ctx, error);
+    }
+  }
+}
+
+type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
+
+/**
+ * Every route below the prefix but health, which takes nothing.
+ * @internal
+ */
+export function v2Routes(deps: V2RouteOptions): readonly V2Route[] {
+  const jobs = createJobHandlers(deps);
+  const assets = createAssetHandlers(deps);
+  return [
+    { method: 'POST', path: '/jobs', handle: jobs.submit },
+    { method: 'GET', path: '/jobs', handle: jobs.list },
+    { method: 'GET', path: '/jobs/:id', handle: jobs.get },
+    { method: 'GET', path: '/jobs/:id/workflow', handle: jobs.workflow },
+    { method: 'GET', path: '/jobs/:id/events', handle: jobs.events },
+    { method: 'GET', path: '/jobs/:id/logs', handle: jobs.logs },
+    { method: 'POST', path: '/jobs/:id/cancel', handle: jobs.cancel },
+    { method: 'POST', path: '/assets', handle: assets.upload },
+    { method: 'POST', path: '/assets/from-hash', handle: assets.fromHash },
+    { method: 'HEAD', path: '/assets/by-hash/:hash', handle: assets.byHash },
+    { method: 'GET', path: '/assets/:id', handle: assets.get },
+    { method: 'DELETE', path: '/assets/:id', handle: assets.remove },
+    { method: 'GET', path: '/assets/:id/content', handle: assets.content },
+  ];
+}
+
+function createRouter(deps: V2RouteOptions): Router {
+  const router = new Router({ strict: true, sensitive: true });
+  for (const { method, path, handle } of v2Routes(deps)) {
+    const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
+    router.register(PREFIX + path, methods, async (routed) => {
+      const ctx = routed as unknown as Koa.Context;
+      const { params } = routed;
+      const caller = callerByLink(deps, ctx, params) ?? deps.identify(ctx);
+      if (caller === undefined) return sendError(ctx, unknownCaller(ctx));
+      render(ctx, await handle({ ctx, caller, params, links: linksFor(deps, ctx, caller) }));
+    });
+  }
+  // Whoever asks whether we are well need not say who he is.
+  router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
+    const health = await deps.jobs.health();
+    const reply = health.ok ? ok<Reply>({ status: 200, json: health.value }) : health;
+    render(routed as unknown as Koa.Context, reply);
+  });
+  return router;
+}
+
+function linksFor(
+  { addresses, signer }: V2RouteOptions,
+  ctx: Koa.Context,
+  { user }: Caller,
+): LinkRewriter {
+  const sign = signer && ((assetId: string) => signer.sign({ user, assetId }));
+  return createLinkRewriter({ address: addresses.of(ctx.req), sign });
+}
+
+/** A signed link is its own authorization: its holder reads this one asset in its owner's name. */
+function callerByLink(
+  { signer }: V2RouteOptions,
+  ctx: Koa.Context,
+  { id = '' }: { readonly [name: string]: string },
+): Caller | undefined {
+  if (!isSignedContent(ctx.url)) return undefined;
+  const user = signer?.userOf(id, new URLSearchParams(ctx.querystring));
+  return user === undefined ? undefined : { user };
+}
+
+/** A link that is no longer good tells nothing of what it led to. */
+function unknownCaller(ctx: Koa.Context): V2Error {
+  return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
+}
+
+const NO_SUCH_CONTENT: V2Error = {
+  status: 404,
+  code: 'not_found',
+  message: 'This link has expired or was altered, or its file is gone.',
+  details: null,
+};
+
+const UNAUTHORIZED: V2Error = {
+  status: 401,
+  code: 'unauthorized',
+  message: 'A valid key is needed: Authorization: Bearer.',
+  details: null,
+};
+
+function render(ctx: Koa.Context, answer: Awaited<ReturnType<Handler>>): void {
+  if (!answer.ok) sendError(ctx, answer.error);
+  else if (answer.value !== 'sent') sendReply(ctx, answer.value);
+}
+
+/** Nothing here: an unknown path, or a known one under another method. */
+function refuseUnrouted(router: Router, ctx: Koa.Context): void {
+  const layers = router.match(ctx.path, ctx.method).path;
+  const allowed = new Set(layers.flatMap((layer) => layer.methods));
+  if (allowed.size === 0) {
+    return sendError(ctx, {
+      status: 404,
+      code: 'not_found',
+      message: 'There is nothing here.',
+      details: null,
+    });
+  }
+  ctx.set('Allow', [...allowed].toSorted().join(', '));
+  const message = `${ctx.method} is not possible here.`;
+  sendError(ctx, { status: 405, code: 'method_not_allowed', message, details: null });
+}
+
+const NO_STORAGE: V2Error = {
+  status: 507,
+  code: 'insufficient_storage',
+  message: STORAGE_FULL,
+  details: null,
+};
+
+/** The contract's answer to what should not have happened; an answer already begun can only be cut off. */
+function sendFailure(ctx: Koa.Context, error: unknown): void {
+  if (ctx.res.headersSent) return void ctx.res.destroy();
+  if (isStorageFull(error)) return sendError(ctx, NO_STORAGE);
+  const message = 'The job service could not serve this call.';
+  sendError(ctx, { status: 500, code: 'upstream_error', message, details: null });
+}

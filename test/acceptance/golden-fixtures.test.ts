@@ -1,0 +1,70 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { RUN_CASES } from '../support/golden/golden-run-differences.ts';
+import { SOCKET_CASES } from '../support/golden/golden-ws-differences.ts';
+import { CALL_CASES, DEPRECATION_ROW } from '../support/golden/golden-http-differences.ts';
+
+const pathOf = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+const FIXTURES = pathOf('../../fixtures/v1/');
+const ORIGINALS = pathOf('../../../shared/golden/');
+const PAGE = readFileSync(pathOf('../../docs/differences.md'), 'utf8');
+const CASES = [...SOCKET_CASES, ...RUN_CASES, ...CALL_CASES];
+
+const rowsUsed = [
+  ...new Set(
+    CASES.flatMap(({ expectedDifferences = [] }) => expectedDifferences.map(({ row }) => row)),
+  ),
+  DEPRECATION_ROW,
+];
+const rowsWritten = [...PAGE.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, row]) => row ?? '');
+
+describe('docs/differences.md', () => {
+  test.each(rowsUsed)('explains %s', (row) => {
+    expect(rowsWritten).toContain(row);
+  });
+
+  test('says what the original does, what ours does and why, once each', () => {
+    const rows = PAGE.split('\n').filter((line) => line.startsWith('| `'));
+    expect(rows.map((row) => row.split(/(?<!\\)\|/).length)).toEqual(rows.map(() => 6));
+    expect(rowsWritten).toEqual([...new Set(rowsWritten)]);
+  });
+});
+
+/** Words of another project that its recordings carry: ours are data without them. */
+const WORDS = new Set(['tooltip', 'description']);
+
+function withoutWords(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutWords);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).filter(([key]) => !WORDS.has(key));
+  return Object.fromEntries(members.map(([key, member]) => [key, withoutWords(member)]));
+}
+
+const parsed = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
+const isHere = existsSync(ORIGINALS);
+const whether = isHere ? '' : ' (skipped: ../shared/golden is not on this machine)';
+
+describe.skipIf(!isHere)(`fixtures equal the recordings they were copied from${whether}`, () => {
+  test.each(readdirSync(`${FIXTURES}ws`))('ws/%s', (file) => {
+    const [ours, theirs] = [FIXTURES, ORIGINALS].map((root) => readFileSync(`${root}ws/${file}`));
+    expect(ours?.equals(theirs ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  test.each(readdirSync(`${FIXTURES}http`))('http/%s, but for words', (file) => {
+    const [ours, theirs] = [FIXTURES, ORIGINALS].map((root) => parsed(`${root}http/${file}`));
+    expect(withoutWords(ours)).toEqual(withoutWords(theirs));
+  });
+
+  test.each(readdirSync(`${FIXTURES}files`))('files/%s', (file) => {
+    const ours = readFileSync(`${FIXTURES}files/${file}`);
+    expect(ours.equals(readFileSync(`${ORIGINALS}http/files/${file}`))).toBe(true);
+  });
+});
+
+test('no fixture carries a tooltip of another project', () => {
+  const files = readdirSync(`${FIXTURES}http`).map((file) =>
+    readFileSync(`${FIXTURES}http/${file}`, 'utf8'),
+  );
+  expect(files.filter((text) => text.includes('"tooltip"'))).toEqual([]);
+});

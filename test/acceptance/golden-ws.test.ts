@@ -1,0 +1,16 @@
+import { describe, expect, test } from 'vitest';
+import { RUN_CASES } from '../support/golden/golden-run-differences.ts';
+import { SOCKET_CASES } from '../support/golden/golden-ws-differences.ts';
+import { replayCase } from '../support/golden/golden-case.ts';
+
+describe('calls and frames of a recorded scenario are answered as recorded, or as docs/differences.md says', () => {
+  test.each([...SOCKET_CASES, ...RUN_CASES])(
+    '$scenario',
+    async (golden) => {
+      const { found, expected, stalls } = await replayCase(golden);
+      expect(found).toEqual(expected);
+      expect(stalls).toEqual([]);
+    },
+    30_000,
+  );
+});

@@ -1,0 +1,644 @@
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import {
+  NOT_A_PICTURE,
+  entryOf,
+  interrupt,
+  formatOf,
+  untilRunning,
+  uploadInput,
+} from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type Received,
+  type Recorder,
+  connect,
+  getJson,
+  postPrompt,
+} from '../support/clients/v1-client.ts';
+import { endless, flat, growing, loading, streaming } from '../support/graphs/workflows.ts';
+
+// What v1 clients need of the socket, ranked by how many of them break without it; the numbers are
+// the ranks.
+
+const MEBIBYTE = 1024 * 1024;
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
+
+let holdover: Holdover;
+const opened: Recorder[] = [];
+
+beforeAll(async () => {
+  holdover = await startHoldover();
+  await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((socket) => socket.close()));
+});
+afterAll(() => holdover.dispose());
+
+async function open(options: Parameters<typeof connect>[1] = {}): Promise<Recorder> {
+  const socket = await connect(holdover.wsUrl, options);
+  opened.push(socket);
+  return socket;
+}
+
+async function post(graph: object, extra: object = { client_id: 'test-client' }): Promise<string> {
+  const { status, body } = await postPrompt(holdover.url, { prompt: graph, ...extra });
+  expect(status).toBe(200);
+  return body.prompt_id;
+}
+
+const isText = (frame: Received, type: string): frame is Received & { kind: 'text' } =>
+  frame.kind === 'text' && frame.type === type;
+const texts = (socket: Recorder) => socket.frames.flatMap((f) => (f.kind === 'text' ? [f] : []));
+const binaries = (socket: Recorder) =>
+  socket.frames.flatMap((f) => (f.kind === 'binary' ? [f.bytes] : []));
+const counts = (socket: Recorder): number[] =>
+  texts(socket).flatMap((f) =>
+    f.type === 'status' ? [f.data.status.exec_info.queue_remaining] : [],
+  );
+const outlineOf = async (graph: object): Promise<string[]> => {
+  const socket = await open();
+  const id = await post(graph);
+  await socket.untilDone(id);
+  return socket.outline(id);
+};
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The outcomes a waiting client must survive. */
+const OUTCOMES = [
+  { outcome: 'success', graph: growing({ seed: 900, steps: 4 }), stop: false },
+  { outcome: 'error', graph: loading('corrupt.png'), stop: false },
+  { outcome: 'interrupted', graph: endless({ seed: 901 }), stop: true },
+];
+
+describe('5: /ws?clientId= is taken at once and begins with status and sid', () => {
+  test.each([['abc'], ['mit Leerzeichen & mehr'], ['ein/schrä.ger:Name']])(
+    '%s',
+    async (clientId) => {
+      const socket = await open({ clientId });
+      const first = await socket.until(() => true);
+      expect(first).toMatchObject({
+        type: 'status',
+        data: { status: { exec_info: { queue_remaining: 0 } }, sid: clientId },
+      });
+    },
+  );
+});
+
+describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
+  /** Looks at the history the very moment a frame arrives. */
+  async function historyAt(test_: (frame: Received, id: string) => boolean): Promise<unknown> {
+    const socket = await open();
+    const seen = new Promise((resolve) => {
+      let id = '';
+      socket.socket.on('message', (data: Buffer, isBinary) => {
+        if (isBinary) return;
+        const { type, data: fields } = JSON.parse(data.toString());
+        id ||= fields.prompt_id ?? '';
+        const frame = { kind: 'text', text: '', type, data: fields } as const;
+        if (id !== '' && test_(frame, id)) resolve(entryOf(holdover.url, id));
+      });
+    });
+    await post(graph);
+    if (stop) await untilRunning(holdover.url).then(() => interrupt(holdover.url));
+    return seen;
+  }
+
+  test('8: the last frame is executing with node null and the prompt_id', async () => {
+    const socket = await open();
+    const id = await post(graph);
+    if (stop) await untilRunning(holdover.url).then(() => interrupt(holdover.url));
+    await socket.untilDone(id);
+    await sleep(50);
+    expect(texts(socket).at(-1)!.data).toEqual({ node: null, prompt_id: id });
+    expect(socket.frames.at(-1)!.kind).toBe('text');
+  });
+
+  test('9: the history is there when the terminal frame arrives', async () => {
+    const entry = await historyAt((f) => isText(f, 'executing') && f.data.node === null);
+    expect(entry).toMatchObject({
+      status: { status_str: outcome === 'success' ? 'success' : 'error' },
+    });
+  });
+
+  test('9: the history is there when queue_remaining falls to 0', async () => {
+    const entry = await historyAt(
+      (f) => isText(f, 'status') && f.data.status.exec_info.queue_remaining === 0,
+    );
+    expect(entry).toMatchObject({ status: { completed: outcome === 'success' } });
+  });
+});
+
+test('10: a failure is told by a frame, by the history in the same words, then by the terminal frame', async () => {
+  const socket = await open();
+  const id = await post(loading('corrupt.png'));
+  await socket.untilDone(id);
+  const error = texts(socket).find(({ type }) => type === 'execution_error')!.data;
+  const fields =
+    'prompt_id node_id node_type executed exception_message exception_type traceback current_inputs current_outputs timestamp';
+  expect(Object.keys(error).toSorted()).toEqual(fields.split(' ').toSorted());
+  expect(error).toMatchObject({
+    prompt_id: id,
+    node_id: '3',
+    node_type: 'LoadImage',
+    executed: [],
+    traceback: expect.any(Array),
+    current_outputs: expect.any(Array),
+  });
+  const { status } = await entryOf(holdover.url, id);
+  expect(status).toMatchObject({ status_str: 'error', completed: false });
+  expect(status.messages.at(-1)).toEqual(['execution_error', error]);
+  expect(socket.outline().slice(-3)).toEqual(['execution_error', 'status:0', 'executing:null']);
+});
+
+test('15: executed comes for every output node with its whole output, cached or not', async () => {
+  const graph = {
+    ...flat({ prefix: 'exec', color: 15 }),
+    '8': flat({ class_type: 'PreviewImage' })['9'],
+  };
+  const outputs = async (): Promise<unknown> => {
+    const socket = await open();
+    const id = await post(graph);
+    await socket.untilDone(id);
+    const executed = texts(socket).filter(
+      ({ type, data }) => type === 'executed' && data.prompt_id === id,
+    );
+    const told = Object.fromEntries(executed.map(({ data }) => [data.node, data.output]));
+    expect(told).toEqual((await entryOf(holdover.url, id)).outputs);
+    return told;
+  };
+  const first = await outputs();
+  expect(first).toEqual({
+    '8': { images: [expect.objectContaining({ type: 'temp' })] },
+    '9': { images: [{ filename: 'exec_00001_.png', subfolder: '', type: 'output' }] },
+  });
+  expect(await outputs()).toEqual(first);
+});
+
+describe('16: queue_remaining counts this user’s live prompts', () => {
+  test('from the answered POST until the history is written, then it is 0', async () => {
+    const socket = await open();
+    const id = await post(growing({ seed: 160 }));
+    expect(await getJson(`${holdover.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 1 } });
+    const late = await open({ clientId: 'late' });
+    expect(counts(late)[0] ?? 1).toBe(1);
+    await socket.untilDone(id);
+    expect(await getJson(`${holdover.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 0 } });
+    expect(counts(socket)).toEqual([0, 1, 1, 0]);
+  });
+
+  test('another user’s sockets do not hear of them', async () => {
+    const [mine, theirs] = [await open(), await open({ headers: { 'X-API-Key': 'someone-else' } })];
+    const id = await post(flat({ color: 161 }));
+    await mine.untilDone(id);
+    const other = await postPrompt(
+      holdover.url,
+      { prompt: flat({ color: 162 }), client_id: 'test-client' },
+      { headers: { 'X-API-Key': 'someone-else' } },
+    );
+    await theirs.untilDone(other.body.prompt_id);
+    expect(counts(theirs)).toEqual([0, 1, 1, 0]);
+    expect(counts(mine)).toEqual([0, 1, 1, 0]);
+  });
+});
+
+test('17: nothing of a prompt is heard before the answer to its POST, not even its status', async () => {
+  const socket = await open();
+  const graph = flat({ color: 170 });
+  await socket.untilDone(await post(graph));
+  const firsts: string[] = [];
+  for (let round = 0; round < 20; round++) {
+    const id = `held-${round}`;
+    const order: string[] = [];
+    const note = (data: Buffer): void => void order.push(`frame: ${data.toString()}`);
+    socket.socket.on('message', note);
+    const body = JSON.stringify({ prompt: graph, client_id: 'test-client', prompt_id: id });
+    const tcp = connectTcp(holdover.port, '127.0.0.1');
+    tcp.on('data', (chunk) => void order.push(`answer: ${chunk.toString()}`));
+    const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${holdover.port}\r\nContent-Length: ${body.length}`;
+    tcp.write(`${head}\r\nConnection: close\r\n\r\n${body}`);
+    await socket.untilDone(id);
+    socket.socket.off('message', note);
+    firsts.push(order[0]!);
+  }
+  expect(firsts.filter((first) => !first.startsWith('answer: HTTP/1.1 200'))).toEqual([]);
+});
+
+test('17: a prompt whose sender hung up before the answer runs to its end all the same', async () => {
+  const socket = await open();
+  const body = JSON.stringify({
+    prompt: flat({ color: 171 }),
+    client_id: 'test-client',
+    prompt_id: 'hung-up',
+  });
+  const tcp = connectTcp(holdover.port, '127.0.0.1');
+  const head = `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${holdover.port}\r\nContent-Length: ${body.length}`;
+  tcp.end(`${head}\r\n\r\n${body}`);
+  await socket.untilDone('hung-up');
+  expect((await entryOf(holdover.url, 'hung-up')).status.completed).toBe(true);
+});
+
+describe('19: cancelling', () => {
+  const ENDED = ['execution_interrupted', 'status:0', 'executing:null'];
+
+  test.each([
+    ['POST /interrupt without a body', '/interrupt', () => undefined],
+    ['POST /interrupt {}', '/interrupt', () => '{}'],
+    [
+      'POST /interrupt {prompt_id}',
+      '/interrupt',
+      (id: string) => JSON.stringify({ prompt_id: id }),
+    ],
+    ['POST /interrupt {client_id}', '/interrupt', () => '{"client_id":"test-client"}'],
+    ['POST /interrupt with garbage', '/interrupt', () => '}{'],
+  ])(
+    '%s ends a running prompt with execution_interrupted, status, terminal frame',
+    async (_call, path, body) => {
+      const socket = await open();
+      const id = await post(endless({ seed: 190 }));
+      await untilRunning(holdover.url);
+      const text = body(id);
+      const answer = await fetch(holdover.url + path, {
+        method: 'POST',
+        ...(text === undefined ? {} : { body: text }),
+      });
+      expect([answer.status, await answer.text()]).toEqual([200, '']);
+      await socket.untilDone(id);
+      expect(socket.outline().slice(-3)).toEqual(ENDED);
+    },
+  );
+
+  test('POST /api/queue {delete} of a hosted client does so, and names what it cancelled', async () => {
+    const socket = await open();
+    const id = await post(endless({ seed: 190 }));
+    await untilRunning(holdover.url);
+    const answer = await fetch(`${holdover.url}/api/queue`, {
+      method: 'POST',
+      headers: { 'X-API-Key': '' },
+      body: JSON.stringify({ delete: [id] }),
+    });
+    expect(await answer.json()).toEqual({ deleted: [id], cleared: false });
+    await socket.untilDone(id);
+    expect(socket.outline().slice(-3)).toEqual(ENDED);
+  });
+
+  test.each([
+    ['{delete: [id]}', (id: string) => ({ delete: [id] })],
+    ['{clear: true}', () => ({ clear: true })],
+  ])('POST /queue %s ends a waiting prompt so that nobody hangs', async (_body, body) => {
+    const socket = await open();
+    const head = await post(endless({ seed: 191 }));
+    const waiting = await post(endless({ seed: 192 }));
+    await untilRunning(holdover.url);
+    const answer = await fetch(`${holdover.url}/queue`, {
+      method: 'POST',
+      body: JSON.stringify(body(waiting)),
+    });
+    expect([answer.status, await answer.text()]).toEqual([200, '']);
+    await socket.untilDone(waiting);
+    expect(socket.outline(waiting)).toEqual(['execution_interrupted', 'executing:null']);
+    expect((await entryOf(holdover.url, waiting)).status).toMatchObject({ status_str: 'error' });
+    expect((await getJson(`${holdover.url}/queue`)).queue_running[0][1]).toBe(head);
+    await interrupt(holdover.url);
+    await socket.untilDone(head);
+  });
+
+  test('an interrupt that names a prompt leaves every other one alone', async () => {
+    const socket = await open();
+    const head = await post(endless({ seed: 193 }));
+    await untilRunning(holdover.url);
+    await fetch(`${holdover.url}/interrupt`, {
+      method: 'POST',
+      body: '{"prompt_id":"somebody-else"}',
+    });
+    expect((await getJson(`${holdover.url}/api/job/${head}/status`)).status).toBe('executing');
+    await interrupt(holdover.url);
+    await socket.untilDone(head);
+  });
+});
+
+describe('21: previews', () => {
+  const ASKS = { client_id: 'test-client', extra_data: { preview_method: 'auto' } };
+  const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36';
+
+  test.each([
+    ['a program', {}, '', 0],
+    ['a program that sends an Origin', { Origin: 'SELF' }, '', 0],
+    ['a program that calls itself a browser', { 'User-Agent': BROWSER }, '', 0],
+    ['a browser', { Origin: 'SELF', 'User-Agent': BROWSER }, '', 1],
+    ['a hosted program', {}, 'token=', 1],
+  ])('with default settings, those of samplers to %s', async (_who, given, query, type) => {
+    const headers = Object.fromEntries(
+      Object.entries(given).map(([name, value]) => [name, value.replace('SELF', holdover.url)]),
+    );
+    const clientId = `previews ${_who}`;
+    const socket = await open({ clientId, headers, query });
+    const id = await post(growing({ seed: 2090 + _who.length }), { client_id: clientId });
+    await socket.untilDone(id);
+    expect(binaries(socket)[0]?.readUInt32BE(0) ?? 0).toBe(type);
+  });
+
+  test('type 1 frames are tagged as what they are and stay between their node and the end', async () => {
+    const socket = await open();
+    const id = await post(growing({ seed: 210 }), ASKS);
+    await socket.untilDone(id);
+    const outline = socket.outline(id);
+    const places = outline.flatMap((word, at) => (word === 'binary:1' ? [at] : []));
+    expect(places.length).toBeGreaterThan(0);
+    expect(places[0]).toBeGreaterThan(outline.findIndex((word) => word.startsWith('progress:')));
+    expect(places.at(-1)).toBeLessThan(outline.indexOf('executing:9'));
+    for (const frame of binaries(socket)) {
+      expect(frame.readUInt32BE(4)).toBe(1);
+      expect(await formatOf(frame.subarray(8))).toMatch(/^jpeg /);
+    }
+  });
+
+  test('a socket that negotiated metadata gets type 4, another of the same client id type 1', async () => {
+    const [modern, plain] = [await open(), await open()];
+    modern.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
+    await modern.until((frame) => isText(frame, 'feature_flags'));
+    const id = await post(growing({ seed: 211 }), ASKS);
+    await Promise.all([modern.untilDone(id), plain.untilDone(id)]);
+    const kinds = (socket: Recorder) =>
+      new Set(binaries(socket).map((frame) => frame.readUInt32BE(0)));
+    expect([kinds(modern), kinds(plain)]).toEqual([new Set([4]), new Set([1])]);
+    const [frame] = binaries(modern);
+    const length = frame!.readUInt32BE(4);
+    expect(JSON.parse(frame!.subarray(8, 8 + length).toString())).toMatchObject({
+      node_id: '1',
+      prompt_id: id,
+      image_type: 'image/jpeg',
+    });
+    expect(await formatOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
+  });
+
+  test('a prompt that asks for none (extra_data.preview_method) gets none', async () => {
+    const socket = await open();
+    const id = await post(growing({ seed: 212 }), {
+      client_id: 'test-client',
+      extra_data: { preview_method: 'none' },
+    });
+    await socket.untilDone(id);
+    expect(socket.outline(id)).toContain('execution_success');
+    expect(binaries(socket)).toEqual([]);
+  });
+
+  test.each([
+    ['none', true, 0],
+    ['negotiated', false, 0],
+    ['negotiated', true, 4],
+    ['default', true, 4],
+    ['auto', false, 1],
+    ['latent2rgb', false, 1],
+    ['taesd', false, 1],
+  ])('with --preview-method %s and metadata negotiated: %s', async (method, negotiates, type) => {
+    const quiet = await startHoldover({ args: ['--preview-method', method] });
+    const socket = await connect(quiet.wsUrl);
+    if (negotiates)
+      socket.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
+    const { body } = await postPrompt(quiet.url, { prompt: growing(), client_id: 'test-client' });
+    await socket.untilDone(body.prompt_id);
+    await socket.close();
+    await quiet.dispose();
+    expect(binaries(socket)[0]?.readUInt32BE(0) ?? 0).toBe(type);
+  });
+});
+
+describe('22: frames go where the client_id says', () => {
+  test('a prompt with a client_id is heard by its own sockets only', async () => {
+    const [own, other] = [await open({ clientId: 'own' }), await open({ clientId: 'other' })];
+    const id = await post(growing({ seed: 220, steps: 4 }), { client_id: 'own' });
+    await own.untilDone(id);
+    const statuses = new Set(['status:0', 'status:1']);
+    await vi.waitFor(() => expect(new Set(other.outline())).toEqual(statuses));
+  });
+
+  test('of a prompt without one every local socket hears the broadcasts, every hosted one all', async () => {
+    const local = [await open({ clientId: 'one' }), await open({ clientId: 'two' })];
+    const hosted = [
+      await open({ clientId: 'one', query: 'token=' }),
+      await open({ clientId: 'three', query: 'token=' }),
+    ];
+    const id = await post(flat({ color: 221 }), {});
+    await Promise.all(hosted.map((socket) => socket.untilDone(id)));
+    for (const socket of hosted) {
+      expect(socket.outline(id)).toEqual(hosted[0]!.outline(id));
+      expect(socket.outline(id)).toContain('execution_success');
+    }
+    for (const socket of local) {
+      await socket.until((frame) => isText(frame, 'progress_state'));
+      expect(new Set(socket.outline(id))).toEqual(new Set(['progress_state']));
+    }
+  });
+
+  test('a hosted socket hears what a client id of its user is told, a local one does not', async () => {
+    const hosted = await open({ clientId: 'three', query: 'token=' });
+    const local = await open({ clientId: 'three' });
+    const id = await post(flat({ color: 222 }), { client_id: 'own' });
+    await hosted.untilDone(id);
+    expect(hosted.outline(id)).toContain('execution_success');
+    expect(local.outline(id)).toEqual([]);
+  });
+});
+
+test('23: while a prompt waits, a text frame comes at least every eight seconds', async () => {
+  const busy = await startHoldover();
+  const blocker = { 'X-API-Key': 'blocker' };
+  await postPrompt(busy.url, { prompt: endless() }, { headers: blocker });
+  await untilRunning(busy.url, blocker);
+  const socket = await connect(busy.wsUrl);
+  const { body } = await postPrompt(busy.url, { prompt: flat(), client_id: 'test-client' });
+  const arrivals = [Date.now()];
+  socket.socket.on('message', (_data, isBinary) => {
+    if (!isBinary) arrivals.push(Date.now());
+  });
+  await sleep(8500);
+  arrivals.push(Date.now());
+  await interrupt(busy.url, blocker);
+  await socket.untilDone(body.prompt_id);
+  await socket.close();
+  await busy.dispose();
+  const silences = arrivals.slice(1).map((at, index) => at - arrivals[index]!);
+  expect(Math.max(...silences)).toBeLessThanOrEqual(8000);
+}, 30_000);
+
+test('24, 25: execution_start and execution_cached come first, execution_success before status and end', async () => {
+  const socket = await open();
+  const id = await post(flat({ color: 240 }));
+  await socket.untilDone(id);
+  expect(socket.outline(id).slice(0, 2)).toEqual(['execution_start', 'execution_cached']);
+  expect(socket.outline().slice(-3)).toEqual(['execution_success', 'status:0', 'executing:null']);
+});
+
+describe('30: sockets', () => {
+  test('without a clientId the server names one, which then works as client_id', async () => {
+    const socket = await open({ clientId: null });
+    const first = await socket.until((frame) => isText(frame, 'status'));
+    const { sid } = (first as Received & { kind: 'text' }).data;
+    expect(sid).toMatch(/^[0-9a-f]{32}$/);
+    await socket.untilDone(await post(flat({ color: 300 }), { client_id: sid }));
+  });
+
+  /** The answer comes after everything a new socket is handed. */
+  async function handedAll(socket: Recorder): Promise<void> {
+    socket.send({ type: 'feature_flags', data: {} });
+    await socket.until((frame) => isText(frame, 'feature_flags'));
+  }
+
+  test.each([
+    ['by its id, from the history', (id: string) => `/history/${id}`],
+    ['by its id, from the jobs', (id: string) => `/api/jobs/${id}`],
+    ['by its id, as a status', (id: string) => `/api/job/${id}/status`],
+    ['by its id, from history_v2', (id: string) => `/api/history_v2/${id}`],
+    ['in the whole history', () => '/history'],
+    ['in history_v2', () => '/api/history_v2'],
+    ['in the list of jobs', () => '/api/jobs'],
+  ])('a result that a program fetched %s is told to no late socket', async (_how, path) => {
+    const clientId = `fetched ${path('')}`;
+    const ids = [await post(flat({ color: 303 }), { client_id: clientId })];
+    await ended();
+    ids.push(await post(flat({ color: 304 }), {}));
+    await ended();
+    for (const id of ids) await getJson(`${holdover.url}${path(id)}`);
+    for (const query of ['', 'token=']) {
+      const late = await open({ clientId, query });
+      await handedAll(late);
+      for (const id of ids) expect(late.outline(id)).toEqual([]);
+    }
+  });
+
+  test('a list that a browser or the own page fetched, or a look before the end, takes nothing away', async () => {
+    const clientId = 'waits-on';
+    const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId });
+    await getJson(`${holdover.url}/api/job/${id}/status`);
+    await ended();
+    await getJson(`${holdover.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
+    await getJson(`${holdover.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });
+    const late = await open({ clientId });
+    await late.untilDone(id);
+    expect(late.outline(id)).toContain('execution_start');
+  });
+
+  /** Not by asking for it: a result that was fetched is not told to a late socket. */
+  const ended = () =>
+    expect
+      .poll(async () => (await getJson(`${holdover.url}/prompt`)).exec_info, { timeout: 20_000 })
+      .toEqual({ queue_remaining: 0 });
+
+  test.each([
+    ['local', 'the same client id', '', { client_id: 'latecomer' }],
+    ['hosted', 'the same client id', 'token=', { client_id: 'latecomer' }],
+    ['hosted', 'no client id', 'token=', {}],
+  ])(
+    'a %s socket that comes after the end of a prompt of %s hears all of it',
+    async (_dialect, _which, query, extra) => {
+      const id = await post(growing({ seed: 301, steps: 4 }), extra);
+      await ended();
+      const late = await open({ clientId: 'latecomer', query });
+      await late.untilDone(id);
+      const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
+      expect(outline[0]).toBe('execution_start');
+      expect(outline).toContain('executed:9');
+      const again = await open({ clientId: 'latecomer', query });
+      await handedAll(again);
+      expect(again.outline(id)).toEqual([]);
+    },
+  );
+
+  test('a socket of another client id does not hear what it missed', async () => {
+    const id = await post(flat({ color: 302 }), { client_id: 'nobody-listens' });
+    await ended();
+    const stranger = await open({ clientId: 'stranger' });
+    await handedAll(stranger);
+    expect(stranger.outline(id)).toEqual([]);
+  });
+
+  test('all sockets of one client id hear everything, also after one of them has gone', async () => {
+    const [first, second, third] = [await open(), await open(), await open()];
+    const id = await post(growing({ seed: 303 }));
+    await first!.until((frame) => isText(frame, 'progress'));
+    await first!.close();
+    await Promise.all([second!.untilDone(id), third!.untilDone(id)]);
+    expect(second!.outline(id).filter((word) => word !== 'binary:1')).toEqual(
+      third!.outline(id).filter((word) => word !== 'binary:1'),
+    );
+  });
+
+  test('a socket that returns to a run is told the node and hears the rest', async () => {
+    const first = await open({ clientId: 'returning' });
+    const id = await post(endless({ seed: 304 }), { client_id: 'returning' });
+    await first.until((frame) => isText(frame, 'progress'));
+    await first.close();
+    const second = await open({ clientId: 'returning' });
+    await second.until((frame) => isText(frame, 'executing') && frame.data.node === '1');
+    await second.until((frame) => isText(frame, 'progress'));
+    await interrupt(holdover.url);
+    await second.untilDone(id);
+    expect(second.outline(id)).toContain('execution_interrupted');
+  });
+});
+
+test('31: a user’s oldest prompt is shown as running while others’ prompts hold the engine', async () => {
+  const other = { 'X-API-Key': 'holds-the-engine' };
+  await postPrompt(holdover.url, { prompt: endless({ seed: 310 }) }, { headers: other });
+  await untilRunning(holdover.url, other);
+  const socket = await open();
+  const [first, second] = [await post(flat({ color: 311 })), await post(flat({ color: 312 }))];
+  const { queue_running: running, queue_pending: pending } = await getJson(`${holdover.url}/queue`);
+  expect([running, pending].map((list) => list.map((item: any) => item[1]))).toEqual([
+    [first],
+    [second],
+  ]);
+  expect((await getJson(`${holdover.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
+  await interrupt(holdover.url, other);
+  await socket.untilDone(second);
+});
+
+test('33: SaveImageWebsocket delivers PNG as type 1, format 2, while its node executes', async () => {
+  expect(await outlineOf(streaming('33'))).toEqual(
+    expect.arrayContaining(['executing:33', 'binary:1', 'execution_success']),
+  );
+  const socket = await open();
+  const id = await post(streaming('33'));
+  await socket.untilDone(id);
+  const outline = socket.outline(id);
+  expect(outline.indexOf('binary:1')).toBeGreaterThan(outline.indexOf('executing:33'));
+  const [frame] = binaries(socket);
+  expect([frame!.readUInt32BE(0), frame!.readUInt32BE(4)]).toEqual([1, 2]);
+  expect(await formatOf(frame!.subarray(8))).toBe('png 24x16');
+});
+
+test('35: every text frame begins with {"type"', async () => {
+  const socket = await open();
+  socket.send({ type: 'feature_flags', data: {} });
+  for (const graph of [growing({ seed: 350, steps: 3 }), loading('corrupt.png')]) {
+    await socket.untilDone(await post(graph));
+  }
+  expect(texts(socket).length).toBeGreaterThan(10);
+  expect(texts(socket).filter(({ text }) => !text.startsWith('{"type"'))).toEqual([]);
+});
+
+test('36: a failing node’s huge inputs do not make a text frame of 1 MiB', async () => {
+  // A name of this length is refused by every file system, and v1 says so at run time.
+  const graph = flat({ prefix: 'x"\\\n'.repeat(600_000), color: 360 });
+  const socket = await open();
+  const id = await post(graph);
+  await socket.untilDone(id);
+  expect(socket.outline(id)).toContain('execution_error');
+  expect(Math.max(...texts(socket).map(({ text }) => Buffer.byteLength(text)))).toBeLessThan(
+    MEBIBYTE,
+  );
+});
+
+test('a socket closes normally when the server is told to stop', async () => {
+  const brief = await startHoldover();
+  const { socket } = await connect(brief.wsUrl);
+  const closed = once(socket, 'close');
+  await brief.terminate();
+  expect((await closed)[0]).toBe(1001);
+  await brief.dispose();
+});

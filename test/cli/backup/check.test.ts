@@ -1,0 +1,235 @@
+// holdover check: everything that is wrong is found, named, and told by the exit code.
+import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { pngOf, uploadInput } from '../../support/clients/client-helpers.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
+import { getJson } from '../../support/clients/v1-client.ts';
+import { snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
+import * as own from './open.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 120_000 });
+
+let dataDir: string;
+let before: own.ServerState;
+
+beforeEach(async () => {
+  dataDir = await tempFolder('data');
+  const server = await own.serve(dataDir);
+  await own.fillServer(server);
+  before = await own.serverStateOf(server);
+  await server.terminate();
+}, 60_000);
+
+/** Puts bytes among the files that no record names. */
+async function stray(bytes: Uint8Array): Promise<string> {
+  const hex = hashOf(bytes).slice('blake3:'.length);
+  await mkdir(dirname(own.blobIn(dataDir, hex)), { recursive: true });
+  await writeFile(own.blobIn(dataDir, hex), bytes);
+  return hex;
+}
+
+describe('sound', () => {
+  test('it says so and changes nothing, with the server stopped or running', async () => {
+    const untouched = await snapshot(join(dataDir, 'blobs'));
+    const { code, stdout } = await own.check(dataDir);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('Everything is as it should be')]);
+    const server = await own.serve(dataDir);
+    const { code: again, report } = await own.checkJson(dataDir);
+    expect(again).toBe(0);
+    expect(report).toMatchObject({
+      ok: true,
+      ledger: { kind: 'sqlite', state: 'ok', errors: [] },
+      secret: 'ok',
+      recorded: { files: 3 },
+      trouble: [],
+      orphans: [],
+      adopted: [],
+    });
+    expect(await own.serverStateOf(server)).toEqual(before);
+    expect(await snapshot(join(dataDir, 'blobs'))).toEqual(untouched);
+  });
+
+  test('a file the running server is about to record is not taken for one without a record', async () => {
+    const server = await own.serve(dataDir);
+    await stray(Buffer.from('on its way'));
+    expect(await own.checkJson(dataDir)).toMatchObject({ code: 0, report: { orphans: [] } });
+    await server.terminate();
+  });
+});
+
+describe('the database', () => {
+  const database = (): string => join(dataDir, 'holdover.db');
+  const flipPage = async (): Promise<void> => {
+    const bytes = await readFile(database());
+    // The headers of pages, which are of tables and indexes.
+    for (let page = 3; page < 12; page++) bytes.fill(0xff, 4096 * page, 4096 * page + 16);
+    await writeFile(database(), bytes);
+  };
+
+  test.each([
+    ['truncated', () => truncate(database(), 20_000), 'damaged'],
+    ['of something else', () => writeFile(database(), 'x'.repeat(9000)), 'damaged'],
+    ['with a broken page', flipPage, 'damaged'],
+    ['empty', () => truncate(database(), 0), 'empty'],
+    ['absent', () => rm(database()), 'absent'],
+  ])('%s is told, with the command that helps', async (_, damage, state) => {
+    await damage();
+    const blobs = await own.blobsIn(dataDir);
+    const { code, report } = await own.checkJson(dataDir);
+    expect(code).toBe(1);
+    expect(report).toMatchObject({ ok: false, ledger: { state } });
+    expect(report.ledger.errors.length).toBeGreaterThan(0);
+    // Against a database that cannot be read every file would seem to be without a record.
+    expect(report.orphans).toHaveLength(state === 'damaged' ? 0 : blobs.length);
+    expect((await own.check(dataDir)).stdout).toContain('holdover restore');
+    if (state === 'damaged') {
+      const { code: refused, report: same } = await own.checkJson(dataDir, '--repair');
+      expect([refused, same.adopted]).toEqual([1, []]);
+    }
+    expect(await own.blobsIn(dataDir)).toEqual(blobs);
+  });
+
+  test.each([
+    ['truncated', () => truncate(database(), 20_000)],
+    ['with a broken page', flipPage],
+  ])('what the server says of one that is %s names both commands', async (_, damage) => {
+    await damage();
+    const { code, stderr } = await runHoldover(['--port', '0', '--data-dir', dataDir]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('is damaged');
+    expect(stderr).toContain('holdover check');
+    expect(stderr).toContain('holdover restore');
+  });
+});
+
+describe('files on record', () => {
+  test.each([
+    ['missing', (path: string) => rm(path)],
+    ['damaged', (path: string) => own.flipByte(path)],
+    ['damaged', (path: string) => truncate(path, 0)],
+  ])('%s: named with user and name, and not repaired', async (why, damage) => {
+    const server = await own.serve(dataDir);
+    await uploadInput(server.url, { bytes: Buffer.from('to be lost'), name: 'lost.bin' });
+    await server.terminate();
+    const hex = hashOf(Buffer.from('to be lost')).slice('blake3:'.length);
+    await damage(own.blobIn(dataDir, hex));
+    const { code, report } = await own.checkJson(dataDir);
+    expect(code).toBe(1);
+    expect(report.trouble).toMatchObject([
+      { hash: `blake3:${hex}`, why, names: [{ user: 'local' }] },
+    ]);
+    expect((await own.check(dataDir)).stdout).toContain('lost.bin of local');
+    expect((await own.check(dataDir, '--repair')).code).toBe(1);
+  });
+
+  test('a single one can be copied back from a backup', async () => {
+    const into = await tempFolder('backups');
+    await own.backup(dataDir, into);
+    const [name = ''] = await own.backupsIn(into);
+    const [hex = ''] = await own.blobsIn(dataDir);
+    await own.flipByte(own.blobIn(dataDir, hex));
+    expect((await own.check(dataDir)).code).toBe(1);
+    await copyFile(own.blobIn(join(into, name), hex), own.blobIn(dataDir, hex));
+    expect((await own.check(dataDir)).code).toBe(0);
+  });
+
+  test.each([
+    ['absent', () => rm(join(dataDir, 'secret.key'))],
+    ['damaged', () => truncate(join(dataDir, 'secret.key'), 5)],
+  ])('a secret that is %s', async (secret, damage) => {
+    await damage();
+    expect(await own.checkJson(dataDir)).toMatchObject({ code: 1, report: { ok: false, secret } });
+  });
+});
+
+describe('files without a record', () => {
+  test('are listed, and --repair gives them a name of their own, to whom it is said', async () => {
+    const picture = await pngOf();
+    const png = await stray(picture);
+    const text = await stray(Buffer.from('what was this?'));
+    const { code, report } = await own.checkJson(dataDir);
+    expect([code, report.orphans.map(({ hash }: { hash: string }) => hash)]).toEqual([
+      1,
+      [png, text].toSorted().map((hex) => `blake3:${hex}`),
+    ]);
+    const repaired = await own.checkJson(dataDir, '--repair');
+    expect(repaired).toMatchObject({ code: 0, report: { ok: true, orphans: [] } });
+    expect(repaired.report.adopted).toContainEqual({
+      hash: `blake3:${png}`,
+      user: 'local',
+      filePath: `output/recovered/${png.slice(0, 16)}.png`,
+      as: 'new name',
+    });
+    const server = await own.serve(dataDir);
+    const name = { name: `${png.slice(0, 16)}.png`, subfolder: 'recovered', type: 'output' };
+    expect(await own.view(server.url, name)).toBe(picture.toString('base64'));
+    expect(await own.serverStateOf(server)).toEqual(before);
+  });
+
+  test('--user gives them to another one', async () => {
+    await stray(Buffer.from('hers'));
+    const { report } = await own.checkJson(dataDir, '--repair', '--user', 'u_ann');
+    expect(report.adopted).toMatchObject([{ user: 'u_ann' }]);
+  });
+
+  test('whose job or v1 name is still on record are theirs again, under the same name', async () => {
+    own.inDatabase(dataDir, 'DELETE FROM assets');
+    expect((await own.checkJson(dataDir)).report.orphans).toHaveLength(3);
+    const { code, report } = await own.checkJson(dataDir, '--repair');
+    expect(code).toBe(0);
+    expect(report.adopted.map(({ as }: { as: string }) => as)).toEqual(Array(3).fill('remembered'));
+    const server = await own.serve(dataDir);
+    expect(await own.serverStateOf(server)).toEqual(before);
+    const [job] = (await getJson(`${server.url}/api/v2/jobs`)).jobs;
+    const [output] = (await getJson(`${server.url}/api/v2/jobs/${job.id}`)).outputs;
+    const content = await fetch(`${server.url}/api/v2/assets/${output.id}/content`);
+    expect(content.status).toBe(200);
+  });
+
+  test('that are damaged are told and left as they are', async () => {
+    const hex = await stray(Buffer.from('soon to be damaged'));
+    await own.flipByte(own.blobIn(dataDir, hex));
+    const { code, report } = await own.checkJson(dataDir, '--repair');
+    expect([code, report.adopted]).toEqual([1, []]);
+    expect(report.orphans).toMatchObject([{ whole: false }]);
+    expect(await own.blobsIn(dataDir)).toContain(hex);
+  });
+
+  test('all of them, when the database is gone: a new one has them, and no start sweeps them', async () => {
+    const blobs = await own.blobsIn(dataDir);
+    const kept = join(await tempFolder('kept'), 'holdover.db');
+    await copyFile(join(dataDir, 'holdover.db'), kept);
+    await rm(join(dataDir, 'holdover.db'));
+    const { code, report } = await own.checkJson(dataDir, '--repair');
+    expect([code, report.adopted.length]).toEqual([0, 3]);
+    const server = await own.serve(dataDir);
+    const png = report.adopted.find(({ filePath }: { filePath: string }) =>
+      filePath.endsWith('png'),
+    );
+    const name = { name: png.filePath.split('/').at(-1), subfolder: 'recovered', type: 'output' };
+    expect(await own.view(server.url, name)).toMatch(/^iVBOR/);
+    await server.terminate();
+    expect(await own.blobsIn(dataDir)).toEqual(blobs);
+    // The earlier database, found after all: it is not the one that recorded the files last.
+    await copyFile(kept, join(dataDir, 'holdover.db'));
+    const other = await runHoldover(['--port', '0', '--data-dir', dataDir]);
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('another --ledger')]);
+    expect(await own.checkJson(dataDir)).toMatchObject({ code: 1, report: { belongs: false } });
+    expect(await own.checkJson(dataDir, '--repair')).toMatchObject({ code: 0 });
+    expect(await own.serverStateOf(await own.serve(dataDir))).toEqual(before);
+  });
+
+  test('--repair is refused while the server runs', async () => {
+    await own.serve(dataDir);
+    const { code, stderr } = await own.check(dataDir, '--repair');
+    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
+  });
+});
+
+test('a data folder that is not there is not made', async () => {
+  const { code, stderr } = await own.check(join(dataDir, 'nowhere'));
+  expect([code, stderr]).toEqual([1, expect.stringContaining('there is no data folder')]);
+});

@@ -1,0 +1,105 @@
+// Over a Redis ledger the files are backed up, restored and checked; Redis keeps its own records.
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { uploadInput } from '../../support/clients/client-helpers.ts';
+import { type Holdover, runHoldover } from '../../support/processes/holdover.ts';
+import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
+import * as own from './open.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 120_000 });
+
+const missing = redisMissing();
+
+describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
+  let dataDir: string;
+  let into: string;
+  let redis: RedisServer;
+  let server: Holdover;
+  let before: own.ServerState;
+
+  const env = () => ({ HOLDOVER_LEDGER: redis.url });
+  const checkNow = async (folder: string, ...args: readonly string[]) => {
+    const ran = await runHoldover(['check', '--data-dir', folder, '--json', ...args], env());
+    return { code: ran.code, report: JSON.parse(ran.stdout) };
+  };
+
+  beforeEach(async () => {
+    ({ dataDir, into } = await own.folders());
+    redis = await startRedis();
+    server = await own.serve(dataDir, { env: env() });
+    await own.fillServer(server);
+    before = await own.serverStateOf(server);
+  }, 60_000);
+  afterEach(() => redis.dispose());
+
+  test('the files come back into a new folder; what came after the snapshot of Redis does no harm', async () => {
+    const snapshot = join(await tempFolder('rdb'), 'dump.rdb');
+    const saved = spawnSync('redis-cli', ['-p', String(redis.port), '--rdb', snapshot]);
+    expect(saved.status).toBe(0);
+    await uploadInput(server.url, { bytes: randomBytes(4000), name: 'later.bin' });
+    const { code, stdout } = await own.backup(dataDir, into, { env: env() });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('records are in Redis')]);
+    await server.terminate();
+    await rm(dataDir, { recursive: true });
+
+    const restored = await own.restore(into, dataDir);
+    expect([restored.code, restored.stdout]).toEqual([0, expect.stringContaining('put back')]);
+    const again = await own.serve(dataDir, { env: env() });
+    expect(await own.serverStateOf(again)).toEqual(before);
+    expect((await checkNow(dataDir)).code).toBe(0);
+    expect((await readFile(snapshot)).length).toBeGreaterThan(100);
+  });
+
+  test('is refused for a folder that processes use', async () => {
+    await own.backup(dataDir, into, { env: env() });
+    const refused = await own.restore(into, dataDir, { args: ['--replace'] });
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('1 Holdover processes use'),
+    ]);
+    expect(await own.serverStateOf(server)).toEqual(before);
+    await server.terminate();
+    expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
+  });
+
+  test('the check finds what is missing, damaged, and without a record; --repair adopts', async () => {
+    expect(await checkNow(dataDir)).toMatchObject({
+      code: 0,
+      report: {
+        ledger: { kind: 'redis', state: 'ok' },
+        secret: 'elsewhere',
+        recorded: { files: 3 },
+      },
+    });
+    await server.terminate();
+    const [one = '', two = ''] = await own.blobsIn(dataDir);
+    const kept = join(await tempFolder('kept'), 'one');
+    await copyFile(own.blobIn(dataDir, one), kept);
+    await rm(own.blobIn(dataDir, one));
+    await own.flipByte(own.blobIn(dataDir, two));
+    const { code, report } = await checkNow(dataDir);
+    expect([code, report.trouble.map(({ why }: { why: string }) => why).toSorted()]).toEqual([
+      1,
+      ['damaged', 'missing'],
+    ]);
+    expect(report.trouble[0].names).toHaveLength(1);
+    await copyFile(kept, own.blobIn(dataDir, one));
+    await own.flipByte(own.blobIn(dataDir, two));
+    expect((await checkNow(dataDir)).code).toBe(0);
+  });
+
+  test('a file is taken for one without a record only when it is old', async () => {
+    const bytes = Buffer.from('no record');
+    const hex = hashOf(bytes).slice('blake3:'.length);
+    await mkdir(dirname(own.blobIn(dataDir, hex)), { recursive: true });
+    await writeFile(own.blobIn(dataDir, hex), bytes);
+    // Another process may be about to record it.
+    expect((await checkNow(dataDir)).report.orphans).toEqual([]);
+  });
+});

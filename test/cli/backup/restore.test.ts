@@ -1,0 +1,220 @@
+// holdover restore: verified first, never over anything, and whole or not at all.
+import { mkdir, readFile, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { runHoldover } from '../../support/processes/holdover.ts';
+import { uploadInput } from '../../support/clients/client-helpers.ts';
+import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
+import * as own from './open.ts';
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 120_000 });
+
+let dataDir: string;
+let into: string;
+let only: string;
+let before: own.ServerState;
+
+/** A stopped server with something of each kind, and one backup of it. */
+beforeEach(async () => {
+  ({ dataDir, into } = await own.folders());
+  const server = await own.serve(dataDir);
+  await own.fillServer(server);
+  before = await own.serverStateOf(server);
+  await server.terminate();
+  await own.backup(dataDir, into);
+  only = join(into, (await own.backupsIn(into))[0] ?? '');
+}, 60_000);
+
+describe('into a folder', () => {
+  test('that is absent, or empty but for a lock: a server goes on as if nothing had been', async () => {
+    const parent = await tempFolder('restored');
+    await fill(parent, { 'locked/holdover.db.lock': '' });
+    for (const name of ['absent', 'locked']) {
+      expect(await own.restore(into, join(parent, name))).toMatchObject({ code: 0 });
+      const server = await own.serve(join(parent, name));
+      expect(await own.serverStateOf(server)).toEqual(before);
+      await server.dispose();
+    }
+  });
+
+  test('that has anything in it: refused, and nothing is touched', async () => {
+    const target = await tempFolder('restored');
+    await fill(target, { 'blobs/x': 'mine' });
+    const untouched = await snapshot(target);
+    const { code, stderr } = await own.restore(into, target);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--replace')]);
+    expect((await snapshot(target)).filter((line) => !line.includes('.lock'))).toEqual(untouched);
+  });
+
+  test('with --replace: what was there is moved aside as it is, and can be put back', async () => {
+    const server = await own.serve(dataDir);
+    await uploadInput(server.url, { bytes: Buffer.from('newer'), name: 'newer.bin' });
+    await server.terminate();
+    const former = await contentOf(dataDir);
+    const { code, stdout } = await own.restore(into, dataDir, { args: ['--replace'] });
+    expect(code).toBe(0);
+    const aside = /is in (.*)\.$/m.exec(stdout)?.[1] ?? '';
+    expect(await contentOf(aside)).toEqual(former);
+    const again = await own.serve(dataDir);
+    expect(await own.serverStateOf(again)).toEqual(before);
+    await again.terminate();
+    // The folder that was moved aside is a data folder.
+    const put = join(await tempFolder('put-back'), 'data');
+    await rename(aside, put);
+    const old = await own.serve(put);
+    expect(await own.view(old.url, { name: 'newer.bin', type: 'input' })).not.toMatch(/^status/);
+  });
+
+  test('that a running server has: refused, with --replace too', async () => {
+    const server = await own.serve(dataDir);
+    for (const args of [[], ['--replace']]) {
+      const { code, stderr } = await own.restore(into, dataDir, { args });
+      expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
+    }
+    expect(await own.serverStateOf(server)).toEqual(before);
+  });
+
+  test('around or inside of the backups: refused', async () => {
+    for (const target of [join(into, 'data'), into, join(into, '..')]) {
+      const { code, stderr } = await own.restore(into, target, { args: ['--replace'] });
+      expect([code, stderr]).toEqual([1, expect.stringContaining('in one another')]);
+    }
+  });
+});
+
+/** Without the lock, which stays where it is, and what was moved aside earlier. */
+async function contentOf(folder: string): Promise<readonly string[]> {
+  const lines = (await snapshot(folder)).map((line) => line.slice(folder.length + 1).split(' '));
+  return lines
+    .filter(([path = '']) => !/^holdover\.db\.lock|^set-aside/.test(path))
+    .map(([path = '', ...facts]) => `${path} ${hashOf(Buffer.from(facts.at(-1) ?? ''))}`);
+}
+
+describe('from a backup that is not as it was written', () => {
+  const damages: readonly (readonly [string, (folder: string) => Promise<unknown>, string])[] = [
+    ['a flipped byte in a file', async (at) => own.flipByte(await firstBlob(at)), 'is damaged'],
+    ['a missing file', async (at) => rm(await firstBlob(at)), 'is damaged'],
+    ['a file cut short', async (at) => truncate(await firstBlob(at), 3), 'is damaged'],
+    ['a flipped byte in the database', (at) => own.flipByte(join(at, 'holdover.db')), 'is damaged'],
+    ['a truncated database', (at) => truncate(join(at, 'holdover.db'), 8192), 'is damaged'],
+    ['no database', (at) => rm(join(at, 'holdover.db')), 'is damaged'],
+    ['no secret', (at) => rm(join(at, 'secret.key')), 'is damaged'],
+    [
+      'another workflow',
+      (at) => writeFile(join(at, 'userdata/local/workflows/w.json'), ''),
+      'is damaged',
+    ],
+    [
+      'a flipped byte in the manifest',
+      (at) => own.flipByte(join(at, 'manifest.json')),
+      'is damaged',
+    ],
+    ['a truncated manifest', (at) => truncate(join(at, 'manifest.json'), 100), 'is damaged'],
+    ['an empty manifest', (at) => writeFile(join(at, 'manifest.json'), ''), 'is damaged'],
+    ['no manifest', (at) => rm(join(at, 'manifest.json')), 'is not a complete backup'],
+  ];
+
+  test.each(damages)('%s: refused, and the data folder stays as it is', async (_, damage, why) => {
+    await damage(only);
+    const absent = join(await tempFolder('restored'), 'absent');
+    const untouched = await contentOf(dataDir);
+    for (const target of [absent, dataDir]) {
+      const { code, stderr } = await own.restore(into, target, { args: ['--replace'] });
+      expect([code, stderr]).toEqual([1, expect.stringContaining(why)]);
+    }
+    expect(await stat(absent).catch(() => 'absent')).toBe('absent');
+    expect(await contentOf(dataDir)).toEqual(untouched);
+    expect((await own.check(dataDir)).code).toBe(0);
+  });
+
+  test('a manifest that leaves out files its records name is refused', async () => {
+    await rewriteManifest(only, (files) => files.filter(({ path }) => !path.startsWith('blobs/')));
+    const { code, stderr } = await own.restore(into, await tempFolder('restored'));
+    expect([code, stderr]).toEqual([1, expect.stringContaining('lacks 3 files')]);
+  });
+
+  test.each(['../outside', '/outside', 'userdata/../../outside', 'a//b'])(
+    'a path that leaves the data folder is refused: %s',
+    async (path) => {
+      await rewriteManifest(only, ([first, ...rest]) => [{ ...first, path }, ...rest]);
+      const { code, stderr } = await own.restore(into, await tempFolder('restored'));
+      expect([code, stderr]).toEqual([1, expect.stringContaining('is damaged')]);
+    },
+  );
+
+  test('the newest complete one is taken where a newer one is not; --at takes an older one', async () => {
+    await own.backup(dataDir, into);
+    const names = await own.backupsIn(into);
+    const at = ['--at', names[1] ?? ''];
+    await rm(join(into, names[1] ?? '', 'manifest.json'));
+    const older = await own.restore(into, await tempFolder('restored'));
+    expect([older.code, older.stdout]).toEqual([0, expect.stringContaining(names[0] ?? 'none')]);
+    const refused = await own.restore(into, await tempFolder('restored'), { args: at });
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('not a complete')]);
+    const unknown = await own.restore(into, await tempFolder('restored'), { args: ['--at', 'x'] });
+    expect(unknown.stderr).toContain(`there are: ${names[0]}`);
+  });
+
+  test('a folder with no backup in it, and none at all', async () => {
+    for (const from of [await tempFolder('nothing'), '/nowhere/at/all']) {
+      const { code } = await own.restore(from, await tempFolder('restored'));
+      expect(code).toBe(1);
+    }
+  });
+});
+
+async function firstBlob(folder: string): Promise<string> {
+  return own.blobIn(folder, (await own.blobsIn(folder))[0] ?? '');
+}
+
+type Entry = { readonly path: string };
+
+async function rewriteManifest(folder: string, change: (files: Entry[]) => Entry[]): Promise<void> {
+  const path = join(folder, 'manifest.json');
+  const { manifest } = JSON.parse(await readFile(path, 'utf8'));
+  const changed = { ...manifest, files: change(manifest.files) };
+  const hash = hashOf(Buffer.from(JSON.stringify(changed)));
+  await writeFile(path, JSON.stringify({ hash, manifest: changed }));
+}
+
+describe('killed', () => {
+  test('while it copies: the data folder is as it was, and the next one begins anew', async () => {
+    const untouched = await contentOf(dataDir);
+    const env = { HOLDOVER_CRASH_AT: 'restore-file' };
+    const killed = await own.restore(into, dataDir, { args: ['--replace'], env });
+    expect(killed.code).toBe(null);
+    await rm(join(dataDir, 'restore-copying'), { recursive: true });
+    expect(await contentOf(dataDir)).toEqual(untouched);
+    await mkdir(join(dataDir, 'restore-copying'));
+    const server = await own.serve(dataDir);
+    expect(await own.serverStateOf(server)).toEqual(before);
+    await server.terminate();
+    expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
+    expect(await readdir(dataDir)).not.toContain('restore-copying');
+  });
+
+  test.each(['restore-aside', 'restore-placed'])(
+    'at %s: no server starts on it, and run again it is whole, with nothing lost',
+    async (moment) => {
+      const blobs = await own.blobsIn(dataDir);
+      const env = { HOLDOVER_CRASH_AT: moment };
+      expect((await own.restore(into, dataDir, { args: ['--replace'], env })).code).toBe(null);
+      const refused = await runHoldover(['--port', '0', '--data-dir', dataDir]);
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringContaining('holdover restore'),
+      ]);
+      const { report } = await own.checkJson(dataDir);
+      expect(report).toMatchObject({ ok: false, unfinishedRestore: true });
+      expect((await own.restore(into, dataDir)).code).toBe(1);
+      expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
+      const server = await own.serve(dataDir);
+      expect(await own.serverStateOf(server)).toEqual(before);
+      const everything = (await readdir(dataDir, { recursive: true })).join('\n');
+      for (const hex of blobs) expect(everything.split(hex).length).toBeGreaterThanOrEqual(3);
+      expect(everything).toMatch(/^set-aside\/[^/\n]*\/holdover\.db$/m);
+    },
+  );
+});

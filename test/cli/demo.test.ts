@@ -1,0 +1,89 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { formatOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+
+// `npm run demo -- ARGS`, as built.
+
+const DEMO = fileURLToPath(new URL('../../dist/demo.js', import.meta.url));
+const TINY = fileURLToPath(new URL('../support/scripts/tiny-v2.mjs', import.meta.url));
+const KEY = 'key-of-the-demo';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+type Ran = { readonly code: number; readonly out: string; readonly err: string };
+
+function demo(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ran> {
+  const options = { env: { ...process.env, ...env } };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [DEMO, ...args], options, (error, out, err) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err }),
+    );
+  });
+}
+
+const pathOf = (out: string, file: RegExp): string =>
+  out
+    .split('\n')
+    .find((line) => line.startsWith('Saved ') && file.test(line))
+    ?.slice(6) ?? '';
+
+describe('the demo', () => {
+  let service: Holdover;
+  beforeAll(async () => {
+    service = await startHoldover({ args: ['--local-token', KEY] });
+  });
+  afterAll(() => service.dispose());
+
+  test.each([
+    { on: 'the embedded engine', args: () => [], env: {} },
+    {
+      on: 'another Holdover that wants a key',
+      args: () => ['--upstream', service.url],
+      env: { HOLDOVER_UPSTREAM_KEY: KEY },
+    },
+  ])('on $on runs its job and leaves the pictures', async ({ args, env }) => {
+    const { code, out, err } = await demo(args(), env);
+    expect([code, err]).toEqual([0, expect.not.stringContaining('Error')]);
+    expect(out).toMatch(
+      /POST \/prompt +→ POST \/api\/v2\/jobs, GET \/api\/v2\/jobs\/\{id\}\/events/,
+    );
+    expect(await formatOf(await readFile(pathOf(out, /\.png$/)))).toBe('png 384x256');
+    expect(await formatOf(await readFile(pathOf(out, /last-preview/)))).toMatch(/^jpeg /);
+    expect(out + err).not.toContain(KEY);
+  });
+
+  test('says in one sentence that the upstream wants a key', async () => {
+    const { code, err } = await demo(['--upstream', service.url]);
+    expect([code, err.trim()]).toEqual([
+      1,
+      expect.stringMatching(/^The upstream .*UPSTREAM_KEY.*$/),
+    ]);
+  });
+
+  test('says in one sentence that nobody is at that address', async () => {
+    const { code, err } = await demo(['--upstream', 'http://127.0.0.1:1']);
+    expect([code, err.trim()]).toEqual([
+      1,
+      expect.stringMatching(/^The upstream cannot be used.*$/),
+    ]);
+  });
+
+  test('says in one sentence which class the upstream lacks', async () => {
+    const tiny: ChildProcess = spawn(process.execPath, [TINY], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(tiny.stdout!, 'data')) as [Buffer];
+    const { code, err } = await demo(['--upstream', line.toString().trim()], {
+      HOLDOVER_UPSTREAM_KEY: KEY,
+    });
+    tiny.kill('SIGTERM');
+    expect([code, err.trim()]).toEqual([
+      1,
+      expect.stringMatching(/^This upstream cannot run .* it has no node class LoadImage\..*$/),
+    ]);
+  });
+});

@@ -1,0 +1,127 @@
+// An import that was cut off goes on where it stopped; large and many files.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdir, open, readdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test, vi } from 'vitest';
+import { fill, snapshot } from '../../support/graphs/v1-folders.ts';
+import { folders, importFrom, recorded, serve, viewText } from './open.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+/** Machines that run tests are busy. */
+const PATIENTLY = { timeout: 30_000 };
+
+const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+const MEBIBYTE = 1024 * 1024;
+
+function many(count: number): { [path: string]: string } {
+  const names = Array.from({ length: count }, (_, i) => String(i + 1).padStart(5, '0'));
+  return Object.fromEntries(names.map((n) => [`output/many/ComfyUI_${n}_.txt`, `file ${n}`]));
+}
+
+async function blobsIn(dataDir: string): Promise<number> {
+  const entries = await readdir(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).length;
+}
+
+test.each([
+  ['before a record is written', 'import-bytes', 0],
+  ['after the first records', 'import-recorded:1', 64],
+  ['after most of the records', 'import-recorded:3', 192],
+])('killed %s, run again: everything is there once', async (_, moment, before) => {
+  const { source, dataDir } = await folders();
+  await fill(source, { ...many(200), 'user/default/workflows/w.json': '{}' });
+  const untouched = await snapshot(source);
+  const killed = await importFrom(source, dataDir, { env: { HOLDOVER_CRASH_AT: moment } });
+  expect([killed.code, killed.stdout]).toEqual([null, '']);
+  expect((await recorded(dataDir)).names).toHaveLength(before);
+  const { code, stdout } = await importFrom(source, dataDir);
+  expect(code).toBe(0);
+  expect(stdout).toContain(`Inputs and outputs: ${200 - before} files`);
+  const { names, assets } = await recorded(dataDir);
+  expect([names.length, assets.length, await blobsIn(dataDir)]).toEqual([200, 200, 200]);
+  expect(await readdir(join(dataDir, 'spool'))).toEqual([]);
+  expect(await snapshot(source)).toEqual(untouched);
+});
+
+test('2000 small files; once more, and none of them is taken twice', async () => {
+  const { source, dataDir } = await folders();
+  await fill(source, many(2000));
+  expect((await importFrom(source, dataDir)).code).toBe(0);
+  // Would be told of as another file, if it were read again.
+  const first = join(source, 'output/many/ComfyUI_00001_.txt');
+  const { atime, mtime } = await stat(first);
+  await writeFile(first, 'FILE 00001');
+  await utimes(first, atime, mtime);
+  const again = await importFrom(source, dataDir);
+  expect(again.stdout).not.toContain('Left out');
+  expect(again.stdout).toContain(
+    'Inputs and outputs: 0 files, 0.0 MB (2000 more were here already).',
+  );
+  const { names, assets } = await recorded(dataDir);
+  expect([names.length, assets.length]).toEqual([2000, 2000]);
+});
+
+test('a file of 300 MB is not held in memory', async () => {
+  const { source, dataDir } = await folders();
+  await mkdir(join(source, 'output'), { recursive: true });
+  const large = await open(join(source, 'output/large.bin'), 'w');
+  await large.truncate(300 * MEBIBYTE);
+  await large.close();
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'import', source, '--data-dir', dataDir, '--max-upload-size', '400'],
+    { stdio: 'ignore' },
+  );
+  const exited = once(child, 'exit');
+  let mostMb = 0;
+  const watch = setInterval(() => (mostMb = Math.max(mostMb, residentMb(child.pid))), 20);
+  expect(await exited).toEqual([0, null]);
+  clearInterval(watch);
+  expect(mostMb).toBeGreaterThan(30);
+  expect(mostMb).toBeLessThan(200);
+  expect((await recorded(dataDir)).names).toMatchObject([{ sizeBytes: 300 * MEBIBYTE }]);
+});
+
+test('new results go when the disk budget is used up, imported files never', async () => {
+  const { source, dataDir } = await folders();
+  await mkdir(join(source, 'output'), { recursive: true });
+  await writeFile(join(source, 'output/large.bin'), Buffer.alloc(15 * MEBIBYTE, 'x'));
+  await importFrom(source, dataDir, { args: ['--disk-budget', '16'] });
+  const server = await serve(dataDir, ['--disk-budget', '16']);
+  const form = new FormData();
+  form.append('image', new Blob([Buffer.alloc(5 * MEBIBYTE, 'y')]), 'surplus.bin');
+  await fetch(`${server.url}/upload/image`, { method: 'POST', body: form });
+  await server.terminate();
+  // The first sweep comes with the start.
+  const next = await serve(dataDir, ['--disk-budget', '16']);
+  const isThere = async (filename: string, type: string) =>
+    (await fetch(`${next.url}/view?${new URLSearchParams({ filename, type })}`)).status;
+  await expect.poll(() => isThere('surplus.bin', 'input'), PATIENTLY).toBe(404);
+  expect(await isThere('large.bin', 'output')).toBe(200);
+  expect(await viewText(next, { filename: 'large.bin' })).toHaveLength(15 * MEBIBYTE);
+});
+
+test('a budget the imported files alone use up is warned of at the start', async () => {
+  const { source, dataDir } = await folders();
+  await mkdir(join(source, 'output'), { recursive: true });
+  await writeFile(join(source, 'output/large.bin'), Buffer.alloc(17 * MEBIBYTE, 'x'));
+  await importFrom(source, dataDir);
+  const server = await serve(dataDir, ['--disk-budget', '16']);
+  await expect
+    .poll(() => server.log(), PATIENTLY)
+    .toContain('imported files alone use up --disk-budget');
+  expect(await viewText(server, { filename: 'large.bin' })).toHaveLength(17 * MEBIBYTE);
+});
+
+/** Resident memory of a process, in MiB; 0 once it is gone. */
+function residentMb(pid: number | undefined): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
+  } catch {
+    return 0;
+  }
+}

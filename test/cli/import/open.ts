@@ -1,0 +1,48 @@
+import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { runHoldover, startHoldover, type Holdover } from '../../support/processes/holdover.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
+
+export type Imported = Awaited<ReturnType<typeof runHoldover>>;
+
+/** Runs `holdover import` to its end. */
+export function importFrom(
+  source: string,
+  dataDir: string,
+  options: { readonly args?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Imported> {
+  const { args = [], env = {} } = options;
+  return runHoldover(['import', source, '--data-dir', dataDir, ...args], env);
+}
+
+/** The folder of a v1 server and a data directory, both new and empty. */
+export async function folders(): Promise<{ readonly source: string; readonly dataDir: string }> {
+  return { source: await tempFolder('v1'), dataDir: await tempFolder('data') };
+}
+
+/** A server over what was imported; it ends with the test. */
+export async function serve(dataDir: string, args: readonly string[] = []): Promise<Holdover> {
+  const server = await startHoldover({ dataDir, args });
+  onTestFinished(() => server.dispose());
+  return server;
+}
+
+/** What the ledger has of the local user's files, while no server is running. */
+export async function recorded(dataDir: string) {
+  const ledger = openSqliteLedger({ path: join(dataDir, 'holdover.db') });
+  try {
+    const names = [
+      ...(await ledger.files.list('local', 'input')),
+      ...(await ledger.files.list('local', 'output')),
+    ];
+    return { names, assets: await ledger.assets.ofJob('imported') };
+  } finally {
+    await ledger.close();
+  }
+}
+
+export async function viewText(server: Holdover, query: Record<string, string>): Promise<string> {
+  const answer = await fetch(`${server.url}/view?${new URLSearchParams(query)}`);
+  return answer.status === 200 ? answer.text() : `status ${answer.status}`;
+}

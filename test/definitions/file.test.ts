@@ -1,0 +1,72 @@
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readSourceFile } from '../../src/definitions/source-file.ts';
+import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
+import { classes, honest, reset } from './origin.ts';
+
+const LOCAL = { user: 'local' };
+
+test('a file is read again when it is another one', async () => {
+  const path = join(await folder(), 'nodes.json');
+  await writeFile(path, JSON.stringify(classes('One')));
+  const definitions = await open({ source: { kind: 'file', path } });
+  const first = await definitions.current(LOCAL);
+  const second = await definitions.current(LOCAL);
+  expect(outline(first)).toBe('One');
+  expect(first.ok && second.ok && first.definitions === second.definitions).toBe(true);
+  await writeFile(path, JSON.stringify(classes('One', 'Two')));
+  expect(outline(await definitions.current(LOCAL))).toBe('One+Two');
+  await writeFile(`${path}.new`, JSON.stringify(classes('One', 'Six')));
+  await rename(`${path}.new`, path);
+  expect(outline(await definitions.current(LOCAL))).toBe('One+Six');
+  expect(Object.keys(await definitions.info())).toEqual(['One', 'Six']);
+});
+
+test.each<[string, (path: string) => Promise<void>]>([
+  ['went away', (path) => rm(path)],
+  ['is broken', (path) => writeFile(path, '{"One":{"input":')],
+  ['is too large', (path) => writeFile(path, JSON.stringify(classes('Two')) + ' '.repeat(20_000))],
+])('a file that %s leaves the last definitions, marked', async (_, spoil) => {
+  const path = join(await folder(), 'nodes.json');
+  await writeFile(path, JSON.stringify(classes('One')));
+  const definitions = await open({ source: { kind: 'file', path }, limits: { maxBytes: 10_000 } });
+  await definitions.current(LOCAL);
+  await spoil(path);
+  expect(outline(await definitions.current(LOCAL))).toBe('One stale');
+  await writeFile(path, JSON.stringify(classes('Two')));
+  definitions.clock.now += 5 * SECOND;
+  expect(outline(await definitions.current(LOCAL))).toBe('Two');
+});
+
+test.each(['missing.json', '.'])(
+  'a file that is none (%s) is no reason to refuse prompts',
+  async (name) => {
+    const path = join(await folder(), name);
+    const definitions = await open({ source: { kind: 'file', path } });
+    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 5 s');
+    expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
+  },
+);
+
+test('a file that is still the same is not read', async () => {
+  const path = join(await folder(), 'nodes.json');
+  await writeFile(path, '{}');
+  const first = await readSourceFile(path, undefined);
+  const validators = first.kind === 'text' ? first.validators : undefined;
+  expect(await readSourceFile(path, validators)).toEqual({ kind: 'same' });
+});
+
+test('a URL that has none is no stand-in’s business', async () => {
+  const there = await origin(honest({}));
+  const source = { kind: 'url', url: `${there.url}/nodes.json` } as const;
+  const definitions = await open({ source });
+  expect(outline(await definitions.current(LOCAL))).toMatch(/^nothing/);
+  expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
+  there.answer = honest(classes('There'));
+  definitions.clock.now += 60 * SECOND;
+  expect(outline(await definitions.current(LOCAL))).toBe('There');
+  there.answer = reset;
+  definitions.clock.now += 60 * SECOND;
+  await eventually(async () => outline(await definitions.current(LOCAL)), 'There stale');
+});

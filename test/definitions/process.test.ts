@@ -1,0 +1,125 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
+import { growing } from '../support/graphs/workflows.ts';
+import { eventually, folder, origin } from './open.ts';
+import { CHOOSER, type Hook, classes, honest, keyOf, nodeClass, status } from './origin.ts';
+
+async function start(options: Parameters<typeof startHoldover>[0]): Promise<Holdover> {
+  const holdover = await startHoldover(options);
+  onTestFinished(() => holdover.dispose());
+  return holdover;
+}
+
+/** An upstream of which only the definitions matter here. */
+function upstream(definitions: Hook): Hook {
+  return (req, res) =>
+    req.url === '/api/object_info' ? definitions(req, res) : status(404)(req, res);
+}
+
+type Seen = { readonly status: number; readonly names: string[]; readonly headers: Headers };
+
+async function look(url: string, headers: Record<string, string> = {}): Promise<Seen> {
+  const response = await fetch(`${url}/object_info`, { headers });
+  const body = (await response.json()) as object;
+  return { status: response.status, names: Object.keys(body), headers: response.headers };
+}
+
+const theirs = { ...classes('Theirs'), LoadImage: CHOOSER };
+
+test('the upstream’s definitions are served, after kill -9 and without the upstream as well', async () => {
+  const there = await origin(upstream(honest(theirs)));
+  const args = ['--upstream', there.url];
+  const holdover = await start({ args });
+  const before = await look(holdover.url);
+  expect([before.status, before.names]).toEqual([200, ['Theirs', 'LoadImage']]);
+  expect(before.headers.get('warning')).toBeNull();
+  // Written in the background, and there under its name when it is whole.
+  const kept = () => readdir(join(holdover.dataDir, 'object-info')).catch(() => []);
+  await expect.poll(kept).toEqual([expect.stringMatching(/^[0-9a-f]+\.json$/)]);
+  await holdover.kill9();
+  await there.close();
+  const restarted = await start({ args, dataDir: holdover.dataDir });
+  const after = await look(restarted.url);
+  expect([after.status, after.names]).toEqual([200, before.names]);
+  expect(after.headers.get('etag')).toBe(before.headers.get('etag'));
+  expect(after.headers.get('warning')).toBe('110 holdover "Response is Stale"');
+});
+
+test('with the upstream down at the start everything else works, and definitions once it is up', async () => {
+  const there = await origin(upstream(honest(theirs)));
+  await there.close();
+  const holdover = await start({ args: ['--upstream', there.url] });
+  for (const path of ['/system_stats', '/queue', '/history', '/settings']) {
+    expect((await fetch(holdover.url + path)).status).toBe(200);
+  }
+  const missing = await look(holdover.url);
+  expect([missing.status, missing.headers.get('retry-after')]).toEqual([503, '5']);
+  await origin(upstream(honest(theirs)), there.port);
+  await expect
+    .poll(async () => (await look(holdover.url)).status, { timeout: 10_000, interval: 500 })
+    .toBe(200);
+});
+
+test('definitions that need a key are each caller’s own, and files in them too', async () => {
+  const there = await origin(
+    upstream((req, res) => {
+      const key = keyOf(req);
+      const body = { ...classes(`Of-${key}`), LoadImage: CHOOSER };
+      return (key === undefined ? status(401) : honest(body))(req, res);
+    }),
+  );
+  const holdover = await start({ args: ['--upstream', there.url] });
+  for (const key of ['anna-key', 'ben-key', 'anna-key']) {
+    const headers = { 'X-API-Key': key };
+    expect((await look(holdover.url, headers)).names).toEqual([`Of-${key}`, 'LoadImage']);
+    const one = await fetch(`${holdover.url}/object_info/LoadImage`, { headers });
+    expect(JSON.stringify(await one.json())).not.toContain('theirs.png');
+  }
+  expect(holdover.log()).not.toMatch(/anna-key|ben-key/);
+});
+
+test('an upstream without definitions has the embedded library standing in, and that is said', async () => {
+  const there = await origin(status(404));
+  const holdover = await start({ args: ['--upstream', there.url] });
+  const seen = await look(holdover.url);
+  expect([seen.status, seen.headers.get('x-holdover-object-info')]).toEqual([200, 'embedded']);
+  expect(seen.names).toContain('SaveImage');
+});
+
+test('a file of definitions is followed, and a broken one refuses no prompt', async () => {
+  const path = join(await folder(), 'nodes.json');
+  await writeFile(path, JSON.stringify(theirs));
+  // Its own engine runs the prompt, whatever the file says.
+  const holdover = await start({ args: ['--object-info', path], upstream: 'embedded' });
+  expect((await look(holdover.url)).names).toEqual(Object.keys(theirs));
+  await writeFile(path, JSON.stringify(classes('Other')));
+  expect((await look(holdover.url)).names).toEqual(['Other']);
+  await holdover.kill9();
+  await writeFile(path, '{"Other":');
+  const restarted = await start({
+    args: ['--object-info', path],
+    upstream: 'embedded',
+    dataDir: holdover.dataDir,
+  });
+  expect((await look(restarted.url)).status).toBe(503);
+  const { status: accepted } = await postPrompt(restarted.url, { prompt: growing({ steps: 1 }) });
+  expect(accepted).toBe(200);
+});
+
+test('what is served is read once, however many ask for it', async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 2000 }, (_, i) => [`Node${i}`, i % 100 === 0 ? CHOOSER : nodeClass()]),
+  );
+  const there = await origin(upstream(honest(many)));
+  const holdover = await start({ args: ['--upstream', there.url] });
+  const all = await Promise.all(Array.from({ length: 20 }, () => look(holdover.url)));
+  expect(new Set(all.map(({ status: one, names }) => `${one} ${names.length}`))).toEqual(
+    new Set(['200 2000']),
+  );
+  expect(holdover.log().match(/node definitions read/g)?.length).toBe(1);
+  expect(there.lines().filter((line) => line.includes('object_info')).length).toBe(1);
+  await eventually(async () => (await fetch(`${holdover.url}/queue`)).status, 200);
+});

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import { type Dialect, createDialects } from '../../src/dialects/dialect.ts';
+
+const KEY = { 'x-api-key': 'k' };
+const EMPTY_KEY = { 'x-api-key': '' };
+const BEARER = { authorization: 'Bearer k' };
+const BASIC = { authorization: 'Basic Oms=' };
+
+describe('the dialect is told by the form', () => {
+  const { ofCall, ofSocket } = createDialects('auto');
+
+  test.each<[string, { readonly [name: string]: string }, Dialect]>([
+    ['/api/prompt', KEY, 'hosted'],
+    ['/api/prompt', EMPTY_KEY, 'hosted'],
+    ['/api/view?filename=a', KEY, 'hosted'],
+    ['http://host:1/api/queue', KEY, 'hosted'],
+    ['/api/prompt', {}, 'local'],
+    ['/api/prompt', BEARER, 'local'],
+    ['/api/prompt?token=k', BASIC, 'local'],
+    ['/prompt', KEY, 'local'],
+    ['/apis/prompt', KEY, 'local'],
+    ['/prompt?path=/api/', KEY, 'local'],
+  ])('of a call: %s %j is %s', (url, headers, expected) => {
+    expect(ofCall({ url, headers })).toBe(expected);
+  });
+
+  test.each<[string, { readonly [name: string]: string }, Dialect]>([
+    ['/ws?token=k', {}, 'hosted'],
+    ['/ws?clientId=c&token=', {}, 'hosted'],
+    ['/ws?token', {}, 'hosted'],
+    ['/ws?%74oken=k', {}, 'hosted'],
+    ['/api/ws?clientId=c', KEY, 'local'],
+    ['/ws?clientId=token', BEARER, 'local'],
+    ['/ws', {}, 'local'],
+  ])('of a socket: %s %j is %s', (url, headers, expected) => {
+    expect(ofSocket({ url, headers })).toBe(expected);
+  });
+});
+
+test.each<Dialect>(['local', 'hosted'])('--dialect %s forces it for all', (forced) => {
+  const { ofCall, ofSocket } = createDialects(forced);
+  for (const url of ['/api/prompt?token=k', '/prompt']) {
+    for (const headers of [KEY, {}]) {
+      expect([ofCall({ url, headers }), ofSocket({ url, headers })]).toEqual([forced, forced]);
+    }
+  }
+});

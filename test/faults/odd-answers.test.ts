@@ -1,0 +1,530 @@
+// What real v2 servers do that no contract says: each as a v1 client sees it. Every prompt has to
+// end once, with what its job really made.
+import { randomUUID } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  type Hook,
+  type JobScript,
+  type WireJob,
+  error,
+  fault,
+  frame,
+  openHostileV2,
+  startSse,
+} from '../support/upstreams/hostile-v2.ts';
+import {
+  finish,
+  outputOf,
+  preview,
+  progressAt,
+  runsToCompletion,
+  staysRunning,
+} from '../support/upstreams/job-scripts.ts';
+import { growing } from '../support/graphs/workflows.ts';
+import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+
+let setup: FaultSetup;
+useSharedSetup((opened) => (setup = opened));
+
+const theirs = (client: Client) => setup.upstream.of(client.key);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const RUNNING = frame('status', { status: 'running' });
+const SUCCEEDED = frame('status', { status: 'succeeded' });
+const jobOf = ({ server, id }: Parameters<Hook>[0]) => server.jobs.get(id) as WireJob;
+
+/** What every prompt comes to, whatever its upstream is like. */
+async function expectWhole(client: Client, promptId: string): Promise<any> {
+  const entry = await client.ended(promptId);
+  expect(entry.status.status_str).toBe('success');
+  expect(entry.outputs['9'].images).toHaveLength(1);
+  await client.socket.untilDone(promptId);
+  const heard = client.outline(promptId);
+  expect(heard[0]).toBe('execution_start');
+  expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
+  return entry;
+}
+
+async function run(client: Client, script?: JobScript): Promise<any> {
+  if (script) setup.upstream.script(script, client.key);
+  const { status, promptId } = await client.post();
+  expect(status).toBe(200);
+  return { promptId, entry: await expectWhole(client, promptId) };
+}
+
+describe('how a job ends', () => {
+  test('expired for a moment, between two lists, is no end', async () => {
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
+    theirs(client).always('events', fault.sse(RUNNING));
+    const { promptId, marker } = await client.post();
+    const [job] = client.jobs(marker) as [WireJob];
+    await expect.poll(() => job.status).toBe('running');
+    const expired: Hook = (exchange) =>
+      exchange.json(200, { ...job, workflow: undefined, status: 'expired' });
+    theirs(client).once('get', expired);
+    await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
+    await sleep(200);
+    expect(client.outline(promptId)).not.toContain('execution_error');
+    finish(setup.upstream, job);
+    await expectWhole(client, promptId);
+  });
+
+  test('expired that stays is an end: an error, and status lost', async () => {
+    const client = await setup.client();
+    setup.upstream.script(
+      async (job, server) => server.change(job.id, { status: 'expired' }),
+      client.key,
+    );
+    const { promptId } = await client.post();
+    expect((await client.ended(promptId)).status.status_str).toBe('error');
+    expect(await client.word(promptId)).toBe('lost');
+  });
+
+  test('expired after a cancel is cancelled', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async () => {}, client.key);
+    theirs(client).always('cancel', (exchange) => {
+      exchange.server.change(exchange.id, { status: 'expired' });
+      exchange.json(200, { ...jobOf(exchange), workflow: undefined });
+    });
+    const { promptId } = await client.post();
+    await client.say('/api/queue', { delete: [promptId] });
+    await client.ended(promptId);
+    expect(await client.word(promptId)).toBe('cancelled');
+    await client.socket.untilDone(promptId);
+    expect(client.outline(promptId)).toContain('execution_interrupted');
+  });
+
+  test('canceling for a while is no end', async () => {
+    const client = await setup.client();
+    setup.upstream.script(staysRunning, client.key);
+    theirs(client).always('cancel', (exchange) => {
+      exchange.server.change(exchange.id, { status: 'canceling' });
+      exchange.json(200, { ...jobOf(exchange), workflow: undefined });
+    });
+    const { promptId, marker } = await client.post();
+    await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
+    await client.say('/interrupt');
+    await sleep(200);
+    expect(await client.word(promptId)).toBe('cancel_requested');
+    expect(await client.history(promptId)).toBeUndefined();
+    setup.upstream.change(client.jobs(marker)[0]?.id ?? '', { status: 'canceled' });
+    await client.ended(promptId);
+    expect(await client.word(promptId)).toBe('cancelled');
+  });
+
+  test('canceled although nobody asked is an interruption', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await staysRunning(job, server);
+      server.change(job.id, { status: 'canceled' });
+    }, client.key);
+    const { promptId } = await client.post();
+    await client.ended(promptId);
+    await client.socket.untilDone(promptId);
+    expect(client.outline(promptId)).toContain('execution_interrupted');
+  });
+
+  test('a terminal status before the outputs: all of them are in history', async () => {
+    const client = await setup.client();
+    theirs(client).always('events', async (exchange) => {
+      const job = jobOf(exchange);
+      const made = [outputOf(job), outputOf(job, { node_id: '1', name: 'other.png' })];
+      exchange.server.change(job.id, { outputs: made, status: 'succeeded' });
+      const outputs = made.map((one) => frame('output', one)).join('');
+      await fault.sse(RUNNING + SUCCEEDED + outputs)(exchange);
+    });
+    const { entry, promptId } = await run(client, staysRunning);
+    expect(Object.keys(entry.outputs).toSorted()).toEqual(['1', '9']);
+    expect(
+      client
+        .outline(promptId)
+        .filter((name) => name.startsWith('executed:'))
+        .toSorted(),
+    ).toEqual(['executed:1', 'executed:9']);
+  });
+
+  test('a stream that ends on running: the job is asked', async () => {
+    const client = await setup.client();
+    theirs(client).always('events', async (exchange) => {
+      finish(exchange.server, jobOf(exchange));
+      await fault.sse(RUNNING)(exchange);
+    });
+    await run(client, staysRunning);
+  });
+
+  test('a stream that ends on an error event: the job is asked, and may go on', async () => {
+    const client = await setup.client();
+    theirs(client).once('events', fault.sse(RUNNING + frame('error', { code: 'x', message: 'y' })));
+    const { promptId } = await run(client, runsToCompletion({ waitMs: 150 }));
+    expect(client.outline(promptId)).not.toContain('execution_error');
+  });
+
+  test('a terminal status that carries the whole job, with logs, is one', async () => {
+    const client = await setup.client();
+    theirs(client).always('events', async (exchange) => {
+      const job = jobOf(exchange);
+      finish(exchange.server, job);
+      const { workflow: _, ...whole } = job;
+      await fault.sse(RUNNING + frame('status', { ...whole, logs: { text: 'x' } }))(exchange);
+    });
+    await run(client, staysRunning);
+  });
+
+  test('a failure tells its node, its type and its words', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await staysRunning(job, server);
+      const message = 'CUDA out of memory. Tried to allocate 2 GiB';
+      const failure = {
+        code: 'node_execution_error',
+        message,
+        node_id: '1',
+        class_type: 'EmptyImage',
+        traceback: null,
+      };
+      server.change(job.id, { status: 'failed', error: failure });
+    }, client.key);
+    const { promptId } = await client.post();
+    await client.ended(promptId);
+    const failed = await client.socket.until(
+      (f) => f.kind === 'text' && f.type === 'execution_error',
+    );
+    expect(failed).toMatchObject({
+      data: {
+        prompt_id: promptId,
+        node_id: '1',
+        node_type: 'EmptyImage',
+        exception_type: 'torch.OutOfMemoryError',
+        exception_message: expect.stringContaining('CUDA out of memory'),
+        traceback: expect.any(Array),
+      },
+    });
+  });
+});
+
+describe('how a job goes on', () => {
+  test('progress of two scales, and one that falls: never a step back within a node', async () => {
+    const client = await setup.client();
+    const said = [
+      progressAt(1, 4),
+      { value: 0.5, nodes_done: 1, nodes_total: 2, current_node: '1' },
+      progressAt(2, 4),
+      { value: 1, nodes_done: 1, nodes_total: 1, current_node: '1' },
+      progressAt(3, 4),
+      { value: 0.5, nodes_done: 1, nodes_total: 3, current_node: '1' },
+      progressAt(4, 4),
+    ];
+    setup.upstream.script(async (job, server) => {
+      await sleep(100);
+      server.change(job.id, { status: 'running' });
+      for (const progress of said) {
+        server.emit(job.id, 'progress', progress);
+        await sleep(15);
+      }
+      finish(server, job);
+    }, client.key);
+    const { promptId } = await client.post({
+      prompt: growing({ prefix: 'scales', steps: 4 }),
+      marker: 'scales',
+    });
+    await expectWhole(client, promptId);
+    const steps = client.outline(promptId).filter((name) => name.startsWith('progress:'));
+    expect(steps.length).toBeGreaterThan(0);
+    expect(steps).toEqual(steps.toSorted());
+    expect(steps.every((name) => name.endsWith('/4'))).toBe(true);
+  });
+
+  test.each([
+    ['null', null],
+    ['zeros', { value: 0, nodes_done: 0, nodes_total: 0 }],
+    ['absent', undefined],
+  ])(
+    'progress that is %s on every read hides nothing of what the stream says',
+    async (_, progress) => {
+      const client = await setup.client();
+      theirs(client).always('get', (exchange) => {
+        const { workflow: _workflow, ...job } = jobOf(exchange);
+        exchange.json(200, { ...job, progress });
+      });
+      const { promptId } = await run(client, runsToCompletion({ waitMs: 80, pauseMs: 20 }));
+      expect(client.outline(promptId)).toContain('progress:3/3');
+    },
+  );
+
+  test('never running, never a queue position: work shows that it runs', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async () => {}, client.key);
+    theirs(client).always('events', async ({ res }) => {
+      startSse(res);
+      res.write(frame('status', { status: 'queued' }) + frame('progress', progressAt(1, 2)));
+    });
+    const { promptId, marker } = await client.post();
+    await expect.poll(() => client.word(promptId)).toBe('executing');
+    expect((await client.queue()).running).toEqual([promptId]);
+    finish(setup.upstream, client.jobs(marker)[0] as WireJob);
+    await expectWhole(client, promptId);
+  });
+
+  test('previews without a node, or a PNG, are previews', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await sleep(80);
+      server.change(job.id, { status: 'running' });
+      server.emit(job.id, 'progress', progressAt(1, 2));
+      const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
+      server.emit(job.id, 'preview', { ...preview(png), node_id: '', content_type: 'image/png' });
+      await sleep(80);
+      finish(server, job);
+    }, client.key);
+    const { promptId } = await client.post({ more: { extra_data: { preview_method: 'auto' } } });
+    await expectWhole(client, promptId);
+    const binary = client.socket.frames.filter((f) => f.kind === 'binary');
+    expect(binary.length).toBeGreaterThan(0);
+  });
+
+  test('eight streams and no more: all of twenty prompts end', async () => {
+    const eight = await openOwnSetup();
+    eight.upstream.maxStreams = 8;
+    eight.upstream.script(runsToCompletion({ pauseMs: 40 }));
+    const client = await eight.client();
+    const posts = await Promise.all(Array.from({ length: 20 }, () => client.post()));
+    for (const { promptId } of posts) await expectWhole(client, promptId);
+    expect(eight.upstream.streams.most).toBeLessThanOrEqual(6);
+    await eight.check();
+  });
+
+  test('two sockets and three pollers share the one stream of a job', async () => {
+    const client = await setup.client();
+    await client.reconnect();
+    const { promptId } = await run(client, runsToCompletion({ waitMs: 100, pauseMs: 30 }));
+    await Promise.all([client.word(promptId), client.queue(), client.history(promptId)]);
+    expect(theirs(client).requests('events')).toHaveLength(1);
+  });
+});
+
+describe('what things are called', () => {
+  test('size 0 is no empty file', async () => {
+    const client = await setup.client();
+    const bytes = Buffer.from('real bytes, all the same');
+    setup.upstream.script(async (job, server) => {
+      const made = outputOf(job, { size_bytes: 0 }) as { id: string };
+      server.contents.set(made.id, bytes);
+      server.change(job.id, { outputs: [made], status: 'succeeded' });
+    }, client.key);
+    const { entry } = await run(client);
+    const path = `/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
+    const whole = await client.ask(path);
+    expect([whole.status, whole.text, whole.headers.get('content-length')]).toEqual([
+      200,
+      String(bytes),
+      String(bytes.length),
+    ]);
+    const part = await client.ask(path, { headers: { Range: 'bytes=5-9' } });
+    expect([part.status, part.text]).toEqual([206, 'bytes']);
+  });
+
+  test.each([
+    ['eyJmIjoiYS5wbmcifQ.c2lnbmF0dXJl_-~', 'an id that is signed'],
+    ['a b/c?d=1#e', 'an id with everything in it'],
+    ['ü'.repeat(20), 'an id that is no ASCII'],
+    ['x'.repeat(280), 'a long id'],
+  ])('%s as the id of a job and of its output', async (id) => {
+    const client = await setup.client();
+    theirs(client).once('submit', (exchange) => {
+      const {
+        workflow: _,
+        key: _k,
+        account: _a,
+        ...job
+      } = exchange.server.makeJob(exchange, { id: id + client.key.slice(0, 8) });
+      exchange.json(201, job);
+    });
+    const outId = `${id}-${randomUUID()}`;
+    setup.upstream.script(async (job, server) => {
+      await sleep(20);
+      finish(server, job, { id: outId });
+    }, client.key);
+    const { entry, promptId } = await run(client);
+    // v1 clients put it into paths as it is.
+    expect(encodeURIComponent(promptId)).toBe(promptId);
+    expect(await client.word(theirs(client).jobs()[0]?.id ?? '')).toBe('success');
+    const { status, text } = await client.ask(
+      `/view?${new URLSearchParams(entry.outputs['9'].images[0])}`,
+    );
+    expect([status, text]).toEqual([200, '0123456789']);
+  });
+
+  test('two jobs whose outputs have one name: both are to be had, each under its own', async () => {
+    const client = await setup.client();
+    const made = ['first picture', 'second picture!'];
+    setup.upstream.script(async (job, server) => {
+      const bytes = Buffer.from(made[server.of(client.key).jobs().length - 1] ?? '');
+      const output = outputOf(job, {
+        name: 'ComfyUI_00001_.png',
+        size_bytes: bytes.length,
+        hash: `blake3:${randomUUID()}`,
+      }) as { id: string };
+      server.contents.set(output.id, bytes);
+      server.change(job.id, { outputs: [output], status: 'succeeded' });
+    }, client.key);
+    const files = [];
+    for (let i = 0; i < 2; i += 1) files.push((await run(client)).entry.outputs['9'].images[0]);
+    expect(files[0].filename).not.toBe(files[1].filename);
+    const texts = [];
+    for (const file of files)
+      texts.push((await client.ask(`/view?${new URLSearchParams(file)}`)).text);
+    expect(texts).toEqual(made);
+  });
+
+  test('fields nobody knows, and events nobody knows, are passed over', async () => {
+    const client = await setup.client();
+    setup.upstream.script(async (job, server) => {
+      await sleep(60);
+      server.change(job.id, {
+        status: 'running',
+        x_new: { deep: [1, { a: null }] },
+        metrics: { gpu: 7, none: null },
+      });
+      server.emit(job.id, 'constellation', { stars: 7 });
+      server.emit(job.id, 'progress', { ...progressAt(1, 2), x_more: 'yes', message: null });
+      await sleep(30);
+      finish(server, job, { x_new: 1, type: 'hologram' });
+    }, client.key);
+    const { promptId } = await client.post();
+    await client.ended(promptId);
+    await client.socket.untilDone(promptId);
+    expect(await client.word(promptId)).toBe('success');
+  });
+});
+
+describe('where things are', () => {
+  test('a mount prefix, with links from the root: everything is found below it', async () => {
+    const mounted = await openOwnSetup({ mount: '/deployment/abc' });
+    mounted.upstream.script(runsToCompletion());
+    const client = await mounted.client();
+    const { promptId } = await client.post();
+    const entry = await expectWhole(client, promptId);
+    expect(
+      (await client.ask(`/view?${new URLSearchParams(entry.outputs['9'].images[0])}`)).text,
+    ).toBe('0123456789');
+    const stray = mounted.upstream.journal.filter(
+      ({ path, route }) => route === 'unknown' && !path.includes('object_info'),
+    );
+    expect(stray.map(({ path }) => path)).toEqual([]);
+    await mounted.check();
+  });
+
+  describe('content that is kept elsewhere', () => {
+    async function elsewhere() {
+      const store = await openHostileV2();
+      setup.upstream.signing = { origin: store.origin, forMs: 60_000 };
+      onTestFinished(async () => {
+        setup.upstream.signing = undefined;
+        await store.close();
+      });
+      const client = await setup.client();
+      const { entry } = await run(client, runsToCompletion());
+      return { store, client, query: new URLSearchParams(entry.outputs['9'].images[0]) };
+    }
+
+    test('/api/view is a link there, good without a key', async () => {
+      const { store, client, query } = await elsewhere();
+      const { status, headers } = await client.ask(`/api/view?${query}`);
+      const location = headers.get('location') ?? '';
+      expect([status, new URL(location).origin]).toEqual([302, store.origin]);
+      expect(location).not.toContain(client.key);
+      expect(await (await fetch(location)).text()).toBe('0123456789');
+    });
+
+    test('/view is the bytes, fetched from there without the key', async () => {
+      const { store, client, query } = await elsewhere();
+      const { status, text } = await client.ask(`/view?${query}`);
+      expect([status, text]).toEqual([200, '0123456789']);
+      expect(JSON.stringify(store.journal)).not.toContain(client.key);
+      expect(store.journal.map(({ headers }) => headers['authorization'])).toEqual([undefined]);
+    });
+  });
+
+  test('a redirect of a call is followed by nobody, whatever it is', async () => {
+    const elsewhere = await openHostileV2();
+    const client = await setup.client();
+    for (const route of ['submit', 'get', 'events', 'cancel', 'list'] as const) {
+      theirs(client).always(
+        route,
+        ({ res }) => void res.writeHead(307, { Location: `${elsewhere.url}/api/v2/jobs` }).end(),
+      );
+    }
+    const { status } = await client.post();
+    expect(status).toBeGreaterThanOrEqual(500);
+    expect(elsewhere.journal).toEqual([]);
+    await elsewhere.close();
+  });
+
+  test('what browsers send along stays here', async () => {
+    const client = await setup.client();
+    const { origin } = new URL(setup.holdover().url);
+    const body = JSON.stringify({
+      prompt: growing({ prefix: 'browser', steps: 1 }),
+      client_id: client.clientId,
+    });
+    const sent = {
+      'Content-Type': 'application/json',
+      Cookie: 'session=1',
+      Origin: origin,
+      Referer: `${origin}/`,
+      'Sec-Fetch-Site': 'same-origin',
+    };
+    const { json } = await client.ask('/prompt', { method: 'POST', body, headers: sent });
+    await client.ended(json.prompt_id);
+    for (const { headers } of theirs(client).requests('submit')) {
+      for (const name of ['cookie', 'origin', 'referer', 'sec-fetch-site', 'x-api-key']) {
+        expect([name, headers[name]]).toEqual([name, undefined]);
+      }
+    }
+  });
+});
+
+describe('users and keys', () => {
+  test('each caller’s own key goes along, and one user’s jobs are never told to another', async () => {
+    const [one, two] = [await setup.client(), await setup.client()];
+    const posted = await Promise.all([one.post(), two.post(), one.post(), two.post()]);
+    for (const [i, { promptId }] of posted.entries()) await [one, two][i % 2]!.ended(promptId);
+    expect(theirs(one).jobs()).toHaveLength(2);
+    expect(await one.history(posted[1]!.promptId)).toBeUndefined();
+    expect(await one.word(posted[1]!.promptId)).toBeUndefined();
+    await one.say('/api/queue', { delete: [posted[1]!.promptId] });
+    expect(theirs(one).requests('cancel')).toEqual([]);
+  });
+
+  test('403 sso_required keeps its words and is 403', async () => {
+    const client = await setup.client();
+    theirs(client).always('submit', ({ json }) =>
+      json(403, {
+        error: {
+          code: 'sso_required',
+          message: 'Sign in with your organization.',
+          organization_id: 'o1',
+        },
+      }),
+    );
+    const { status, json } = await client.post();
+    expect([status, json.error.type]).toEqual([403, 'sso_required']);
+    expect(json.error.message).toContain('Sign in');
+  });
+
+  test.each([
+    ['deployment_stopped', 422, 503],
+    ['workflow_format_ui', 422, 400],
+    ['payload_too_large', 413, 400],
+    ['made_up_code', 422, 400],
+    ['made_up_code', 418, 418],
+  ])('%s (%d) is %d, in its own words', async (code, given, expected) => {
+    const client = await setup.client();
+    theirs(client).always('submit', ({ json }) => json(given, error(code, `about ${code}`)));
+    const { status, json } = await client.post();
+    expect([status, json.error.message]).toEqual([expected, `about ${code}`]);
+  });
+});
+
+test('I1 to I10 hold over all of it', () => setup.check());

@@ -1,0 +1,228 @@
+// Matrix D, rows F37 and F38 in detail: what may have been sent before a kill -9, and what the next
+// process makes of it. Never a second job, never a job nobody knows.
+import { FormData } from 'undici';
+import { describe, expect, test, vi } from 'vitest';
+import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
+import { keyOf } from '../support/processes/invariants.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { type Client, type FaultSetup, openOwnSetup } from './open.ts';
+
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 30_000 });
+
+const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
+const AFTER_SUBMIT = { HOLDOVER_CRASH_AT: 'after-submit' };
+
+const keysOf = ({ upstream }: FaultSetup) => upstream.requests('submit').map(keyOf);
+
+/** Posts into a process that dies of it. */
+async function postUntilKilled(client: Client, promptId: string, body: object = {}): Promise<void> {
+  const more = { prompt_id: promptId };
+  await expect(client.post({ marker: promptId, more, ...body })).rejects.toThrow();
+}
+
+/** The one job there is, is the prompt's, and both end well. */
+async function runsOnce(client: Client, promptId: string, marker = promptId): Promise<void> {
+  expect((await client.ended(promptId)).status.status_str).toBe('success');
+  expect(client.jobs(marker)).toHaveLength(1);
+}
+
+describe('a prompt that was sent under another key than its first', () => {
+  const prompt = {
+    '3': { class_type: 'LoadImage', inputs: { image: 'm.png' } },
+    '8': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'key' } },
+    '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'key' } },
+  };
+  const bad8: Hook = ({ json }) => {
+    const details = { node_errors: { '8': [{ field: 'images', reason: 'bad' }] } };
+    json(422, error('invalid_workflow', 'bad', details));
+  };
+
+  test.each([
+    ['for fewer outputs', bad8],
+    ['for a file with a new record', fault.refuse(422, 'missing_asset')],
+  ])('%s: that key is known after a kill -9', async (_, refusal) => {
+    const args = ['--upstream-assets', 'object'];
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT, args });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    const body = new FormData();
+    body.set('image', new Blob([Buffer.from('abcdef')]), 'm.png');
+    await client.ask('/upload/image', { method: 'POST', body });
+    setup.upstream.once('submit', refusal);
+    setup.upstream.once('asset', fault.refuse(404, 'asset_not_found'));
+    await postUntilKilled(client, 'key', { prompt });
+    const before = new Set(keysOf(setup));
+    expect(before.size).toBe(2);
+    await setup.restart();
+    await client.reconnect();
+    await runsOnce(client, 'key');
+    expect(new Set(keysOf(setup))).toEqual(before);
+    await setup.check();
+  });
+});
+
+/** What a service may say to a key it has a job for, before it looks at keys. */
+const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
+  ['402', fault.refuse(402, 'insufficient_credits')],
+  ['401', fault.refuse(401, 'unauthorized')],
+  ['403 sso_required', fault.refuse(403, 'sso_required')],
+  ['422 deployment_stopped', fault.refuse(422, 'deployment_stopped')],
+  ['429', fault.refuse(429, 'queue_full', { 'Retry-After': '0' })],
+  ['409', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '1' })],
+];
+
+/** Of the list, for so many looks. */
+const withoutJobs = (times: number) =>
+  Array.from({ length: times }, () => fault.refuse(501, 'not_implemented'));
+
+describe('a job nobody knows of, after a kill -9', () => {
+  test('is looked for before anything is sent', async () => {
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(client, 'look');
+    await setup.restart();
+    await client.reconnect();
+    await runsOnce(client, 'look');
+    expect(setup.upstream.requests('submit')).toHaveLength(1);
+    await setup.check();
+  });
+
+  test.each(NOT_ABOUT_THE_JOB)('is not given up for a %s to its key', async (_, refusal) => {
+    const limits = { submitBudgetMs: 100 };
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT, limits });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    await postUntilKilled(client, 'kept');
+    setup.upstream.always('submit', refusal);
+    setup.upstream.once('list', ...withoutJobs(2));
+    await setup.restart();
+    await client.reconnect();
+    await runsOnce(client, 'kept');
+    await setup.check();
+  });
+
+  test('is not given up for a 402 when its prompt had waited for room', async () => {
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    const client = await setup.client();
+    const isDead = new Promise<void>((resolve) => {
+      upstream.once('submit', fault.refuse(429, 'queue_full'), (exchange) => {
+        upstream.makeJob(exchange);
+        process.kill(setup.holdover().pid, 'SIGKILL');
+        resolve();
+      });
+    });
+    const { promptId, marker } = await client.post();
+    await isDead;
+    upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+    await setup.restart();
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+    await setup.check();
+  });
+
+  test('is not canceled unseen when its prompt is', async () => {
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
+    const client = await setup.client();
+    await postUntilKilled(client, 'stop');
+    setup.upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+    setup.upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    await setup.restart();
+    await client.reconnect();
+    await expect.poll(() => setup.upstream.requests('submit').length).toBeGreaterThan(1);
+    await client.say('/queue', { delete: ['stop'] });
+    setup.upstream.always('list', (exchange) => exchange.honestly());
+    await expect.poll(() => client.jobs('stop')[0]?.status, { timeout: 8_000 }).toBe('canceled');
+    await client.ended('stop');
+  });
+});
+
+test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
+  'a prompt that is looked for is not failed for a %s to its key',
+  async (_, refusal) => {
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    const broken = fault.refuse(502, 'bad_gateway');
+    const die = fault.claimAndDie({ withJob: true });
+    upstream.once('submit', fault.refuse(429, 'queue_full'), die, broken, broken);
+    upstream.always('submit', refusal);
+    const client = await setup.client();
+    const { promptId, marker } = await client.post();
+    const submits = () => upstream.requests('submit').length;
+    await expect.poll(submits, { timeout: 20_000 }).toBeGreaterThan(4);
+    upstream.always('list', (exchange) => exchange.honestly());
+    await runsOnce(client, promptId, marker);
+    await setup.check();
+  },
+);
+
+describe('a prompt that came with a key of its own, after a kill -9', () => {
+  const withKey = (key: string) => ({ extra_data: { api_key_comfy_org: key } });
+
+  test.each([
+    ['a fixed key', FIXED],
+    ['keys passed through', {}],
+  ])('with %s: its job is found without that key', async (_, env) => {
+    const setup = await openOwnSetup({ env: { ...env }, firstEnv: AFTER_SUBMIT });
+    setup.upstream.script(runsToCompletion());
+    const client = await setup.client();
+    const more = { prompt_id: 'found', ...withKey('of-somebody-else') };
+    await postUntilKilled(client, 'found', { more });
+    await setup.restart();
+    await client.reconnect();
+    await runsOnce(client, 'found');
+    expect(keysOf(setup)).toHaveLength(1);
+  });
+
+  test('whose outcome was unknown: its job is found all the same', async () => {
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    const client = await setup.client();
+    const { promptId, marker } = await client.post({ more: withKey('of-somebody-else') });
+    await setup.restart();
+    upstream.always('list', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+  });
+
+  test('and was never sent: it fails and says why, unless the key is its owner’s', async () => {
+    const setup = await openOwnSetup();
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+    const client = await setup.client();
+    const own = await client.post({ more: withKey(client.key) });
+    const foreign = await client.post({ more: withKey('of-somebody-else') });
+    await setup.restart();
+    upstream.always('submit', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, own.promptId, own.marker);
+    const sent = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '{}');
+    expect(sent.extra_data).toEqual({ api_key_comfy_org: client.key });
+    const { status } = await client.ended(foreign.promptId);
+    expect(JSON.stringify(status)).toContain('Keys are never stored');
+    expect(client.jobs(foreign.marker)).toEqual([]);
+    await setup.check();
+  });
+
+  test('with a fixed key: what only its owner’s key can send waits for them', async () => {
+    const setup = await openOwnSetup({ env: FIXED });
+    const { upstream } = setup;
+    upstream.script(runsToCompletion());
+    upstream.always('submit', fault.refuse(429, 'queue_full'));
+    const client = await setup.client();
+    const { promptId, marker } = await client.post({ more: withKey(client.key) });
+    await setup.restart();
+    upstream.always('submit', (exchange) => exchange.honestly());
+    await client.reconnect();
+    await runsOnce(client, promptId, marker);
+    await setup.check();
+  });
+});

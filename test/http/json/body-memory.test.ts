@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createBodyMemory } from '../../../src/http/json/body-memory.ts';
+
+const MB = 1024 * 1024;
+
+test('bodies wait for those before them, in their order, and are admitted as these end', async () => {
+  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
+  const first = await memory.reserve(8 * MB);
+  const order: number[] = [];
+  const second = memory.reserve(6 * MB).then((hold) => order.push(2) && hold);
+  const third = memory.reserve(MB).then((hold) => order.push(3) && hold);
+  await new Promise(setImmediate);
+  expect(order).toEqual([]);
+  first?.release();
+  first?.release();
+  await Promise.all([second, third]);
+  expect(order).toEqual([2, 3]);
+  expect(memory.reservedBytes()).toBe(28 * MB);
+});
+
+test('one for which there is no room in time is told so, and those behind it go on', async () => {
+  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  const first = await memory.reserve(8 * MB);
+  const tooLarge = memory.reserve(9 * MB);
+  expect(await tooLarge).toBeUndefined();
+  expect(await memory.reserve(MB)).toBeDefined();
+  first?.release();
+  expect(await memory.reserve(9 * MB)).toBeDefined();
+});
+
+test('small bodies have a reserve', async () => {
+  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  await memory.reserve(10 * MB);
+  expect(await memory.reserve(MB)).toBeUndefined();
+  expect(await memory.reserve(1000)).toBeDefined();
+});
+
+test('prompts that are kept count as well, until they end', async () => {
+  let kept = 18 * MB;
+  const memory = createBodyMemory({ limitBytes: 40 * MB, queuedBytes: () => kept, waitMs: 2000 });
+  const held = memory.reserve(2 * MB);
+  kept = 0;
+  expect(await held).toBeDefined();
+});

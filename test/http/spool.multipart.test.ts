@@ -1,0 +1,351 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { constants } from 'node:fs';
+import { mkdtemp, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { type AddressInfo, type Socket, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createHasher } from '../../src/lib/hash.ts';
+import { type Form, type MultipartOptions, receiveMultipart } from '../../src/http/multipart.ts';
+
+const MAX = 64 * 1024;
+const CLOSE = '--b--\r\n';
+
+let root: string;
+let dir: string;
+let server: Server;
+let limits: Partial<MultipartOptions>;
+let forms: Form[];
+let failures: unknown[];
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'holdover-multipart-'));
+  dir = join(root, 'spool');
+  [limits, forms, failures] = [{}, [], []];
+  server = createServer((request, response) => void answer(request, response));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  server.closeAllConnections();
+  server.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+/** As the upload routes do it: a refusal closes the connection, broken plumbing is a 500. */
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    const received = await receiveMultipart(request, { dir, maxFileBytes: MAX, ...limits });
+    if (received.ok) forms.push(received.value);
+    const [status, text] = received.ok ? [200, ''] : [received.status, received.message];
+    response.writeHead(status, received.ok ? {} : { Connection: 'close' }).end(text);
+  } catch (error) {
+    failures.push(error);
+    response.writeHead(500, { Connection: 'close' }).end();
+  }
+}
+
+async function left(): Promise<string[]> {
+  return readdir(dir).catch(() => []);
+}
+
+function part(disposition: string, data: string, more = ''): string {
+  return `--b\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n${data}\r\n`;
+}
+
+function image(data: string, filename = 'a.png'): string {
+  return part(`name="image"; filename="${filename}"`, data);
+}
+
+function head(headers: readonly string[], type = 'multipart/form-data; boundary=b'): string {
+  const lines = ['POST / HTTP/1.1', 'Host: x', `Content-Type: ${type}`, ...headers];
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+function dial(): Socket {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => {});
+  return socket;
+}
+
+/** The first answer on this socket; one that never comes fails the test by its time limit. */
+async function answerOn(socket: Socket): Promise<{ status: number; text: string }> {
+  let answer = '';
+  socket.setEncoding('utf8');
+  socket.on('data', (chunk: string) => (answer += chunk));
+  // Not `once`, which rejects when the connection was closed on what is still being sent.
+  await new Promise((resolve) => socket.once('close', resolve));
+  const [top = '', text = ''] = answer.split('\r\n\r\n');
+  return { status: Number(top.split(' ')[1]), text: text.replace(/^[0-9a-f]+\r\n|\r\n0$/g, '') };
+}
+
+/** Sends a whole request over a socket of its own, as it is. */
+async function send(
+  body: string | Buffer,
+  options: { type?: string; headers?: readonly string[] } = {},
+): Promise<{ status: number; text: string }> {
+  const socket = dial();
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  socket.write(head([length, 'Connection: close', ...(options.headers ?? [])], options.type));
+  socket.write(body);
+  return answerOn(socket);
+}
+
+async function form(body: string): Promise<Form> {
+  expect(await send(body)).toMatchObject({ status: 200 });
+  return forms.at(-1) ?? expect.unreachable();
+}
+
+describe('a form', () => {
+  test('gives its fields as texts and its files spooled, with size and hash', async () => {
+    const { fields, files } = await form(
+      part('name="type"', 'input') + image('bytes') + part('name="type"', 'temp') + CLOSE,
+    );
+    expect(fields).toEqual(new Map([['type', ['input', 'temp']]]));
+    const hasher = createHasher();
+    hasher.update(Buffer.from('bytes'));
+    const file = { path: expect.any(String), sizeBytes: 5, hash: hasher.digest() };
+    expect(files).toEqual([
+      { field: 'image', filename: 'a.png', contentType: expect.any(String), file },
+    ]);
+    expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe('bytes');
+  });
+
+  test('has a text that was sent as a file among its files', async () => {
+    const { fields, files } = await form(
+      image('x') + part('name="overwrite"; filename="blob"', 'true') + CLOSE,
+    );
+    expect(fields.size).toBe(0);
+    expect(files.map(({ field }) => field)).toEqual(['image', 'overwrite']);
+    expect(await readFile(files[1]?.file.path ?? '', 'utf8')).toBe('true');
+  });
+
+  test('keeps a declared type, names in UTF-8, and what an attacker calls them', async () => {
+    const { fields, files } = await form(
+      part('name="image"; filename="猫 é.png"', 'x', 'Content-Type: image/png\r\n') +
+        part('name="__proto__"', 'polluted') +
+        image('y', '../../etc/passwd') +
+        image('z', 'a%0d%0aX: y.png') +
+        CLOSE,
+    );
+    expect(files.map(({ filename }) => filename)).toEqual([
+      '猫 é.png',
+      '../../etc/passwd',
+      'a%0d%0aX: y.png',
+    ]);
+    expect(files[0]?.contentType).toBe('image/png');
+    expect(fields.get('__proto__')).toEqual(['polluted']);
+    expect(Object.keys({})).toEqual([]);
+    for (const name of await left()) expect(name).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('may hold an empty file', async () => {
+    const { files } = await form(image('') + CLOSE);
+    expect(files[0]?.file.sizeBytes).toBe(0);
+  });
+
+  test('may hold line ends and all but the boundary in a file', async () => {
+    const data = '\r\n--\r\n--c\r\n--\r\n\r\n-';
+    const { files } = await form(image(data) + CLOSE);
+    expect(await readFile(files[0]?.file.path ?? '', 'utf8')).toBe(data);
+  });
+
+  test.each([
+    ['nothing but the end', CLOSE],
+    ['a part without a disposition', `--b\r\nX-Other: 1\r\n\r\nx\r\n${CLOSE}`],
+  ])('of %s has neither fields nor files', async (_what, body) => {
+    const { fields, files } = await form(body);
+    expect([fields.size, files.length]).toEqual([0, 0]);
+  });
+
+  test('may have a part without a name', async () => {
+    const { files } = await form(part('filename="a.png"', 'x') + CLOSE);
+    expect(files.map(({ field }) => field)).toEqual(['']);
+  });
+});
+
+describe('a malformed body is 400 and leaves nothing:', () => {
+  const good = image('bytes');
+  test.each([
+    ['empty', ''],
+    ['no final boundary', good],
+    ['cut in a file', good.slice(0, -9)],
+    ['cut in a second file', good + image('more').slice(0, -4)],
+    ['cut in a part header', good.slice(0, 30)],
+    ['line feeds only', (good + CLOSE).replaceAll('\r\n', '\n')],
+    ['another boundary than announced', (good + CLOSE).replaceAll('--b', '--c')],
+    [
+      'a part header that starts with a space',
+      `--b\r\n Content-Disposition: x\r\n\r\nx\r\n${CLOSE}`,
+    ],
+    [
+      'a part header of 20 KB',
+      good + part('name="x"', 'x', `X: ${'y'.repeat(20_000)}\r\n`) + CLOSE,
+    ],
+    ['a NUL in a file name', good + image('x', 'a\0b.png') + CLOSE],
+  ])('%s', async (_what, body) => {
+    expect(await send(body)).toMatchObject({ status: 400, text: expect.stringMatching(/\w/) });
+    expect(await left()).toEqual([]);
+    expect(failures).toEqual([]);
+  });
+
+  test.each([
+    ['no boundary', 'multipart/form-data'],
+    ['JSON', 'application/json'],
+    ['no type a parser knows', 'nonsense'],
+  ])('%s', async (_what, type) => {
+    expect(await send(image('x') + CLOSE, { type })).toMatchObject({ status: 400 });
+    expect(await left()).toEqual([]);
+  });
+});
+
+describe('a body over a limit is 413 in v1’s words and leaves nothing:', () => {
+  const refused = { status: 413, text: `Maximum request body size ${MAX} exceeded.` };
+
+  test('by its Content-Length, before a byte of it was sent', async () => {
+    const socket = dial();
+    socket.write(head([`Content-Length: ${MAX + 1}`]));
+    expect(await answerOn(socket)).toEqual(refused);
+    expect(await left()).toEqual([]);
+  });
+
+  test('sent in chunks without a length, as soon as it is over', async () => {
+    const socket = dial();
+    socket.write(head(['Transfer-Encoding: chunked']));
+    const bytes = image('x'.repeat(MAX));
+    socket.write(`${bytes.length.toString(16)}\r\n${bytes}\r\n`);
+    expect(await answerOn(socket)).toEqual(refused);
+    expect(await left()).toEqual([]);
+  });
+
+  test('sent in chunks by a client that writes all before it reads', async () => {
+    const socket = dial();
+    socket.write(head(['Transfer-Encoding: chunked']));
+    const bytes = image('x'.repeat(8 * MAX)) + CLOSE;
+    socket.write(`${bytes.length.toString(16)}\r\n${bytes}\r\n0\r\n\r\n`);
+    await new Promise((resolve) => socket.once('drain', resolve));
+    expect(await answerOn(socket)).toEqual(refused);
+    expect(await left()).toEqual([]);
+  });
+
+  test('in many small files that are too much together', async () => {
+    limits = { maxFiles: 100 };
+    const socket = dial();
+    socket.write(head(['Transfer-Encoding: chunked']));
+    const bytes = image('x'.repeat(MAX / 4)).repeat(5) + CLOSE;
+    socket.write(`${bytes.length.toString(16)}\r\n${bytes}\r\n0\r\n\r\n`);
+    expect(await answerOn(socket)).toEqual(refused);
+    expect(await left()).toEqual([]);
+  });
+
+  test.each([
+    ['more files than allowed', image('x').repeat(6)],
+    ['more fields than allowed', part('name="f"', 'x').repeat(21)],
+    ['more parts than allowed', image('x').repeat(5) + part('name="f"', 'x').repeat(21)],
+    ['a field that is too long', part('name="f"', 'x'.repeat(1025))],
+  ])('%s, the files before it too', async (_what, parts) => {
+    limits = { maxFieldBytes: 1024 };
+    expect(await send(image('kept') + parts + CLOSE)).toEqual(refused);
+    expect(await left()).toEqual([]);
+  });
+});
+
+describe('a compressed body', () => {
+  test.each(['gzip', 'br', 'gzip, identity'])('in %s is 415', async (encoding) => {
+    const headers = [`Content-Encoding: ${encoding}`];
+    expect(await send(image('x') + CLOSE, { headers })).toMatchObject({ status: 415 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('that says identity is not one', async () => {
+    const headers = ['Content-Encoding: identity'];
+    expect(await send(image('x') + CLOSE, { headers })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('an upload whose client goes away leaves nothing', () => {
+  const body =
+    part('name="type"', 'input') + image('x'.repeat(4000)) + image('y'.repeat(4000)) + CLOSE;
+  const steps = Array.from({ length: 25 }, (_, i) => Math.floor((body.length * i) / 25));
+
+  test.each(steps)('after %i bytes', async (bytes) => {
+    const socket = dial();
+    const arrived = once(server, 'request');
+    socket.write(head([`Content-Length: ${body.length}`]) + body.slice(0, bytes));
+    const [request] = await arrived;
+    const gone = new Promise((resolve) => request.socket.once('close', resolve));
+    socket.destroy();
+    await gone;
+    await vi.waitFor(async () => expect(await left()).toEqual([]));
+    expect(forms).toEqual([]);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe('a disk that fails', () => {
+  /** Every open file has this prototype; nothing exports it. */
+  async function brokenDisk(code: string): Promise<void> {
+    const handle = await open(root, constants.O_RDONLY);
+    await handle.close();
+    const error = Object.assign(new Error(code), { code, syscall: 'write' });
+    vi.spyOn(Object.getPrototypeOf(handle), 'writev').mockRejectedValue(error);
+  }
+
+  /** More than every buffer on the way holds. */
+  const body = image('x'.repeat(8 * 1024 * 1024)) + image('y') + CLOSE;
+  beforeEach(() => {
+    limits = { maxFileBytes: 2 * body.length };
+  });
+
+  test('for lack of room is 507, and the next upload works', async () => {
+    await brokenDisk('ENOSPC');
+    expect(await send(body)).toMatchObject({ status: 507 });
+    vi.restoreAllMocks();
+    expect(await left()).toEqual([]);
+    expect(await send(body)).toMatchObject({ status: 200 });
+  });
+
+  test('for lack of room is 507 before the whole body came', async () => {
+    await brokenDisk('ENOSPC');
+    const socket = dial();
+    socket.write(head([`Content-Length: ${body.length + 1}`]) + body);
+    expect(await answerOn(socket)).toMatchObject({ status: 507 });
+  });
+
+  test('otherwise is 507 as well, in the middle of a file', async () => {
+    await brokenDisk('EIO');
+    expect(await send(body)).toMatchObject({ status: 507 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('otherwise is 507 as well, before the first byte of a file', async () => {
+    await writeFile(dir, 'a file where the folder should be');
+    expect(await send(body)).toMatchObject({ status: 507 });
+    expect(failures).toEqual([]);
+  });
+});
+
+test('memory does not grow with the file', async () => {
+  const fileBytes = 200 * 1024 * 1024;
+  limits = { maxFileBytes: fileBytes + 1024 };
+  const chunk = randomBytes(1024 * 1024);
+  const [before = '', after = ''] = (image('HERE') + CLOSE).split('HERE');
+  async function upload(bytes: number): Promise<number> {
+    const socket = dial();
+    const length = Buffer.byteLength(before + after) + bytes;
+    socket.write(head([`Content-Length: ${length}`, 'Connection: close']) + before);
+    let peak = 0;
+    for (let sent = 0; sent < bytes; sent += chunk.length) {
+      if (!socket.write(chunk)) await once(socket, 'drain');
+      peak = Math.max(peak, process.memoryUsage.rss());
+    }
+    socket.write(after);
+    expect(await answerOn(socket)).toMatchObject({ status: 200 });
+    return peak;
+  }
+  const warm = await upload(20 * 1024 * 1024);
+  expect((await upload(fileBytes)) - warm).toBeLessThan(96 * 1024 * 1024);
+  expect(forms.at(-1)?.files[0]?.file.sizeBytes).toBe(fileBytes);
+}, 60_000);

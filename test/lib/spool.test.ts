@@ -1,0 +1,254 @@
+import { once } from 'node:events';
+import { constants, existsSync } from 'node:fs';
+import { mkdtemp, open, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createHasher } from '../../src/lib/hash.ts';
+import { moveIntoPlace, pipeInto, spoolBytes, spoolStream } from '../../src/lib/spool.ts';
+
+let root: string;
+let dir: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'holdover-spool-'));
+  dir = join(root, 'spool');
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await rm(root, { recursive: true, force: true });
+});
+
+async function left(): Promise<string[]> {
+  return readdir(dir).catch(() => []);
+}
+
+/** Every open file has this prototype; nothing exports it. */
+async function fileHandles(): Promise<Awaited<ReturnType<typeof open>>> {
+  const handle = await open(root, constants.O_RDONLY);
+  await handle.close();
+  return Object.getPrototypeOf(handle);
+}
+
+function failing(code: string): Error {
+  return Object.assign(new Error(`${code}: as the disk would say`), { code, syscall: 'write' });
+}
+
+describe('a spooled stream', () => {
+  test('is on disk, byte for byte, with its size and hash', async () => {
+    const chunks = ['one', '', 'two', 'x'.repeat(3_000_000)];
+    const spooled = await spoolStream(Readable.from(chunks.map((text) => Buffer.from(text))), {
+      dir,
+      maxBytes: 4_000_000,
+    });
+    const hasher = createHasher();
+    hasher.update(Buffer.from(chunks.join('')));
+    expect(spooled).toEqual({
+      ok: true,
+      value: { path: expect.any(String), sizeBytes: 3_000_006, hash: hasher.digest() },
+    });
+    const { path } = spooled.ok ? spooled.value : { path: '' };
+    expect(await readFile(path, 'utf8')).toBe(chunks.join(''));
+  });
+
+  test('that is empty is an empty file', async () => {
+    const file = await spoolBytes(new Uint8Array(0), { dir });
+    expect(await readFile(file.path)).toHaveLength(0);
+    expect(file).toMatchObject({ sizeBytes: 0, hash: expect.stringMatching(/^blake3:af1349b9/) });
+  });
+
+  test('is readable by the owner only, in a folder that is too', async () => {
+    const { path } = await spoolBytes(Buffer.from('secret'), { dir });
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(dir)).mode & 0o777).toBe(0o700);
+  });
+
+  test.each([
+    [5, 5, true],
+    [6, 5, false],
+    [0, 0, true],
+    [1, 0, false],
+  ])('of %i bytes under a limit of %i is taken: %s', async (length, maxBytes, ok) => {
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(length)]), { dir, maxBytes });
+    expect(spooled.ok).toBe(ok);
+    expect(await left()).toHaveLength(ok ? 1 : 0);
+  });
+
+  test('over the limit is 413 in v1’s words', async () => {
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 5 });
+    const message = 'Maximum request body size 5 exceeded.';
+    expect(spooled).toEqual({ ok: false, status: 413, message });
+  });
+
+  test('over the limit is left open, so that its sender can be answered', async () => {
+    const source = new PassThrough();
+    source.write(Buffer.alloc(6));
+    await spoolStream(source, { dir, maxBytes: 5 });
+    expect(source.destroyed).toBe(false);
+    source.end('the rest');
+    source.resume();
+    await once(source, 'end');
+  });
+
+  test.each([
+    ['at once', 0],
+    ['after a while', 200_000],
+  ])('cut off %s is 400 and leaves nothing', async (_when, bytes) => {
+    const source = new PassThrough();
+    const spooling = spoolStream(source, { dir, maxBytes: 1_000_000 });
+    source.write(Buffer.alloc(bytes));
+    setImmediate(() => source.destroy(new Error('aborted')));
+    expect(await spooling).toEqual({ ok: false, status: 400, message: 'The upload was cut off.' });
+    expect(await left()).toEqual([]);
+  });
+
+  test('that was cut off before anybody listened is 400', async () => {
+    const source = new PassThrough();
+    source.destroy();
+    await once(source, 'close');
+    expect(await spoolStream(source, { dir, maxBytes: 9 })).toMatchObject({
+      ok: false,
+      status: 400,
+    });
+    expect(await left()).toEqual([]);
+  });
+
+  test.each([
+    ['ENOSPC', 'There is no room left to keep this file.'],
+    ['EDQUOT', 'There is no room left to keep this file.'],
+    ['EFBIG', 'There is no room left to keep this file.'],
+    ['EIO', 'The file could not be stored (EIO).'],
+  ])('on a disk that says %s is 507', async (code, message) => {
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(failing(code));
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    expect(spooled).toEqual({ ok: false, status: 507, message });
+    expect(await left()).toEqual([]);
+  });
+
+  test('on a disk that is full only when it is synchronised is 507', async () => {
+    vi.spyOn(await fileHandles(), 'sync').mockRejectedValue(failing('ENOSPC'));
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    expect(spooled).toMatchObject({ ok: false, status: 507 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('into a folder that cannot be is 507', async () => {
+    await writeFile(dir, 'a file where the folder should be');
+    const spooled = await spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    const message = expect.stringMatching(/^The file could not be stored \(E\w+\)\.$/);
+    expect(spooled).toEqual({ ok: false, status: 507, message });
+  });
+
+  test('that fails by no fault of the disk is an exception', async () => {
+    const mistake = new TypeError('a mistake of ours');
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(mistake);
+    const spooling = spoolStream(Readable.from([Buffer.alloc(6)]), { dir, maxBytes: 9 });
+    await expect(spooling).rejects.toBe(mistake);
+    expect(await left()).toEqual([]);
+  });
+
+  test('is whole even where a single write takes only a part, as on a disk that is almost full', async () => {
+    const handles = await fileHandles();
+    let writes = 0;
+    vi.spyOn(handles, 'writev').mockImplementation(async function (
+      this: typeof handles,
+      chunks: readonly Uint8Array[],
+    ) {
+      writes += 1;
+      const part = Buffer.concat(chunks).subarray(0, 3);
+      await this.writeFile(part);
+      return { bytesWritten: part.length, buffers: chunks };
+    } as typeof handles.writev);
+    const source = Readable.from(['01', '', '2345', '6', '789'].map((text) => Buffer.from(text)));
+    const spooled = await spoolStream(source, { dir, maxBytes: 10 });
+    const { path } = spooled.ok ? spooled.value : { path: '' };
+    expect(await readFile(path, 'utf8')).toBe('0123456789');
+    expect(writes).toBe(4);
+  });
+
+  test('on a disk that fails while it synchronises the first part of a large file is 507', async () => {
+    vi.spyOn(await fileHandles(), 'datasync').mockRejectedValue(failing('EIO'));
+    const pieces = Array.from({ length: 33 }, () => Buffer.alloc(1024 * 1024));
+    const spooled = await spoolStream(Readable.from(pieces), { dir, maxBytes: 1e9 });
+    const message = 'The file could not be stored (EIO).';
+    expect(spooled).toEqual({ ok: false, status: 507, message });
+    expect(await left()).toEqual([]);
+  });
+
+  test('is refused while its sender is slow, once the disk has failed', async () => {
+    vi.spyOn(await fileHandles(), 'writev').mockRejectedValue(failing('ENOSPC'));
+    const source = new PassThrough();
+    const spooling = spoolStream(source, { dir, maxBytes: 2_000_000 });
+    source.write(Buffer.alloc(1_000_000));
+    expect(await spooling).toMatchObject({ ok: false, status: 507 });
+    expect(await left()).toEqual([]);
+  });
+
+  test('is written no faster than the disk takes it', async () => {
+    let produced = 0;
+    let taken = 0;
+    const behind: number[] = [];
+    vi.spyOn(await fileHandles(), 'writev').mockImplementation(async (data) => {
+      behind.push(produced - taken);
+      await new Promise((resolve) => setImmediate(resolve));
+      const bytesWritten = data.reduce((sum, { byteLength }) => sum + byteLength, 0);
+      taken += bytesWritten;
+      return { bytesWritten, buffers: data };
+    });
+    const source = Readable.from(
+      (function* () {
+        for (; produced < 32 * 1024 * 1024; produced += 65_536) yield Buffer.alloc(65_536);
+      })(),
+      { highWaterMark: 1 },
+    );
+    expect(await spoolStream(source, { dir, maxBytes: 1e9 })).toMatchObject({ ok: true });
+    expect(Math.max(...behind)).toBeLessThan(4 * 1024 * 1024);
+  });
+});
+
+describe('pouring', () => {
+  test('into a sink that fails gives its error and leaves the source alive', async () => {
+    const [source, sink] = [new PassThrough(), new PassThrough()];
+    const poured = pipeInto(source, sink);
+    const error = new Error('full');
+    sink.destroy(error);
+    await expect(poured).rejects.toBe(error);
+    expect(source.destroyed).toBe(false);
+  });
+});
+
+describe('adopting a file', () => {
+  test('moves it into folders that need not exist yet', async () => {
+    const file = await spoolBytes(Buffer.from('kept'), { dir });
+    const target = join(root, 'blobs', 'ab', 'abcd');
+    await moveIntoPlace(file, target);
+    expect(await readFile(target, 'utf8')).toBe('kept');
+    expect(await left()).toEqual([]);
+    expect((await stat(join(root, 'blobs'))).mode & 0o777).toBe(0o700);
+  });
+
+  test('replaces what was there in one step', async () => {
+    const target = join(root, 'kept');
+    for (const text of ['old', 'new']) {
+      await moveIntoPlace(await spoolBytes(Buffer.from(text), { dir }), target);
+    }
+    expect(await readFile(target, 'utf8')).toBe('new');
+  });
+
+  test('is synchronised before and after the move: the file, then every folder that changed', async () => {
+    const file = await spoolBytes(Buffer.from('kept'), { dir });
+    const present: boolean[] = [];
+    const target = join(root, 'a', 'b', 'c');
+    vi.spyOn(await fileHandles(), 'sync').mockImplementation(async () => {
+      present.push(existsSync(target));
+    });
+    await moveIntoPlace(file, target);
+    expect(present).toEqual([false, true, true, true]);
+  });
+
+  test('that is gone is an exception', async () => {
+    await expect(moveIntoPlace({ path: join(root, 'gone') }, join(root, 'x'))).rejects.toThrow(
+      'ENOENT',
+    );
+  });
+});

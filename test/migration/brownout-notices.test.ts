@@ -1,0 +1,176 @@
+// A rehearsal of the end of v1 is announced to the hosted sockets of the clients it is for.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Brownout, effectOf } from '../../src/migration/brownout.ts';
+import type { Dialect } from '../../src/dialects/dialect.ts';
+import { type Hub, createHub } from '../../src/sockets/hub.ts';
+import { createDeprecation } from '../../src/migration/deprecation.ts';
+import { openFake } from '../support/clients/fake-socket.ts';
+
+const NOW = Date.parse('2027-01-01T00:00:00Z');
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+let hub: Hub;
+beforeEach(() => {
+  vi.useFakeTimers({ now: NOW });
+  hub = createHub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto', now: Date.now });
+});
+afterEach(() => {
+  hub.close();
+  vi.useRealTimers();
+});
+
+function brownout(more: Partial<Brownout>): Brownout {
+  const none = { fromMs: undefined, toMs: undefined, delayMs: undefined, client: undefined };
+  return { ...none, percent: 100, ...more };
+}
+
+function leavingOf(...brownouts: Brownout[]) {
+  const dates = { deprecatedAtMs: 0, sunsetAtMs: undefined };
+  return createDeprecation({ ...dates, brownouts, now: Date.now, countCall() {} });
+}
+
+type Who = { readonly dialect?: Dialect; readonly agent?: string; readonly watches?: boolean };
+
+function open({ dialect = 'hosted', ...who }: Who & { readonly user?: string } = {}) {
+  const socket = openFake(hub, { dialect, ...who });
+  return () => socket.messages().map(({ data }) => data.value as string);
+}
+
+const inAnHour = { fromMs: NOW + 60 * MINUTE, toMs: NOW + 90 * MINUTE };
+
+describe('sockets that are open', () => {
+  test('are told once, ten minutes before', () => {
+    const timers = vi.getTimerCount();
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+    const told = open();
+    vi.advanceTimersByTime(50 * MINUTE - 1);
+    expect(told()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(told()).toEqual([
+      expect.stringContaining('from 2027-01-01T01:00:00.000Z to 2027-01-01T01:30:00.000Z'),
+    ]);
+    vi.advanceTimersByTime(2 * HOUR);
+    expect(told()).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(timers);
+  });
+
+  test.each<[string, Who, number]>([
+    ['hosted', {}, 1],
+    ['local', { dialect: 'local' }, 0],
+    ['one that watches', { watches: true }, 0],
+  ])('%s: %j is told %i times', (_name, who, times) => {
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+    const told = open(who);
+    vi.advanceTimersByTime(2 * HOUR);
+    expect(told()).toHaveLength(times);
+  });
+
+  test('are told of each rehearsal, however far it is', () => {
+    const far = { fromMs: NOW + 60 * DAY, toMs: NOW + 61 * DAY };
+    const told: (string | undefined)[] = [];
+    const client = { user: 'u', agent: 'a' };
+    leavingOf(brownout(far), brownout(inAnHour)).startAnnouncing((textFor) => {
+      told.push(textFor(client));
+    });
+    hub.close();
+    vi.advanceTimersByTime(60 * DAY - 10 * MINUTE - 1);
+    expect(told).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(told[1]).toContain('from 2027-03-02T00:00:00.000Z to ');
+  });
+
+  test('of other programs than the named one are told nothing', () => {
+    const rule = brownout({ ...inAnHour, client: 'Old-Script' });
+    leavingOf(rule).startAnnouncing(hub.notifyClients);
+    const [expectedDifferences, other] = [
+      open({ agent: 'old-script/1.0' }),
+      open({ agent: 'curl/8' }),
+    ];
+    vi.advanceTimersByTime(2 * HOUR);
+    expect([expectedDifferences().length, other().length]).toEqual([1, 0]);
+  });
+
+  test('are told where their share is hit, and no others', () => {
+    const rule = brownout({ ...inAnHour, percent: 40 });
+    leavingOf(rule).startAnnouncing(hub.notifyClients);
+    const users = Array.from({ length: 40 }, (_, i) => `u${i}`);
+    const told = users.map((user) => open({ user, agent: 'a' }));
+    vi.advanceTimersByTime(2 * HOUR);
+    const hit = users.map((user) => effectOf([rule], { user, agent: 'a' }, rule.fromMs!));
+    expect(told.map((texts) => texts().length)).toEqual(hit.map((fate) => (fate ? 1 : 0)));
+    expect(new Set(told.map((texts) => texts().length))).toEqual(new Set([0, 1]));
+  });
+
+  test('are told of one without an end whichever hour it hits them', () => {
+    leavingOf(brownout({ fromMs: inAnHour.fromMs, percent: 1 })).startAnnouncing(hub.notifyClients);
+    const told = ['u1', 'u2', 'u3'].map((user) => open({ user }));
+    vi.advanceTimersByTime(2 * HOUR);
+    expect(told.map((texts) => texts().length)).toEqual([1, 1, 1]);
+  });
+
+  test('are told nothing late: the clock was set past its beginning', () => {
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+    const told = open();
+    vi.setSystemTime(inAnHour.fromMs);
+    vi.advanceTimersByTime(2 * HOUR);
+    expect(told()).toEqual([]);
+  });
+
+  test('are told soon where the clock was set to shortly before it', () => {
+    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+    const told = open();
+    vi.setSystemTime(inAnHour.fromMs - 5 * MINUTE);
+    vi.advanceTimersByTime(MINUTE);
+    expect(told()).toHaveLength(1);
+  });
+});
+
+describe('the timer', () => {
+  test('is none where nothing lies ahead', () => {
+    const before = vi.getTimerCount();
+    const [past, near] = [{ fromMs: NOW - DAY }, { fromMs: NOW + MINUTE }];
+    leavingOf(brownout({}), brownout(past), brownout(near)).startAnnouncing(hub.notifyClients);
+    expect(vi.getTimerCount()).toBe(before);
+  });
+
+  test('holds no process, and ends with the server', () => {
+    const before = vi.getTimerCount();
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    const stop = leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+    vi.advanceTimersByTime(5 * MINUTE);
+    const timers = set.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef());
+    expect(timers.length).toBeGreaterThan(1);
+    expect(timers).toEqual(timers.map(() => false));
+    expect(vi.getTimerCount()).toBe(before + 1);
+    stop();
+    expect(vi.getTimerCount()).toBe(before);
+    set.mockRestore();
+  });
+});
+
+describe('a client that connects', () => {
+  const client = { user: 'u', agent: 'new-script/2' };
+
+  test('is told of the next rehearsal that is for it', () => {
+    const deprecation = leavingOf(
+      brownout({ fromMs: NOW + 3 * DAY }),
+      brownout({ fromMs: NOW + DAY, client: 'old-script' }),
+      brownout({ fromMs: NOW - DAY, toMs: NOW + DAY, delayMs: 5 }),
+    );
+    expect(deprecation.nextBrownoutNotice(client)).toContain('from 2027-01-04T00:00:00.000Z: ');
+    const old = { ...client, agent: 'old-script/1' };
+    expect(deprecation.nextBrownoutNotice(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
+    vi.setSystemTime(NOW + 3 * DAY);
+    expect(deprecation.nextBrownoutNotice(client)).toBeUndefined();
+  });
+
+  test.each([
+    [undefined, 'your calls may be refused during that time'],
+    [1500, 'your calls may be held up for 1.5 s each during that time'],
+  ])('is told what it does to its calls: a delay of %s ms', (delayMs, words) => {
+    const deprecation = leavingOf(brownout({ ...inAnHour, delayMs }));
+    expect(deprecation.nextBrownoutNotice(client)).toContain(words);
+  });
+});

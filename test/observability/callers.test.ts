@@ -1,0 +1,117 @@
+// Who may read /metrics, and what it says in front of a remote service.
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createCallLog } from '../../src/observability/call-log.ts';
+import { type JobApi, ok, refuse } from '../../src/protocol/job-api.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { fault } from '../support/upstreams/hostile-v2.ts';
+import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
+import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { scrape } from '../support/processes/scrape.ts';
+import { connect, postPrompt } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
+
+// A busy machine is slow, not wrong.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const opened: { dispose(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.dispose();
+});
+
+async function start(args: readonly string[]): Promise<Holdover> {
+  const server = await startHoldover({ upstream: 'embedded', args });
+  opened.push(server);
+  return server;
+}
+
+async function pair(env: NodeJS.ProcessEnv = {}): Promise<Pair> {
+  const both = await openPair({ env });
+  opened.push({ dispose: () => both.holdover.dispose().then(() => both.upstream.close()) });
+  return both;
+}
+
+test('pages of other origins do not read it, others that reach the port do', async () => {
+  const server = await start([]);
+  expect((await scrape(server.url)).of('holdover_websockets')).toBe(0);
+  const headers = { Origin: 'http://elsewhere.test' };
+  expect((await fetch(`${server.url}/metrics`, { headers })).status).toBe(403);
+});
+
+describe('with --local-token', () => {
+  let server: Holdover;
+  beforeAll(async () => {
+    const env = { HOLDOVER_LOCAL_TOKEN: 'open sesame' };
+    server = await startHoldover({ upstream: 'embedded', env });
+  });
+  afterAll(() => server.dispose());
+
+  test.each([
+    ['no token', {}, 401],
+    ['a wrong token', { Authorization: 'Bearer wrong' }, 401],
+    ['the token as a key', { 'X-API-Key': 'open sesame' }, 200],
+    ['the token as Bearer, which scrapers can send', { Authorization: 'Bearer open sesame' }, 200],
+  ])('%s', async (_, headers, status) => {
+    const response = await fetch(`${server.url}/metrics`, { headers: headers as HeadersInit });
+    expect(response.status).toBe(status);
+    expect((await response.text()).includes('holdover_build_info')).toBe(status === 200);
+  });
+});
+
+test('a service that wants a key is not asked for one', async () => {
+  const { holdover, upstream } = await pair();
+  upstream.admitted.add('its key');
+  expect((await fetch(`${holdover.url}/queue`)).status).toBe(401);
+  const { of } = await scrape(holdover.url);
+  expect(of('holdover_build_info{version="0.1.0",upstream="remote"}')).toBe(1);
+});
+
+test('prompts that find no room deepen the outbox, and leave it when there is some', async () => {
+  const { holdover, upstream } = await pair();
+  upstream.script(runsToCompletion());
+  upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
+  const now = () => scrape(holdover.url);
+  for (const color of [1, 2, 3]) await postPrompt(holdover.url, { prompt: flat({ color }) });
+  await expect.poll(async () => (await now()).of('holdover_outbox_depth')).toBe(3);
+  expect((await now()).of('holdover_jobs{state="waiting"}')).toBe(3);
+  const refused = 'holdover_upstream_calls_total{operation="POST /api/v2/jobs",outcome="4xx"}';
+  expect((await now()).of(refused)).toBeGreaterThan(0);
+  upstream.always('submit', (exchange) => exchange.honestly());
+  await expect
+    .poll(async () => (await now()).of('holdover_jobs_ended_total{outcome="success"}'), {
+      timeout: 15_000,
+    })
+    .toBe(3);
+  expect((await now()).of('holdover_outbox_depth')).toBe(0);
+});
+
+test('streams are counted while they are open, and nothing of the upstream is told', async () => {
+  const key = `key-${randomUUID()}`;
+  const { holdover, upstream } = await pair({ HOLDOVER_UPSTREAM_KEY: key });
+  const streams = async () => (await scrape(holdover.url)).of('holdover_upstream_streams');
+  const socket = await connect(holdover.wsUrl, { clientId: 'watcher' });
+  const body = { prompt: flat(), client_id: 'watcher' };
+  const { prompt_id: id } = (await postPrompt(holdover.url, body)).body;
+  await expect.poll(streams).toBe(1);
+  upstream.change(id, { status: 'succeeded', outputs: [] });
+  await socket.untilDone(id);
+  await socket.close();
+  await expect.poll(streams).toBe(0);
+  const { text } = await scrape(holdover.url);
+  const secrets = [key, id, new URL(upstream.url).host];
+  expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
+});
+
+test.each([
+  ['ok', async () => ok(true)],
+  ['4xx', async () => refuse(404, 'not_found', 'gone')],
+  ['5xx', async () => refuse(503, 'upstream_error', 'down')],
+  ['broken', () => Promise.reject(new Error('no connection'))],
+])('a v2 call that comes back so is %s', async (outcome, hasBlob) => {
+  const heard: string[] = [];
+  const jobs = createCallLog().wrap({ hasBlob } as unknown as JobApi, (call) =>
+    heard.push(`${call.operation} ${call.outcome}`),
+  );
+  await jobs.hasBlob({ user: 'u' }, 'hash').catch(() => {});
+  expect(heard).toEqual([`HEAD /api/v2/assets/by-hash/{hash} ${outcome}`]);
+});

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call } from '../support/clients/raw-call.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
+
+const TOKEN = 'token-of-the-house';
+
+let web: WebRoot;
+let bare: Holdover;
+let keyed: Holdover;
+let mounted: Holdover;
+beforeAll(async () => {
+  web = await makeWebRoot();
+  const start = (...args: string[]) => startHoldover({ args, upstream: 'embedded' });
+  [bare, keyed, mounted] = await Promise.all([
+    start(),
+    start('--local-token', TOKEN),
+    start('--front-end-root', web.root),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([bare, keyed, mounted].map((holdover) => holdover.dispose()));
+  await web.dispose();
+});
+
+const holdoverOf = { bare: () => bare, keyed: () => keyed, mounted: () => mounted };
+
+describe("Holdover's own page", () => {
+  test.each([
+    ['bare', '/'],
+    ['bare', '/holdover'],
+    ['keyed', '/'],
+    ['mounted', '/holdover'],
+  ] as const)('is there without a key (%s server, %s)', async (name, path) => {
+    const { status, headers, text } = await call(holdoverOf[name]().url, path);
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(text).toContain('Holdover is running');
+    expect(text).not.toMatch(/\{\{|token-of-the-house/);
+  });
+
+  test('leaves `/` to a mounted front end', async () => {
+    const { text } = await call(mounted.url, '/');
+    expect(text).not.toContain('Holdover is running');
+  });
+
+  test('says which upstream there is and how to point a client here', async () => {
+    const { text } = await call(bare.url, '/');
+    for (const line of ['embedded', bare.url, `${bare.url}/api/v2`, `${bare.wsUrl}/ws?clientId=`]) {
+      expect(text).toContain(line);
+    }
+  });
+
+  test('names the upstream by its origin, whatever its address carries', async () => {
+    const address = `${bare.url}/mount-secret`;
+    const front = await startHoldover({ args: ['--upstream', address], upstream: 'embedded' });
+    const { text } = await call(front.url, '/');
+    await front.dispose();
+    expect(text).toContain(`<dd>${bare.url}</dd>`);
+    expect(text).not.toContain('mount');
+  });
+
+  test.each(['/', '/holdover/page.js'])('%s lets nothing in from elsewhere', async (path) => {
+    const { headers } = await call(bare.url, path);
+    const policy = String(headers['content-security-policy']).split('; ');
+    expect(policy).toEqual(
+      expect.arrayContaining(["default-src 'none'", "script-src 'self'", "style-src 'self'"]),
+    );
+    expect(policy.join()).not.toMatch(/unsafe|https?:|\*/);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+  });
+
+  test('has no script or style of its own that the policy would forbid', async () => {
+    const { text } = await call(bare.url, '/');
+    expect(text).not.toMatch(/<style|<script(?![^>]*\ssrc=)|\son\w+=|\sstyle=|javascript:/i);
+    expect(text).not.toMatch(/(src|href)="(https?:)?\/\//);
+  });
+
+  test('shows a host it was called by as text', async () => {
+    const open = await startHoldover({
+      args: ['--listen', '0.0.0.0', '--allow-insecure-bind'],
+      upstream: 'embedded',
+    });
+    const url = `http://127.0.0.1:${open.port}`;
+    const { status, text } = await call(url, '/', { headers: { Host: `a"b'c&d` } });
+    await open.dispose();
+    expect(status).toBe(200);
+    expect(text).toContain('http://a&#34;b&#39;c&#38;d/api/v2');
+  });
+
+  test('answers HEAD without a body', async () => {
+    expect(await call(bare.url, '/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  });
+});
+
+describe('what the page is made of', () => {
+  const TYPES = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' } as const;
+
+  /** Everything the page loads, and what that loads. */
+  async function parts(): Promise<string[]> {
+    const pages = ['/', '/holdover/report'];
+    const found = new Set(pages);
+    for (const path of found) {
+      const { text } = await call(keyed.url, path);
+      const names = [
+        ...text.matchAll(/(?:href="|src="|from ')((?:holdover|\.)\/[\w.-]+\.\w+)["']/g),
+      ];
+      for (const [, name = ''] of names) found.add(`/holdover/${name.split('/')[1]}`);
+    }
+    return [...found].filter((path) => !pages.includes(path));
+  }
+
+  test('is served with its type, without a key', async () => {
+    const paths = await parts();
+    expect(paths.length).toBeGreaterThan(5);
+    for (const path of paths) {
+      const { status, headers, text } = await call(keyed.url, path);
+      const type = TYPES[path.split('.').at(-1) as keyof typeof TYPES];
+      expect([path, status, headers['content-type']]).toEqual([
+        path,
+        200,
+        expect.stringContaining(type),
+      ]);
+      expect(text).not.toMatch(/innerHTML|insertAdjacentHTML|document\.write|eval\(/);
+    }
+  });
+
+  test.each(['/', '/holdover/page.js', '/holdover/page.css'])(
+    '%s is asked about each time and sent again only when it differs',
+    async (path) => {
+      const { headers } = await call(bare.url, path);
+      expect(headers['cache-control']).toBe('no-cache');
+      const again = { headers: { 'If-None-Match': String(headers.etag) } };
+      expect(await call(bare.url, path, again)).toMatchObject({ status: 304, text: '' });
+      const other = { headers: { 'If-None-Match': '"another"' } };
+      expect((await call(bare.url, path, other)).status).toBe(200);
+    },
+  );
+
+  test.each([
+    '/holdover/',
+    '/holdover/nope.js',
+    '/holdover/index.html',
+    '/holdover/../package.json',
+    '/holdover/..%2fpackage.json',
+    '/holdover/%2e%2e/package.json',
+    '/holdover/__proto__',
+    '/holdover/page.js/',
+  ])('%s is not there', async (path) => {
+    for (const holdover of [bare, mounted]) {
+      expect(await call(holdover.url, path)).toMatchObject({ status: 404, text: '' });
+    }
+  });
+
+  test('takes no other method', async () => {
+    expect((await call(bare.url, '/holdover/page.js', { method: 'POST' })).status).toBe(405);
+  });
+});

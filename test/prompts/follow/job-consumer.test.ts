@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { initialProgress } from '../../../src/translate/progress-state.ts';
+import { reduceProgress } from '../../../src/translate/progress.ts';
+import { createEndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
+import {
+  type JobConsumerOptions,
+  createJobConsumer,
+} from '../../../src/prompts/follow/job-consumer.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { PromptLogEntry } from '../../../src/prompts/prompt-event-log.ts';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import { chain } from '../../translate/script.ts';
+
+function open() {
+  let state = initialProgress({ promptId: 'p', graph: chain(['1', 'A'], ['2', 'B']) });
+  const entries: PromptLogEntry[] = [];
+  const promptEventLog = {
+    async append(_key: string, entry: PromptLogEntry) {
+      entries.push(entry);
+      if (entry.kind === 'input') state = reduceProgress(state, entry.input).state;
+    },
+  };
+  const deps = {
+    promptEventLog,
+    endingPrompts: createEndingPrompts(),
+    now: () => 1,
+  } as unknown as JobConsumerOptions;
+  const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
+  const jobConsumer = createJobConsumer(deps, prompt, {
+    state: () => state,
+    hasEnded: () => false,
+    nextDueMs: () => null,
+  });
+  return { entries, jobConsumer };
+}
+
+async function* streamOf(events: readonly JobEvent[]): AsyncGenerator<JobEvent> {
+  yield* events;
+}
+
+const node = (node_id: string): JobEvent => ({
+  event: 'x_node',
+  data: { node_id, phase: 'started' },
+});
+const progress = (current_node: string | null, at?: number): JobEvent => ({
+  event: 'progress',
+  data: {
+    value: 0,
+    nodes_done: 1,
+    nodes_total: 2,
+    current_node,
+    step: at ?? null,
+    steps: at === undefined ? null : 9,
+  },
+});
+
+test('progress that names a node that has begun is not written to the log of the prompt', async () => {
+  const { entries, jobConsumer } = open();
+  await jobConsumer.consume(
+    streamOf([node('1'), progress('1'), node('2'), progress('2'), progress('1')]),
+  );
+  expect(entries).toHaveLength(2);
+});
+
+test('progress that says something is: a node nobody named before, a step', async () => {
+  const { entries, jobConsumer } = open();
+  await jobConsumer.consume(
+    streamOf([progress('1'), progress('1', 0), progress('1', 3), progress('2')]),
+  );
+  expect(entries).toHaveLength(4);
+});
+
+test('a long stream gives others their turn', async () => {
+  const { jobConsumer } = open();
+  let turns = 0;
+  let isOver = false;
+  const turn = (): void => {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await jobConsumer.consume(streamOf(Array.from({ length: 3200 }, (_, i) => progress('1', i % 9))));
+  isOver = true;
+  expect(turns).toBeGreaterThanOrEqual(100);
+});

@@ -1,0 +1,105 @@
+// A prompt its client was told of is sent again until its fate is certain.
+import { expect, onTestFinished, test } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import type { RetryResult, JobSearchResult } from '../../../src/prompts/submit/retry.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { EndWithoutJob } from '../../../src/prompts/follow/job-consumer.ts';
+import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
+import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
+import {
+  type AmbiguousSubmission,
+  createSubmissionRecovery,
+} from '../../../src/prompts/submit/recover.ts';
+import type { Job } from '../../../src/protocol/v2.ts';
+
+const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
+const plan = {
+  label: 'k',
+  key: 'k',
+  secrets: {},
+  outputs: [] as string[],
+} as unknown as SubmissionPlan;
+const job = { id: 'j' } as Job;
+const error = { status: 500, code: 'x', message: '', details: null };
+const ACCEPTED: RetryResult = { kind: 'accepted', plan, job, nodeErrors: {} };
+const KEY_USED: RetryResult = { kind: 'unknown', plan, error, isKeyUsed: true };
+const CROWDED: RetryResult = { kind: 'crowded', plan, error };
+
+/** What looks and submissions come to, one after the other; the last one stays. */
+async function outcomeOf(
+  clientKnows: AmbiguousSubmission['clientKnows'],
+  { searches, sends }: { searches: (JobSearchResult | Error)[]; sends: (RetryResult | Error)[] },
+): Promise<{ outcome: string; sent: number }> {
+  let sent = 0;
+  const next = <T>(list: (T | Error)[]): T => {
+    const one = list.length > 1 ? list.shift() : list[0];
+    if (one === undefined || one instanceof Error) throw one ?? new Error('nothing is expected');
+    return one;
+  };
+  const outcome = await new Promise<string>((resolve) => {
+    const submissionRecovery = createSubmissionRecovery({
+      submissionRetry: {
+        findJob: async () => next(searches),
+        async send() {
+          sent += 1;
+          return next(sends);
+        },
+      },
+      follower: {
+        appendEntry: async () => true,
+        finishWithoutJob: async (_: LivePrompt, how: EndWithoutJob) => resolve(how.kind),
+      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+      linkJob: async (_prompt, _plan, { id }) => resolve(`has ${id}`),
+      removePrompt: async () => resolve('forgotten'),
+      promptEventLog: { isLeader: () => true },
+      ledger: { prompts: { setIntent: async () => {} } },
+      lateJobs: { cancelWhenFound: () => {} },
+      retryPolicy: { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } },
+      log: silentLogger(),
+      now: () => 0,
+    });
+    onTestFinished(() => submissionRecovery.close());
+    submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
+  });
+  return { outcome, sent };
+}
+
+test('an accepted one without a job is sent again, until it has one', async () => {
+  const sends = [new Error('the disk is full'), CROWDED, ACCEPTED];
+  expect(await outcomeOf('accepted', { searches: ['none'], sends })).toEqual({
+    outcome: 'has j',
+    sent: 3,
+  });
+});
+
+test('an accepted one is looked for again when the ledger could not be read', async () => {
+  const searches = [new Error('the ledger is away'), 'blind' as const, job];
+  expect(await outcomeOf('accepted', { searches, sends: [CROWDED] })).toEqual({
+    outcome: 'has j',
+    sent: 1,
+  });
+});
+
+test('an accepted one whose key was used, and that has no job for certain, is sent under another', async () => {
+  expect(await outcomeOf('accepted', { searches: ['none'], sends: [KEY_USED, ACCEPTED] })).toEqual({
+    outcome: 'has j',
+    sent: 2,
+  });
+});
+
+test('one whose keys leave no job again and again is lost', async () => {
+  expect(await outcomeOf('accepted', { searches: ['none'], sends: [KEY_USED] })).toEqual({
+    outcome: 'lost',
+    sent: 4,
+  });
+});
+
+test.each([
+  ['unknown', 'lost'],
+  ['unheard', 'forgotten'],
+] as const)('one whose client was told %s is not sent by itself', async (clientKnows, outcome) => {
+  expect(await outcomeOf(clientKnows, { searches: ['none'], sends: [ACCEPTED] })).toEqual({
+    outcome: outcome,
+    sent: 0,
+  });
+});

@@ -1,0 +1,140 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { silentLogger } from '../../../src/observability/log.ts';
+import type { JobSearchResult } from '../../../src/prompts/submit/retry.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import { createLateJobs } from '../../../src/prompts/submit/late-jobs.ts';
+import { DEFAULT_RETRY_POLICY } from '../../../src/prompts/submit/retry-policy.ts';
+import { KEY_LABEL, type SubmissionPlan, withNewKey } from '../../../src/prompts/submit/plan.ts';
+import { createSubmissionRecovery } from '../../../src/prompts/submit/recover.ts';
+import {
+  type ClientKnows,
+  type JobNotFound,
+  nextRecoveryAction,
+} from '../../../src/prompts/submit/recovery-rules.ts';
+import type { Job } from '../../../src/protocol/v2.ts';
+
+// One table says what becomes of a submission of unknown outcome.
+
+const SECOND = 1000;
+const WINDOW = DEFAULT_RETRY_POLICY.searchWindowMs;
+
+const fate = (
+  clientKnows: ClientKnows,
+  seen: JobNotFound,
+  isKeyFree: 'yes' | 'no',
+  forMs: number,
+) =>
+  nextRecoveryAction(DEFAULT_RETRY_POLICY, {
+    clientKnows,
+    lastResult: seen,
+    isKeyFree,
+    unchangedForMs: forMs,
+    searchedForMs: forMs,
+  });
+
+test.each([
+  // Its client was told an error: what the service lacks is given up within seconds.
+  ['unknown', 'not listed', 'no', 0, 'wait'],
+  ['unknown', 'not listed', 'no', 3 * SECOND, 'not taken'],
+  ['unknown', 'engine down', 'no', 3 * SECOND, 'not known'],
+  ['unknown', 'not seen', 'no', 3 * SECOND, 'wait'],
+  ['unknown', 'not seen', 'no', WINDOW, 'not known'],
+  ['unknown', 'blind', 'no', WINDOW, 'not known'],
+  // It was told that the prompt is accepted: it is sent until it has a job.
+  ['accepted', 'none', 'yes', 0, 'send'],
+  ['accepted', 'none', 'no', 0, 'send anew'],
+  ['accepted', 'not listed', 'yes', 0, 'send'],
+  ['accepted', 'not listed', 'no', 30 * SECOND, 'wait'],
+  ['accepted', 'not listed', 'no', 61 * SECOND, 'send anew'],
+  ['accepted', 'engine down', 'no', 100 * WINDOW, 'wait'],
+  ['accepted', 'blind', 'no', WINDOW, 'not known'],
+  // It was told nothing, as the process died.
+  ['unheard', 'none', 'yes', 0, 'forget'],
+  ['unheard', 'not listed', 'yes', 0, 'send'],
+  ['unheard', 'not listed', 'no', 3 * SECOND, 'not taken'],
+] as const)(
+  'told %s, %s, key free: %s, for %i ms: %s',
+  (clientKnows, seen, isKeyFree, forMs, what) => {
+    expect(fate(clientKnows, seen, isKeyFree, forMs)).toBe(what);
+  },
+);
+
+test('no row but that of an accepted prompt sends under another key', () => {
+  const seen: JobNotFound[] = ['none', 'not listed', 'not seen', 'engine down', 'blind'];
+  for (const clientKnows of ['unknown', 'unheard'] as const)
+    for (const what of seen)
+      for (const key of ['yes', 'no'] as const)
+        expect(fate(clientKnows, what, key, 100 * WINDOW)).not.toBe('send anew');
+});
+
+test('a new key is another one each time, and says whose it is', () => {
+  const plan = { label: 'k', key: 'k.2' } as SubmissionPlan;
+  expect(withNewKey(plan).key).toBe('k.again1');
+  expect(withNewKey(withNewKey(plan)).key).toBe('k.again2');
+});
+
+describe('a prompt that is looked for and deleted', () => {
+  const prompt = { key: 'k', promptId: 'p', caller: { user: 'ann' } } as LivePrompt;
+  const plan = {
+    label: 'k',
+    key: 'k',
+    secrets: {},
+    outputs: [] as string[],
+  } as unknown as SubmissionPlan;
+  const late = { id: 'late', metadata: { [KEY_LABEL]: 'k' } } as unknown as Job;
+
+  async function withdrawn(looks: JobSearchResult[]) {
+    const ends: string[] = [];
+    const cancelled: string[] = [];
+    const retryPolicy = { ...DEFAULT_RETRY_POLICY, searchMs: { first: 1, last: 1 } };
+    const submissionRetry = {
+      findJob: async (): Promise<JobSearchResult> =>
+        (looks.length > 1 ? looks.shift() : looks[0]) ?? 'blind',
+      send: async () => {
+        throw new Error('nothing is to be sent');
+      },
+    };
+    const jobs = {
+      cancel: async (_: unknown, id: string) => {
+        cancelled.push(id);
+        return { ok: true as const, value: late };
+      },
+    };
+    const common = { submissionRetry, retryPolicy, log: silentLogger(), now: Date.now };
+    const lateJobs = createLateJobs({ ...common, jobs });
+    const submissionRecovery = createSubmissionRecovery({
+      ...common,
+      lateJobs,
+      follower: {
+        appendEntry: async () => true,
+        finishWithoutJob: async (_: LivePrompt, how: { kind: string }) => void ends.push(how.kind),
+      } as unknown as Parameters<typeof createSubmissionRecovery>[0]['follower'],
+      linkJob: async () => void ends.push('linked'),
+      removePrompt: async () => void ends.push('forgotten'),
+      promptEventLog: { isLeader: () => true },
+      ledger: { prompts: { setIntent: async () => {} } },
+    });
+    onTestFinished(async () => {
+      await submissionRecovery.close();
+      await lateJobs.close();
+    });
+    submissionRecovery.recover({ prompt, plan, clientKnows: 'unknown', isKeyUsed: true });
+    expect(await submissionRecovery.withdraw(prompt)).toBe(true);
+    expect(ends).toEqual(['canceled']);
+    expect(await submissionRecovery.withdraw(prompt)).toBe(false);
+    return { ends, cancelled };
+  }
+
+  test('has ended at once, and the job that turns up later is cancelled, once', async () => {
+    const { ends, cancelled } = await withdrawn(['blind', 'engine down', 'not listed', late]);
+    await vi.waitUntil(() => cancelled.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([ends, cancelled]).toEqual([['canceled'], ['late']]);
+  });
+
+  test('has ended at once, and a job without its label is left alone', async () => {
+    const { ends, cancelled } = await withdrawn(['blind', { id: 'theirs' } as Job]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([ends, cancelled]).toEqual([['canceled'], []]);
+  });
+});

@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Json, LosslessNumber, stringifyJson } from '../../src/protocol/json.ts';
+import { stringifySteps } from '../../src/protocol/json-steps.ts';
+import { runSteps } from '../../src/protocol/steps.ts';
+
+const exact = fc.constantFrom('1e400', '18446744073709551615').map((n) => new LosslessNumber(n));
+const text = fc.string({ unit: 'binary' });
+const longText = fc.constant('😀"\\'.repeat(200_000));
+
+test('writes in steps what is written at once', () => {
+  const long = fc.array(fc.oneof(fc.integer(), exact, text), { maxLength: 30 });
+  const value = fc.letrec<{ value: Json }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.jsonValue() as fc.Arbitrary<Json>,
+      exact,
+      longText,
+      long.map((items) => Array.from({ length: 6000 }, (_, i) => items[i % 31] ?? null)),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(fc.string(), tie('value'), { maxKeys: 4 }),
+    ),
+  })).value;
+  fc.assert(
+    fc.property(value, (given) => {
+      expect(runSteps(stringifySteps(given))).toBe(stringifyJson(given));
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('no step writes much: 500 000 values in one list, or in one object, or one long text', () => {
+  const list: Json = Array.from({ length: 500_000 }, () => new LosslessNumber('1e400'));
+  const object: Json = Object.fromEntries(list.map((_, i) => [`k${i}`, i]));
+  for (const value of [list, object, { a: 'x'.repeat(20_000_000) }]) {
+    const steps = stringifySteps(value);
+    let most = 0;
+    for (let step = steps.next(); step.done !== true; step = steps.next()) {
+      most = Math.max(most, step.value);
+    }
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(8_001);
+  }
+});

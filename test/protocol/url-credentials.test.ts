@@ -1,0 +1,143 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  isCredentialMember,
+  loginIn,
+  withoutCredentials,
+  withoutCredentialsIn,
+  withoutLogin,
+} from '../../src/protocol/url-credentials.ts';
+
+const SECRET = 'kn-Qz7Vx93';
+
+describe('what logs in is what is removed', () => {
+  test.each([
+    `/ws?token=${SECRET}`,
+    `/ws?%74oken=${SECRET}`,
+    `/ws?t%6Fken=${SECRET}`,
+    `/ws?%74%6f%6b%65%6e=${SECRET}`,
+    `/ws?clientId=a&token=${SECRET}&x=1`,
+    `/ws?a=1#&token=${SECRET}`,
+    `/ws?a&&token=${SECRET}`,
+    `http://127.0.0.1/ws?token=${SECRET}`,
+    `/a?b?c=1&token=${SECRET}`,
+    `/ws?token=${SECRET}&token=another-${SECRET}`,
+  ])('%s', (url) => {
+    expect(loginIn(url)).toBe(SECRET);
+    expect(withoutCredentials(url)).not.toContain(SECRET);
+  });
+
+  test.each(['/ws?Token=x', '/ws?tokens=x', '/ws??token=x', '/ws?a;token=x', '/token=x'])(
+    '%s logs nobody in',
+    (url) => expect(loginIn(url)).toBeUndefined(),
+  );
+
+  test('for any way to write the name and the value', () => {
+    const hex = (char: string) => `%${(char.codePointAt(0) ?? 0).toString(16)}`;
+    const spelled = (text: string) =>
+      fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((isHex) =>
+        text
+          .split('')
+          .map((char, at) => (isHex[at] ? hex(char) : char))
+          .join(''),
+      );
+    const other = fc.stringMatching(/^[a-z]{0,3}(=[a-z%+]{0,3})?$/);
+    fc.assert(
+      fc.property(
+        fc.array(other),
+        spelled('token'),
+        spelled(SECRET),
+        fc.array(other),
+        (before, name, value, after) => {
+          const query = [...before, `${name}=${value}`, ...after].join('&');
+          expect(loginIn(`/ws?${query}`)).toBe(SECRET);
+          const shown = withoutCredentials(`/ws?${query}`);
+          expect(shown).not.toContain(value);
+          expect(loginIn(shown)).toBe('[removed]');
+          expect(loginIn(`/ws${withoutLogin(`?${query}`)}`)).toBeUndefined();
+        },
+      ),
+    );
+  });
+});
+
+test.each([
+  `/signed/view?filename=a.png&expires=1&signature=${SECRET}`,
+  `/signed/view?filename=a.png&s%69gnature=${SECRET}`,
+  `https://s3.example/b/k?X-Amz-Credential=${SECRET}&X-Amz-Date=1`,
+  `https://s3.example/b/k?X-Amz-Signature=${SECRET}`,
+  `https://s3.example/b/k?X-Amz-Security-Token=${SECRET}`,
+  `https://storage.example/o?X-Goog-Signature=${SECRET}`,
+  `https://blob.example/c?sp=r&sig=${SECRET}`,
+  `https://cdn.example/c?Policy=${SECRET}&Key-Pair-Id=1`,
+  `/x?api_key=${SECRET}`,
+  `/x?apikey=${SECRET}`,
+  `/x?key=${SECRET}`,
+  `/x?access_token=${SECRET}`,
+  `/x?api_key_comfy_org=${SECRET}`,
+  `/x?auth_token_comfy_org=${SECRET}`,
+  `/x?client_secret=${SECRET}`,
+  `/x?password=${SECRET}`,
+  `http://user:${SECRET}@127.0.0.1/x`,
+  `http://${SECRET}@127.0.0.1/x`,
+  `/x?from=http%3A%2F%2Fu%3A${SECRET}%40h%2F`,
+  `/x?from=https%3A%2F%2Fh%2Fk%3Fsignature%3D${SECRET}`,
+])('%s is shown without what lets anybody in', (url) => {
+  expect(withoutCredentials(url)).not.toContain(SECRET);
+  expect(decodeURIComponent(withoutCredentials(url))).toContain('[removed]');
+});
+
+test.each([
+  '/view?filename=token.png&subfolder=keys&type=output',
+  '/history?max_items=5&offset=0',
+  '/ws?clientId=0123abcd',
+  '/api/v2/jobs?limit=5&cursor=abc',
+  '/view?token',
+  '/x?token=',
+  '/queue',
+  'http://127.0.0.1:8188/queue',
+])('%s is shown as it is', (url) => expect(withoutCredentials(url)).toBe(url));
+
+test.each([
+  `connect to redis://:${SECRET}@h:6379 failed`,
+  `GET https://s3.example/b?X-Amz-Signature=${SECRET} answered 403`,
+  `request /ws?%74oken=${SECRET} failed`,
+  `Authorization: Bearer ${SECRET}`,
+  `authorization=Basic ${SECRET}`,
+  `X-API-Key: ${SECRET}`,
+  `Cookie: session=${SECRET}`,
+  `sent with Bearer ${SECRET}.`,
+  `Referer: http://127.0.0.1:8188/?token=${SECRET}`,
+  JSON.stringify({ api_key_comfy_org: SECRET }),
+  JSON.stringify({
+    extra: JSON.stringify({ auth_token_comfy_org: SECRET, api_key_service_org: SECRET }),
+  }),
+  JSON.stringify({ headers: { authorization: `Bearer ${SECRET}`, cookie: SECRET } }),
+  JSON.stringify({ err: { message: `GET http://u:${SECRET}@h/?a="b"` } }),
+])('a text that quotes one is cleaned: %s', (text) => {
+  expect(withoutCredentialsIn(text)).not.toContain(SECRET);
+});
+
+test.each([
+  JSON.stringify({ level: 30, cookie: false, authorization: null, api_key: 5, url: '/x?y=1' }),
+  JSON.stringify({ err: { stack: 'Error: no token\n    at f (/a/b.js?x:1:2)' }, password: '' }),
+  JSON.stringify({ msg: 'the secret of http://127.0.0.1:8188/queue', token_count: 5 }),
+])('a line of the log stays JSON, and what is no secret stays: %s', (line) => {
+  expect(JSON.parse(withoutCredentialsIn(line))).toEqual(JSON.parse(line));
+});
+
+test.each([
+  ['api_key_comfy_org', true],
+  ['auth_token_comfy_org', true],
+  ['api_key_service_org', true],
+  ['authorization', true],
+  ['token', true],
+  ['password', true],
+  ['apiKey', true],
+  ['client_id', false],
+  ['extra_pnginfo', false],
+  ['preview_method', false],
+  ['tokens', false],
+])('%s names a credential: %s', (name, expected) => {
+  expect(isCredentialMember(name)).toBe(expected);
+});

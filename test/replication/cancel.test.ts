@@ -1,0 +1,93 @@
+// What is taken out of the queue at one server is out of it at all others when the call is answered.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
+import { staysRunning } from '../support/upstreams/job-scripts.ts';
+import { redisMissing } from '../support/processes/redis.ts';
+import {
+  type TestUser,
+  type Replicas,
+  createTestUser,
+  openReplicas,
+} from '../support/processes/replicas.ts';
+
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
+
+const ROUNDS = 6;
+/** Who looks after a prompt learns so late how its job ended. */
+const LATE_MS = 200;
+
+const hosted = (promptId: string) => ['/api/queue', { delete: [promptId] }] as const;
+const CALLS: { title: string; call: (id: string) => readonly [string, object]; runs: boolean }[] = [
+  { title: 'POST /queue, delete', call: (id) => ['/queue', { delete: [id] }], runs: false },
+  { title: 'POST /queue, clear', call: () => ['/queue', { clear: true }], runs: false },
+  { title: 'POST /api/queue, delete', call: hosted, runs: true },
+  { title: 'POST /interrupt', call: (id) => ['/interrupt', { prompt_id: id }], runs: true },
+  { title: 'POST /api/jobs/:id/cancel', call: (id) => [`/api/jobs/${id}/cancel`, {}], runs: true },
+  {
+    title: 'POST /api/jobs/cancel',
+    call: (id) => ['/api/jobs/cancel', { job_ids: [id] }],
+    runs: true,
+  },
+];
+
+describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
+  let replicas: Replicas;
+  beforeAll(async () => void (replicas = await openReplicas()));
+  afterAll(() => replicas?.close());
+
+  const url = (index: number) => replicas.holdover(index % 3).url;
+
+  async function call(at: number, [path, body]: readonly [string, object]): Promise<number> {
+    // In hosted form: there a delete cancels a prompt that runs.
+    const headers = { 'Content-Type': 'application/json', 'X-API-Key': '' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const startedAtMs = Date.now();
+    expect((await fetch(url(at) + path, init)).status).toBe(200);
+    return Date.now() - startedAtMs;
+  }
+
+  async function posted(who: TestUser, at: number, runs: boolean): Promise<string> {
+    replicas.upstream.script(runs ? staysRunning : undefined);
+    const promptId = await who.post(url(at));
+    const shown = async () => (await who.get(`${url(at)}/api/jobs/${promptId}`)).status;
+    await expect.poll(shown).toBe(runs ? 'in_progress' : 'pending');
+    return promptId;
+  }
+
+  function answering(route: 'get' | 'cancel', hook: Hook): void {
+    replicas.upstream.always(route, hook);
+    onTestFinished(() => replicas.upstream.always(route, (exchange) => exchange.honestly()));
+  }
+
+  test.each(CALLS)('$title: it is in history and nowhere else', async ({ call: asked, runs }) => {
+    const who = createTestUser();
+    answering('get', fault.late(LATE_MS));
+    for (let round = 0; round < ROUNDS; round++) {
+      const promptId = await posted(who, round, runs);
+      await call(round + 1, asked(promptId));
+      const [queue, left, history] = await Promise.all([
+        who.get(`${url(round + 2)}/queue`),
+        who.get(`${url(round + 2)}/prompt`),
+        who.get(`${url(round + 2)}/history/${promptId}`),
+      ]);
+      expect(queue).toEqual({ queue_running: [], queue_pending: [] });
+      expect(left.exec_info.queue_remaining).toBe(0);
+      expect(history).toHaveProperty(promptId);
+    }
+  });
+
+  test('a job that takes its time to stop does not hold the call', async () => {
+    const who = createTestUser();
+    answering('cancel', ({ id, server, json }) => json(200, server.jobs.get(id)));
+    const promptId = await posted(who, 0, true);
+    expect(await call(1, hosted(promptId))).toBeLessThan(500);
+    replicas.upstream.change(promptId, { status: 'canceled' });
+  });
+
+  test('a service that never shows the end it told of holds the call for two seconds', async () => {
+    const who = createTestUser();
+    const promptId = await posted(who, 0, true);
+    answering('get', fault.hang());
+    expect(await call(0, hosted(promptId))).toBeLessThan(3000);
+  });
+});

@@ -1,0 +1,76 @@
+// Redis has its channels in common for all databases: what is said in one is not for another's ears.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { createQueueKeys } from '../../src/upstreams/distributed/redis-keys.ts';
+import { openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+
+const USER = 'ann';
+const log = silentLogger();
+
+describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing()}`, () => {
+  let server: RedisServer;
+  beforeAll(async () => void (server = await startRedis()));
+  afterAll(() => server?.dispose());
+
+  /** A process that hears of prompts in this database, and what it has heard. */
+  async function open(database: number) {
+    const links = openRedis(`${server.url}/${database}`, { log });
+    const { promptEventLog } = createSharedEventLog({ links, instance: `in ${database}`, log });
+    const heard: string[] = [];
+    const hears = async (key: string): Promise<void> => void heard.push(`prompt ${key}`);
+    const cancelRequested = (key: string): void => void heard.push(`cancel ${key}`);
+    const endOf = async () => 'removed' as const;
+    await promptEventLog.start(
+      {
+        takeOverVacant: async () => {},
+        discover: hears,
+        cancelRequested,
+        endOf,
+        resultFetched() {},
+      },
+      [],
+    );
+    promptEventLog.watch(USER, true);
+    onTestFinished(async () => {
+      await promptEventLog.close();
+      await links.close();
+    });
+    return { links, promptEventLog, heard };
+  }
+
+  test('have nothing to tell each other', async () => {
+    const replicas = [await open(0), await open(1), await open(1)];
+    for (const [i, { promptEventLog }] of replicas.entries()) {
+      const key = `k${i}`;
+      await promptEventLog.claim(key);
+      promptEventLog.subscribe({ key, user: USER }, ignoreAll);
+      await promptEventLog.append(key, { kind: 'waits' });
+      promptEventLog.requestCancel(key);
+    }
+    await expect.poll(() => replicas[1]?.heard).toContain('cancel k2');
+    for (const { promptEventLog } of replicas) await promptEventLog.whenCaughtUp(USER);
+    expect(replicas.map(({ heard }) => heard.toSorted())).toEqual([
+      ['cancel k0'],
+      ['cancel k1', 'cancel k2', 'prompt k2'],
+      ['cancel k1', 'cancel k2', 'prompt k1'],
+    ]);
+    const watchers = await replicas[0]?.links.commands.pubsub('NUMSUB', 'holdover:previews:ann');
+    expect(watchers).toEqual(['holdover:previews:ann', 1]);
+  });
+
+  test('have queues that do not hear each other', async () => {
+    const [one, other] = [await open(0), await open(1)].map(({ links }) => createQueueKeys(links));
+    expect(one?.pubsub).not.toBe(other?.pubsub);
+    expect(one?.eventChannel('j')).not.toBe(other?.eventChannel('j'));
+    expect(one?.run('j')).toBe(other?.run('j'));
+  });
+});
+
+const ignoreAll = {
+  apply: async () => {},
+  onLeadershipLost() {},
+  onSubscribed() {},
+  onReceivedElsewhere() {},
+};

@@ -1,0 +1,143 @@
+// The two kinds of sockets on different processes: each hears, and is handed later, what its rule says.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { finish, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { redisMissing } from '../support/processes/redis.ts';
+import {
+  type TestUser,
+  type Replicas,
+  createTestUser,
+  openReplicas,
+} from '../support/processes/replicas.ts';
+import { type Recorder, connect } from '../support/clients/v1-client.ts';
+
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
+
+describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
+  let replicas: Replicas;
+  beforeAll(async () => {
+    replicas = await openReplicas();
+    replicas.upstream.script(staysRunning);
+  });
+  afterAll(() => replicas?.close());
+
+  const url = (index: number) => replicas.holdover(index).url;
+
+  /** A user of its own, with both kinds of sockets. */
+  function someone(): TestUser & {
+    local(at: number, clientId?: string): Promise<Recorder>;
+    hosted(at: number, clientId?: string): Promise<Recorder>;
+  } {
+    const key = `key-${randomUUID()}`;
+    const who = createTestUser(key);
+    const open = async (at: number, options: Parameters<typeof connect>[1]) => {
+      const recorder = await connect(replicas.holdover(at).wsUrl, options);
+      onTestFinished(() => recorder.socket.terminate());
+      // The answer comes after everything a new socket is handed.
+      recorder.send({ type: 'feature_flags', data: {} });
+      await recorder.until((frame) => frame.kind === 'text' && frame.type === 'feature_flags');
+      return recorder;
+    };
+    const { headers } = who;
+    return {
+      ...who,
+      local: (at, clientId = who.clientId) => open(at, { clientId, headers }),
+      hosted: (at, clientId = 'a-tab') => open(at, { clientId, query: `token=${key}` }),
+    };
+  }
+
+  async function runToItsEnd(promptId: string): Promise<void> {
+    const job = () => replicas.upstream.jobs.get(promptId);
+    await expect.poll(job).toBeDefined();
+    await expect.poll(() => job()?.status).toBe('running');
+    replicas.upstream.emit(promptId, 'progress', progressAt(1, 2));
+    const ended = job();
+    if (ended) finish(replicas.upstream, ended);
+  }
+
+  const isOver = async (who: TestUser): Promise<boolean> => {
+    const counts = [0, 1, 2].map(async (at) => (await who.get(`${url(at)}/prompt`)).exec_info);
+    return (await Promise.all(counts)).every(({ queue_remaining: left }) => left === 0);
+  };
+
+  /** Without asking for its result. */
+  async function ranUnheard(who: TestUser, more: object = {}): Promise<string> {
+    const promptId = await who.post(url(0), more);
+    await runToItsEnd(promptId);
+    await expect.poll(() => isOver(who)).toBe(true);
+    return promptId;
+  }
+
+  const ENDS = ['execution_success', 'executing:null'];
+  const startsAndEnds = (socket: Recorder, promptId: string): string[] =>
+    socket.outline(promptId).filter((name) => name === 'execution_start' || ENDS.includes(name));
+  const WHOLE = ['execution_start', ...ENDS];
+
+  test('a local and a hosted socket hear the same run at once, both from its start', async () => {
+    const who = someone();
+    const sockets = [await who.local(1), await who.hosted(2), await who.hosted(1)];
+    const promptId = await who.post(url(0));
+    await runToItsEnd(promptId);
+    for (const socket of sockets) {
+      await socket.untilDone(promptId);
+      expect(startsAndEnds(socket, promptId)).toEqual(WHOLE);
+      expect(socket.outline(promptId)).toEqual(sockets[0]?.outline(promptId));
+    }
+  });
+
+  test('of a prompt without client_id a local socket elsewhere hears the broadcasts only', async () => {
+    const who = someone();
+    const [local, hosted] = [await who.local(1), await who.hosted(2)];
+    const promptId = await who.post(url(0), { client_id: undefined });
+    await runToItsEnd(promptId);
+    await hosted.untilDone(promptId);
+    await expect.poll(() => local.outline().at(-1)).toBe('status:0');
+    expect(startsAndEnds(local, promptId)).toEqual([]);
+    expect(local.outline(promptId)).toContain('progress_state');
+  });
+
+  test('what a hosted socket heard waits for the sockets of its id elsewhere', async () => {
+    const who = someone();
+    const hosted = await who.hosted(1);
+    const promptId = await who.post(url(0));
+    await runToItsEnd(promptId);
+    await hosted.untilDone(promptId);
+    const late = await who.local(2);
+    await late.untilDone(promptId);
+    expect(startsAndEnds(late, promptId)).toEqual(WHOLE);
+    expect(startsAndEnds(await who.local(0), promptId)).toEqual([]);
+  });
+
+  test('what a socket of its id received is not told to a hosted one that comes elsewhere', async () => {
+    const who = someone();
+    const local = await who.local(1);
+    const promptId = await who.post(url(0));
+    await runToItsEnd(promptId);
+    await local.untilDone(promptId);
+    for (const at of [0, 1, 2]) {
+      expect((await who.hosted(at)).outline(promptId)).toEqual([]);
+    }
+  });
+
+  test('a hosted socket is handed the last prompt only, once, wherever it comes', async () => {
+    const who = someone();
+    const [first, last] = [await ranUnheard(who), await ranUnheard(who, { client_id: undefined })];
+    const late = await who.hosted(2);
+    await late.untilDone(last);
+    expect(startsAndEnds(late, last)).toEqual(WHOLE);
+    expect(late.outline(first)).toEqual([]);
+    const later = await who.hosted(1, 'another-tab');
+    expect(later.outline(last)).toEqual([]);
+  });
+
+  test('a result that was fetched from one process is told to no late socket of another', async () => {
+    const who = someone();
+    const [mine, none] = [await ranUnheard(who), await ranUnheard(who, { client_id: undefined })];
+    await who.get(`${url(0)}/history/${mine}`);
+    await who.get(`${url(0)}/api/job/${none}/status`);
+    for (const at of [1, 2, 0]) {
+      expect((await who.local(at)).outline(mine)).toEqual([]);
+      expect((await who.hosted(at)).outline(none)).toEqual([]);
+    }
+  });
+});

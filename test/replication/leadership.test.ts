@@ -1,0 +1,178 @@
+// Who was taken for dead while another took its prompt over writes nothing more of it.
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import type { PromptStore } from '../../src/ledger/ledger.ts';
+import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
+import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { LeadershipLost, type PromptEventLog } from '../../src/prompts/prompt-event-log.ts';
+import { prompt } from '../ledger/ledger.suite.ts';
+import { startLossy } from '../support/processes/lossy-tcp.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+
+const KEY = 'k';
+const log = silentLogger();
+
+const endOf = (word: string) => ({
+  entryJson: `{"said by":"${word}"}`,
+  statusWord: word,
+  startedAtMs: 1100,
+  endedAtMs: 1200,
+});
+const JOB = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '["9"]' };
+const INTENT = { intentJson: '{"where":"here"}', targetsJson: '["1"]' };
+
+/** What whoever looks after a prompt writes of it, and what then is there. */
+const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
+  ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
+  ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
+  ['setState', (prompts) => prompts.setState(KEY, 'outbox'), like({ state: 'outbox' })],
+  ['setIntent', (prompts) => prompts.setIntent(KEY, INTENT), like(INTENT)],
+  ['remove', (prompts) => prompts.remove(KEY), undefined],
+];
+
+function like(some: object): unknown {
+  return expect.objectContaining(some);
+}
+
+type Process = { readonly promptEventLog: PromptEventLog; readonly prompts: PromptStore };
+
+describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissing()}`, () => {
+  let server: RedisServer;
+  let links: RedisConnections;
+  let one: Process;
+  let other: Process;
+  beforeAll(async () => {
+    server = await startRedis();
+    links = openRedis(server.url, { log });
+  });
+  afterAll(async () => {
+    await links?.close();
+    await server?.dispose();
+  });
+  beforeEach(async () => {
+    await links.commands.flushall();
+    one = open('one');
+    other = open('other');
+    await one.promptEventLog.claim(KEY);
+    await one.prompts.insert(prompt(KEY));
+  });
+
+  function open(instance: string, over = links): Process {
+    const { promptEventLog, leadership } = createSharedEventLog({ links: over, instance, log });
+    const ledger = openRedisLedger({ links: over, leadership: () => leadership });
+    onTestFinished(async () => {
+      await promptEventLog.close();
+      await ledger.close();
+    });
+    return { promptEventLog, prompts: ledger.prompts };
+  }
+
+  /** The first process has said nothing for longer than its lease. */
+  async function takenOver(): Promise<void> {
+    await links.commands.zadd('holdover:leases', 0, KEY);
+    expect(await other.promptEventLog.takeOver(KEY)).toBe(true);
+  }
+
+  async function ended(): Promise<void> {
+    await other.prompts.finish(KEY, endOf('success'));
+    await other.promptEventLog.append(KEY, { kind: 'recorded' });
+    expect(await links.commands.hexists('holdover:leaders', KEY)).toBe(0);
+  }
+
+  const everything = async () => [
+    await other.prompts.get(KEY),
+    await other.prompts.history('ann', {}),
+    await other.prompts.outlines('ann'),
+    await other.prompts.live(),
+  ];
+
+  test.each(ACTS)('%s is done', async (_, act, is) => {
+    await act(one.prompts);
+    expect(await other.prompts.get(KEY)).toEqual(is);
+  });
+
+  test.each(ACTS)('%s is done after another took over, by that one', async (_, act, is) => {
+    await takenOver();
+    await act(other.prompts);
+    expect(await one.prompts.get(KEY)).toEqual(is);
+  });
+
+  test.each(ACTS)(
+    '%s is done where nobody leads, in a ledger nobody shares',
+    async (_, act, is) => {
+      await links.commands.del('holdover:leaders', 'holdover:leases');
+      await act(openAlone());
+      expect(await one.prompts.get(KEY)).toEqual(is);
+    },
+  );
+
+  test.each(ACTS)('%s of one that another took over from changes nothing', async (_, act) => {
+    await takenOver();
+    const before = await everything();
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+    expect(await everything()).toEqual(before);
+    expect(one.promptEventLog.isLeader(KEY)).toBe(false);
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+  });
+
+  test.each(ACTS)('%s changes nothing of what another has ended meanwhile', async (_, act) => {
+    await takenOver();
+    await ended();
+    const before = await everything();
+    await expect(act(one.prompts)).rejects.toThrow(LeadershipLost);
+    expect(await everything()).toEqual(before);
+    expect(before[0]).toMatchObject(endOf('success'));
+  });
+
+  test.each(ACTS)('%s by a program that looks after nothing is refused', async (_, act) => {
+    const before = await everything();
+    await expect(act(openAlone())).rejects.toThrow('another process looks after this prompt');
+    expect(await everything()).toEqual(before);
+  });
+
+  test.each(ACTS)('%s that was done is not done again when another took over', async (_, act) => {
+    const lossy = await startLossy(server.port);
+    onTestFinished(() => lossy.close());
+    const away = openRedis(`redis://127.0.0.1:${lossy.port}`, { log });
+    onTestFinished(() => away.close());
+    const lost = open('lost', away);
+    await lost.promptEventLog.claim(KEY);
+    await lost.prompts.get(KEY);
+    let before: unknown;
+    lossy.loseNextAnswer(async () => {
+      await takenOver();
+      await other.prompts.finish(KEY, endOf('success'));
+      before = await everything();
+    });
+    await expect(act(lost.prompts)).rejects.toThrow(LeadershipLost);
+    expect(lossy.lost()).toBe(1);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('a claim that others took for a dead one is no place for a prompt any more', async () => {
+    await one.promptEventLog.claim('late');
+    await links.commands.zadd('holdover:leases', 0, 'late');
+    expect(await other.promptEventLog.takeOver('late')).toBe(true);
+    await other.promptEventLog.discard('late');
+    await expect(one.prompts.insert(prompt('late'))).rejects.toThrow(LeadershipLost);
+    expect(await other.prompts.get('late')).toBeUndefined();
+    expect((await other.prompts.live()).map(({ key }) => key)).toEqual([KEY]);
+    expect(one.promptEventLog.isLeader('late')).toBe(false);
+  });
+
+  test('a cancel is asked for and history is deleted by whoever is told to', async () => {
+    await takenOver();
+    await one.prompts.askCancel(KEY, 7);
+    expect(await other.prompts.get(KEY)).toMatchObject({ cancelAskedAtMs: 7 });
+    await ended();
+    await one.prompts.deleteHistory('ann', [`p-${KEY}`]);
+    expect(await other.prompts.get(KEY)).toBeUndefined();
+  });
+
+  function openAlone(): PromptStore {
+    const ledger = openRedisLedger({ links });
+    onTestFinished(() => ledger.close());
+    return ledger.prompts;
+  }
+});

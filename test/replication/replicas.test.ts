@@ -1,0 +1,445 @@
+// Three servers on one Redis behind one address: a v1 client hears each of its jobs once and in order.
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';
+import { startInFront } from '../support/processes/holdover-before-hostile.ts';
+import {
+  finish,
+  nameOf,
+  preview,
+  progressAt,
+  staysRunning,
+} from '../support/upstreams/job-scripts.ts';
+import { redisMissing } from '../support/processes/redis.ts';
+import {
+  type TestUser,
+  PREVIEWS,
+  type Replicas,
+  frameText,
+  createTestUser,
+  openReplicas,
+} from '../support/processes/replicas.ts';
+import type { Recorder } from '../support/clients/v1-client.ts';
+import { flat } from '../support/graphs/workflows.ts';
+
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
+
+const STEPS = 6;
+const START = ['execution_start', 'execution_cached', 'progress_state', 'executing:1'];
+
+describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
+  let replicas: Replicas;
+  beforeAll(async () => {
+    replicas = await openReplicas();
+    replicas.upstream.script(staysRunning);
+  });
+  beforeEach(() => replicas.restartKilled());
+  afterAll(() => replicas?.close());
+
+  const url = (index: number) => replicas.holdover(index).url;
+  const wsUrl = (index: number) => replicas.holdover(index).wsUrl;
+
+  async function jobOf(promptId: string): Promise<WireJob> {
+    const job = () => replicas.upstream.jobs.get(promptId);
+    await expect.poll(() => job()?.status, { timeout: 10_000 }).toBe('running');
+    return job() as WireJob;
+  }
+
+  function step(promptId: string, at: number): void {
+    replicas.upstream.emit(promptId, 'preview', picture(at));
+    replicas.upstream.emit(promptId, 'progress', progressAt(at, STEPS));
+  }
+
+  async function heardStep(recorder: Recorder, promptId: string, at: number): Promise<void> {
+    const isIt = (data: any) => data.prompt_id === promptId && data.value === at;
+    await recorder.until((f) => f.kind === 'text' && f.type === 'progress' && isIt(f.data));
+  }
+
+  /** Steps, in their order, and nothing twice. */
+  function steps(recorder: Recorder, promptId: string): string[] {
+    return recorder.outline(promptId).filter((name) => name.startsWith('progress:'));
+  }
+
+  const stepsUpTo = (last: number, first = 1) =>
+    Array.from({ length: last - first + 1 }, (_, i) => `progress:${first + i}/${STEPS}`);
+
+  async function end(promptId: string): Promise<void> {
+    finish(replicas.upstream, await jobOf(promptId));
+  }
+
+  function expectEndOnce(recorder: Recorder, promptId: string): void {
+    const heard = recorder.outline(promptId).filter((name) => !name.startsWith('binary'));
+    expect(heard.filter((name) => name === 'execution_success')).toHaveLength(1);
+    expect(heard.filter((name) => name === 'executed:9')).toHaveLength(1);
+    expect(heard.at(-1)).toBe('executing:null');
+  }
+
+  async function begun(who: TestUser, at: number, listener: number) {
+    const recorder = await who.listen(wsUrl(listener));
+    const promptId = await who.post(url(at));
+    await jobOf(promptId);
+    step(promptId, 1);
+    await heardStep(recorder, promptId, 1);
+    return { recorder, promptId };
+  }
+
+  /** The rest of a run that has made its first step: all of it is heard, once and in order. */
+  async function heardToItsEnd(recorder: Recorder, promptId: string): Promise<void> {
+    for (let at = 2; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await recorder.untilDone(promptId);
+    expect(recorder.outline(promptId).slice(0, 4)).toEqual(START);
+    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+    expectEndOnce(recorder, promptId);
+  }
+
+  test('a prompt posted at one is heard at another, and known to the third', async () => {
+    const who = createTestUser();
+    const { recorder, promptId } = await begun(who, 0, 1);
+    const queue = await who.get(`${url(2)}/queue`);
+    expect(queue.queue_running.map(([, id]: [number, string]) => id)).toContain(promptId);
+    await heardToItsEnd(recorder, promptId);
+    const history = await who.get(`${url(2)}/history/${promptId}`);
+    expect(history[promptId].status.status_str).toBe('success');
+  });
+
+  test('frames are to the byte those of a single process, previews included', async () => {
+    const alone = await startInFront(replicas.upstream, { args: PREVIEWS });
+    onTestFinished(() => alone.dispose());
+    const run = async (prefix: string, post: string, ws: string): Promise<string[]> => {
+      const who = createTestUser();
+      const recorder = await who.listen(ws);
+      const promptId = await who.post(post, { prompt: flat({ prefix }) });
+      await jobOf(promptId);
+      await recorder.until((frame) => frame.kind === 'text' && frame.type === 'execution_start');
+      for (let at = 1; at <= STEPS; at++) {
+        step(promptId, at);
+        await heardStep(recorder, promptId, at);
+      }
+      await end(promptId);
+      await recorder.untilDone(promptId);
+      await recorder.close();
+      return recorder.frames.map((frame) =>
+        frameText(frame, promptId).replaceAll(prefix, 'PREFIX'),
+      );
+    };
+    const expected = await run('alone', alone.url, alone.wsUrl);
+    expect(expected.filter((frame) => frame.startsWith('binary'))).toHaveLength(STEPS);
+    expect(await run('apart', url(0), wsUrl(1))).toEqual(expected);
+    expect(await run('together', url(2), wsUrl(2))).toEqual(expected);
+  });
+
+  test('a socket behind the balancer that comes late gets what it missed, and nobody twice', async () => {
+    const who = createTestUser();
+    const promptId = await who.post(url(0));
+    await jobOf(promptId);
+    step(promptId, 1);
+    const first = await who.listen(wsUrl(1));
+    await heardStep(first, promptId, 1);
+    step(promptId, 2);
+    await heardStep(first, promptId, 2);
+    await first.close();
+    step(promptId, 3);
+    await untilApplied(promptId, 3);
+    const second = await who.listen(wsUrl(2));
+    await heardStep(second, promptId, 3);
+    await end(promptId);
+    await second.untilDone(promptId);
+    expect(first.outline(promptId).slice(0, 4)).toEqual(START);
+    expect(steps(first, promptId)).toEqual(stepsUpTo(2));
+    expect(steps(second, promptId)).toEqual(stepsUpTo(3, 3));
+    expectEndOnce(second, promptId);
+    const third = await who.listen(wsUrl(0));
+    expect(steps(third, promptId)).toEqual([]);
+    expect(third.outline(promptId)).toEqual([]);
+  });
+
+  test.each([
+    ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
+    [
+      'told to stop',
+      async (holdover: Holdover): Promise<unknown> => expect(await holdover.terminate()).toBe(0),
+    ],
+  ])(
+    'the one that follows a job is %s: another goes on, and its client notices nothing',
+    async (_, leave) => {
+      const who = createTestUser();
+      const { recorder, promptId } = await begun(who, 0, 1);
+      await leave(replicas.holdover(0));
+      await followedAgain(promptId);
+      await heardToItsEnd(recorder, promptId);
+      expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
+    },
+  );
+
+  test('a client of the one that was killed comes back through the balancer for the rest', async () => {
+    const who = createTestUser();
+    const { recorder, promptId } = await begun(who, 0, 0);
+    await replicas.holdover(0).kill9();
+    await expect.poll(() => recorder.socket.readyState).toBe(recorder.socket.CLOSED);
+    const again = await who.listen(replicas.balancer.wsUrl);
+    await followedAgain(promptId);
+    for (let at = 2; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await again.untilDone(promptId);
+    expect(steps(again, promptId)).toEqual(stepsUpTo(STEPS, 2));
+    expect(again.outline(promptId)).not.toContain('execution_start');
+    expectEndOnce(again, promptId);
+  });
+
+  test('one that was as good as dead for a while says nothing more of what others took over', async () => {
+    const who = createTestUser();
+    const { recorder, promptId } = await begun(who, 0, 0);
+    const other = await who.listen(wsUrl(1));
+    process.kill(replicas.holdover(0).pid, 'SIGSTOP');
+    onTestFinished(() => void process.kill(replicas.holdover(0).pid, 'SIGCONT'));
+    await followedAgain(promptId);
+    step(promptId, 2);
+    await heardStep(other, promptId, 2);
+    process.kill(replicas.holdover(0).pid, 'SIGCONT');
+    for (let at = 3; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await Promise.all([recorder.untilDone(promptId), other.untilDone(promptId)]);
+    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+    expect(steps(other, promptId)).toEqual(stepsUpTo(STEPS, 2));
+    for (const heard of [recorder, other]) expectEndOnce(heard, promptId);
+  });
+
+  test.each([
+    { title: 'in history', forget: false },
+    { title: 'deleted from it', forget: true },
+  ])('one that heard nothing until all was forgotten: it has ended, $title', async ({ forget }) => {
+    const who = createTestUser();
+    const promptId = await who.post(url(0));
+    await jobOf(promptId);
+    const redis = new Redis(replicas.redis.url);
+    onTestFinished(() => redis.disconnect());
+    const key = await keyOf(redis, promptId);
+    const idsAt = async (index: number) => {
+      const { queue_running, queue_pending } = await who.get(`${url(index)}/queue`);
+      return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
+    };
+    expect(await idsAt(2)).toContain(promptId);
+    const { pid } = replicas.holdover(2);
+    process.kill(pid, 'SIGSTOP');
+    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await end(promptId);
+    await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
+    await redis.del(`holdover:entries:${key}`);
+    if (forget) await redis.del(`holdover:prompt:${key}`);
+    process.kill(pid, 'SIGCONT');
+    await expect.poll(() => idsAt(2), { timeout: 20_000 }).not.toContain(promptId);
+  });
+
+  test('entries that are delivered twice are heard once', async () => {
+    const who = createTestUser();
+    const { recorder, promptId } = await begun(who, 0, 1);
+    const redis = new Redis(replicas.redis.url);
+    onTestFinished(() => redis.disconnect());
+    const key = await keyOf(redis, promptId);
+    for (const [id, [, text]] of await redis.xrange(`holdover:entries:${key}`, '-', '+')) {
+      await redis.publish('holdover:events', `e ${key} ${Number.parseInt(id, 10)} ${text}`);
+    }
+    for (let at = 2; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await recorder.untilDone(promptId);
+    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+    expectEndOnce(recorder, promptId);
+  });
+
+  test.each([
+    { title: 'killed and started again', away: () => replicas.redis.restart() },
+    { title: 'silent for longer than any lease', away: pause },
+  ])('Redis is $title amid a run: the run goes on, once and in order', async ({ away }) => {
+    const who = createTestUser();
+    const { recorder, promptId } = await begun(who, 0, 1);
+    const gone = away();
+    step(promptId, 2);
+    await gone;
+    await heardStep(recorder, promptId, 2);
+    for (let at = 3; at <= STEPS; at++) step(promptId, at);
+    await end(promptId);
+    await recorder.untilDone(promptId);
+    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
+    expectEndOnce(recorder, promptId);
+    expect(await who.post(url(2))).toBeTruthy();
+  });
+
+  test('a picture that is a result waits, at all of them, for a socket that comes late', async () => {
+    const who = createTestUser('key-of-dora');
+    const promptId = await who.post(url(0));
+    await jobOf(promptId);
+    const bytes = Buffer.from([0xff, 0xd8, 0xff, ...Buffer.from('the result and nothing else')]);
+    replicas.upstream.contents.set('shown', bytes);
+    const made = output({ id: 'shown', name: 'shown.jpg', x_websocket: true });
+    Object.assign(await jobOf(promptId), { outputs: [made] });
+    replicas.upstream.emit(promptId, 'output', made);
+    await end(promptId);
+    // Not by asking for its result: one that was fetched waits no longer.
+    const left = async (at: number) => (await who.get(`${url(at)}/prompt`)).exec_info;
+    for (const at of [0, 1, 2]) {
+      await expect.poll(() => left(at), { timeout: 10_000 }).toEqual({ queue_remaining: 0 });
+    }
+    const late = await who.listen(wsUrl(2));
+    await late.untilDone(promptId);
+    const pictures = late.frames.flatMap((one) => (one.kind === 'binary' ? [one.bytes] : []));
+    expect(pictures.map((one) => one.subarray(8).toString())).toEqual([bytes.toString()]);
+    expectEndOnce(late, promptId);
+    const later = await who.listen(wsUrl(1));
+    expect(later.frames.filter(({ kind }) => kind === 'binary')).toEqual([]);
+  });
+
+  test.each([
+    { title: 'that runs', play: staysRunning, status: 'running' },
+    { title: 'that waits in the service', play: undefined, status: 'queued' },
+  ])('a prompt $title is cancelled at another replica', async ({ play, status }) => {
+    replicas.upstream.script(play);
+    onTestFinished(() => replicas.upstream.script(staysRunning));
+    const who = createTestUser();
+    const recorder = await who.listen(wsUrl(1));
+    const promptId = await who.post(url(0));
+    await expect.poll(() => replicas.upstream.jobs.get(promptId)?.status).toBe(status);
+    await cancelAt(url(2), promptId);
+    await recorder.untilDone(promptId);
+    expect(replicas.upstream.jobs.get(promptId)?.status).toBe('canceled');
+    expect(recorder.outline(promptId)).toContain('execution_interrupted');
+    expect(await waiting(who)).not.toContain(promptId);
+  });
+
+  describe('while the service has no room', () => {
+    test('a prompt in the outbox of one is cancelled at another', async () => {
+      const who = createTestUser();
+      await crowd();
+      const recorder = await who.listen(wsUrl(1));
+      const promptId = await who.post(url(0));
+      expect(await waiting(who)).toContain(promptId);
+      await cancelAt(url(2), promptId);
+      expect(await waiting(who)).not.toContain(promptId);
+      await recorder.untilDone(promptId);
+      expect(recorder.outline(promptId)).toContain('execution_interrupted');
+    });
+
+    test('prompts of one user are submitted once, in their order, whoever took them and died', async () => {
+      const who = createTestUser();
+      const before = replicas.upstream.jobs.size;
+      const admit = await crowd();
+      const first = await who.post(url(0), { prompt: flat({ prefix: 'first' }) });
+      const second = await who.post(url(1), { prompt: flat({ prefix: 'second' }) });
+      const third = await who.post(url(2), { prompt: flat({ prefix: 'third' }) });
+      await replicas.holdover(0).kill9();
+      admit();
+      const made = () => [...replicas.upstream.jobs.values()].slice(before).map(nameOf);
+      await expect.poll(made, { timeout: 20_000 }).toHaveLength(3);
+      expect(made()).toEqual(['first', 'second', 'third'].map((name) => `${name}_00001_.png`));
+      const left = await waiting(who);
+      for (const promptId of [first, second, third]) expect(left).toContain(promptId);
+    });
+
+    /** Until the returned function is called, no job is taken. */
+    async function crowd(): Promise<() => void> {
+      replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
+      const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());
+      onTestFinished(admit);
+      return admit;
+    }
+  });
+
+  describe('users with keys of their own', () => {
+    test('hear and see nothing of each other, wherever they are', async () => {
+      const anna = createTestUser('key-of-anna');
+      const ben = createTestUser('key-of-ben');
+      const { promptId } = await begun(anna, 0, 1);
+      const nosy = await ben.listen(`${wsUrl(1)}`);
+      step(promptId, 2);
+      await end(promptId);
+      await expect
+        .poll(() => anna.get(`${url(2)}/history/${promptId}`), { timeout: 10_000 })
+        .not.toEqual({});
+      expect(nosy.outline(promptId)).toEqual([]);
+      expect(await ben.get(`${url(2)}/history`)).toEqual({});
+      expect(await ben.get(`${url(2)}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+    });
+
+    test('a job is taken over by one its user has called; keys are nowhere in Redis', async () => {
+      const carla = createTestUser('key-of-carla');
+      const { promptId } = await begun(carla, 0, 0);
+      await replicas.holdover(0).kill9();
+      await delay(7000);
+      expect(asked(promptId)).toBe(1);
+      const again = await carla.listen(wsUrl(2));
+      await followedAgain(promptId);
+      for (let at = 2; at <= STEPS; at++) step(promptId, at);
+      await end(promptId);
+      await again.untilDone(promptId);
+      expect(steps(again, promptId)).toEqual(stepsUpTo(STEPS, 2));
+      expectEndOnce(again, promptId);
+      expect(await replicas.redis.everything()).not.toMatch(/key-of-(anna|ben|carla)/);
+    });
+  });
+
+  async function pause(): Promise<void> {
+    replicas.redis.pause();
+    await delay(7000);
+    replicas.redis.resume();
+  }
+
+  async function waiting(who: TestUser): Promise<string[]> {
+    const { queue_running, queue_pending } = await who.get(`${url(1)}/queue`);
+    return [...queue_running, ...queue_pending].map(([, id]: [number, string]) => id);
+  }
+
+  /** A second one has opened the job's stream. */
+  async function followedAgain(promptId: string): Promise<void> {
+    await expect.poll(() => asked(promptId), { timeout: 15_000 }).toBeGreaterThan(1);
+  }
+
+  function asked(promptId: string): number {
+    return replicas.upstream.requests('events').filter(({ path }) => path.includes(promptId))
+      .length;
+  }
+
+  /** The third replica has heard of it as well. */
+  async function untilApplied(promptId: string, at: number): Promise<void> {
+    const redis = new Redis(replicas.redis.url);
+    const key = await keyOf(redis, promptId);
+    const steps = async () =>
+      (await redis.xrange(`holdover:entries:${key}`, '-', '+')).filter(([, [, text = '']]) =>
+        text.includes(`"step":${at},`),
+      );
+    await expect.poll(steps, { timeout: 10_000 }).not.toEqual([]);
+    redis.disconnect();
+    await createTestUser().get(`${url(2)}/queue`);
+  }
+});
+
+async function keyOf(redis: Redis, promptId: string): Promise<string> {
+  const keys = await redis.zrange('holdover:leases', 0, '-1');
+  for (const key of keys) {
+    if ((await redis.hget(`holdover:prompt:${key}`, 'promptId')) === promptId) return key;
+  }
+  throw new Error('nobody looks after that prompt');
+}
+
+async function cancelAt(url: string, promptId: string): Promise<void> {
+  const body = JSON.stringify({ delete: [promptId] });
+  const headers = { 'Content-Type': 'application/json', 'X-API-Key': '' };
+  const { status } = await fetch(`${url}/api/queue`, { method: 'POST', headers, body });
+  expect(status).toBe(200);
+}
+
+/** Bytes that look like a picture of that step. */
+function picture(at: number): object {
+  return preview(Buffer.from([0xff, 0xd8, 0xff, ...Buffer.from(`the picture of step ${at}`)]));
+}

@@ -1,0 +1,94 @@
+// What a client waits for is given up after a while, and comes to nothing when Redis does it later.
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openSharedCounter } from '../../src/replication/prompt-counter.ts';
+import { createSharedEventLog } from '../../src/replication/shared-event-log.ts';
+import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
+import { type RedisConnections, openRedis } from '../../src/lib/redis.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { recordPrompt } from '../../src/prompts/submit/draft.ts';
+import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
+import { prompt } from '../ledger/ledger.suite.ts';
+import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+
+const KEY = 'k';
+const log = silentLogger();
+const patienceMs = 300;
+
+describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing()}`, () => {
+  let server: RedisServer;
+  let links: RedisConnections;
+  beforeEach(async () => {
+    server = await startRedis();
+    links = openRedis(server.url, { log, commandTimeoutMs: patienceMs });
+    return async () => {
+      await links.close();
+      await server.dispose();
+    };
+  });
+
+  function open() {
+    const { promptEventLog, leadership } = createSharedEventLog({ links, instance: 'one', log });
+    const ledger = openRedisLedger({ links, leadership: () => leadership, timeoutMs: patienceMs });
+    onTestFinished(async () => {
+      await promptEventLog.close();
+      await ledger.close();
+    });
+    return { promptEventLog, ledger };
+  }
+
+  /** As the house does it with a prompt the ledger does not know. */
+  function sweepers(promptEventLog: ReturnType<typeof open>['promptEventLog']): LogHandlers {
+    return {
+      async takeOverVacant(keys) {
+        for (const key of keys)
+          if (await promptEventLog.takeOver(key)) await promptEventLog.discard(key);
+      },
+      discover: async () => {},
+      cancelRequested() {},
+      resultFetched() {},
+      endOf: async () => 'removed',
+    };
+  }
+
+  const leased = () => links.commands.zrange('holdover:leases', 0, '-1');
+
+  test('gives no number, and another one afterwards', async () => {
+    const counter = await openSharedCounter(links, 7);
+    expect(await counter.next()).toBe(7);
+    server.pause();
+    await expect(counter.next()).rejects.toThrow('timed out');
+    server.resume();
+    await expect.poll(() => Promise.resolve(counter.next()).catch(() => 0)).toBeGreaterThan(7);
+  });
+
+  test('gives no lease, and one that it gives later runs out', async () => {
+    const { promptEventLog } = open();
+    await promptEventLog.start(sweepers(promptEventLog), []);
+    await links.commands.ping();
+    server.pause();
+    await expect(promptEventLog.claim(KEY)).rejects.toThrow('timed out');
+    server.resume();
+    await expect.poll(() => leased().catch(() => [])).toEqual([KEY]);
+    expect(promptEventLog.isLeader(KEY)).toBe(false);
+    await expect.poll(leased, { timeout: 15_000 }).toEqual([]);
+    expect(await links.commands.hgetall('holdover:leaders')).toEqual({});
+  }, 30_000);
+
+  test('is not left with the lease of a prompt it did not record', async () => {
+    const { promptEventLog, ledger } = open();
+    const claim = async (key: string): Promise<void> => {
+      await promptEventLog.claim(key);
+      server.pause();
+    };
+    await ledger.prompts.live();
+    const entering = recordPrompt(prompt(KEY), {
+      ledger,
+      promptEventLog: { ...promptEventLog, claim },
+    });
+    await expect(entering).rejects.toThrow('the ledger could not be written');
+    expect(promptEventLog.isLeader(KEY)).toBe(false);
+    server.resume();
+    await expect.poll(() => leased().catch(() => [KEY])).toEqual([]);
+    await expect.poll(() => ledger.prompts.live().catch(() => [KEY])).toEqual([]);
+  });
+});

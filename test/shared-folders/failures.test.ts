@@ -1,0 +1,101 @@
+// Shared folders: what is refused at the start, large files, upstreams that forget.
+import { readFileSync } from 'node:fs';
+import { mkdir, open, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { parseConfig } from '../../src/config/config.ts';
+import { openFolder } from '../../src/shared-folders/folder.ts';
+import { pngOf } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { fill, tempFolder } from '../support/graphs/v1-folders.ts';
+import { loading } from '../support/graphs/workflows.ts';
+import { filesIn, run, share, textOf } from './open.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const MEBIBYTE = 1024 * 1024;
+
+test.each(['--input-directory', '--output-directory'])(
+  '%s through which the data directory could be reached is refused',
+  async (flag) => {
+    const root = await tempFolder('root');
+    await mkdir(join(root, 'elsewhere'));
+    await symlink(root, join(root, 'elsewhere/link'));
+    const refusal = (folder: string, dataDir: string) =>
+      parseConfig([flag, folder, '--data-dir', dataDir], {});
+    for (const folder of [root, `${root}/data`, `${root}/data/blobs`, `${root}/elsewhere/link`]) {
+      const text = expect.stringContaining(`option '${flag}' and --data-dir must not lie in`);
+      expect(refusal(folder, `${root}/data`)).toEqual({ kind: 'exit', code: 2, text });
+    }
+    expect(refusal(`${root}/database`, `${root}/data`)).toMatchObject({ kind: 'config' });
+  },
+);
+
+test('a file where the folder should be is refused', async () => {
+  const root = await tempFolder('root');
+  await fill(root, { plain: 'x' });
+  const parsed = parseConfig(['--input-directory', join(root, 'plain')], {});
+  expect(parsed).toMatchObject({ kind: 'exit', code: 2 });
+});
+
+test('a dropped file of 300 MB is not held in memory', async () => {
+  const { server, input } = await share();
+  const large = await open(join(input, 'large.bin'), 'w');
+  await large.truncate(300 * MEBIBYTE);
+  await large.close();
+  const beforeMb = residentMb(server);
+  let mostMb = 0;
+  const watch = setInterval(() => (mostMb = Math.max(mostMb, residentMb(server))), 20);
+  const answer = await fetch(`${server.url}/view?filename=large.bin&type=input`);
+  let bytes = 0;
+  for await (const chunk of answer.body ?? []) bytes += (chunk as Uint8Array).length;
+  clearInterval(watch);
+  expect(bytes).toBe(300 * MEBIBYTE);
+  expect(mostMb).toBeGreaterThan(0);
+  expect(mostMb - beforeMb).toBeLessThan(150);
+});
+
+test('an upstream that has forgotten a file gets it once more from the folder', async () => {
+  const behind = await startHoldover({ upstream: 'embedded' });
+  onTestFinished(() => behind.dispose());
+  const args = ['--upstream', behind.url];
+  const { server, input, output } = await share({}, { upstream: 'embedded', args });
+  await fill(input, { 'cat.png': await pngOf() });
+  await run(server, loading('cat.png'));
+  await behind.kill9();
+  const forgetful = await startHoldover({ upstream: 'embedded', port: behind.port });
+  onTestFinished(() => forgetful.dispose());
+  await run(server, loading('cat.png', 'again'));
+  expect(await filesIn(output)).toEqual(['again_00001_.png', 'loaded_00001_.png']);
+});
+
+test('a name that another program takes in the last moment stays its own', async () => {
+  const root = await tempFolder('output');
+  const folder = await openFolder(root);
+  const content = { tag: 't', sizeBytes: 4, modifiedAtMs: 1000, existing: 'keep' } as const;
+  const name = { subfolder: 'day', filename: 'a.txt' };
+  const source = async function* () {
+    yield Buffer.from('ou');
+    await fill(root, { 'day/a.txt': 'theirs' });
+    yield Buffer.from('rs');
+  };
+  expect(await folder.place(name, { ...content, source: Readable.from(source()) })).toBe('taken');
+  expect(await filesIn(root)).toEqual(['day/a.txt']);
+  expect(await textOf(root, 'day/a.txt')).toBe('theirs');
+});
+
+test('a file that breaks off is not there at all', async () => {
+  const root = await tempFolder('output');
+  const folder = await openFolder(root);
+  const content = { tag: 't', sizeBytes: 10, modifiedAtMs: 1000, existing: 'replace' } as const;
+  const source = Readable.from([Buffer.from('half')]);
+  const placed = folder.place({ subfolder: '', filename: 'a.txt' }, { ...content, source });
+  await expect(placed).rejects.toThrow('broke off');
+  expect(await filesIn(root)).toEqual([]);
+});
+
+function residentMb({ pid }: Holdover): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
+}

@@ -1,0 +1,159 @@
+// --input-directory: a plain folder whose files are v1's inputs.
+import { copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
+import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { fill, tempFolder } from '../support/graphs/v1-folders.ts';
+import { loading } from '../support/graphs/workflows.ts';
+import { filesIn, run, share, textOf, viewBytes } from './open.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+/** Machines that run tests are busy. */
+const PATIENTLY = { timeout: 30_000 };
+
+const KEY = { 'X-API-Key': 'somebody' };
+
+async function offered(server: Holdover, headers: Record<string, string> = {}): Promise<string[]> {
+  const info = await getJson(`${server.url}/object_info/LoadImage`, headers);
+  return info.LoadImage.input.required.image[0];
+}
+
+const viewText = async (...args: Parameters<typeof viewBytes>) =>
+  (await viewBytes(...args)).toString();
+
+describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream) => {
+  test('a dropped file is offered, viewed and loaded by its name at once', async () => {
+    const { server, input } = await share({}, { upstream });
+    expect(await offered(server)).toEqual([]);
+    await fill(input, { 'a cat ü.png': await pngOf(), 'sub/dog.png': await pngOf() });
+    expect(await offered(server)).toEqual(['a cat ü.png']);
+    expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['a cat ü.png']);
+    const bytes = await viewBytes(server, { filename: 'a cat ü.png', type: 'input' });
+    expect(bytes.equals(await readFile(join(input, 'a cat ü.png')))).toBe(true);
+    expect(await run(server, loading('a cat ü.png'))).toHaveLength(1);
+    expect(await run(server, loading('sub/dog.png'))).toHaveLength(1);
+  });
+
+  test('a file that was changed is read anew, one that was removed is gone', async () => {
+    const { server, input } = await share({}, { upstream });
+    const name = { filename: 'note.txt', type: 'input' };
+    await fill(input, { 'note.txt': 'one' });
+    expect(await viewText(server, name)).toBe('one');
+    await fill(input, { 'note.txt': 'two' });
+    expect(await viewText(server, name)).toBe('two');
+    await rm(join(input, 'note.txt'));
+    expect(await viewText(server, name)).toBe('status 404');
+    expect(await getJson(`${server.url}/internal/files/input`)).toEqual([]);
+    await fill(input, { 'note.txt': 'three' });
+    expect(await viewText(server, name)).toBe('three');
+  });
+
+  test('an upload appears in the folder, and counts on beside what is there', async () => {
+    const { server, input } = await share({}, { upstream });
+    await fill(input, { 'note.txt': 'theirs' });
+    const upload = (text: string, fields: Record<string, string> = {}) =>
+      uploadInput(server.url, { bytes: Buffer.from(text), name: 'note.txt', fields });
+    expect((await upload('ours')).name).toBe('note (1).txt');
+    expect((await upload('theirs')).name).toBe('note.txt');
+    expect((await upload('deep', { subfolder: 'a/b' })).subfolder).toBe('a/b');
+    expect(await filesIn(input)).toEqual(['a/b/note.txt', 'note (1).txt', 'note.txt']);
+    expect(await textOf(input, 'note.txt')).toBe('theirs');
+    await upload('written over', { overwrite: 'true' });
+    expect(await textOf(input, 'note.txt')).toBe('written over');
+    expect(await viewText(server, { filename: 'note.txt', type: 'input' })).toBe('written over');
+  });
+
+  test('it is the keyless user’s: others neither see its files nor put theirs there', async () => {
+    const { server, input } = await share({}, { upstream });
+    await fill(input, { 'cat.png': await pngOf() });
+    // Of the embedded engine's users each has the example.
+    expect(await offered(server, KEY)).toEqual(upstream === 'embedded' ? ['example.png'] : []);
+    const name = { filename: 'cat.png', type: 'input' };
+    expect(await viewText(server, name, KEY)).toBe('status 404');
+    const refused = await postPrompt(server.url, { prompt: loading('cat.png') }, { headers: KEY });
+    expect(refused.status).toBe(400);
+    await uploadInput(server.url, { bytes: Buffer.from('x'), name: 'mine.txt' }, KEY);
+    expect(await filesIn(input)).toEqual(['cat.png']);
+  });
+});
+
+test('nothing outside is read: neither through links nor by names that lead out', async () => {
+  const outside = await tempFolder('outside');
+  await fill(outside, { 'secret.png': await pngOf() });
+  const { server, input } = await share();
+  await symlink(join(outside, 'secret.png'), join(input, 'link.png'));
+  await symlink(outside, join(input, 'folder'));
+  await copyFile(join(outside, 'secret.png'), join(input, 'plain.png'));
+  expect(await offered(server)).toEqual(['plain.png']);
+  for (const image of ['link.png', 'folder/secret.png', `../${outside.slice(5)}/secret.png`]) {
+    expect((await postPrompt(server.url, { prompt: loading(image) })).status).toBe(400);
+  }
+  const view = (query: object) => viewText(server, { type: 'input', ...query });
+  expect(await view({ filename: 'link.png' })).toBe('status 404');
+  expect(await view({ filename: 'secret.png', subfolder: 'folder' })).toBe('status 404');
+});
+
+test('an upload to a name that is a link in the folder leaves what the link means alone', async () => {
+  const outside = await tempFolder('outside');
+  await fill(outside, { 'precious.txt': 'precious' });
+  const { server, input } = await share();
+  await symlink(join(outside, 'precious.txt'), join(input, 'note.txt'));
+  const file = { bytes: Buffer.from('new'), name: 'note.txt' };
+  expect((await uploadInput(server.url, file)).name).toBe('note (1).txt');
+  await uploadInput(server.url, { ...file, fields: { overwrite: 'true' } });
+  expect(await textOf(outside, 'precious.txt')).toBe('precious');
+  expect(await textOf(input, 'note.txt')).toBe('new');
+});
+
+test('uploads from before the folder was named appear in it, files that are there stay', async () => {
+  const first = await share();
+  await uploadInput(first.server.url, { bytes: Buffer.from('early'), name: 'early.txt' });
+  await uploadInput(first.server.url, { bytes: Buffer.from('ours'), name: 'both.txt' });
+  await first.server.terminate();
+  const input = await tempFolder('another');
+  await fill(input, { 'both.txt': 'theirs' });
+  const { server } = await share({ ...first, input });
+  await expect.poll(() => filesIn(input), PATIENTLY).toEqual(['both.txt', 'early.txt']);
+  expect(await textOf(input, 'early.txt')).toBe('early');
+  expect(await viewText(server, { filename: 'both.txt', type: 'input' })).toBe('theirs');
+  await rm(join(input, 'early.txt'));
+  await server.terminate();
+  const again = await share({ ...first, input });
+  expect(await viewText(again.server, { filename: 'early.txt', type: 'input' })).toBe('status 404');
+  expect(await filesIn(input)).toEqual(['both.txt']);
+});
+
+test('an upload the disk has no room for is answered, used, and written when there is', async () => {
+  const first = await share();
+  await writeFile(join(first.input, 'sub'), 'in the way');
+  const fields = { subfolder: 'sub' };
+  const png = await pngOf();
+  await uploadInput(first.server.url, { bytes: png, name: 'cat.png', fields });
+  expect(await run(first.server, loading('sub/cat.png'))).toHaveLength(1);
+  await first.server.kill9();
+  await rm(join(first.input, 'sub'));
+  const { server } = await share(first);
+  await expect.poll(() => filesIn(first.input), PATIENTLY).toEqual(['sub/cat.png']);
+  expect(await run(server, loading('sub/cat.png'))).toHaveLength(1);
+});
+
+test('a folder whose disk is gone for a while loses nothing', async () => {
+  const { server, input } = await share();
+  await uploadInput(server.url, { bytes: Buffer.from('kept'), name: 'kept.txt' });
+  await rename(input, `${input}-away`);
+  expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
+  expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['kept.txt']);
+  await rename(`${input}-away`, input);
+  expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
+});
+
+test('2000 files in the folder are offered, none of them is copied before it is asked for', async () => {
+  const { server, input, dataDir } = await share();
+  const png = await pngOf();
+  const names = Array.from({ length: 2000 }, (_, i) => `cat ${String(i).padStart(4, '0')}.png`);
+  await fill(input, Object.fromEntries(names.map((name) => [name, png])));
+  expect(await offered(server)).toEqual(names);
+  expect(await filesIn(dataDir)).not.toContainEqual(expect.stringMatching(/^blobs/));
+});

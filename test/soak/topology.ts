@@ -1,0 +1,29 @@
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+
+/** The processes of one load: who answers v1, and who runs the jobs when that is somebody else. */
+export type SoakTopology = {
+  readonly front: Holdover;
+  readonly processes: Readonly<Record<string, Holdover>>;
+  dispose(): Promise<void>;
+};
+
+export const UPSTREAMS = ['embedded', 'remote'] as const;
+
+export async function startSoakTopology(
+  upstream: (typeof UPSTREAMS)[number],
+): Promise<SoakTopology> {
+  const env = { HOLDOVER_LOG_LEVEL: 'warn' };
+  const engine = await startHoldover({ upstream: 'embedded', env });
+  if (upstream === 'embedded')
+    return { front: engine, processes: { holdover: engine }, dispose: () => engine.dispose() };
+  const args = ['--upstream', engine.url];
+  const front = await startHoldover({ upstream: 'embedded', env, args });
+  return {
+    front,
+    processes: { holdover: front, upstream: engine },
+    async dispose() {
+      await front.dispose();
+      await engine.dispose();
+    },
+  };
+}

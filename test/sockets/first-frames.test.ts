@@ -1,0 +1,188 @@
+// The first frame after an upgrade leaves later than the 101, and what follows it later again.
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { type Server, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { V1Message } from '../../src/protocol/v1.ts';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
+import { createDialects } from '../../src/dialects/dialect.ts';
+import { type Hub, createHub } from '../../src/sockets/hub.ts';
+import { createDeprecation } from '../../src/migration/deprecation.ts';
+import { createUpgrade } from '../../src/v1/upgrade.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { type Wire, closeCode, dial, upgradeText, wsFrame } from '../support/clients/raw-socket.ts';
+
+const SCRIPT = fileURLToPath(new URL('../support/scripts/drops_surplus.py', import.meta.url));
+const HOLD_MS = 20;
+const TEXT = 1;
+
+type Setup = { readonly hub: Hub; readonly port: number; readonly server: Server };
+const opened: { readonly setups: Setup[]; readonly wires: Wire[] } = { setups: [], wires: [] };
+
+afterEach(() => {
+  vi.useRealTimers();
+  for (const wire of opened.wires.splice(0)) wire.reset();
+  for (const { hub, server } of opened.setups.splice(0)) {
+    hub.close();
+    server.close();
+  }
+});
+
+/** A hub behind a real HTTP server in this process; timers stand still. */
+async function listen(): Promise<Setup> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const hub = createHub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
+  const deps = {
+    hub,
+    guard: () => undefined,
+    dialects: createDialects('auto'),
+    addresses: createPublicAddresses(),
+    authenticate: async () => ({ user: 'user' }),
+    deprecation: createDeprecation({
+      deprecatedAtMs: 0,
+      sunsetAtMs: undefined,
+      brownouts: [],
+      now: Date.now,
+      countCall: () => {},
+    }),
+    log: silentLogger(),
+    maxSockets: 10,
+    maxSocketsPerUser: 10,
+  };
+  const server = createServer();
+  server.on('upgrade', createUpgrade(deps));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const setup = { hub, server, port: (server.address() as AddressInfo).port };
+  opened.setups.push(setup);
+  return setup;
+}
+
+const CHANNEL = { user: 'user', clientId: 'raw', promptId: 'p' } as const;
+const started = (node: string): V1Message =>
+  ({
+    type: 'executing',
+    data: { node, display_node: node, prompt_id: 'p' },
+  }) as unknown as V1Message;
+
+/** Says the handshake, and lists the chunks as they arrive. */
+async function connect({ hub, port }: Setup): Promise<{ wire: Wire; chunks: Buffer[] }> {
+  const wire = await dial(port);
+  opened.wires.push(wire);
+  const chunks: Buffer[] = [];
+  wire.socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  wire.send(upgradeText('/ws?clientId=raw'));
+  await turnsUntil(() => hub.count('user') > 0);
+  await wire.until('\r\n\r\n');
+  return { wire, chunks };
+}
+
+/** Many turns: whatever would be written by now has arrived. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function turnsUntil(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** What the frames of these bytes are; their texts are short. */
+function typesOf(bytes: Buffer): string[] {
+  return [...bytes.toString().matchAll(/"type":"(\w+)"(?:,"data":\{"node":"(\w+)")?/g)].map(
+    ([, type, node]) => (node === undefined ? `${type}` : `${type} ${node}`),
+  );
+}
+
+describe('after an upgrade', () => {
+  test('the 101 comes alone, then the first frame alone, then what was missed', async () => {
+    const setup = await listen();
+    const channel = setup.hub.channel(CHANNEL);
+    for (const node of ['1', '2']) channel.send({ kind: 'json', message: started(node) }, 0);
+    const { wire, chunks } = await connect(setup);
+    await settle();
+    expect(chunks.map(typesOf)).toEqual([[]]);
+    expect(wire.socket.bytesRead).toBe(chunks[0]?.length);
+    expect(chunks[0]?.toString()).toMatch(/^HTTP\/1\.1 101 [^]*\r\n\r\n$/);
+
+    vi.advanceTimersByTime(HOLD_MS);
+    await wire.until('"sid"');
+    await settle();
+    expect(chunks.slice(1).map(typesOf)[0]).toEqual(['status']);
+    expect(typesOf(Buffer.concat(chunks))).toEqual(['status', 'executing 1', 'executing 2']);
+  });
+
+  test('frames of the gap follow in order, and the socket counts at once', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    const channel = setup.hub.channel(CHANNEL);
+    expect([setup.hub.count(), channel.hasListener()]).toEqual([1, true]);
+    channel.send({ kind: 'json', message: started('1') }, 0);
+    setup.hub.status('user');
+    expect(channel.hasUnreceived()).toBe(false);
+    expect(setup.hub.pendingBytes()).toBeGreaterThan(100);
+
+    vi.advanceTimersByTime(HOLD_MS - 1);
+    await settle();
+    expect(typesOf(await wire.received(0))).toEqual([]);
+    vi.advanceTimersByTime(1);
+    channel.send({ kind: 'json', message: started('2') }, 0);
+    await wire.until('"node":"2"');
+    await settle();
+    channel.send({ kind: 'json', message: started('3') }, 0);
+    const all = ['status', 'executing 1', 'status', 'executing 2', 'executing 3'];
+    expect(typesOf(Buffer.from((await wire.until('"node":"3"')).raw))).toEqual(all);
+    expect(setup.hub.pendingBytes()).toBe(0);
+  });
+
+  test('a client that negotiates at once gets its status first', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    wire.send(wsFrame(TEXT, JSON.stringify({ type: 'feature_flags', data: {} })));
+    await settle();
+    vi.advanceTimersByTime(HOLD_MS);
+    const heard = await wire.until('feature_flags');
+    expect(typesOf(Buffer.from(heard.raw))).toEqual(['status', 'feature_flags']);
+  });
+
+  test('a socket that is closed in the gap gets its frames before the close', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    setup.hub.close();
+    await wire.until('"sid"');
+    await settle();
+    const received = await wire.received(0);
+    expect([typesOf(received), closeCode(received)]).toEqual([['status'], 1001]);
+  });
+
+  test('a client that vanishes in the gap leaves nothing behind', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    wire.reset();
+    await turnsUntil(() => setup.hub.count() === 0);
+    vi.advanceTimersByTime(HOLD_MS);
+    await settle();
+    const channel = setup.hub.channel(CHANNEL);
+    channel.send({ kind: 'json', message: started('1') }, 0);
+    expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
+  });
+});
+
+/** A busy machine may let a client sleep for longer than any server waits; not three times. */
+test(
+  'a client that drops bytes after the 101 hears its status on every connect',
+  { retry: 2 },
+  async () => {
+    const holdover = await startHoldover({ upstream: 'embedded' });
+    try {
+      const args = [SCRIPT, String(holdover.port), '40'];
+      const { stdout } = await promisify(execFile)('python3', args, { timeout: 60_000 });
+      expect(Number(stdout)).toBe(40);
+    } finally {
+      await holdover.dispose();
+    }
+  },
+);

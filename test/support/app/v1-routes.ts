@@ -1,0 +1,185 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type IncomingHttpHeaders, createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createBodyReader } from '../../../src/http/json-body.ts';
+import { createPublicAddresses } from '../../../src/http/public-address.ts';
+import { createLocalSharedLog } from '../../../src/observability/shared-log.ts';
+import { createApp } from '../../../src/v1/app.ts';
+import { createDialects } from '../../../src/dialects/dialect.ts';
+import { type CatalogServices, catalogRoutes } from '../../../src/v1/catalog.ts';
+import {
+  type FileServices,
+  fileRoutes,
+  signedViewMiddleware,
+} from '../../../src/v1/file-routes.ts';
+import { createSemaphore } from '../../../src/v1/files/render.ts';
+import { createViewSigner } from '../../../src/auth/signed-view.ts';
+import { createUserDataStore } from '../../../src/files/user-data-store.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { fixedDefinitions } from './definitions.ts';
+import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
+import { createCallLog } from '../../../src/observability/call-log.ts';
+
+export const NOW = Date.UTC(2026, 0, 1);
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+};
+
+export type AskOptions = {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | string;
+  /** Whose call it is; `local` when left out. */
+  readonly user?: string;
+};
+
+/** Files and catalogue behind the real assembly, on a socket, over fakes in memory. */
+export type TestApp = {
+  readonly url: string;
+  readonly assets: FakeAssets;
+  readonly files: FileServices['files'];
+  /** A clock that only moves when told to. */
+  readonly clock: { now: number };
+  ask(path: string, options?: AskOptions): Promise<Answer>;
+  /** Files left in the spool. */
+  spooled(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+export async function createTestApp(
+  change: Partial<FileServices & CatalogServices> = {},
+): Promise<TestApp> {
+  const assets = fakeAssets();
+  const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
+  const spoolDir = join(dir, 'spool');
+  await mkdir(spoolDir);
+  const clock = { now: NOW };
+  const now = (): number => clock.now;
+  const deps: FileServices & CatalogServices = {
+    jobs: assets,
+    files: fakeFiles(),
+    settings: fakeSettings(),
+    spoolDir,
+    maxUploadBytes: 1024 * 1024,
+    bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
+    view: 'stream',
+    addresses: createPublicAddresses(),
+    signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
+    decoding: createSemaphore(2),
+    now,
+    definitions: fixedDefinitions({}),
+    features: {},
+    version: '1.2.3',
+    journal: { entries: () => [] },
+    logFeed: { subscribe: async () => {}, unsubscribe: async () => {} },
+    logShare: createLocalSharedLog(),
+    userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
+    ...change,
+  };
+  const app = createApp({
+    addresses: deps.addresses,
+    dialects: createDialects('auto'),
+    guard: () => undefined,
+    authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
+    routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
+    beforeAuthentication: [signedViewMiddleware(deps)],
+    corsOrigin: undefined,
+    log: silentLogger(),
+    answers: silentLogger(),
+    trace: createCallLog(),
+  });
+  const handle = app.callback();
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    assets,
+    files: deps.files,
+    clock,
+    ask: (path, options) => ask(port, path, options),
+    spooled: () => readdir(spoolDir),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A plain request: no header of a browser's, no redirect followed, the path sent as it is. */
+async function ask(port: number, path: string, options: AskOptions = {}): Promise<Answer> {
+  const { method = 'GET', body, user = 'local' } = options;
+  const headers = {
+    'X-User': user,
+    ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),
+    ...options.headers,
+  };
+  const outgoing = request({ port, host: '127.0.0.1', path, method, headers });
+  outgoing.on('error', () => {});
+  outgoing.end(body);
+  const [response] = await once(outgoing, 'response');
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+export type Part =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly filename: string; readonly data: Buffer | string };
+
+/** A multipart body with raw UTF-8 names, as v1 clients send them. */
+export function multipart(...parts: readonly Part[]): {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+} {
+  const boundary = 'x-test-boundary';
+  const sections = parts.map((part) => {
+    const file = 'filename' in part ? `; filename="${part.filename}"` : '';
+    const head = `--${boundary}\r\nContent-Disposition: form-data; name="${part.name}"${file}\r\n\r\n`;
+    const data = 'filename' in part ? part.data : part.value;
+    return Buffer.concat([Buffer.from(head), Buffer.from(data), Buffer.from('\r\n')]);
+  });
+  const body = Buffer.concat([...sections, Buffer.from(`--${boundary}--\r\n`)]);
+  return {
+    method: 'POST',
+    headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+    body,
+  };
+}
+
+/** Puts a file straight into the house, as an earlier upload or job would have. */
+export async function place(
+  app: Pick<TestApp, 'assets' | 'files'>,
+  name: string,
+  bytes: Buffer | string,
+  row: {
+    type?: 'input' | 'output' | 'temp';
+    user?: string;
+    subfolder?: string;
+    hash?: string;
+  } = {},
+): Promise<string> {
+  const { type = 'input', user = 'local', subfolder = '', hash = `blake3:${'0'.repeat(64)}` } = row;
+  const data = Buffer.from(bytes);
+  const asset = app.assets.put(user, data, hash);
+  await app.files.put({
+    user,
+    type,
+    subfolder,
+    filename: name,
+    assetId: asset.id,
+    hash,
+    sizeBytes: data.length,
+    contentType: 'application/octet-stream',
+    modifiedAtMs: NOW - 60_000,
+  });
+  return asset.id;
+}

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events';
+import { WebSocket } from 'ws';
+import type { Dialect } from '../../../src/dialects/dialect.ts';
+import type { Hub } from '../../../src/sockets/hub.ts';
+import type { UpgradedSocket } from '../../../src/sockets/connection.ts';
+
+/** A socket that swallows at once, and the names of the frames it was sent. */
+export type FakeSocket = {
+  readonly connection: UpgradedSocket;
+  /** `executing:3`, `binary:1` … in order; `status` frames are left out. */
+  readonly heard: () => string[];
+  /** The JSON messages, `status` left out. */
+  readonly messages: () => { readonly type: string; readonly data: any }[];
+  /** Sends something to the server. */
+  say(message: object): void;
+  close(): void;
+};
+
+export function fakeSocket(): FakeSocket {
+  const ws = Object.assign(new EventEmitter(), {
+    readyState: WebSocket.OPEN as number,
+    bufferedAmount: 0,
+    sent: [] as (string | Buffer)[],
+    send: (text: string, done?: () => void) => take(text, done),
+    write: (bytes: Buffer, done?: () => void) => take(bytes, done),
+    cork() {},
+    uncork() {},
+    ping() {},
+    close() {},
+    terminate() {},
+  });
+  function take(piece: string | Buffer, done?: () => void): void {
+    ws.sent.push(piece);
+    done?.();
+  }
+  const messages = () =>
+    ws.sent.flatMap((piece) => {
+      const text = typeof piece === 'string' ? piece : textIn(piece);
+      return text === undefined ? [] : [JSON.parse(text) as { type: string; data: any }];
+    });
+  return {
+    connection: { ws, socket: ws } as unknown as UpgradedSocket,
+    messages: () => messages().filter(({ type }) => type !== 'status'),
+    heard: () => ws.sent.map(nameOf).filter((name) => name !== 'status'),
+    say: (message) => ws.emit('message', Buffer.from(JSON.stringify(message)), false),
+    close() {
+      ws.readyState = WebSocket.CLOSED;
+      ws.emit('close');
+    },
+  };
+}
+
+/** Opens one at the hub. */
+export function openFake(
+  hub: Pick<Hub, 'addConnection'>,
+  who: {
+    readonly dialect: Dialect;
+    readonly clientId?: string;
+    readonly user?: string;
+    readonly agent?: string;
+    readonly watches?: boolean;
+  },
+): FakeSocket {
+  const socket = fakeSocket();
+  const { user = 'u', clientId = 'some-id', ...more } = who;
+  hub.addConnection(socket.connection, { user, clientId, ...more });
+  return socket;
+}
+
+function nameOf(piece: string | Buffer): string {
+  if (typeof piece !== 'string' && isBinary(piece)) {
+    return `binary:${piece.readUInt32BE(headerBytes(piece))}`;
+  }
+  const { type, data } = JSON.parse(typeof piece === 'string' ? piece : (textIn(piece) ?? '{}'));
+  if (type === 'executing' || type === 'executed') return `${type}:${data.node}`;
+  return type === 'progress' ? `${type}:${data.value}/${data.max}` : type;
+}
+
+function textIn(frame: Buffer): string | undefined {
+  return isBinary(frame) ? undefined : frame.toString('utf8', headerBytes(frame));
+}
+
+/** RFC 6455, 5.2: the opcode, and how many bytes come before an unmasked payload. */
+function isBinary(frame: Buffer): boolean {
+  return (frame[0]! & 0x0f) === 2;
+}
+
+function headerBytes(frame: Buffer): number {
+  const length = frame[1]! & 0x7f;
+  if (length === 127) return 10;
+  return length === 126 ? 4 : 2;
+}

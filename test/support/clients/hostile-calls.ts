@@ -1,0 +1,244 @@
+import { flat } from '../graphs/workflows.ts';
+
+/** A call with its path exactly as written. */
+export type HostileCall = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+const get = (path: string, headers = {}): HostileCall => ({ method: 'GET', path, headers });
+const post = (path: string, body?: unknown): HostileCall => ({
+  method: 'POST',
+  path,
+  headers: JSON_TYPE,
+  body: typeof body === 'string' ? body : JSON.stringify(body ?? {}),
+});
+
+/** A form with these parts, as browsers send it. */
+function form(
+  path: string,
+  parts: Readonly<Record<string, string | { filename: string; data: string }>>,
+): HostileCall {
+  const lines = Object.entries(parts).flatMap(([name, part]) => {
+    const file = typeof part === 'string' ? '' : `; filename="${part.filename}"`;
+    const data = typeof part === 'string' ? part : part.data;
+    return ['--b', `Content-Disposition: form-data; name="${name}"${file}`, '', data];
+  });
+  const body = [...lines, '--b--', ''].join('\r\n');
+  return {
+    method: 'POST',
+    path,
+    headers: { 'Content-Type': 'multipart/form-data; boundary=b' },
+    body,
+  };
+}
+
+const IMAGE = { filename: 'a.png', data: 'no picture' };
+
+/** Calls below `/api` that are refused: the gist of the answer to local clients, and to hosted ones. */
+export const REFUSED_CALLS: readonly (readonly [
+  call: HostileCall,
+  local: string,
+  hosted: string,
+])[] = [
+  [post('/api/prompt', '{'), '400 refusal invalid_json', '400 hosted refusal invalid_json'],
+  [post('/api/prompt', 'null'), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
+  [post('/api/prompt', '[]'), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
+  [post('/api/prompt', {}), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
+  [
+    post('/api/prompt', { prompt: {} }),
+    '400 refusal prompt_no_outputs',
+    '400 hosted refusal prompt_no_outputs',
+  ],
+  [
+    post('/api/prompt', { prompt: [] }),
+    '400 refusal prompt_no_outputs',
+    '400 hosted refusal prompt_no_outputs',
+  ],
+  [
+    post('/api/prompt', { prompt: null }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: { 1: {} } }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: { nodes: [], links: [] } }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: { 1: { class_type: 'Nope', inputs: {} } } }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: { 9: { class_type: 'SaveImage', inputs: {} } } }),
+    '400 refusal prompt_outputs_failed_validation',
+    '400 hosted refusal prompt_outputs_failed_validation',
+  ],
+  [
+    post('/api/prompt', { prompt: flat(), number: 'x' }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: flat(), prompt_id: 'a/b' }),
+    '400 refusal invalid_prompt_id',
+    '400 hosted refusal invalid_prompt_id',
+  ],
+  [
+    post('/api/prompt', { prompt: flat(), client_id: 'x'.repeat(200) }),
+    '400 refusal invalid_client_id',
+    '400 hosted refusal invalid_client_id',
+  ],
+  [
+    post('/api/prompt', { prompt: flat(), extra_data: [] }),
+    '400 refusal invalid_prompt',
+    '400 hosted refusal invalid_prompt',
+  ],
+  [
+    post('/api/prompt', { prompt: flat(), partial_execution_targets: ['77'] }),
+    '400 refusal prompt_no_outputs',
+    '400 hosted refusal prompt_no_outputs',
+  ],
+  [
+    { ...post('/api/prompt', {}), headers: { ...JSON_TYPE, 'Content-Encoding': 'gzip' } },
+    '415 refusal unsupported_encoding',
+    '415 hosted refusal unsupported_encoding',
+  ],
+  [
+    post('/api/prompt', `{"prompt":${'['.repeat(300)}${']'.repeat(300)}}`),
+    '413 text: Maximum JSON depth 200 exceeded.',
+    '413 hosted refusal payload_too_large',
+  ],
+  [post('/api/queue', '{'), '400 refusal invalid_json', '400 code invalid_json'],
+  [post('/api/queue', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
+  [
+    post('/api/queue', { delete: 'abc' }),
+    '400 refusal invalid_request',
+    '400 code invalid_request',
+  ],
+  [
+    post('/api/queue', { delete: ['a\u0000b'] }),
+    '400 refusal control_character',
+    '400 code control_character',
+  ],
+  [post('/api/history', '{'), '400 refusal invalid_json', '400 code invalid_json'],
+  [post('/api/history', { delete: 7 }), '400 refusal invalid_request', '400 code invalid_request'],
+  [post('/api/interrupt', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
+  [post('/api/free', ''), '400 refusal invalid_json', '400 code invalid_json'],
+  [get('/api/history?max_items=x'), '400 refusal invalid_request', '400 code invalid_request'],
+  [get('/api/history_v2?offset=x'), '400 refusal invalid_request', '400 code invalid_request'],
+  [get('/api/history_v2/none'), '404 refusal not_found', '404 code not_found'],
+  [get('/api/jobs?status=x'), '400 error: Unknown status: x', '400 code invalid_request'],
+  [
+    get('/api/jobs?limit=0'),
+    '400 error: "limit" must be a positive integer.',
+    '400 code invalid_request',
+  ],
+  [get('/api/jobs?sort_by=x'), '400 error: Unknown sort_by: x', '400 code invalid_request'],
+  [get('/api/jobs?output_type=x'), '400 error: Unknown output_type: x', '400 code invalid_request'],
+  [get('/api/jobs/none'), '404 error: Job not found', '404 code not_found'],
+  [get('/api/job/none/status'), '404 refusal not_found', '404 code not_found'],
+  [post('/api/jobs/cancel', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
+  [get('/api/view'), '404 empty', '404 code not_found'],
+  [get('/api/view?filename='), '400 empty', '400 code invalid_request'],
+  [get('/api/view?filename=a..b.png'), '400 empty', '400 code invalid_request'],
+  [get('/api/view?filename=none.png'), '404 empty', '404 code not_found'],
+  [get('/api/view?filename=none.png&type=x'), '400 empty', '400 code invalid_request'],
+  [get('/api/view?filename=none.png&preview=webp;101'), '404 empty', '404 code not_found'],
+  [
+    get('/api/view?filename=%00.png'),
+    '400 refusal control_character',
+    '400 code control_character',
+  ],
+  [get('/api/view_metadata/loras?filename=x'), '404 empty', '404 code not_found'],
+  [
+    { method: 'POST', path: '/api/upload/image', headers: JSON_TYPE, body: '{}' },
+    '400 empty',
+    '400 code invalid_request',
+  ],
+  [form('/api/upload/image', { other: 'x' }), '400 empty', '400 code invalid_request'],
+  [
+    form('/api/upload/image', { image: 'x' }),
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
+  ],
+  [
+    form('/api/upload/image', { image: IMAGE, type: 'x' }),
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
+  ],
+  [
+    form('/api/upload/mask', { image: IMAGE }),
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
+  ],
+  [
+    form('/api/upload/mask', { image: IMAGE, original_ref: '{' }),
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
+  ],
+  [get('/api/models/none'), '404 empty', '404 code not_found'],
+  [get('/api/experiment/models/none'), '404 empty', '404 code not_found'],
+  [get('/api/userdata'), '400 text: Directory not provided', '400 text: Directory not provided'],
+  [get('/api/userdata?dir=../x'), '403 text: Invalid directory', '403 text: Invalid directory'],
+  [get('/api/userdata?dir=none'), '404 text: Directory not found', '404 text: Directory not found'],
+  [get('/api/userdata/none.json'), '404 empty', '404 text: There is no such file.'],
+  [
+    get('/api/userdata/..%2Fx'),
+    '403 empty',
+    '403 text: This path leads out of the folder of the user.',
+  ],
+  [
+    { method: 'DELETE', path: '/api/userdata/none.json' },
+    '404 empty',
+    '404 text: There is no such file.',
+  ],
+  [
+    { method: 'POST', path: '/api/userdata/none.json/move/b.json' },
+    '404 empty',
+    '404 text: There is no such file.',
+  ],
+  [get('/api/v2/userdata?path=none'), '404 text: Requested path not found', '404 code not_found'],
+  [post('/api/settings', '[]'), '400 refusal invalid_settings', '400 code invalid_settings'],
+  [post('/api/users', {}), '400 refusal no_accounts', '400 code no_accounts'],
+  [get('/api/none'), '404 empty', '404 code not_found'],
+  [get('/api/interrupt'), '404 empty', '404 code not_found'],
+  [
+    { method: 'PUT', path: '/api/prompt' },
+    '405 text: 405: Method Not Allowed',
+    '405 code method_not_allowed',
+  ],
+  [
+    { method: 'POST', path: '/api/none' },
+    '405 text: 405: Method Not Allowed',
+    '405 code method_not_allowed',
+  ],
+  [
+    get('/api/ws'),
+    '400 text: This path speaks WebSocket: the request has no upgrade header.',
+    '400 code invalid_request',
+  ],
+  [
+    get('/api/prompt', { Origin: 'http://elsewhere.example' }),
+    '403 refusal foreign_origin',
+    '403 code foreign_origin',
+  ],
+  [
+    get('/api/prompt', { Host: 'elsewhere.example' }),
+    '403 refusal foreign_host',
+    '403 code foreign_host',
+  ],
+  [get('/api/queue?x=%00'), '400 refusal control_character', '400 code control_character'],
+  [get('/api/v2/jobs/none'), '404 v2 not_found', '404 v2 not_found'],
+  [get('/api/v2/none'), '404 v2 not_found', '404 v2 not_found'],
+];

@@ -1,0 +1,42 @@
+import { differencesOf } from './golden-compare.ts';
+import type { Case, ExpectedDifference } from './golden-differences.ts';
+import { startGoldenServer } from './golden-server.ts';
+import { replay } from './golden-replay.ts';
+import { scenarioOf } from './golden-scenario.ts';
+
+type DifferencesByPlace = { readonly [where: string]: readonly string[] };
+
+/** Replays a case on a fresh server; `found` and `expected` are equal when all differences are meant. */
+export async function replayCase(golden: Case): Promise<{
+  readonly found: DifferencesByPlace;
+  readonly expected: DifferencesByPlace;
+  readonly stalls: readonly string[];
+}> {
+  const scenario = scenarioOf(golden.scenario);
+  const server = await startGoldenServer(golden.args ?? [], scenario.inputs);
+  try {
+    const replayed = await replay(server.port, scenario);
+    const found = await differencesOf(scenario, replayed, golden.tolerances);
+    return {
+      found: sorted(Object.entries(found)),
+      expected: sorted(grouped(golden.expectedDifferences ?? [])),
+      stalls: replayed.stalls,
+    };
+  } finally {
+    await server.close();
+  }
+}
+
+function grouped(
+  expectedDifferences: readonly ExpectedDifference[],
+): [string, readonly string[]][] {
+  const places = [...new Set(expectedDifferences.map(({ where }) => where))];
+  return places.map((place) => [
+    place,
+    expectedDifferences.filter(({ where }) => where === place).flatMap(({ differs }) => differs),
+  ]);
+}
+
+function sorted(places: readonly (readonly [string, readonly string[]])[]): DifferencesByPlace {
+  return Object.fromEntries(places.map(([where, differs]) => [where, differs.toSorted()]));
+}

@@ -1,0 +1,175 @@
+import sharp from 'sharp';
+import { parseJson } from '../../../src/protocol/json.ts';
+import { type Tolerances, compareFrames, compareJson } from './golden-frames.ts';
+import { deprecationHeadersOf } from './golden-http-differences.ts';
+import type { Answer } from './golden-http.ts';
+import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normalize.ts';
+import type { Replayed } from './golden-replay.ts';
+import { type GoldenExchange, type Scenario, isReceived } from './golden-scenario.ts';
+import type { Frame, GoldenSocket } from './golden-socket.ts';
+import { recordedFile } from './recordings.ts';
+
+/** Every way in which our server differed, by what it differed in; empty when it did not. */
+export type Differences = { readonly [where: string]: readonly string[] };
+
+/** Headers that mean the same whoever sends them. */
+const HEADERS = [
+  'content-type',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-range',
+  'access-control-allow-origin',
+  'access-control-allow-methods',
+  'access-control-allow-headers',
+  'access-control-allow-credentials',
+] as const;
+
+/** Sockets and exchanges of a scenario compared with what our server did. */
+export async function differencesOf(
+  scenario: Scenario,
+  replayed: Replayed,
+  tolerances: Tolerances = {},
+): Promise<Differences> {
+  const without = new Set(tolerances.without);
+  const found: { [where: string]: readonly string[] } = {};
+  for (const [label, socket] of replayed.sockets) {
+    if (!without.has(label))
+      found[`socket ${label}`] = compareSocket(scenario, label, { socket, replayed, tolerances });
+  }
+  for (const [index, exchange] of scenario.exchanges.entries()) {
+    if (without.has(index)) continue;
+    const answer = replayed.answers[index];
+    const { method, path } = exchange.request;
+    const where = `${index} ${method} ${path}`;
+    found[where] = answer ? await compareExchange(exchange, answer, replayed) : ['no answer'];
+  }
+  return Object.fromEntries(
+    Object.entries(found).filter(([, differences]) => differences.length > 0),
+  );
+}
+
+function compareSocket(
+  { records }: Scenario,
+  label: string,
+  {
+    socket,
+    replayed,
+    tolerances,
+  }: { socket: GoldenSocket; replayed: Replayed; tolerances: Tolerances },
+): string[] {
+  const own = records.filter((record) => record.socket === label);
+  const agreed = own.find(({ event }) => event === 'open')?.handshake?.headers[
+    'Sec-WebSocket-Extensions'
+  ];
+  const wasClosed = own.some(({ event }) => event === 'closed');
+  const mine = socket.frames.map((frame) => ownFrame(asRecorded(frame, replayed)));
+  return [
+    ...((agreed ?? '') === socket.extensions ? [] : [`extensions: ${socket.extensions || 'none'}`]),
+    ...(wasClosed === (socket.closeCode() !== undefined) ? [] : [`closed: ${!wasClosed}`]),
+    ...(socket.frames.every(beginsWithType)
+      ? []
+      : ['a text frame that does not begin with {"type"']),
+    ...compareFrames(own.filter(isReceived).map(recordedFrame), mine, tolerances),
+  ];
+}
+
+/** One client tells frames apart by their first seven characters. */
+function beginsWithType(frame: Frame): boolean {
+  return typeof frame !== 'string' || frame.startsWith('{"type"');
+}
+
+function asRecorded(frame: Frame, replayed: Replayed): Frame {
+  if (typeof frame === 'string') return replayed.asRecorded(frame);
+  if (frame.readUInt32BE(0) !== 4) return frame;
+  const end = 8 + frame.readUInt32BE(4);
+  const about = Buffer.from(replayed.asRecorded(frame.subarray(8, end).toString()));
+  const head = Buffer.from(frame.subarray(0, 8));
+  head.writeUInt32BE(about.length, 4);
+  return Buffer.concat([head, about, frame.subarray(end)]);
+}
+
+async function compareExchange(
+  exchange: GoldenExchange,
+  answer: Answer,
+  replayed: Replayed,
+): Promise<string[]> {
+  const { response } = exchange;
+  const status = answer.status === response.status ? [] : [`status ${answer.status}`];
+  const isEmptyHandler = response.headers['Content-Length'] === '0';
+  const length = answer.headers['content-length'];
+  return [
+    ...status,
+    ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
+    ...(isEmptyHandler && length !== '0' ? [`content-length ${length}`] : []),
+    ...compareDeprecationHeaders(exchange, answer, replayed),
+    ...(await compareBody(exchange, answer, replayed)),
+  ];
+}
+
+function compareHeader(
+  name: (typeof HEADERS)[number],
+  recorded: GoldenExchange['response']['headers'],
+  { headers }: Answer,
+): string[] {
+  const theirs = Object.entries(recorded).find(([key]) => key.toLowerCase() === name)?.[1];
+  const mine = headers[name];
+  return theirs === mine ? [] : [`${name}: ${mine ?? 'none'}`];
+}
+
+/** Headers nobody recorded, that must be where docs/differences.md says and nowhere else. */
+function compareDeprecationHeaders(
+  { request }: GoldenExchange,
+  { status, headers }: Answer,
+  replayed: Replayed,
+): string[] {
+  const { deprecation, link } = deprecationHeadersOf(request, status);
+  const found = {
+    deprecation: headers['deprecation'],
+    link: headers['link'] && replayed.asRecorded(String(headers['link'])),
+    sunset: headers['sunset'],
+  };
+  return Object.entries({ deprecation, link, sunset: undefined }).flatMap(([name, expected]) =>
+    found[name as keyof typeof found] === expected
+      ? []
+      : [`${name}: ${String(found[name as keyof typeof found] ?? 'none')}`],
+  );
+}
+
+async function compareBody(
+  { response, answerJson }: GoldenExchange,
+  { body, headers }: Answer,
+  replayed: Replayed,
+): Promise<string[]> {
+  const text = replayed.asRecorded(body.toString());
+  const isJson = headers['content-type']?.startsWith('application/json') === true;
+  if (response.body_empty) return body.length === 0 ? [] : [`body ${bodySummary(text, isJson)}`];
+  if (answerJson !== undefined) {
+    if (!isJson) return [`body ${bodySummary(text, isJson)}`];
+    const [theirs, ours] = [createTempNames(), createTempNames()];
+    const recorded = parseJson(theirs(JSON.stringify(normalJson(answerJson))));
+    return compareJson(recorded, parseJson(ours(JSON.stringify(normalJson(parseJson(text))))), '');
+  }
+  if (response.body_text !== undefined)
+    return text === response.body_text ? [] : [`body ${bodySummary(text, isJson)}`];
+  if (response.body_file !== undefined)
+    return comparePicture(recordedFile(response.body_file), body);
+  return [];
+}
+
+/** Decoders and encoders differ; the pixels of what is lossless do not. */
+async function comparePicture(recorded: Buffer, mine: Buffer): Promise<string[]> {
+  if (mine.length === 0) return ['no picture'];
+  const [theirs, ours] = await Promise.all(
+    [recorded, mine].map((bytes) =>
+      sharp(bytes).ensureAlpha().raw().toBuffer({ resolveWithObject: true }),
+    ),
+  );
+  return theirs?.data.equals(ours?.data ?? Buffer.alloc(0)) ? [] : ['pixels'];
+}
+
+function bodySummary(text: string, isJson: boolean): string {
+  if (!isJson) return JSON.stringify(text.slice(0, 80));
+  const { error } = parseJson(text) as { error?: { type?: string } };
+  return error?.type === undefined ? text.slice(0, 120) : `error ${error.type}`;
+}

@@ -1,0 +1,57 @@
+/**
+ * The node classes of which the recordings speak, behaving as their README says, beside the whole
+ * library. Worker threads load this file as it is, so it is JavaScript and uses the build.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import sharp from 'sharp';
+import { ALL_NODES as LIBRARY } from '../../../dist/nodes/library.js';
+import { NodeFailure } from '../../../dist/nodes/node.js';
+
+const node = (name, inputs, run, more) => ({
+  name,
+  displayName: name,
+  description: '',
+  category: 'golden',
+  pythonModule: 'custom_nodes.golden_test_nodes',
+  style: 'legacy',
+  required: { image: ['IMAGE'], ...inputs },
+  outputs: [{ type: 'IMAGE' }],
+  run,
+  ...more,
+});
+
+const thumbnail = async ({ width, height, channels, data }) => {
+  const bytes = Uint8Array.from(data.subarray(0, width * height * channels), (v) => v * 255);
+  const picture = sharp(bytes, { raw: { width, height, channels } });
+  return new Uint8Array(await picture.resize(64, 64, { fit: 'inside' }).jpeg().toBuffer());
+};
+
+const steps = async ({ image, steps: count, delay_ms: delayMs, preview }, context) => {
+  for (let step = 1; step <= count; step++) {
+    await sleep(delayMs);
+    context.check();
+    if (preview) context.preview(await thumbnail(image), 'image/jpeg');
+    context.progress(step, count);
+  }
+  return { outputs: [image] };
+};
+
+const fail = ({ message }) => {
+  throw new NodeFailure('ValueError', message);
+};
+
+const GOLDEN = [
+  node(
+    'GoldenSteps',
+    {
+      steps: ['INT', { default: 3, min: 1, max: 1000 }],
+      delay_ms: ['INT', { default: 20, min: 0, max: 10_000 }],
+      preview: ['BOOLEAN', { default: false }],
+    },
+    steps,
+  ),
+  node('GoldenFail', { message: ['STRING', { default: '' }] }, fail),
+  node('GoldenSink', {}, () => ({ outputs: [] }), { outputs: [], outputNode: true }),
+];
+
+export const ALL_NODES = new Map([...LIBRARY, ...GOLDEN.map((def) => [def.name, def])]);

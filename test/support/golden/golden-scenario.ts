@@ -1,0 +1,106 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'lossless-json';
+import { type Json, type JsonObject, parseJson } from '../../../src/protocol/json.ts';
+import { type Exchange, exchangesOf } from './recordings.ts';
+
+const ROOT = fileURLToPath(new URL('../../../fixtures/v1/', import.meta.url));
+
+/** One line of a WebSocket transcript. */
+export type WsRecord = {
+  readonly t_ms: number;
+  readonly socket: string;
+  readonly json?: JsonObject;
+  readonly text?: string;
+  readonly note?: string;
+  readonly dir?: 'send';
+  readonly event?: 'open' | 'close-by-client' | 'closed';
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly binary_type?: number;
+  readonly binary_hex_head?: string;
+  readonly text_node?: string;
+  readonly handshake?: { readonly headers: Readonly<Record<string, string>> };
+};
+
+/** What the recorder did, in the order it did it. */
+export type Step =
+  | {
+      readonly kind: 'http';
+      readonly atMs: number;
+      readonly index: number;
+      readonly exchange: GoldenExchange;
+    }
+  | { readonly kind: 'ws'; readonly atMs: number; readonly record: WsRecord };
+
+/** `bodyText` is the JSON body as sent, digit for digit; `answerJson` the lossless answer. */
+export type GoldenExchange = Exchange & {
+  readonly t_ms: number;
+  readonly bodyText: string | undefined;
+  readonly answerJson: Json | undefined;
+};
+
+export type Scenario = {
+  readonly name: string;
+  readonly exchanges: readonly GoldenExchange[];
+  readonly records: readonly WsRecord[];
+  readonly steps: readonly Step[];
+  /** Files that lay in the input folder before the start, by name. */
+  readonly inputs: ReadonlyMap<string, Buffer>;
+};
+
+/** A recorded scenario: calls and sockets on one time line. */
+export function scenarioOf(name: string): Scenario {
+  const exchanges = goldenExchanges(name);
+  const records = wsRecords(name);
+  const steps: Step[] = [
+    ...records
+      .filter(({ dir, event }) => dir === 'send' || event === 'open' || event === 'close-by-client')
+      .map((record): Step => ({ kind: 'ws', atMs: record.t_ms, record })),
+    ...exchanges.map((exchange, index): Step => {
+      return { kind: 'http', atMs: exchange.t_ms, index, exchange };
+    }),
+  ];
+  return {
+    name,
+    exchanges,
+    records,
+    steps: steps.toSorted((a, b) => a.atMs - b.atMs),
+    inputs: inputsOf(name),
+  };
+}
+
+/** A frame the recorded client received. */
+export function isReceived(record: WsRecord): boolean {
+  return record.dir === undefined && record.event === undefined;
+}
+
+type Bodies = {
+  readonly request: { body_json?: unknown };
+  readonly response: { body_json?: Json };
+};
+
+function goldenExchanges(name: string): readonly GoldenExchange[] {
+  const text = readFileSync(`${ROOT}http/${name}.json`, 'utf8');
+  const lossless = (parse(text) as { exchanges: Bodies[] }).exchanges;
+  return exchangesOf(name).map((exchange, index) => ({
+    ...(exchange as Exchange & { t_ms: number }),
+    bodyText: stringify(lossless[index]?.request.body_json),
+    answerJson: lossless[index]?.response.body_json,
+  }));
+}
+
+function wsRecords(name: string): readonly WsRecord[] {
+  const file = `${ROOT}ws/${name}.jsonl`;
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  return lines.map((line) => parseJson(line) as Json as unknown as WsRecord);
+}
+
+function inputsOf(name: string): ReadonlyMap<string, Buffer> {
+  const prefix = `${name}-input-`;
+  const files = readdirSync(`${ROOT}files`).filter((file) => file.startsWith(prefix));
+  return new Map(
+    files.map((file) => [file.slice(prefix.length), readFileSync(`${ROOT}files/${file}`)]),
+  );
+}

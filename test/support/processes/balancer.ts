@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freePort } from './free-port.ts';
+
+const PROGRAM = process.env['HOLDOVER_TEST_HAPROXY'] ?? 'haproxy';
+/** The configuration that compose.yaml mounts. */
+export const BALANCER_CONFIG = fileURLToPath(
+  new URL('../../../deploy/haproxy.cfg', import.meta.url),
+);
+
+/** Whether this machine has the program at all. */
+export function hasBalancer(): boolean {
+  return spawnSync(PROGRAM, ['-v']).status === 0;
+}
+
+/** What the program says to a configuration; empty when it has nothing to say against it. */
+export function complaintsAbout(config: string): string {
+  const checked = spawnSync(PROGRAM, ['-c', '-q', '-f', config], { encoding: 'utf8' });
+  return checked.status === 0 ? '' : checked.stderr;
+}
+
+export type Balancer = { readonly url: string; readonly wsUrl: string; close(): Promise<void> };
+
+/** The shipped configuration, on another port and in front of these; names are resolved elsewhere. */
+export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
+  const port = await freePort();
+  const servers = ports.map((each, i) => `    server replica${i} 127.0.0.1:${each}`).join('\n');
+  const text = readFileSync(BALANCER_CONFIG, 'utf8')
+    .replace('bind :8188', `bind 127.0.0.1:${port}`)
+    .replace(/^ +server-template .*$/m, servers);
+  const folder = mkdtempSync(join(tmpdir(), 'holdover-balancer-'));
+  const config = join(folder, 'haproxy.cfg');
+  writeFileSync(config, text);
+  const child = spawn(PROGRAM, ['-db', '-f', config], { stdio: 'ignore' });
+  const url = `http://127.0.0.1:${port}`;
+  const exited = once(child, 'exit');
+  const close = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await exited;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  await untilServing(url, child).catch((error: unknown) =>
+    close().then(() => Promise.reject(error)),
+  );
+  return { url, wsUrl: url.replace('http', 'ws'), close };
+}
+
+async function untilServing(url: string, child: ChildProcess): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if (child.exitCode !== null) break;
+    const answer = await fetch(`${url}/healthz`).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error('the balancer does not serve');
+}

@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type TestedUpstream, argsOfPair, testedUpstream } from '../upstreams/tested-upstream.ts';
+
+const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+
+/** A real Holdover process on a free port. */
+export type Holdover = {
+  readonly url: string;
+  readonly wsUrl: string;
+  readonly port: number;
+  readonly dataDir: string;
+  readonly pid: number;
+  /** Everything it logged so far. */
+  log(): string;
+  /** SIGKILL; resolves when the process is gone. The data directory stays. */
+  kill9(): Promise<void>;
+  /** SIGTERM; resolves with the exit code. The data directory stays. */
+  terminate(): Promise<number | null>;
+  /** Stops it and removes what it stored. */
+  dispose(): Promise<void>;
+};
+
+export type StartOptions = {
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly dataDir?: string;
+  readonly port?: number;
+  /** What runs its jobs: its own engine, or another Holdover that is started for it. */
+  readonly upstream?: TestedUpstream;
+};
+
+/**
+ * Starts the built server as a user would; `dataDir` given: on what an earlier one stored. Where
+ * nothing is said about the upstream the test project says it.
+ */
+export async function startHoldover(options: StartOptions = {}): Promise<Holdover> {
+  const { upstream = testedUpstream() } = options;
+  return upstream === 'remote' ? startPair(options) : startOne(options);
+}
+
+async function startPair(options: StartOptions): Promise<Holdover> {
+  const { front, behind } = argsOfPair(options.args ?? []);
+  const engine = await startOne({ args: behind });
+  try {
+    const holdover = await startOne({ ...options, args: ['--upstream', engine.url, ...front] });
+    return {
+      ...holdover,
+      log: () => holdover.log() + engine.log(),
+      async dispose() {
+        await holdover.dispose();
+        await engine.dispose();
+      },
+    };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+async function startOne(options: StartOptions): Promise<Holdover> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'holdover-test-')));
+  const args = [
+    '--port',
+    String(options.port ?? 0),
+    '--data-dir',
+    dataDir,
+    ...(options.args ?? []),
+  ];
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const log: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => log.push(chunk.toString()));
+  const url = await listening(child, log);
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  const stop = async (signal: NodeJS.Signals): Promise<number | null> => {
+    child.kill(signal);
+    return (await exited)[0];
+  };
+  return {
+    url,
+    wsUrl: url.replace(/^http/, 'ws'),
+    port: Number(new URL(url).port),
+    dataDir,
+    pid: child.pid ?? 0,
+    log: () => log.join(''),
+    async kill9() {
+      await stop('SIGKILL');
+    },
+    terminate: () => stop('SIGTERM'),
+    async dispose() {
+      if (child.exitCode === null && child.signalCode === null) await stop('SIGKILL');
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs the command line to its end, for flags that make it exit. */
+export async function runHoldover(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stdout, stderr };
+}
+
+function listening(child: ChildProcess, log: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      const url = /^To see the GUI go to: (\S+)$/m.exec(text)?.[1];
+      if (url) resolve(url);
+    });
+    child.once('exit', (code) => reject(new Error(`exited with ${code}: ${text}${log.join('')}`)));
+  });
+}

@@ -1,0 +1,71 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { Engine } from '../../../src/upstreams/embedded/embedded-engine.ts';
+import { DEFAULT_LIMITS, type EngineLimits } from '../../../src/upstreams/engine-limits.ts';
+import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
+import { createDistributedEngine } from '../../../src/upstreams/distributed/distributed-engine.ts';
+import type { TakeoverTimes } from '../../../src/upstreams/distributed/queue-worker.ts';
+import { openRedis } from '../../../src/lib/redis.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { tempDir } from '../embedded/open.ts';
+import { ALL_NODES } from '../embedded/tiny-nodes.mjs';
+import { type RedisServer, startRedis } from '../../support/processes/redis.ts';
+
+/** A Redis for all tests of a file. */
+export function useRedis(): () => RedisServer {
+  let redis: RedisServer | undefined;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(async () => await redis?.dispose());
+  return () => {
+    if (!redis) throw new Error('there is no Redis yet');
+    return redis;
+  };
+}
+
+/** What the engines of one test share. */
+export type QueueSetup = {
+  readonly url: string;
+  readonly prefix: string;
+  readonly dataDir: string;
+};
+
+export async function openQueueSetup(redis: RedisServer): Promise<QueueSetup> {
+  const dataDir = await tempDir();
+  return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir };
+}
+
+let engines = 0;
+
+/** An engine over the tiny node library, as a process of its own would have it. */
+export async function startQueued(
+  setup: QueueSetup,
+  options: { readonly limits?: Partial<EngineLimits>; readonly takeover?: TakeoverTimes } = {},
+): Promise<Engine> {
+  const log = silentLogger();
+  const links = { ...openRedis(setup.url, { log }), prefix: setup.prefix, channels: setup.prefix };
+  await links.commands.set(`${setup.prefix}id`, 'test', 'NX');
+  const ledger = openRedisLedger({ links });
+  const spoolDir = path.join(setup.dataDir, 'spool', String(++engines));
+  await mkdir(spoolDir, { recursive: true });
+  const engine = await createDistributedEngine({
+    ...setup,
+    links,
+    ledger,
+    spoolDir,
+    nodes: ALL_NODES,
+    nodesModule: new URL('../embedded/tiny-nodes.mjs', import.meta.url).href,
+    log,
+    ...(options.takeover && { takeover: options.takeover }),
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+  });
+  engine.start();
+  onTestFinished(async () => {
+    await engine.close();
+    await ledger.close();
+    await links.close();
+  });
+  return engine;
+}

@@ -1,0 +1,318 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import type { AssetRow } from '../../../src/ledger/ledger.ts';
+import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
+import { createSharedBlobs } from '../../../src/upstreams/distributed/shared-blobs.ts';
+import { createQueueKeys } from '../../../src/upstreams/distributed/redis-keys.ts';
+import { priorityOf } from '../../../src/upstreams/distributed/priority.ts';
+import { createRunStateStore } from '../../../src/upstreams/distributed/run-state.ts';
+import { openRedis } from '../../../src/lib/redis.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { TINY_WORKFLOWS } from '../embedded/open.ts';
+import { ANNA, collect, isStep, spooled, until, value } from '../../support/app/jobs.ts';
+import { redisMissing } from '../../support/processes/redis.ts';
+import { type QueueSetup, openQueueSetup, startQueued, useRedis } from './open.ts';
+
+describe('the priority of an order', () => {
+  const order = fc.double({ noNaN: true, noDefaultInfinity: true });
+
+  test('keeps the order, and what the queue takes', () => {
+    fc.assert(
+      fc.property(order, order, (one, other) => {
+        const [low, high] = [Math.min(one, other), Math.max(one, other)];
+        expect(priorityOf(low)).toBeLessThanOrEqual(priorityOf(high));
+        expect(priorityOf(low)).toBeGreaterThan(0);
+        expect(priorityOf(high)).toBeLessThan(2 ** 21);
+      }),
+    );
+  });
+
+  test('tells whole numbers below 1024 apart, to the front as well', () => {
+    const orders = Array.from({ length: 2047 }, (_, i) => i - 1023);
+    expect(new Set(orders.map(priorityOf)).size).toBe(orders.length);
+  });
+});
+
+describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, () => {
+  const redis = useRedis();
+  const waitingOnly = { limits: { concurrency: 0 } };
+  const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
+
+  /** What another process of this world has in its hands. */
+  function handsOn(setup: QueueSetup) {
+    const links = {
+      ...openRedis(setup.url, { log: silentLogger() }),
+      prefix: setup.prefix,
+      channels: setup.prefix,
+    };
+    const ledger = openRedisLedger({ links });
+    const keys = createQueueKeys(links);
+    onTestFinished(async () => {
+      await ledger.close();
+      await links.close();
+    });
+    return {
+      redis: links.commands,
+      keys,
+      ledger,
+      runs: createRunStateStore({ redis: links.commands, keys }),
+    };
+  }
+
+  test('runs the lowest order first, and tells everybody his place', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const ids: string[] = [];
+    for (const order of [5, -3, 1])
+      ids.push(value(await front.submit(ANNA, { ...submit, order })).id);
+    const [late = '', first = '', second = ''] = ids;
+    const places = await Promise.all(ids.map(async (id) => value(await front.get(ANNA, id))));
+    expect(places.map((job) => job.queue_position)).toEqual([2, 0, 1]);
+    await startQueued(setup);
+    await Promise.all(ids.map((id) => collect(front, id)));
+    const started = async (id: string) => value(await front.get(ANNA, id)).started_at ?? '';
+    const times = [await started(first), await started(second), await started(late)];
+    expect(times).toEqual(times.toSorted());
+  });
+
+  test('refuses more than may wait, wherever they were accepted', async () => {
+    const setup = await openQueueSetup(redis());
+    const limits = { concurrency: 0, maxQueued: 2 };
+    const fronts = [await startQueued(setup, { limits }), await startQueued(setup, { limits })];
+    for (const front of fronts) value(await front.submit(ANNA, submit));
+    for (const front of fronts) {
+      expect(await front.submit(ANNA, submit)).toMatchObject({ error: { code: 'queue_full' } });
+    }
+  });
+
+  test('another process shows a listener who comes late where the job is', async () => {
+    const setup = await openQueueSetup(redis());
+    const here = await startQueued(setup);
+    const there = await startQueued(setup, waitingOnly);
+    const workflow = TINY_WORKFLOWS.endless(1);
+    const { id } = value(await here.submit(ANNA, { workflow, extraData: {} }));
+    await until(here, id, isStep);
+    const seen: string[] = [];
+    await until(there, id, (event) => seen.push(event.event) === 2);
+    expect(seen).toEqual(['status', 'progress']);
+    const rest = collect(there, id);
+    value(await there.cancel(ANNA, id));
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
+  });
+
+  test('files that are made at the same time have names of their own', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const seeds = [1, 2, 3, 4, 5, 6];
+    const jobs = await Promise.all(
+      seeds.map((seed) => front.submit(ANNA, { ...submit, workflow: TINY_WORKFLOWS.saving(seed) })),
+    );
+    await Promise.all([startQueued(setup), startQueued(setup)]);
+    const ids = jobs.map((job) => value(job).id);
+    await Promise.all(ids.map((id) => collect(front, id)));
+    const names = await Promise.all(
+      ids.map(async (id) => value(await front.get(ANNA, id)).outputs[0]?.name),
+    );
+    expect(new Set(names).size).toBe(seeds.length);
+  });
+
+  test('a job whose place was lost between ledger and queue gets it back', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { redis: raw } = handsOn(setup);
+    const keys = await raw.keys(`${setup.prefix}bull:*`);
+    await raw.del(...keys);
+    const events = collect(front, id);
+    await startQueued(setup);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  });
+
+  test('a job no worker survives fails with worker_lost', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { runs } = handsOn(setup);
+    for (const deaths of [0, 1, 2]) {
+      const claim = await runs.claim(id, 0);
+      expect(claim).toMatchObject({ kind: 'run', attempts: deaths });
+      if (claim.kind === 'run') expect(await runs.begin({ id, fence: claim.fence })).toBe('ok');
+    }
+    const events = collect(front, id);
+    await startQueued(setup);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'failed' } });
+    const job = value(await front.get(ANNA, id));
+    expect(job).toMatchObject({ error: { code: 'worker_lost' }, started_at: expect.any(String) });
+  });
+
+  test('workers that die before its first node begins cost a job nothing', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    const { id } = value(await front.submit(ANNA, submit));
+    const { runs } = handsOn(setup);
+    for (let death = 0; death < 5; death++) {
+      expect(await runs.claim(id, 0)).toMatchObject({ kind: 'run', attempts: 0 });
+    }
+    const events = collect(front, id);
+    await startQueued(setup);
+    expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  });
+
+  test('a run counts once however often its begin is told, and not when its worker lives', async () => {
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
+    const tries = () => raw.hget(keys.run('a'), 'attempts');
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    await runs.claim('a', 0);
+    const slow = { id: 'a', fence: 1 };
+    expect([await runs.begin(slow), await runs.begin(slow), await tries()]).toEqual([
+      'ok',
+      'ok',
+      '1',
+    ]);
+    await runs.claim('a', 0);
+    expect(await runs.begin(slow)).toBe('stale');
+    await runs.begin({ id: 'a', fence: 2 });
+    expect(await tries()).toBe('2');
+    await runs.stillAlive(slow);
+    await runs.stillAlive(slow);
+    expect(await tries()).toBe('1');
+  });
+
+  test('a Redis that is away for some seconds costs no job a try', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup);
+    await startQueued(setup);
+    const workflow = TINY_WORKFLOWS.endless(1);
+    const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
+    await until(front, id, isStep);
+    const { redis: raw, keys } = handsOn(setup);
+    const rest = collect(front, id);
+    for (let time = 1; time <= 2; time++) {
+      redis().pause();
+      await delay(4700);
+      redis().resume();
+      // Whoever holds it for dead looks twice in this time.
+      await delay(3000);
+    }
+    expect(await raw.hmget(keys.run(id), 'attempts', 'fence')).toEqual(['1', '1']);
+    value(await front.cancel(ANNA, id));
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'canceled' } });
+  }, 30_000);
+
+  test('a job whose worker Redis takes no writes from goes back, and is run again soon', async () => {
+    const setup = await openQueueSetup(redis());
+    const front = await startQueued(setup, waitingOnly);
+    await startQueued(setup);
+    const gate = path.join(setup.dataDir, 'gate');
+    const workflow = {
+      1: { class_type: 'Gate', inputs: { path: gate } },
+      2: { class_type: 'Sink', inputs: { value: ['1', 0] } },
+    };
+    const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
+    await until(front, id, isStep);
+    const rest = collect(front, id);
+    const { redis: raw, keys } = handsOn(setup);
+    await raw.config('SET', 'maxmemory', '1mb');
+    await writeFile(gate, '');
+    await delay(2000);
+    await raw.config('SET', 'maxmemory', '0');
+    // The second run finds the first one's results: no node begins.
+    const run = () => raw.hmget(keys.run(id), 'status', 'attempts');
+    await expect.poll(run, { timeout: 15_000 }).toEqual(['succeeded', '1']);
+    expect(Number(await raw.hget(keys.run(id), 'fence'))).toBeGreaterThan(1);
+    expect((await rest).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
+  }, 40_000);
+
+  test('what is given back has its try back, unless it was not heard', async () => {
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    for (const [triesBack, attempts] of [
+      [0, 0],
+      [1, 1],
+      [1, 1],
+    ] as const) {
+      const { fence } = (await runs.claim('a', 0)) as { readonly fence: number };
+      expect(await runs.begin({ id: 'a', fence })).toBe('ok');
+      await runs.requeue({ id: 'a', fence }, { order: 0, attemptsReturned: triesBack });
+      expect(await raw.hget(keys.run('a'), 'attempts')).toBe(String(attempts + 1 - triesBack));
+    }
+  });
+
+  test('whoever had a job before is not heard, and nobody is heard twice', async () => {
+    const setup = await openQueueSetup(redis());
+    const { runs, redis: raw, keys } = handsOn(setup);
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    const first = await runs.claim('a', 0);
+    expect(first).toMatchObject({ kind: 'run', fence: 1 });
+    const said = [{ kind: 'e', n: 1, text: '{}' }] as const;
+    const told = () => raw.xlen(keys.eventStream('a'));
+    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
+    expect(await runs.append({ id: 'a', fence: 1 }, said, {})).toBe('ok');
+    expect(await told()).toBe(1);
+    await runs.claim('a', 0);
+    const stale = { id: 'a', fence: 1 };
+    expect(await runs.append(stale, [{ ...said[0], n: 2 }], { progress: '1' })).toBe('stale');
+    expect(await runs.end(stale, { status: 'failed' })).toBe('stale');
+    expect(await runs.requeue(stale, { order: 0, attemptsReturned: 1 })).toBe('stale');
+    expect(await runs.isCurrent(stale)).toBe(false);
+    expect(await told()).toBe(1);
+    const [state] = await runs.read(['a']);
+    expect(state).toMatchObject({ status: 'running', end: undefined });
+    expect(state).not.toHaveProperty('progress');
+  });
+
+  test('a cancel that comes while the job succeeds still counts', async () => {
+    const setup = await openQueueSetup(redis());
+    const { runs } = handsOn(setup);
+    await runs.enqueue({ id: 'a', user: 'anna', order: 0 });
+    await runs.claim('a', 0);
+    expect(await runs.askCancel('a')).toBe(true);
+    const held = { id: 'a', fence: 1 };
+    expect(await runs.end(held, { status: 'succeeded' })).toBe('cancel');
+    expect(await runs.end(held, { status: 'canceled' })).toBe('ok');
+    expect(await runs.askCancel('a')).toBe(false);
+  });
+
+  test('bytes another process records while they are removed here stay', async () => {
+    const setup = await openQueueSetup(redis());
+    const hands = handsOn(setup);
+    const blobs = createBlobs(path.join(setup.dataDir, 'blobs'));
+    const file = await spooled('wanted');
+    const row: AssetRow = {
+      id: 'a',
+      user: 'anna',
+      hash: file.hash,
+      sizeBytes: file.sizeBytes,
+      contentType: 'text/plain',
+      filePath: 'input/a',
+      tagsJson: null,
+      createdAtMs: 0,
+      expiresAtMs: null,
+      jobId: null,
+    };
+    await blobs.moveIntoPlace(file);
+    const assets = {
+      ...hands.ledger.assets,
+      // Between the count that said nobody and the removal.
+      async countByHash(hash: string) {
+        await hands.ledger.assets.insert(row);
+        return await hands.ledger.assets.countByHash(hash);
+      },
+    };
+    const shared = (ledger: typeof hands.ledger) =>
+      createSharedBlobs({ ...hands, ...setup, blobs, ledger, clock: Date.now });
+    await shared({ ...hands.ledger, assets }).remove(file.hash);
+    expect(existsSync(blobs.pathOf(file.hash))).toBe(true);
+    await hands.ledger.assets.remove('a');
+    await shared(hands.ledger).remove(file.hash);
+    expect(existsSync(blobs.pathOf(file.hash))).toBe(false);
+  });
+});

@@ -1,0 +1,444 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import { parseJson } from '../../../src/protocol/json.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+import { ANNA, BEN, graph, runJob, spooled, value, words } from '../../support/app/jobs.ts';
+import { startEngine } from './open.ts';
+
+function nodeEvents(events: readonly JobEvent[]): readonly unknown[] {
+  return events.flatMap((event) => {
+    if (event.event !== 'x_node') return [];
+    const { node_id, phase, ...ui } = event.data;
+    return [[phase, node_id, ...Object.values(ui)]];
+  });
+}
+
+describe('running a graph', () => {
+  test('emits, per node, started, progress, previews before their step, and finished', async () => {
+    const engine = await startEngine();
+    const { events } = await runJob(
+      engine,
+      graph({
+        1: ['Number', { value: 5 }],
+        2: ['Steps', { value: ['1', 0], steps: 2 }],
+        3: ['Show', { value: ['2', 0] }],
+      }),
+    );
+    expect(words(events)).toEqual([
+      'status queued',
+      'status running',
+      'progress 0/3 - -',
+      'started 1',
+      'progress 0/3 1 -',
+      'finished 1',
+      'started 2',
+      'progress 1/3 2 -',
+      'preview 2',
+      'progress 1/3 2 1',
+      'preview 2',
+      'progress 1/3 2 2',
+      'finished 2',
+      'started 3',
+      'progress 2/3 3 -',
+      'finished 3',
+      'progress 3/3 - -',
+      'status succeeded',
+    ]);
+  });
+
+  test('a preview and a picture for the socket belong to the next step', async () => {
+    const engine = await startEngine();
+    const { events, job } = await runJob(
+      engine,
+      graph({ 1: ['Steps', { value: 7, steps: 1 }], 2: ['Socket', { value: ['1', 0] }] }),
+    );
+    const pictures = events.filter(
+      (event) => event.event === 'preview' || event.event === 'output',
+    );
+    expect(pictures.map((event) => event.data.x_with_step)).toEqual([true, true]);
+    expect(words(events).slice(-6, -2)).toEqual([
+      'progress 1/2 2 -',
+      'output 2',
+      'progress 1/2 2 0',
+      'finished 2',
+    ]);
+    expect(job.outputs).toMatchObject([{ x_websocket: true, x_temp: true }]);
+    expect(job.x_ui).toEqual({});
+  });
+
+  test('an output node runs as soon as it can', async () => {
+    const engine = await startEngine();
+    const { events } = await runJob(
+      engine,
+      graph({
+        1: ['Number', { value: 1 }],
+        2: ['Number', { value: 2 }],
+        3: ['Show', { value: ['1', 0] }],
+        4: ['Show', { value: ['2', 0] }],
+      }),
+    );
+    expect(words(events).filter((word) => word.startsWith('started'))).toEqual([
+      'started 1',
+      'started 3',
+      'started 2',
+      'started 4',
+    ]);
+  });
+
+  test('nodes no output depends on do not run', async () => {
+    const engine = await startEngine();
+    const { events, job } = await runJob(
+      engine,
+      graph({ 1: ['Bug', { seed: 1 }], 2: ['Show', { value: 'text' }] }),
+    );
+    expect(job.status).toBe('succeeded');
+    expect(words(events)).not.toContain('started 1');
+  });
+
+  test.each<[string, Graph, string[]]>([
+    [
+      'runs a node once per item of a list, a shorter list repeating its last item',
+      graph({
+        1: ['Count', { to: 3 }],
+        2: ['Count', { to: 2 }],
+        3: ['Add', { a: ['1', 0], b: ['2', 0] }],
+        4: ['Show', { value: ['3', 0] }],
+      }),
+      ['2', '4', '5'],
+    ],
+    [
+      'gives the whole list to a node that takes lists',
+      graph({
+        1: ['Count', { to: 4 }],
+        2: ['Sum', { values: ['1', 0] }],
+        4: ['Show', { value: ['2', 0] }],
+      }),
+      ['10'],
+    ],
+    [
+      'keeps every digit of a big seed',
+      graph({
+        1: ['Number', { value: parseJson('18446744073709551615') }],
+        4: ['Show', { value: ['1', 0] }],
+      }),
+      ['18446744073709551615'],
+    ],
+    [
+      'takes slot -1 as the last output',
+      graph({
+        1: ['Number', { value: 8 }],
+        4: ['Show', { value: ['1', -1] }],
+      }),
+      ['8'],
+    ],
+  ])('%s', async (_, workflow, text) => {
+    const engine = await startEngine();
+    const { job } = await runJob(engine, workflow);
+    expect(job.x_ui?.['4']).toEqual({ text });
+  });
+
+  test('an empty list linked to an input fails with IndexError', async () => {
+    const engine = await startEngine();
+    const { job } = await runJob(
+      engine,
+      graph({ 1: ['Count', { to: 0 }], 2: ['Show', { value: ['1', 0] }] }),
+    );
+    expect(job.error).toMatchObject({ node_id: '2', x_exception_type: 'IndexError' });
+  });
+
+  test('a failing node tells its evaluated inputs, pixels only by their shape', async () => {
+    const engine = await startEngine();
+    const { job } = await runJob(
+      engine,
+      graph({
+        1: ['Image', { value: 0.5 }],
+        2: ['Fail', { image: ['1', 0], message: 'é' }],
+        3: ['Sink', { value: ['2', 0] }],
+      }),
+    );
+    expect(job.error).toMatchObject({
+      message: 'é',
+      x_exception_type: 'ValueError',
+      x_current_inputs: { image: ['IMAGE of shape [1, 2, 2, 3]'], message: ['é'] },
+    });
+    expect(job.error?.traceback).not.toContain(process.cwd());
+  });
+
+  test('an error of our own is a RuntimeError', async () => {
+    const engine = await startEngine();
+    const { job } = await runJob(
+      engine,
+      graph({ 1: ['Bug', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] }),
+    );
+    expect(job.error).toMatchObject({
+      code: 'node_execution_error',
+      x_exception_type: 'RuntimeError',
+    });
+  });
+});
+
+const CHAIN = graph({
+  1: ['Number', { value: 5 }],
+  2: ['Add', { a: ['1', 0], b: 1 }],
+  3: ['Save', { value: ['2', 0], prefix: 'chain' }],
+});
+
+describe('the cache', () => {
+  test('a rerun executes nothing and shows the same files', async () => {
+    const engine = await startEngine();
+    const first = await runJob(engine, CHAIN);
+    const again = await runJob(engine, CHAIN);
+    expect(words(again.events)).toEqual([
+      'status queued',
+      'status running',
+      'progress 2/3 - -',
+      'output 3',
+      'finished 3',
+      'progress 3/3 - -',
+      'status succeeded',
+    ]);
+    const running = again.events[1];
+    expect(running).toMatchObject({ data: { status: 'running', x_cached_nodes: ['1', '2', '3'] } });
+    expect(again.job.x_cached_nodes).toEqual(['1', '2', '3']);
+    expect(again.job.x_ui).toEqual(first.job.x_ui);
+    expect(again.job.outputs.map(({ id, name }) => [id, name])).toEqual(
+      first.job.outputs.map(({ id, name }) => [id, name]),
+    );
+    expect(again.job.outputs[0]).toMatchObject({
+      id: first.job.outputs[0]?.id,
+      job_id: again.job.id,
+    });
+    expect(again.events).toContainEqual(
+      expect.objectContaining({ data: expect.objectContaining({ job_id: again.job.id }) }),
+    );
+    const asset = value(await engine.asset(ANNA, again.job.outputs[0]?.id ?? ''));
+    expect(asset.job_id).toBe(first.job.id);
+  });
+
+  test('runs only what changed, and a renamed node has not', async () => {
+    const engine = await startEngine();
+    await runJob(engine, CHAIN);
+    const { job, events } = await runJob(
+      engine,
+      graph({
+        10: ['Number', { value: 5 }],
+        2: ['Add', { a: ['10', 0], b: 2 }],
+        3: ['Save', { value: ['2', 0], prefix: 'chain' }],
+      }),
+    );
+    expect(job.x_cached_nodes).toEqual(['10']);
+    expect(nodeEvents(events).map((event) => (event as string[]).slice(0, 2))).toEqual([
+      ['started', '2'],
+      ['finished', '2'],
+      ['started', '3'],
+      ['finished', '3'],
+    ]);
+    expect(job.outputs[0]?.name).toBe('chain_00002_.txt');
+  });
+
+  test('keeps the previous prompt only: A, B, A runs A again', async () => {
+    const engine = await startEngine();
+    const other = graph({ 1: ['Number', { value: 6 }], 2: ['Show', { value: ['1', 0] }] });
+    for (const workflow of [CHAIN, other]) await runJob(engine, workflow);
+    expect((await runJob(engine, CHAIN)).job.x_cached_nodes).toEqual([]);
+  });
+
+  test('is not shared between users', async () => {
+    const engine = await startEngine();
+    await runJob(engine, CHAIN);
+    const { job } = await runJob(engine, CHAIN, { caller: BEN });
+    expect(job.x_cached_nodes).toEqual([]);
+    expect((await runJob(engine, CHAIN)).job.x_cached_nodes).toEqual(['1', '2', '3']);
+  });
+
+  test('a cached output node that shows nothing finishes with null', async () => {
+    const engine = await startEngine();
+    const sink = graph({ 1: ['Number', { value: 5 }], 2: ['Sink', { value: ['1', 0] }] });
+    expect(nodeEvents((await runJob(engine, sink)).events)).toContainEqual(['finished', '2']);
+    expect(nodeEvents((await runJob(engine, sink)).events)).toEqual([['finished', '2', null]]);
+  });
+
+  test('a node that always runs does, and all behind it', async () => {
+    const engine = await startEngine();
+    const workflow = graph({
+      1: ['Number', { value: 5 }],
+      2: ['Always', { value: ['1', 0] }],
+      3: ['Show', { value: ['2', 0] }],
+    });
+    await runJob(engine, workflow);
+    expect((await runJob(engine, workflow)).job.x_cached_nodes).toEqual(['1']);
+  });
+
+  test('identical nodes of one graph run once; the later ones only finish', async () => {
+    const engine = await startEngine();
+    const { events, job } = await runJob(
+      engine,
+      graph({
+        1: ['Number', { value: 9 }],
+        2: ['Number', { value: 9 }],
+        3: ['Save', { value: ['1', 0], prefix: 'same' }],
+        4: ['Save', { value: ['2', 0], prefix: 'same' }],
+        5: ['Save', { value: ['1', 0], prefix: 'same' }],
+      }),
+    );
+    const ui = { files: [{ x_asset: job.outputs[0]?.id }] };
+    expect(nodeEvents(events)).toEqual([
+      ['started', '1'],
+      ['finished', '1'],
+      ['started', '3'],
+      ['finished', '3', ui],
+      ['finished', '5', ui],
+      ['finished', '2', null],
+      ['finished', '4', ui],
+    ]);
+    expect(job.outputs.map(({ node_id, name }) => [node_id, name])).toEqual([
+      ['3', 'same_00001_.txt'],
+      ['5', 'same_00001_.txt'],
+      ['4', 'same_00001_.txt'],
+    ]);
+    expect(job.progress).toMatchObject({ nodes_done: 5, nodes_total: 5 });
+  });
+
+  test('what a failed run had finished is kept', async () => {
+    const engine = await startEngine();
+    const workflow = graph({
+      1: ['Number', { value: 1 }],
+      2: ['Fail', { image: ['1', 0], message: 'x' }],
+      3: ['Sink', { value: ['2', 0] }],
+    });
+    await runJob(engine, workflow);
+    expect((await runJob(engine, workflow)).job.x_cached_nodes).toEqual(['1']);
+  });
+
+  test('the same name with other bytes runs again', async () => {
+    const engine = await startEngine();
+    const workflow = graph({ 1: ['Load', { file: 'note.txt' }], 2: ['Show', { value: ['1', 0] }] });
+    const texts: unknown[] = [];
+    for (const content of ['one', 'two']) {
+      const file = await spooled(content);
+      const upload = { file, contentType: 'text/plain', filePath: 'input/note.txt' };
+      value(await engine.createAsset(ANNA, upload));
+      texts.push((await runJob(engine, workflow)).job.x_ui?.['2']);
+    }
+    expect(texts).toEqual([{ text: ['one'] }, { text: ['two'] }]);
+  });
+});
+
+describe('the prompt that saved files carry', () => {
+  test("is the caller's own, with the sha256 of each file read", async () => {
+    const engine = await startEngine();
+    const upload = {
+      file: await spooled('bytes'),
+      contentType: 'text/plain',
+      filePath: 'input/a.txt',
+    };
+    const { id } = value(await engine.createAsset(ANNA, upload));
+    const prompt = graph({ 1: ['Load', { file: 'a.txt' }], 2: ['Meta', { value: ['1', 0] }] });
+    const workflow = graph({
+      1: ['Load', { file: { __type: 'core/ASSET', info: { id } } }],
+      2: ['Meta', { value: ['1', 0] }],
+    });
+    const { job } = await runJob(engine, workflow, {
+      provenance: { prompt, extraPngInfo: { workflow: { é: 1 } } },
+    });
+    const sha256 = createHash('sha256').update('bytes').digest('hex');
+    expect(job.x_ui?.['2']).toEqual({
+      prompt: [
+        '{"1": {"class_type": "Load", "inputs": {"file": "a.txt"}, "is_changed": ["' +
+          sha256 +
+          '"]}, "2": {"class_type": "Meta", "inputs": {"value": ["1", 0]}}}',
+      ],
+      extra: [{ workflow: { é: 1 } }],
+    });
+  });
+
+  test('is the workflow with file names in place of references when the caller gave none', async () => {
+    const engine = await startEngine();
+    const upload = {
+      file: await spooled('bytes'),
+      contentType: 'text/plain',
+      filePath: 'output/a.txt',
+    };
+    const { id } = value(await engine.createAsset(ANNA, upload));
+    const file = { __type: 'core/ASSET', info: { id } };
+    const { job } = await runJob(
+      engine,
+      graph({ 1: ['Load', { file }], 2: ['Meta', { value: ['1', 0] }] }),
+    );
+    expect(job.x_ui?.['2']?.['prompt']).toEqual([
+      expect.stringContaining('"file": "a.txt [output]"'),
+    ]);
+    expect(job.x_ui?.['2']?.['extra']).toEqual([null]);
+  });
+});
+
+describe('file names in workflows', () => {
+  test.each([
+    ['note.txt', 'input/note.txt'],
+    ['sub/note.txt', 'input/sub/note.txt'],
+    ['note.txt [input]', 'input/note.txt'],
+    ['note.txt [output]', 'output/note.txt'],
+    ['note.txt [temp]', 'temp/note.txt'],
+    ['note.txt', 'note.txt'],
+  ])('%s names the asset at %s', async (name, filePath) => {
+    const engine = await startEngine();
+    value(
+      await engine.createAsset(ANNA, {
+        file: await spooled('found'),
+        contentType: 'text/plain',
+        filePath,
+      }),
+    );
+    const { job } = await runJob(
+      engine,
+      graph({ 1: ['Load', { file: name }], 2: ['Show', { value: ['1', 0] }] }),
+    );
+    expect(job.x_ui?.['2']).toEqual({ text: ['found'] });
+  });
+
+  test("a name nobody uploaded is refused in v1's words, and counts for the outputs behind it", async () => {
+    const engine = await startEngine();
+    const workflow = graph({
+      1: ['Load', { file: 'x.png' }],
+      2: ['Show', { value: ['1', 0] }],
+      3: ['Show', { value: 'fine' }],
+    });
+    expect(await engine.submit(ANNA, { workflow, extraData: {} })).toMatchObject({
+      error: {
+        status: 422,
+        code: 'invalid_workflow',
+        details: {
+          node_errors: { 1: [{ field: 'file', reason: 'Invalid image file: x.png' }] },
+          x_native: {
+            1: {
+              errors: [
+                {
+                  type: 'custom_validation_failed',
+                  message: 'Custom validation failed for node',
+                  details: 'file - Invalid image file: x.png',
+                  extra_info: { input_name: 'file' },
+                },
+              ],
+              dependent_outputs: ['2'],
+              class_type: 'Load',
+            },
+          },
+        },
+      },
+    });
+  });
+
+  test("free text that equals a file's name stays text", async () => {
+    const engine = await startEngine();
+    value(
+      await engine.createAsset(ANNA, {
+        file: await spooled('x'),
+        contentType: 'text/plain',
+        filePath: 'input/a.txt',
+      }),
+    );
+    const { job } = await runJob(engine, graph({ 1: ['Show', { value: 'a.txt' }] }));
+    expect(job.x_ui?.['1']).toEqual({ text: ['a.txt'] });
+  });
+});

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { ANNA, graph, isStep, runJob, until, value, words } from '../../support/app/jobs.ts';
+import { startEngine } from './open.ts';
+
+const spin = graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
+const ignoresCancel = graph({ 1: ['Deaf', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
+const fine = graph({ 1: ['Show', { value: 'fine' }] });
+
+describe('limits of a job', () => {
+  test.each([
+    ['that looks at its stop flag', spin],
+    ['that does not', ignoresCancel],
+  ])('a node %s is stopped at the time limit: failed with timeout', async (_, workflow) => {
+    const engine = await startEngine({ limits: { jobTimeMs: 1500, stopGraceMs: 100 } });
+    const { job } = await runJob(engine, workflow);
+    expect(job).toMatchObject({ status: 'failed', error: { code: 'timeout', node_id: '1' } });
+    expect((await runJob(engine, fine)).job.status).toBe('succeeded');
+  });
+
+  test('beyond its memory a job fails with out_of_memory', async () => {
+    const engine = await startEngine({ limits: { jobMemoryBytes: 1000 } });
+    const hungry = (bytes: number) =>
+      graph({ 1: ['Hungry', { bytes }], 2: ['Sink', { value: ['1', 0] }] });
+    expect((await runJob(engine, hungry(1000))).job.status).toBe('succeeded');
+    const { job } = await runJob(engine, hungry(1001));
+    expect(job.error).toMatchObject({
+      code: 'out_of_memory',
+      node_id: '1',
+      x_exception_type: 'torch.OutOfMemoryError',
+    });
+  });
+
+  test('pixels kept for later nodes count against the memory', async () => {
+    const engine = await startEngine({ limits: { jobMemoryBytes: 100 } });
+    const { job } = await runJob(
+      engine,
+      graph({
+        1: ['Image', { value: 1 }],
+        2: ['Sink', { value: ['1', 0] }],
+        3: ['Hungry', { bytes: 60 }],
+        4: ['Sink', { value: ['3', 0] }],
+      }),
+    );
+    expect(job.error).toMatchObject({ code: 'out_of_memory', node_id: '3' });
+  });
+
+  test('a job whose worker dies fails with worker_lost, and the next one runs', async () => {
+    const engine = await startEngine();
+    const { job } = await runJob(
+      engine,
+      graph({ 1: ['Crash', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] }),
+    );
+    expect(job).toMatchObject({ status: 'failed', error: { code: 'worker_lost', node_id: '1' } });
+    expect((await runJob(engine, fine)).job.status).toBe('succeeded');
+  });
+
+  test('a canceled job that does not listen loses its worker and ends canceled', async () => {
+    const engine = await startEngine({ limits: { stopGraceMs: 50 } });
+    const { id } = value(await engine.submit(ANNA, { workflow: ignoresCancel, extraData: {} }));
+    await until(engine, id, isStep);
+    expect(value(await engine.cancel(ANNA, id)).status).toBe('canceling');
+    expect(value(await engine.get(ANNA, id)).status).toBe('canceling');
+    await until(engine, id, (event) => words([event])[0] === 'status canceled');
+    expect((await runJob(engine, fine)).job.status).toBe('succeeded');
+  });
+});

@@ -1,0 +1,109 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { ANNA, contentText, graph, runJob, spooled, value } from '../../support/app/jobs.ts';
+import { startEngine, tempDir } from './open.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const saving = (seed: number) =>
+  graph({ 1: ['Number', { value: seed }], 2: ['Save', { value: ['1', 0], prefix: 'r' }] });
+
+/** An engine whose clock is moved by hand and that sweeps all the time. */
+async function engineWithClock(limits: { assetBudgetBytes?: number; retentionMs?: number } = {}) {
+  const time = { nowMs: Date.parse('2026-01-01T00:00:00Z') };
+  const dataDir = await tempDir();
+  const engine = await startEngine({
+    dataDir,
+    clock: () => time.nowMs,
+    limits: { sweepIntervalMs: 5, retentionMs: 7 * DAY_MS, ...limits },
+  });
+  const blobs = async (): Promise<number> => {
+    const entries = await readdir(path.join(dataDir, 'blobs'), {
+      recursive: true,
+      withFileTypes: true,
+    });
+    return entries.filter((entry) => entry.isFile()).length;
+  };
+  return { engine, time, blobs };
+}
+
+const upload = async (content: string, more: { expiresInSeconds?: number } = {}) => ({
+  file: await spooled(content),
+  contentType: 'text/plain',
+  filePath: 'input/a.txt',
+  ...more,
+});
+
+describe('retention', () => {
+  test('a job lives for the retention after its end, then it, its outputs and their bytes are gone', async () => {
+    const { engine, time, blobs } = await engineWithClock();
+    const { job } = await runJob(engine, saving(1));
+    expect(job.expires_at).toBe('2026-01-08T00:00:00.000Z');
+    time.nowMs += 7 * DAY_MS - 1;
+    expect(value(await engine.get(ANNA, job.id)).status).toBe('succeeded');
+    time.nowMs += 1;
+    await vi.waitFor(async () => expect((await engine.get(ANNA, job.id)).ok).toBe(false));
+    expect((await engine.asset(ANNA, job.outputs[0]?.id ?? '')).ok).toBe(false);
+    expect(await blobs()).toBe(0);
+  });
+
+  test('outputs taken over from the cache live as long as the job that lists them', async () => {
+    const { engine, time } = await engineWithClock();
+    const first = await runJob(engine, saving(1));
+    time.nowMs += 5 * DAY_MS;
+    const again = await runJob(engine, saving(1));
+    expect(again.job.x_cached_nodes).toEqual(['1', '2']);
+    time.nowMs += 5 * DAY_MS;
+    expect(value(await engine.get(ANNA, first.job.id)).status).toBe('succeeded');
+    expect(await contentText(engine, again.job.outputs[0]?.id ?? '')).toBe('1');
+  });
+
+  test('a cached node whose files have gone runs again', async () => {
+    const { engine, time } = await engineWithClock();
+    const first = await runJob(engine, saving(1));
+    time.nowMs += 8 * DAY_MS;
+    await vi.waitFor(async () => expect((await engine.get(ANNA, first.job.id)).ok).toBe(false));
+    const again = await runJob(engine, saving(1));
+    expect(again.job.x_cached_nodes).toEqual(['1']);
+    expect(await contentText(engine, again.job.outputs[0]?.id ?? '')).toBe('1');
+  });
+
+  test('an asset that expires is 404 from that moment and its bytes go', async () => {
+    const { engine, time, blobs } = await engineWithClock();
+    const asset = value(
+      await engine.createAsset(ANNA, await upload('x', { expiresInSeconds: 60 })),
+    );
+    expect(asset.expires_at).toBe('2026-01-01T00:01:00.000Z');
+    time.nowMs += 60_000;
+    expect(await engine.asset(ANNA, asset.id)).toMatchObject({ error: { status: 404 } });
+    await vi.waitFor(async () => expect(await blobs()).toBe(0));
+  });
+
+  test.each([59, 604_801, 60.5])('expires_in %s is refused with 422', async (expiresInSeconds) => {
+    const { engine } = await engineWithClock();
+    const refused = await engine.createAsset(ANNA, await upload('x', { expiresInSeconds }));
+    expect(refused).toMatchObject({ error: { status: 422 } });
+  });
+
+  test.each(['', '/abs', 'a/../b', '..', 'a//b', 'a\\b', 'a\nb', '.'])(
+    'file_path %j is refused with 422',
+    async (filePath) => {
+      const { engine, blobs } = await engineWithClock();
+      const refused = await engine.createAsset(ANNA, { ...(await upload('x')), filePath });
+      expect(refused).toMatchObject({ error: { status: 422 } });
+      await expect(blobs()).rejects.toThrow(/ENOENT/);
+    },
+  );
+
+  test('over the disk budget the oldest assets go', async () => {
+    const { engine, time } = await engineWithClock({ assetBudgetBytes: 25 });
+    const ids: string[] = [];
+    for (const content of ['0123456789', 'abcdefghij', 'ABCDEFGHIJ']) {
+      time.nowMs += 1000;
+      ids.push(value(await engine.createAsset(ANNA, await upload(content))).id);
+    }
+    await vi.waitFor(async () => expect((await engine.asset(ANNA, ids[0] ?? '')).ok).toBe(false));
+    expect(await contentText(engine, ids[1] ?? '')).toBe('abcdefghij');
+    expect(await contentText(engine, ids[2] ?? '')).toBe('ABCDEFGHIJ');
+  });
+});

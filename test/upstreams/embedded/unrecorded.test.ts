@@ -1,0 +1,97 @@
+// Bytes between the disk and the ledger: a note says so, and only noted bytes are ever cleared up.
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { createAssets } from '../../../src/upstreams/assets/assets.ts';
+import { createBlobs } from '../../../src/upstreams/blobs.ts';
+import { createKeyedMutex } from '../../../src/lib/keyed-mutex.ts';
+import { sweepWithUnrecorded } from '../../../src/upstreams/assets/retention.ts';
+import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
+import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
+import { tempDir } from './open.ts';
+
+const HASH = `blake3:${'ab'.repeat(32)}`;
+
+class Killed extends Error {}
+
+/** A store of files whose process dies, so to say, at one step of the ledger. */
+async function setup(dies: Partial<AssetStore> = {}) {
+  const dataDir = await tempDir();
+  const whole = createMemoryLedger();
+  const blobs = createBlobs(path.join(dataDir, 'blobs'));
+  const over = (ledger: Ledger) => {
+    const common = {
+      ledger,
+      blobs,
+      withLock: createKeyedMutex(),
+      clock: () => 0,
+      isInUse: () => false,
+    };
+    const assets = createAssets(common);
+    return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
+  };
+  const spooled = async () => {
+    const file = path.join(dataDir, 'spooled');
+    await writeFile(file, 'bytes');
+    return { path: file, hash: HASH, sizeBytes: 5 };
+  };
+  return {
+    blobs,
+    ledger: whole,
+    dying: over({ ...whole, assets: { ...whole.assets, ...dies } }),
+    next: over(whole),
+    upload: async () => ({
+      file: await spooled(),
+      contentType: 'text/plain',
+      filePath: 'input/a',
+      tags: [],
+    }),
+    notes: () => readdir(path.join(dataDir, 'blobs-unrecorded')),
+    isStored: () => existsSync(blobs.pathOf(HASH)),
+  };
+}
+
+const die = (): Promise<never> => Promise.reject(new Killed());
+
+test('an upload leaves no note once it is recorded, nor once it is discarded', async () => {
+  const { next, upload, notes, isStored } = await setup();
+  const made = await next.assets.create('ann', await upload());
+  expect([await notes(), isStored()]).toEqual([[], true]);
+  await next.assets.remove('ann', made.ok ? made.value.id : '');
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes whose record was never written are cleared up by the next process', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  expect([(await notes()).length, isStored()]).toEqual([1, true]);
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes whose record is gone while they are not are cleared up by the next process', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ countByHash: die });
+  const made = await next.assets.create('ann', await upload());
+  await expect(dying.assets.remove('ann', made.ok ? made.value.id : '')).rejects.toThrow(Killed);
+  expect([(await notes()).length, isStored()]).toEqual([1, true]);
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes recorded by then lose their note only', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await next.assets.create('bob', await upload());
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], true]);
+});
+
+test('bytes of a ledger that is lost stay, also when an upload of the same bytes dies', async () => {
+  const { blobs, dying, next, upload, isStored } = await setup({ insert: die });
+  await mkdir(path.dirname(blobs.pathOf(HASH)), { recursive: true });
+  await writeFile(blobs.pathOf(HASH), 'bytes');
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await sweepWithUnrecorded(next);
+  expect(isStored()).toBe(true);
+});

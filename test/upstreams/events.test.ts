@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { createJobFeed } from '../../src/upstreams/job-feed.ts';
+import type { JobEvent } from '../../src/protocol/job-api.ts';
+import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/waiting-previews.ts';
+import { words } from '../support/app/jobs.ts';
+
+const NEVER = new AbortController().signal;
+
+const preview = (byte: number): JobEvent => ({
+  event: 'preview',
+  data: {
+    node_id: String(byte),
+    content_type: 'image/jpeg',
+    bytes: Uint8Array.of(byte),
+    x_with_step: true,
+  },
+});
+const text = (node_id: string): JobEvent => ({ event: 'x_text', data: { node_id, text: '' } });
+const progress = (nodes_done: number): JobEvent => ({
+  event: 'progress',
+  data: { value: nodes_done / 3, nodes_done, nodes_total: 3 },
+});
+
+async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[]> {
+  const events: JobEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+test('a slow listener loses all previews but the latest few, and nothing else', async () => {
+  const feed = createJobFeed({ status: 'running' });
+  const stream = feed.subscribe(NEVER);
+  const bytes = Array.from({ length: MAX_WAITING_PREVIEWS + 2 }, (_, at) => at + 1);
+  for (const byte of bytes) {
+    feed.emit(preview(byte));
+    feed.emit(text(`t${byte}`));
+  }
+  feed.end();
+  expect(words(await read(stream))).toEqual([
+    'status running',
+    'x_text t1',
+    'x_text t2',
+    ...bytes.slice(2).flatMap((byte) => [`preview ${byte}`, `x_text t${byte}`]),
+  ]);
+});
+
+test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
+  const feed = createJobFeed({ status: 'queued' });
+  for (const event of [progress(1), preview(1), preview(2), progress(2), text('a')])
+    feed.emit(event);
+  const stream = feed.subscribe(NEVER);
+  feed.end();
+  const events = await read(stream);
+  expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
+  expect(events[2]?.data).not.toHaveProperty('x_with_step');
+});
+
+test('a listener that leaves is forgotten, the others go on', async () => {
+  const feed = createJobFeed({ status: 'queued' });
+  const deprecation = feed.subscribe(NEVER)[Symbol.asyncIterator]();
+  const staying = feed.subscribe(NEVER);
+  await deprecation.return?.();
+  feed.emit(text('a'));
+  feed.end();
+  expect(await deprecation.next()).toEqual({ value: undefined, done: true });
+  expect(words(await read(staying))).toEqual(['status queued', 'x_text a']);
+});
+
+test('an aborted listener ends without reading on', async () => {
+  const feed = createJobFeed({ status: 'queued' });
+  const stop = new AbortController();
+  const stream = feed.subscribe(stop.signal);
+  feed.emit(text('a'));
+  stop.abort();
+  expect(await read(stream)).toEqual([]);
+});

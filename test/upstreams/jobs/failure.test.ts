@@ -1,0 +1,21 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { toJobError } from '../../../src/upstreams/jobs/job-error.ts';
+import { NodeFailure } from '../../../src/nodes/node.ts';
+
+const NODE = { id: '1', classType: 'LoadImage', inputs: undefined };
+
+test('an error of the system does not say where the host keeps its files', async () => {
+  const gone = await readFile('/host/canary/blobs/ab/abc').catch((error: unknown) => error);
+  const error = toJobError(gone, NODE);
+  expect(error).toMatchObject({
+    message: 'the engine could not do this: ENOENT',
+    x_exception_type: 'RuntimeError',
+  });
+  expect(JSON.stringify(error)).not.toContain('canary');
+});
+
+test("a node's own words are told as they are", () => {
+  const said = new NodeFailure('FileNotFoundError', 'no such thing: a/b.png');
+  expect(toJobError(said, NODE).message).toBe('no such thing: a/b.png');
+});

@@ -1,0 +1,234 @@
+// The model router of a remote service at Holdover's own address, and partner routes beside it.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
+import { dial, requestText, say } from '../../support/clients/raw-socket.ts';
+import { expectHealthy } from '../../support/processes/expect-healthy.ts';
+import { type Echoed, type Origin, bytes, echo, startOrigin } from './origin.ts';
+
+let origin: Origin;
+let holdover: Holdover;
+/** In front of a service whose routes have moved, below a mount. */
+let moved: Holdover;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
+  const args = ['--upstream', `${origin.url}/d/1/api/v2`, '--router-prefix', '/v2/models/'];
+  moved = await startHoldover({ upstream: 'embedded', args });
+  origin.on('/echo', echo);
+  origin.on('/models', echo);
+  origin.on('/proxy', echo);
+});
+afterAll(async () => {
+  await holdover.dispose();
+  await moved.dispose();
+  await origin.close();
+});
+afterEach(() => expectHealthy(holdover));
+
+describe('its routes go to the service, method, query and body as they are', () => {
+  test.each([
+    ['GET', '/v1/models', '/v1/models', '/d/1/v2/models'],
+    [
+      'GET',
+      '/v2/models?limit=5&cursor=a%2Bb',
+      '/v1/models?limit=5&cursor=a%2Bb',
+      '/d/1/v2/models?limit=5&cursor=a%2Bb',
+    ],
+    ['GET', '/v1/models/p/m', '/v1/models/p/m', '/d/1/v2/models/p/m'],
+    [
+      'POST',
+      '/v1/models/p/m?strict_mode=1',
+      '/v1/models/p/m?strict_mode=1',
+      '/d/1/v2/models/p/m?strict_mode=1',
+    ],
+    [
+      'GET',
+      '/v1/models/p/m/openapi.json',
+      '/v1/models/p/m/openapi.json',
+      '/d/1/v2/models/p/m/openapi.json',
+    ],
+    ['POST', '/v1/models/p/m/requests', '/v1/models/p/m/requests', '/d/1/v2/models/p/m/requests'],
+    [
+      'GET',
+      '/v1/models/p/m/requests/r/status',
+      '/v1/models/p/m/requests/r/status',
+      '/d/1/v2/models/p/m/requests/r/status',
+    ],
+    [
+      'PUT',
+      '/v1/models/p/m/requests/r/cancel',
+      '/v1/models/p/m/requests/r/cancel',
+      '/d/1/v2/models/p/m/requests/r/cancel',
+    ],
+    ['POST', '/proxy/p/v1/images', '/proxy/p/v1/images', '/d/1/proxy/p/v1/images'],
+    ['DELETE', '/proxy/p/files/a%2Fb', '/proxy/p/files/a%2Fb', '/d/1/proxy/p/files/a%2Fb'],
+  ])('%s %s', async (method, target, plain, mounted) => {
+    const body = method === 'GET' ? '' : '{"prompt":  "a cat", "seed": 12345678901234567890}';
+    const headers = ['Idempotency-Key: k', 'Content-Type: application/json'];
+    for (const [server, expected] of [
+      [holdover, plain],
+      [moved, mounted],
+    ] as const) {
+      const answer = await say(server.port, requestText(target, { method, headers, body }));
+      const sent = JSON.parse(answer.body) as Echoed;
+      expect(sent).toMatchObject({ method, url: expected, body });
+      expect(sent.rawHeaders).toEqual(expect.arrayContaining(['Idempotency-Key', 'k']));
+    }
+  });
+
+  test('no Idempotency-Key is made up', async () => {
+    const answer = await say(
+      holdover.port,
+      requestText('/v1/models/p/m', { method: 'POST', body: '{}' }),
+    );
+    expect(answer.body.toLowerCase()).not.toContain('idempotency');
+  });
+
+  test('links of v2 answers carry the mount and lead here', async () => {
+    for (const target of ['/api/v2/echo', '/d/1/api/v2/echo']) {
+      const answer = await say(moved.port, requestText(target));
+      expect(JSON.parse(answer.body).url).toBe('/d/1/api/v2/echo');
+    }
+  });
+});
+
+describe('its answers come back as they are, each header under both its names', () => {
+  const heard = async (path: string, ...lines: readonly [string, ...string[]]) => {
+    origin.on(path, bytes(...lines));
+    return say(holdover.port, requestText(`/proxy${path}`));
+  };
+
+  test('names of today get the contract’s beside them', async () => {
+    const answer = await heard(
+      '/today',
+      'HTTP/1.1 429 Too Many Requests',
+      'X-Comfy-Request-Id: r-1',
+      'X-Comfy-Error-Type: concurrency_limit_exceeded',
+      'X-Comfy-Credits-Used: 0.25',
+      'X-Comfy-Router-Dropped-Params: ["a,b"]',
+      'X-Committed-Spend-Limit: 100',
+      'X-Committed-Spend-Remaining: 3',
+      'Retry-After: 4',
+      'Content-Length: 2',
+      '',
+      '{}',
+    );
+    expect(answer.status).toBe(429);
+    expect(answer.body).toBe('{}');
+    expect(answer.headers).toMatchObject({
+      'x-comfy-request-id': 'r-1',
+      'x-service-request-id': 'r-1',
+      'x-comfy-error-type': 'concurrency_limit_exceeded',
+      'x-service-error-type': 'concurrency_limit_exceeded',
+      'x-service-credits-used': '0.25',
+      'x-service-router-dropped-params': '["a,b"]',
+      'x-committed-spend-limit': '100',
+      'x-committed-spend-remaining': '3',
+      'retry-after': '4',
+    });
+  });
+
+  test('the contract’s names get those of today, and what says both stays as it is', async () => {
+    const answer = await heard(
+      '/contract',
+      'HTTP/1.1 200 OK',
+      'X-Service-Request-Id: r-2',
+      'X-Service-Credits-Used: 1',
+      'x-comfy-credits-used: 2',
+      'Content-Length: 0',
+      '',
+      '',
+    );
+    expect(answer.headers).toMatchObject({
+      'x-service-request-id': 'r-2',
+      'x-comfy-request-id': 'r-2',
+      'x-service-credits-used': '1',
+      'x-comfy-credits-used': '2',
+    });
+    expect(answer.headers['x-comfy-error-type']).toBeUndefined();
+  });
+
+  test('304 with its ETag, 409, 422 and binary results', async () => {
+    const unchanged = await heard('/same', 'HTTP/1.1 304 Not Modified', 'ETag: "e"', '', '');
+    expect([unchanged.status, unchanged.headers['etag'], unchanged.body]).toEqual([304, '"e"', '']);
+    const invalid = '{"detail":[{"loc":["body","a"],"msg":"m","type":"missing"}]}';
+    const refused = await heard(
+      '/invalid',
+      'HTTP/1.1 422 Unprocessable Entity',
+      'X-Comfy-Error-Type: invalid_input',
+      `Content-Length: ${invalid.length}`,
+      '',
+      invalid,
+    );
+    expect([refused.status, refused.body]).toEqual([422, invalid]);
+    const sound = await heard(
+      '/sound',
+      'HTTP/1.1 200 OK',
+      'Content-Type: audio/wav',
+      'Content-Length: 4',
+      '',
+      '\x00\xff\x80\x01',
+    );
+    expect(sound.raw.slice(-4)).toBe('\x00\xff\x80\x01');
+  });
+});
+
+describe('failures of our own speak its language', () => {
+  function expectSpoken(answer: Awaited<ReturnType<typeof say>>, status: number, bucket: string) {
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.body)).toEqual({ detail: expect.any(String), error_type: bucket });
+    for (const vendor of ['service', 'comfy']) {
+      expect(answer.headers[`x-${vendor}-error-type`]).toBe(bucket);
+      expect(answer.headers[`x-${vendor}-request-id`]).toMatch(/^[\w-]{36}$/);
+    }
+    expect(answer.headers['retry-after']).toBeUndefined();
+    expect(answer.raw).not.toContain(String(origin.port));
+  }
+
+  test('a service that cannot be reached: 503 service_unavailable', async () => {
+    const alone = await startHoldover({
+      upstream: 'embedded',
+      args: ['--upstream', 'http://127.0.0.1:9'],
+    });
+    try {
+      expectSpoken(await say(alone.port, requestText('/v1/models')), 503, 'service_unavailable');
+    } finally {
+      await alone.dispose();
+    }
+  });
+
+  test('a call that was lost: 500 internal_error, once', async () => {
+    origin.on('/lost', (req) => void req.socket.destroy());
+    const before = origin.heard.length;
+    const text = requestText('/proxy/lost', { method: 'POST', body: '{}' });
+    expectSpoken(await say(holdover.port, text), 500, 'internal_error');
+    expect(origin.heard.length).toBe(before + 1);
+  });
+
+  test('a path that climbs: 400 invalid_input', async () => {
+    expectSpoken(await say(holdover.port, requestText('/proxy/../admin')), 400, 'invalid_input');
+  });
+});
+
+test('a client that hangs up ends the run upstream', async () => {
+  const gone = new Promise((resolve) => {
+    origin.on('/run', (req) => void req.resume().socket.once('close', resolve));
+  });
+  const before = origin.heard.length;
+  const wire = await dial(holdover.port);
+  wire.send(requestText('/proxy/run', { method: 'POST', body: '{}' }));
+  await expect.poll(() => origin.heard.length).toBe(before + 1);
+  wire.reset();
+  await gone;
+});
+
+test.each(['v1/models', '', '/', '/a b', '/a?b', '/a/../b', '/./a'])(
+  '--router-prefix %j is refused in one line',
+  async (prefix) => {
+    const args = ['--upstream', origin.url, '--router-prefix', prefix];
+    const { code, stderr } = await runHoldover(args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: option '--router-prefix'[^\n]*\n$/);
+  },
+);

@@ -1,0 +1,55 @@
+// A service that takes its time with an upload is not the client's fault.
+import type { RequestListener } from 'node:http';
+import Koa from 'koa';
+import { expect, onTestFinished, test } from 'vitest';
+import { createHttpServer, listen } from '../../../src/http/server.ts';
+import { createPassThrough } from '../../../src/upstreams/passthrough/pass-through.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { dial, requestText } from '../../support/clients/raw-socket.ts';
+import { startOrigin } from './origin.ts';
+
+const BODY_IDLE_MS = 200;
+
+async function startFront(baseUrl: string): Promise<number> {
+  const passThrough = createPassThrough({
+    baseUrl,
+    key: undefined,
+    routerPrefix: '/v1/models',
+    authenticate: async () => ({ user: 'local' }),
+    log: silentLogger(),
+  });
+  const app = new Koa().use(passThrough.v2);
+  const handler = app.callback() as RequestListener;
+  const server = createHttpServer(handler, { bodyIdleMs: BODY_IDLE_MS });
+  onTestFinished(() => {
+    passThrough.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return listen(server, { listen: '127.0.0.1', port: 0 });
+}
+
+test('an upload that the service does not take yet is not given up, one that does not come is', async () => {
+  const origin = await startOrigin();
+  onTestFinished(() => origin.close());
+  const bytes = 20 * 1024 * 1024;
+  origin.on('/slow', async (req, res) => {
+    await new Promise((resolve) => setTimeout(resolve, BODY_IDLE_MS * 5));
+    let got = 0;
+    for await (const chunk of req) got += (chunk as Buffer).length;
+    res.end(`got ${got}`);
+  });
+  const port = await startFront(origin.url);
+  const post = (length: number) =>
+    requestText('/api/v2/slow', { method: 'POST', headers: [`Content-Length: ${length}`] });
+
+  const whole = await dial(port);
+  whole.send(post(bytes));
+  whole.send(Buffer.alloc(bytes));
+  expect((await whole.answer()).raw).toContain(`got ${bytes}`);
+
+  const part = await dial(port);
+  part.send(post(bytes));
+  part.send('part');
+  expect((await part.answer()).status).toBe(408);
+});

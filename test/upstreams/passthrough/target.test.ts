@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import {
+  withJobId,
+  hasDotSegments,
+  jobIdOfTarget,
+  mountOf,
+  routerTargetOf,
+  v2TargetOf,
+} from '../../../src/upstreams/passthrough/target.ts';
+import { readTarget } from '../../../src/protocol/request-target.ts';
+import { withoutLogin } from '../../../src/protocol/url-credentials.ts';
+
+test.each([
+  ['http://h.example', ''],
+  ['http://h.example/', ''],
+  ['http://h.example/api/v2', ''],
+  ['http://h.example/api/v2/', ''],
+  ['https://h.example/deployment/d1', '/deployment/d1'],
+  ['https://h.example/deployment/d1/api/v2/', '/deployment/d1'],
+])('the services of %s lie below "%s"', (baseUrl, mount) => {
+  expect(mountOf(baseUrl)).toBe(mount);
+});
+
+describe('/api/v2/* goes upstream, but what v1 has there', () => {
+  test.each([
+    ['', '/api/v2', '/api/v2'],
+    ['', '/api/v2/jobs', '/api/v2/jobs'],
+    ['', '/api/v2//jobs/', '/api/v2//jobs/'],
+    ['', '/api/v2/userdatabase', '/api/v2/userdatabase'],
+    ['/d/1', '/api/v2/jobs', '/d/1/api/v2/jobs'],
+    ['/d/1', '/d/1/api/v2/jobs', '/d/1/api/v2/jobs'],
+    ['/d/1', '/d/1/api/v2/userdata', '/d/1/api/v2/userdata'],
+  ])('below "%s", %s is asked for as %s', (mount, path, target) => {
+    expect(v2TargetOf(mount)(path)).toBe(target);
+  });
+
+  test.each([
+    ['', '/api/v2/userdata'],
+    ['', '/api/v2/userdata/a/b'],
+    ['', '/api/v20'],
+    ['', '/api/prompt'],
+    ['', '//api/v2/jobs'],
+    ['', '/v2/jobs'],
+    ['/d/1', '/api/v2/userdata'],
+    ['/d/1', '/d/2/api/v2/jobs'],
+    ['/d/1', '/d/1/api/v20'],
+  ])('below "%s", %s stays here', (mount, path) => {
+    expect(v2TargetOf(mount)(path)).toBeUndefined();
+  });
+});
+
+test.each([
+  ['/api/v2/jobs/mine', 'mine', '/api/v2/jobs/j%201'],
+  ['/api/v2/jobs/mine/', 'mine', '/api/v2/jobs/j%201/'],
+  ['/api/v2/jobs/my%20own/events?after=/x', 'my own', '/api/v2/jobs/j%201/events?after=/x'],
+  ['/d/1/api/v2/jobs/mine/cancel', 'mine', '/d/1/api/v2/jobs/j%201/cancel'],
+  ['/api/v2/jobs/mine?at=/api/v2/jobs/yours', 'mine', '/api/v2/jobs/j%201?at=/api/v2/jobs/yours'],
+])('%s is about the job %s, and can be about another', (target, id, other) => {
+  expect(jobIdOfTarget(target)).toBe(id);
+  expect(withJobId(target, 'j 1')).toBe(other);
+});
+
+test.each([
+  '/api/v2/jobs',
+  '/api/v2/jobs/',
+  '/api/v2/jobs?limit=1',
+  '/api/v2/jobs/%zz',
+  '/api/v2/assets/mine',
+  '/api/v2/assets?of=/api/v2/jobs/mine',
+])('%s is about no job', (target) => {
+  expect(jobIdOfTarget(target)).toBeUndefined();
+});
+
+describe('the model router and its partner routes go upstream', () => {
+  const target = routerTargetOf('', '/v2/models');
+
+  test.each([
+    ['/v1/models', '/v2/models'],
+    ['/v2/models', '/v2/models'],
+    ['/v1/models/p/m', '/v2/models/p/m'],
+    ['/v1/models/p/m/openapi.json', '/v2/models/p/m/openapi.json'],
+    ['/v1/models/p/m/requests/r/cancel', '/v2/models/p/m/requests/r/cancel'],
+    ['/v1/models/v1/models', '/v2/models/v1/models'],
+    ['/proxy/p/v1/images', '/proxy/p/v1/images'],
+  ])('%s as %s', (path, expected) => {
+    expect(target(path)).toBe(expected);
+  });
+
+  test.each(['/models', '/v1/modelsx', '/v3/models', '/proxy', '/proxyx/a', '/v1'])(
+    '%s stays here',
+    (path) => {
+      expect(target(path)).toBeUndefined();
+    },
+  );
+
+  test('a prefix with a dollar sign is meant as it is written', () => {
+    expect(routerTargetOf('/m', '/$&/models')('/v1/models/p')).toBe('/m/$&/models/p');
+  });
+});
+
+test.each([
+  ['/api/v2/jobs?a=1', { path: '/api/v2/jobs', query: '?a=1' }],
+  ['/api/v2/jobs?', { path: '/api/v2/jobs', query: '?' }],
+  ['http://h.example:1/api/v2/jobs?b', { path: '/api/v2/jobs', query: '?b' }],
+  ['/api/v2/jobs?a=http://x/?b', { path: '/api/v2/jobs', query: '?a=http://x/?b' }],
+])('%s is split without being decoded', (url, expected) => {
+  expect(readTarget(url)).toEqual(expected);
+});
+
+test.each([
+  '/api/v2/..',
+  '/api/v2/../admin',
+  '/api/v2/./jobs',
+  '/api/v2/%2e%2E/admin',
+  '/api/v2/.%2e/admin',
+  '/api/v2/..%2fadmin',
+  '/api/v2/x%2f..%2fadmin',
+  '/api/v2/..\\admin',
+  '/api/v2/..;x=1/admin',
+  '/api/v2/..#/admin',
+])('%s climbs', (path) => {
+  expect(hasDotSegments(path)).toBe(true);
+});
+
+test.each(['/api/v2/...', '/api/v2/a..b', '/api/v2/.well', '/api/v2/a.', '/api/v2/%2ea'])(
+  '%s does not climb',
+  (path) => {
+    expect(hasDotSegments(path)).toBe(false);
+  },
+);
+
+test.each([
+  ['', ''],
+  ['?', '?'],
+  ['?a=1&b', '?a=1&b'],
+  ['?a=%20+%zz&&c=', '?a=%20+%zz&&c='],
+  ['?token=s', ''],
+  ['?a=1&token=s&b=2', '?a=1&b=2'],
+  ['?token=s&token=t', ''],
+  ['?%74oken=s&a', '?a'],
+  ['?tokens=1&Token=2', '?tokens=1&Token=2'],
+])('the key is taken out of the query %s, and nothing else', (query, expected) => {
+  expect(withoutLogin(query)).toBe(expected);
+});
+
+test.each([
+  ['?token=sig&part=1', '?token=sig&part=1'],
+  ['?a=1&token=key&token=sig', '?a=1&token=sig'],
+  ['?token=k%65y', ''],
+  ['?%74oken=+key%20&token=', '?token='],
+])('where a token may be something else, only the key is taken out of %s', (query, expected) => {
+  expect(withoutLogin(query, ['key', undefined])).toBe(expected);
+});

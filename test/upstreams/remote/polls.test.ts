@@ -1,0 +1,358 @@
+import { describe, expect, test } from 'vitest';
+import { fault, output } from '../../support/upstreams/hostile-v2.ts';
+import { collect, value, words } from '../../support/app/jobs.ts';
+import { CALLER, CANARY, asked, openRemote } from './open.ts';
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const DONE = { status: 'succeeded', outputs: [output()] };
+
+/** An upstream without streams. */
+async function openPolled(limits: NonNullable<Parameters<typeof openRemote>[0]>['limits'] = {}) {
+  const opened = await openRemote({ limits });
+  opened.upstream.always('events', fault.refuse(501, 'not_implemented'));
+  return opened;
+}
+
+const BEN = { user: 'ben', credential: 'key-of-ben' };
+
+describe('without a stream', () => {
+  test('snapshots become the same events', async () => {
+    const { upstream, remote } = await openPolled();
+    const { id } = upstream.addJob();
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'get', 2);
+    upstream.change(id, {
+      status: 'running',
+      progress: { value: 0.5, nodes_done: 1, nodes_total: 2 },
+    });
+    await asked(upstream, 'get', upstream.requests('get').length + 2);
+    upstream.change(id, { outputs: [output()] });
+    await asked(upstream, 'get', upstream.requests('get').length + 2);
+    upstream.change(id, {
+      status: 'succeeded',
+      outputs: [output(), output({ id: 'o2', node_id: '5' })],
+    });
+    expect(words(await listening)).toEqual([
+      'status queued',
+      'status running',
+      'progress 1/2 - -',
+      'output 9',
+      'output 5',
+      'status succeeded',
+    ]);
+  });
+
+  test('one poller serves all listeners and all who ask', async () => {
+    const { upstream, remote } = await openPolled({
+      snapshotMs: 500,
+      pollMs: { ...slow(100), watched: { first: 100, last: 100 } },
+    });
+    const { id } = upstream.addJob({ status: 'running' });
+    const listening = [1, 2, 3].map(() => collect(remote, id, CALLER));
+    for (let i = 0; i < 50; i++) {
+      await Promise.all([remote.get(CALLER, id), remote.get(CALLER, id)]);
+      await sleep(8);
+    }
+    upstream.change(id, DONE);
+    await Promise.all(listening);
+    expect(upstream.requests('get').length).toBeLessThan(15);
+  });
+
+  test('an outage is no end: the job is found again', async () => {
+    const { upstream, remote } = await openPolled();
+    const { id } = upstream.addJob({ status: 'running' });
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'get', 2);
+    upstream.always('get', fault.reset());
+    await sleep(200);
+    upstream.always('get', (exchange) => exchange.honestly());
+    upstream.change(id, DONE);
+    expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);
+  });
+
+  test.each([
+    ['500', fault.refuse(500, 'upstream_error')],
+    ['a login page', fault.html()],
+    ['half an answer', fault.cut(4, { id: 'x' }, 200)],
+    ['silence', fault.hang()],
+  ])('%s in between says nothing of the job', async (_, hook) => {
+    const { upstream, remote } = await openPolled();
+    const { id } = upstream.addJob({ status: 'running' });
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'get', 2);
+    upstream.once('get', hook, hook);
+    upstream.change(id, DONE);
+    expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);
+  });
+
+  test('a refused key pauses all of its jobs and goes on when it is good again', async () => {
+    const { upstream, remote } = await openPolled({ refusedPauseMs: 300 });
+    const ids = [1, 2, 3].map(() => upstream.addJob({ status: 'running' }).id);
+    const listening = ids.map((id) => collect(remote, id, CALLER));
+    await asked(upstream, 'get', 3);
+    upstream.always('get', fault.refuse(401, 'unauthorized'));
+    await sleep(200);
+    const before = upstream.requests('get').length;
+    const sinceMs = performance.now();
+    await sleep(300);
+    const pauses = (performance.now() - sinceMs) / 300;
+    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(1 + Math.ceil(pauses));
+    upstream.always('get', (exchange) => exchange.honestly());
+    ids.forEach((id) => upstream.change(id, DONE));
+    for (const events of await Promise.all(listening)) {
+      expect(words(events).at(-1)).toBe('status succeeded');
+    }
+  });
+
+  test.each(['polled', 'streamed'] as const)(
+    'while a key is refused one question asks for all of its jobs, %s',
+    async (how) => {
+      const pauseMs = 200;
+      const options = { refusedPauseMs: pauseMs };
+      const { upstream, remote } = await (how === 'polled'
+        ? openPolled(options)
+        : openRemote({ limits: options }));
+      const ids = [1, 2, 3].map(() => upstream.addJob({ status: 'running' }).id);
+      const listening = ids.map((id) => collect(remote, id, CALLER));
+      await asked(upstream, how === 'polled' ? 'get' : 'events', 3);
+      const routes = ['get', 'events'] as const;
+      for (const route of routes) upstream.always(route, fault.refuse(401, 'unauthorized'));
+      // By then silent streams have been given up too.
+      await sleep(600);
+      const count = (): number => routes.flatMap((route) => upstream.requests(route)).length;
+      const before = count();
+      const sinceMs = performance.now();
+      await sleep(1000);
+      const pauses = (performance.now() - sinceMs) / pauseMs;
+      expect(count() - before).toBeLessThanOrEqual(1 + Math.ceil(pauses));
+      expect(count() - before).toBeGreaterThan(1);
+      for (const route of routes) upstream.always(route, (exchange) => exchange.honestly());
+      ids.forEach((id) => upstream.change(id, DONE));
+      for (const events of await Promise.all(listening)) {
+        expect(words(events).at(-1)).toBe('status succeeded');
+      }
+    },
+  );
+
+  test.each(['polled', 'streamed'] as const)(
+    'a job that may not be read, %s, is asked about once in a pause, and the others go on',
+    async (how) => {
+      const options = { refusedPauseMs: 400 };
+      const { upstream, remote } = await (how === 'polled'
+        ? openPolled(options)
+        : openRemote({ limits: options }));
+      const [kept, other] = [1, 2].map(() => upstream.addJob({ status: 'running' }).id) as [
+        string,
+        string,
+      ];
+      const listening = [kept, other].map((id) => collect(remote, id, CALLER));
+      await asked(upstream, how === 'polled' ? 'get' : 'events', 2);
+      for (const route of ['get', 'events'] as const) {
+        upstream.always(route, (exchange) =>
+          exchange.id === kept ? fault.refuse(403, 'forbidden')(exchange) : exchange.honestly(),
+        );
+      }
+      const count = (id: string): number =>
+        upstream.journal.filter(({ path }) => path.includes(id)).length;
+      // By then silent streams have been given up too.
+      await sleep(600);
+      const before = count(kept);
+      const sinceMs = performance.now();
+      for (let i = 0; i < 10; i++) {
+        expect(await remote.get(CALLER, kept)).toMatchObject({ error: { status: 403 } });
+        await sleep(100);
+      }
+      const pauses = (performance.now() - sinceMs) / 400;
+      expect(count(kept) - before).toBeLessThanOrEqual(1 + Math.ceil(pauses));
+      expect(count(kept) - before).toBeGreaterThan(0);
+      expect((await remote.get(CALLER, other)).ok).toBe(true);
+      for (const route of ['get', 'events'] as const) {
+        upstream.always(route, (exchange) => exchange.honestly());
+      }
+      for (const id of [kept, other]) upstream.change(id, DONE);
+      for (const events of await Promise.all(listening)) {
+        expect(words(events).at(-1)).toBe('status succeeded');
+      }
+    },
+  );
+
+  test('403 sso_required pauses all of the account', async () => {
+    const { upstream, remote } = await openRemote();
+    const ids = [upstream.addJob().id, upstream.addJob().id];
+    upstream.always('get', fault.refuse(403, 'sso_required'));
+    for (const id of ids) {
+      expect(await remote.get(CALLER, id)).toMatchObject({ error: { code: 'sso_required' } });
+    }
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
+  test('a refused key is told at once, and another key is not held back by it', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob();
+    upstream.always('get', (exchange) =>
+      exchange.req.headers.authorization === `Bearer ${CANARY}`
+        ? fault.refuse(401, 'unauthorized')(exchange)
+        : exchange.honestly(),
+    );
+    for (let i = 0; i < 5; i++) {
+      expect(await remote.get(CALLER, id)).toMatchObject({ error: { status: 401 } });
+    }
+    expect(upstream.requests('get')).toHaveLength(1);
+    expect((await remote.get(BEN, id)).ok).toBe(true);
+  });
+});
+
+describe('an account that has to pause', () => {
+  test('429 on one read holds back all of the account, and nobody else', async () => {
+    const { upstream, remote } = await openRemote();
+    const ids = [1, 2, 3].map(() => upstream.addJob().id);
+    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
+    const first = remote.get(CALLER, ids[0]!);
+    await asked(upstream, 'get', 1);
+    await sleep(30);
+    const others = [remote.get(CALLER, ids[1]!), remote.get(CALLER, ids[2]!)];
+    value(await remote.get(BEN, ids[0]!));
+    await Promise.all([first, ...others]);
+    const anna = upstream
+      .requests('get')
+      .filter(({ headers }) => headers['authorization'] === `Bearer ${CANARY}`);
+    expect(anna).toHaveLength(4);
+    const [refused, ...after] = anna.map(({ atMs }) => atMs);
+    expect(Math.min(...after) - (refused ?? 0)).toBeGreaterThanOrEqual(280);
+  });
+
+  test('a pause longer than a read waits is told with its Retry-After', async () => {
+    const { upstream, remote } = await openRemote({ limits: { readBudgetMs: 50 } });
+    const { id } = upstream.addJob();
+    upstream.always('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '9' }));
+    expect(await remote.get(CALLER, id)).toMatchObject({
+      error: { status: 429, code: 'rate_limited', retryAfterSeconds: 9 },
+    });
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
+  test('a job that was read before is answered from memory meanwhile', async () => {
+    const { upstream, remote } = await openRemote({ limits: { snapshotMs: 1 } });
+    const [known, other] = [upstream.addJob(), upstream.addJob()];
+    value(await remote.get(CALLER, known.id));
+    await sleep(5);
+    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
+    const waiting = remote.get(CALLER, other.id);
+    await sleep(30);
+    expect(value(await remote.get(CALLER, known.id)).id).toBe(known.id);
+    expect(upstream.requests('get')).toHaveLength(2);
+    await waiting;
+  });
+
+  test('polls keep to it, and no end is lost', async () => {
+    const { upstream, remote } = await openPolled();
+    const ids = [1, 2, 3, 4].map(() => upstream.addJob({ status: 'running' }).id);
+    const listening = ids.map((id) => collect(remote, id, CALLER));
+    await asked(upstream, 'get', 8);
+    upstream.always('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
+    await sleep(40);
+    const before = upstream.requests('get').length;
+    await sleep(200);
+    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(4);
+    upstream.always('get', (exchange) => exchange.honestly());
+    ids.forEach((id) => upstream.change(id, DONE));
+    for (const events of await Promise.all(listening)) {
+      expect(words(events).at(-1)).toBe('status succeeded');
+    }
+  });
+});
+
+describe('reads', () => {
+  test('one that is lost is tried again', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob();
+    upstream.once('get', fault.reset());
+    expect(value(await remote.get(CALLER, id)).id).toBe(id);
+  });
+
+  test.each([
+    ['reset', fault.reset(), 'upstream_unreachable'],
+    ['silence', fault.hang(), 'upstream_unreachable'],
+    ['a login page', fault.html(), 'bad_upstream_response'],
+    ['a 502 page', fault.html(502), 'upstream_error'],
+  ])('%s is a value, without anybody else’s words', async (_, hook, code) => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('get', hook);
+    const answer = await remote.get(CALLER, 'any');
+    expect(answer).toMatchObject({ ok: false, error: { code } });
+    expect(JSON.stringify(answer)).not.toMatch(/127\.0\.0\.1|log in|canary/);
+  });
+
+  test('an answer that trickles in is given up', async () => {
+    const { upstream, remote } = await openRemote({ limits: { readTimeoutMs: 100 } });
+    upstream.always('get', async ({ res }) => {
+      res.writeHead(200, { 'Content-Type': 'application/json' });
+      for (; !res.destroyed; await sleep(20)) res.write(' ');
+    });
+    expect(await remote.get(CALLER, 'x')).toMatchObject({
+      error: { code: 'upstream_unreachable' },
+    });
+  });
+
+  test('an answer too large is given up', async () => {
+    const { upstream, remote } = await openRemote({ limits: { maxAnswerBytes: 1000 } });
+    upstream.always('get', ({ json }) => json(200, { pad: 'x'.repeat(5000) }));
+    expect(await remote.get(CALLER, 'x')).toMatchObject({
+      error: { status: 502, code: 'bad_upstream_response' },
+    });
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
+  test.each(['job_not_found', 'not_found'])('404 %s is not_found', async (code) => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('get', fault.refuse(404, code));
+    expect(await remote.get(CALLER, 'x')).toMatchObject({
+      error: { status: 404, code: 'not_found' },
+    });
+  });
+
+  test('a refusal that repeats the key does not pass it on', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('get', ({ json }) =>
+      json(400, { error: { code: 'x', message: `bad key ${CANARY}`, details: { key: CANARY } } }),
+    );
+    expect(JSON.stringify(await remote.get(CALLER, 'x'))).not.toContain(CANARY);
+  });
+
+  test('what a server adds to a refusal is kept as details', async () => {
+    const { upstream, remote } = await openRemote();
+    const body = { error: { code: 'sso_required', message: 'sign in', organization_id: 'o1' } };
+    upstream.always('get', ({ json }) => json(403, body));
+    expect(await remote.get(CALLER, 'x')).toMatchObject({
+      error: { status: 403, code: 'sso_required', details: { organization_id: 'o1' } },
+    });
+  });
+
+  test('a service without a health route that answers is healthy; one that is gone is not', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('health', fault.refuse(404, 'not_found'), fault.reset());
+    expect((await remote.health()).ok).toBe(true);
+    expect(await remote.health()).toMatchObject({ error: { status: 503 } });
+  });
+});
+
+describe('cancelling', () => {
+  test('is repeated when it is lost', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob({ status: 'running' });
+    upstream.once('cancel', fault.reset());
+    expect(value(await remote.cancel(CALLER, id)).status).toBe('canceled');
+  });
+
+  test('an answer that is no job is followed by a look', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob({ status: 'running' });
+    upstream.once('cancel', ({ json }) => json(200, {}));
+    expect(value(await remote.cancel(CALLER, id)).status).toBe('running');
+  });
+});
+
+function slow(ms: number) {
+  const pace = { first: ms, last: ms };
+  return { watched: pace, unwatched: pace, queued: pace };
+}

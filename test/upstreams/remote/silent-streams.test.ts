@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  createCheckRate,
+  watchSilence,
+} from '../../../src/upstreams/remote-events/silence-watch.ts';
+
+// When a stream says nothing the job itself is asked: soon once, then more and more seldom.
+
+const WAITS = { first: 1_500, last: 15_000, jitter: (ms: number) => ms };
+const generous = () =>
+  createCheckRate({ perSecond: 1_000, burst: 1_000, clock: () => performance.now() });
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** The seconds at which it asks within a time. */
+function watched(options: Partial<Parameters<typeof watchSilence>[0]> = {}) {
+  const startMs = Date.now();
+  const askedAt: number[] = [];
+  const watch = watchSilence({ ...WAITS, rate: generous(), ...options }, () =>
+    askedAt.push((Date.now() - startMs) / 1000),
+  );
+  return { watch, askedAt };
+}
+
+test('a silent stream leads to a question within two seconds, then twice as late, up to 15 s', async () => {
+  const { watch, askedAt } = watched();
+  await vi.advanceTimersByTimeAsync(70_000);
+  expect(askedAt).toEqual([1.5, 4.5, 10.5, 22.5, 37.5, 52.5, 67.5]);
+  watch.close();
+});
+
+test('a stream that speaks leads to none, and each new silence begins anew', async () => {
+  const { watch, askedAt } = watched();
+  for (let i = 0; i < 20; i++) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    watch.noteActivity();
+  }
+  expect(askedAt).toEqual([]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  watch.noteActivity();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(askedAt).toEqual([21.5, 24.5, 26.5]);
+  watch.close();
+});
+
+test('a closed watch asks nothing', async () => {
+  const { watch, askedAt } = watched();
+  watch.close();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(askedAt).toEqual([]);
+});
+
+test('all questions about one upstream together stay within its rate, and every stream has its turn', async () => {
+  const rate = createCheckRate({ perSecond: 2, burst: 6, clock: () => performance.now() });
+  const streams = Array.from({ length: 100 }, () => watched({ rate }));
+  await vi.advanceTimersByTimeAsync(10_000);
+  const inTenSeconds = streams.flatMap(({ askedAt }) => askedAt);
+  expect(inTenSeconds.length).toBeLessThanOrEqual(6 + 2 * 10);
+  expect(inTenSeconds.length).toBeGreaterThan(15);
+  await vi.advanceTimersByTimeAsync(110_000);
+  expect(streams.flatMap(({ askedAt }) => askedAt).length).toBeLessThanOrEqual(6 + 2 * 120);
+  expect(streams.filter(({ askedAt }) => askedAt.length === 0)).toEqual([]);
+  for (const { watch } of streams) watch.close();
+});
+
+test('the rate is whole again after a quiet time', () => {
+  let nowMs = 0;
+  const rate = createCheckRate({ perSecond: 2, burst: 3, clock: () => nowMs });
+  const reserved = () => Array.from({ length: 5 }, () => rate.reserve());
+  expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
+  nowMs = 1_000;
+  expect(rate.reserve()).toBe(500);
+  nowMs = 60_000;
+  expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
+});

@@ -1,0 +1,553 @@
+import { describe, expect, test } from 'vitest';
+import type { JobEvent } from '../../../src/protocol/job-api.ts';
+import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/waiting-previews.ts';
+import {
+  type Hook,
+  error,
+  fault,
+  frame,
+  output,
+  startSse,
+} from '../../support/upstreams/hostile-v2.ts';
+import { collect, value, words } from '../../support/app/jobs.ts';
+import { CALLER, CANARY, type Opened, PATIENT, asked, openRemote } from './open.ts';
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const STATUS = {
+  running: frame('status', { status: 'running' }),
+  succeeded: frame('status', { status: 'succeeded' }),
+};
+const DONE = { status: 'succeeded', outputs: [output()] };
+
+/** A job that is running when the client first asks, and done as soon as its stream is opened. */
+function running({ upstream }: Opened): string {
+  return upstream.addJob({ status: 'running' }).id;
+}
+
+/** Ends the job, then says so or something else. */
+function doneThen(hook: Hook): Hook {
+  return (exchange) => {
+    exchange.server.change(exchange.id, DONE);
+    return hook(exchange);
+  };
+}
+
+const statuses = (events: readonly JobEvent[]): readonly string[] =>
+  words(events.filter(({ event }) => event === 'status'));
+
+describe('the end of a job', () => {
+  test('terminal status before outputs: the outputs are told first, once', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const late = frame('output', output()) + frame('output', output({ id: 'out-2' }));
+    upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded + late)));
+    const events = await collect(remote, running(opened), CALLER);
+    expect(words(events)).toEqual(['status running', 'output 9', 'output 9', 'status succeeded']);
+  });
+
+  test('the end is announced when the stream says it, and told when the job does', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded)));
+    const events = await collect(remote, running(opened), CALLER);
+    expect(events.filter(({ event }) => event === 'status').map(({ data }) => data)).toEqual([
+      { status: 'running' },
+      { status: 'running', x_ends: true },
+      { status: 'succeeded' },
+    ]);
+  });
+
+  test('a terminal status that carries its job is the end: no question, all outputs, once', async () => {
+    const opened = await openRemote({ limits: { snapshotMs: 10_000 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', (exchange) => {
+      exchange.server.change(id, { ...DONE, outputs: [output(), output({ id: 'out-2' })] });
+      const ended = frame('status', exchange.server.jobs.get(id) ?? {});
+      return fault.sse(STATUS.running + frame('output', output()) + ended, 'hold')(exchange);
+    });
+    const events = await collect(remote, id, CALLER);
+    expect(words(events)).toEqual(['status running', 'output 9', 'output 9', 'status succeeded']);
+    expect(value(await remote.get(CALLER, id)).outputs).toHaveLength(2);
+    // One told the first listener that there is such a job.
+    expect(upstream.requests('get')).toHaveLength(1);
+  });
+
+  test.each<[string, object]>([
+    ['of another job', { id: 'other' }],
+    ['without outputs', { outputs: null }],
+    ['said to be expired', { status: 'expired' }],
+  ])('a job %s in a terminal status is asked about', async (_, fields) => {
+    const opened = await openRemote({ limits: { snapshotMs: 10_000 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', (exchange) => {
+      exchange.server.change(id, DONE);
+      const ended = frame('status', { ...exchange.server.jobs.get(id), ...fields });
+      return fault.sse(STATUS.running + ended)(exchange);
+    });
+    const events = await collect(remote, id, CALLER);
+    expect(statuses(events).at(-1)).toBe('status succeeded');
+    expect(words(events)).toContain('output 9');
+    expect(upstream.requests('get').length).toBeGreaterThan(1);
+  });
+
+  test('a stream that stays open after the end is left soon', async () => {
+    const opened = await openRemote({ limits: { streamIdleTimeoutMs: 60_000 } });
+    const { upstream, remote } = opened;
+    upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded, 'hold')));
+    const events = await collect(remote, running(opened), CALLER);
+    expect(statuses(events).at(-1)).toBe('status succeeded');
+  });
+
+  test('a stream that ends on running is no end: the job is asked', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    upstream.always('events', doneThen(fault.sse(STATUS.running)));
+    const events = await collect(remote, running(opened), CALLER);
+    expect(words(events)).toEqual(['status running', 'output 9', 'status succeeded']);
+  });
+
+  test('a stream that says succeeded of a job that runs is not believed', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running + STATUS.succeeded));
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, { status: 'failed' }));
+    const told = new Set(statuses(await collect(remote, id, CALLER)));
+    expect([...told]).toEqual(['status running', 'status failed']);
+  });
+
+  test.each([
+    ['in an envelope', { error: { code: 'x', message: 'y' } }],
+    ['bare', { code: 'x', message: 'y' }],
+    ['not JSON', 'broken'],
+  ])('an error event (%s) ends the stream, never the job', async (_, data) => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    upstream.once('events', fault.sse(STATUS.running + frame('error', data), 'hold'));
+    const id = running(opened);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
+    expect(statuses(await collect(remote, id, CALLER))).toEqual([
+      'status running',
+      'status succeeded',
+    ]);
+    expect(upstream.requests('events').length).toBeGreaterThan(1);
+  });
+
+  test('a transient expired is looked at twice', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running));
+    // The first read is for the links; the second one, after the stream, meets the job between two lists.
+    upstream.once(
+      'get',
+      (exchange) => exchange.honestly(),
+      ({ json, server }) => {
+        json(200, { ...server.jobs.get(id), status: 'expired' });
+        server.change(id, DONE);
+      },
+    );
+    const events = await collect(remote, id, CALLER);
+    expect(statuses(events)).toEqual(['status running', 'status succeeded']);
+  });
+
+  test('a job that stays expired is', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob({ status: 'expired' });
+    expect(words(await collect(remote, id, CALLER))).toEqual(['status expired']);
+  });
+
+  test('a job that vanishes ends the listening, without an invented status', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running));
+    const listening = collect(remote, id, CALLER);
+    await sleep(60);
+    upstream.jobs.delete(id);
+    expect(statuses(await listening)).toEqual(['status running']);
+    const before = upstream.requests('get').length;
+    await sleep(120);
+    expect(upstream.requests('get').length).toBe(before);
+  });
+
+  test('keep-alives alone do not hide that the job is over', async () => {
+    const opened = await openRemote({
+      limits: { streamCheckMs: { first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
+    });
+    const { upstream, remote } = opened;
+    upstream.always('events', async ({ res, server, id }) => {
+      startSse(res);
+      res.write(STATUS.running);
+      server.change(id, DONE);
+      for (; !res.destroyed; await sleep(20)) res.write(': keep-alive\n\n');
+    });
+    const events = await collect(remote, running(opened), CALLER);
+    expect(statuses(events).at(-1)).toBe('status succeeded');
+  });
+});
+
+describe('a stream that breaks', () => {
+  test.each(['close', 'reset'] as const)(
+    'cut inside a frame (%s): the half is dropped, the job asked, the stream opened again',
+    async (end) => {
+      const opened = await openRemote();
+      const { upstream, remote } = opened;
+      const id = running(opened);
+      upstream.once('events', fault.sse(`${STATUS.running}event: status\ndata: {"sta`, end));
+      void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
+      const events = await collect(remote, id, CALLER);
+      expect(statuses(events)).toEqual(['status running', 'status succeeded']);
+      expect(upstream.requests('events').length).toBeGreaterThan(1);
+    },
+  );
+
+  test('cut at any byte: one end, every output once, in order', async () => {
+    const whole =
+      STATUS.running + frame('output', output()) + STATUS.succeeded + frame('output', output());
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    for (let bytes = 0; bytes <= whole.length; bytes += 7) {
+      upstream.always('events', doneThen(fault.sse(whole.slice(0, bytes))));
+      const events = await collect(remote, running(opened), CALLER);
+      expect(words(events).filter((word) => word !== 'status running')).toEqual([
+        'output 9',
+        'status succeeded',
+      ]);
+    }
+  });
+
+  test('one that trickles bytes and never an event is left, and the job polled', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.drip(30));
+    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
+    expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
+  });
+
+  test('an endless event is not taken into memory', async () => {
+    const opened = await openRemote({
+      limits: { maxEventChars: 64 * 1024, streamIdleTimeoutMs: 60_000 },
+    });
+    const { upstream, remote } = opened;
+    let sent = 0;
+    upstream.once('events', async ({ res }) => {
+      startSse(res);
+      const line = `data: ${'x'.repeat(1000)}\n`;
+      for (; !res.destroyed && sent < 64_000; sent++) {
+        if (!res.write(line)) await sleep(1);
+      }
+    });
+    const id = running(opened);
+    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
+    expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
+    expect(sent).toBeLessThan(64_000);
+  });
+
+  test('drops are followed by waits that grow', async () => {
+    const opened = await openRemote({ limits: { reconnectMs: { first: 40, last: 5_000 } } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running));
+    setTimeout(() => upstream.change(id, DONE), 500);
+    await collect(remote, id, CALLER);
+    expect(upstream.requests('events').length).toBeLessThanOrEqual(6);
+  });
+});
+
+describe('what streams say', () => {
+  const corpus: [string, string | Buffer, readonly string[]][] = [
+    ['unknown events', frame('weather', { sun: 1 }) + frame('log', { message: 'x' }), []],
+    ['unknown fields', frame('progress', { ...step(1), colour: 'red' }), ['progress 0/1 9 1']],
+    ['bad JSON', 'event: progress\ndata: {"value":\n\n', []],
+    ['empty data', 'event: progress\ndata:\n\n', []],
+    ['null progress', frame('progress', 'null'), []],
+    ['progress over 1', frame('progress', { ...step(2), value: 7 }), ['progress 0/1 9 2']],
+    ['bad base64', frame('preview', { node_id: '9', data_base64: '!' }), []],
+    ['a preview of nobody', preview({ node_id: '' }), ['preview ']],
+    ['a preview', preview({ node_id: '9' }), ['preview 9']],
+    ['an output without id', frame('output', output({ id: null })), []],
+    ['an output twice', frame('output', output()) + frame('output', output()), ['output 9']],
+    [
+      'several data lines',
+      'event: progress\ndata: {"value":0.5,\ndata: "nodes_done":0,"nodes_total":2}\n\n',
+      ['progress 0/2 - -'],
+    ],
+    ['CRLF', frame('progress', step(3)).replaceAll('\n', '\r\n'), ['progress 0/1 9 3']],
+    ['CR', frame('progress', step(4)).replaceAll('\n', '\r'), ['progress 0/1 9 4']],
+    [
+      'no space after the colon',
+      frame('progress', step(5)).replaceAll(': {', ':{'),
+      ['progress 0/1 9 5'],
+    ],
+    ['comments', `: hello\n\n${frame('progress', step(6))}`, ['progress 0/1 9 6']],
+    ['zeros', frame('progress', { value: 0, nodes_done: 0, nodes_total: 0 }), []],
+    ['UTF-8 in pieces', frame('x_text', { node_id: '9', text: 'größer 🌄' }), ['x_text 9']],
+    ['node events', frame('x_node', { node_id: '9', phase: 'started' }), ['started 9']],
+    [
+      'mixed scales',
+      frame('progress', {
+        value: 0.9,
+        nodes_done: 0,
+        nodes_total: 0,
+        current_node: '9',
+        step: 9,
+        steps: 10,
+      }) + frame('progress', { value: 0.5, nodes_done: 1, nodes_total: 2 }),
+      ['progress 0/0 9 9', 'progress 1/2 - -'],
+    ],
+  ];
+
+  test.each(
+    corpus.flatMap(([name, text, expected]) =>
+      [1, 7, 100_000].map((size) => [name, size, text, expected] as const),
+    ),
+  )('%s, in chunks of %i', async (_name, size, text, expected) => {
+    const opened = await openRemote({ limits: { streamIdleTimeoutMs: 5_000 } });
+    const { upstream, remote } = opened;
+    const whole = Buffer.concat([Buffer.from('\ufeff' + STATUS.running), Buffer.from(text)]);
+    upstream.always('events', doneThen(fault.sse(whole, 'close', size)));
+    const id = running(opened);
+    const events = await collect(remote, id, CALLER);
+    const said = words(events).slice(1, -1);
+    expect(said.filter((word) => word !== 'output 9' || expected.includes(word))).toEqual(expected);
+  });
+
+  test('preview bytes arrive as bytes, its type and text intact', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    upstream.always('events', doneThen(fault.sse(STATUS.running + preview({ node_id: '9' }))));
+    const events = await collect(remote, running(opened), CALLER);
+    expect(events.find(({ event }) => event === 'preview')).toMatchObject({
+      data: { content_type: 'image/jpeg', bytes: Buffer.from('3e5 picture') },
+    });
+  });
+
+  test('a queued job that makes progress is running, said or not', async () => {
+    const { upstream, remote } = await openRemote();
+    const { id } = upstream.addJob();
+    const text = frame('status', { status: 'queued' }) + frame('progress', step(1));
+    upstream.always('events', doneThen(fault.sse(text)));
+    expect(words(await collect(remote, id, CALLER))).toEqual([
+      'status queued',
+      'status running',
+      'progress 0/1 9 1',
+      'output 9',
+      'status succeeded',
+    ]);
+  });
+
+  test('previews to a listener that does not listen do not pile up', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const storm = Array.from({ length: 500 }, () => preview({ node_id: '9' })).join('');
+    const text = STATUS.running + frame('progress', step(1)) + storm + frame('progress', step(2));
+    upstream.always('events', doneThen(fault.sse(text)));
+    const stream = value(
+      await remote.events(CALLER, running(opened), new AbortController().signal),
+    );
+    const events = stream[Symbol.asyncIterator]();
+    await events.next();
+    await sleep(150);
+    const rest: JobEvent[] = [];
+    for (let item = await events.next(); !item.done; item = await events.next())
+      rest.push(item.value);
+    expect(words(rest).filter((word) => word.startsWith('preview')).length).toBeLessThanOrEqual(
+      MAX_WAITING_PREVIEWS,
+    );
+    expect(words(rest).filter((word) => word.startsWith('progress'))).toHaveLength(2);
+  });
+});
+
+describe('who shares what', () => {
+  test('one upstream stream per job, however many listen', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', async (exchange) => {
+      await fault.sse(STATUS.running + frame('progress', step(1)), 'hold')(exchange);
+      await sleep(100);
+      exchange.server.change(id, DONE);
+      exchange.res.end(STATUS.succeeded);
+    });
+    const listening = [1, 2, 3].map(() => collect(remote, id, CALLER));
+    await sleep(60);
+    const late = collect(remote, id, CALLER);
+    for (const events of await Promise.all(listening)) {
+      expect(statuses(events)).toEqual(['status running', 'status succeeded']);
+    }
+    expect(words(await late).slice(0, 2)).toEqual(['status running', 'progress 0/1 9 1']);
+    expect(upstream.requests('events')).toHaveLength(1);
+  });
+
+  test('another account has a stream of its own', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
+    await Promise.all([
+      collect(remote, id, CALLER),
+      collect(remote, id, { user: 'ben', credential: 'key-of-ben' }),
+    ]);
+    const keys = upstream.requests('events').map(({ headers }) => headers['authorization']);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  test('the last listener to go takes the stream along', async () => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running, 'hold'));
+    const stop = new AbortController();
+    const events = value(await remote.events(CALLER, id, stop.signal))[Symbol.asyncIterator]();
+    await events.next();
+    stop.abort();
+    await expect.poll(() => upstream.streams.open).toBe(0);
+    const before = upstream.journal.length;
+    await sleep(100);
+    expect(upstream.journal.length).toBe(before);
+  });
+});
+
+describe('not enough streams', () => {
+  test('never more than six; all jobs finish', async () => {
+    const { upstream, remote } = await openRemote({ limits: { maxStreams: 50 } });
+    const ids = Array.from({ length: 20 }, () => upstream.addJob({ status: 'running' }).id);
+    upstream.always('events', holdUntilDone);
+    const listening = ids.map((id) => collect(remote, id, CALLER));
+    await expect.poll(() => upstream.streams.open, PATIENT).toBe(6);
+    for (const id of ids) upstream.change(id, DONE);
+    for (const events of await Promise.all(listening)) {
+      expect(statuses(events).at(-1)).toBe('status succeeded');
+    }
+    expect(upstream.streams.most).toBe(6);
+  });
+
+  test('too_many_streams: the cap is learned, the others are polled, nobody is lost', async () => {
+    const { upstream, remote } = await openRemote();
+    const ids = Array.from({ length: 10 }, () => upstream.addJob({ status: 'running' }).id);
+    upstream.always('events', (exchange) =>
+      exchange.server.streams.open >= 2
+        ? exchange.json(429, error('too_many_streams'), { 'Retry-After': '5' })
+        : holdUntilDone(exchange),
+    );
+    const listening = ids.map((id) => collect(remote, id, CALLER));
+    await asked(upstream, 'events', 3);
+    for (const id of ids) upstream.change(id, DONE);
+    for (const events of await Promise.all(listening)) {
+      expect(statuses(events).at(-1)).toBe('status succeeded');
+    }
+    expect(upstream.streams.most).toBe(2);
+    expect(upstream.requests('events').length).toBeLessThan(20);
+  });
+
+  test.each([
+    ['rate_limited', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' })],
+    ['a 429 page', fault.html(429)],
+  ])('%s: all of the account waits, and nobody else', async (_, hook) => {
+    const opened = await openRemote({ limits: { defaultRetryAfterMs: 300, readBudgetMs: 50 } });
+    const { upstream, remote } = opened;
+    upstream.always('events', holdUntilDone);
+    upstream.of(CANARY).once('events', hook);
+    const ids = [running(opened), running(opened)] as const;
+    const listening = collect(remote, ids[0], CALLER);
+    await asked(upstream, 'events', 1);
+    const [refused] = upstream.requests('events');
+    await sleep(30);
+    const second = collect(remote, ids[1], CALLER).catch(() => []);
+    const theirs = collect(remote, ids[1], { user: 'ben', credential: 'key-of-ben' });
+    await asked(upstream, 'events', 3);
+    for (const id of ids) upstream.change(id, DONE);
+    await Promise.all([second, theirs]);
+    expect(statuses(await listening).at(-1)).toBe('status succeeded');
+    const after = upstream.journal.filter(({ atMs }) => atMs > (refused?.atMs ?? 0));
+    const waits = (account: string) =>
+      after.filter((call) => call.account === account).map(({ atMs }) => atMs - refused!.atMs);
+    expect(Math.min(...waits(CANARY))).toBeGreaterThanOrEqual(290);
+    expect(Math.min(...waits('key-of-ben'))).toBeLessThan(250);
+  });
+
+  test('none is asked for while the account has to pause', async () => {
+    const opened = await openRemote({ limits: { readBudgetMs: 50 } });
+    const { upstream, remote } = opened;
+    const id = running(opened);
+    upstream.always('events', fault.sse(STATUS.running));
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'events', 2);
+    const before = upstream.requests('get').length;
+    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
+    await asked(upstream, 'get', before + 1);
+    const refusedAtMs = upstream.requests('get')[before]?.atMs ?? 0;
+    await asked(upstream, 'get', before + 2);
+    upstream.change(id, DONE);
+    await listening;
+    const after = upstream.journal.filter(({ atMs }) => atMs > refusedAtMs + 10);
+    expect(Math.min(...after.map(({ atMs }) => atMs - refusedAtMs))).toBeGreaterThanOrEqual(280);
+  });
+
+  test('a job somebody watches gets the stream of one nobody does', async () => {
+    const watched = new Set<string>();
+    const { upstream, remote } = await openRemote({
+      limits: { maxStreams: 1, streamIdleTimeoutMs: 60_000 },
+      isWatched: (_user, id) => watched.has(id),
+    });
+    upstream.always('events', holdUntilDone);
+    const [first, second] = [1, 2].map(() => upstream.addJob({ status: 'running' }).id);
+    const listening = [first!, second!].map((id) => collect(remote, id, CALLER));
+    await expect.poll(() => upstream.streams.open).toBe(1);
+    watched.add(second!);
+    await expect.poll(() => upstream.requests('events').at(-1)?.path).toContain(second);
+    [first!, second!].forEach((id) => upstream.change(id, DONE));
+    await Promise.all(listening);
+    expect(upstream.streams.most).toBe(1);
+  });
+
+  test.each([
+    ['501', fault.refuse(501, 'not_implemented')],
+    ['a 404 page', fault.html(404)],
+    ['405', fault.refuse(405, 'method_not_allowed')],
+    ['a login page', fault.html(200)],
+  ])('%s: polled from then on, asked for a stream once', async (_, hook) => {
+    const opened = await openRemote();
+    const { upstream, remote } = opened;
+    upstream.always('events', hook);
+    for (const _job of [1, 2]) {
+      const id = running(opened);
+      const polls = upstream.requests('get').length + 2;
+      const done = { ...DONE, progress: { value: 1 } };
+      void asked(upstream, 'get', polls).then(() => upstream.change(id, done));
+      const events = await collect(remote, id, CALLER);
+      expect(words(events)).toEqual(['status running', 'output 9', 'status succeeded']);
+    }
+    expect(upstream.requests('events')).toHaveLength(1);
+  });
+
+  test('after its time an upstream without streams is asked again', async () => {
+    const opened = await openRemote({ limits: { pollOnlyMs: 100 } });
+    const { upstream, remote } = opened;
+    upstream.once('events', fault.refuse(501, 'not_implemented'));
+    const id = running(opened);
+    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
+    await collect(remote, id, CALLER);
+    expect(upstream.requests('events')).toHaveLength(2);
+  });
+});
+
+const holdUntilDone: Hook = async (exchange) => {
+  const { res, server, id } = exchange;
+  await fault.sse(STATUS.running, 'hold')(exchange);
+  while (!res.destroyed && server.jobs.get(id)?.status === 'running') await sleep(10);
+  res.end(STATUS.succeeded);
+};
+
+function step(at: number): object {
+  return { value: 0.5, nodes_done: 0, nodes_total: 1, current_node: '9', step: at, steps: 10 };
+}
+
+function preview(fields: object): string {
+  const data_base64 = Buffer.from('3e5 picture').toString('base64');
+  return frame('preview', { content_type: 'image/jpeg', data_base64, ...fields });
+}

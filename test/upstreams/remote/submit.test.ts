@@ -1,0 +1,428 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { SubmitRequest } from '../../../src/protocol/job-api.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+import { error, fault, type Hook } from '../../support/upstreams/hostile-v2.ts';
+import { graph, value } from '../../support/app/jobs.ts';
+import { CALLER, openRemote } from './open.ts';
+
+const WORKFLOW = graph({ 1: ['Number', { value: 1 }] });
+
+function request(more: Partial<SubmitRequest> = {}): SubmitRequest {
+  return { workflow: WORKFLOW, extraData: {}, idempotencyKey: randomUUID(), ...more };
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('a submission that never left', () => {
+  test('is not_sent when the connection is refused, after a few tries', async () => {
+    const { upstream, remote } = await openRemote({ baseUrl: 'http://127.0.0.1:1' });
+    const answer = await remote.submit(CALLER, request());
+    expect(answer).toMatchObject({
+      error: { status: 503, code: 'upstream_unreachable', outcome: 'not_sent' },
+    });
+    expect(upstream.journal).toEqual([]);
+  });
+
+  test('is not_sent when the name is unknown', async () => {
+    const { remote } = await openRemote({ baseUrl: 'http://no-such-host.invalid' });
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'not_sent' },
+    });
+  });
+
+  test('is not_sent when TLS fails', async () => {
+    const { upstream } = await openRemote();
+    const { remote } = await openRemote({ baseUrl: upstream.url.replace('http:', 'https:') });
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'not_sent' },
+    });
+    expect(upstream.journal).toEqual([]);
+  });
+});
+
+describe('an ambiguous submission', () => {
+  const dying: [string, (withJob: boolean) => Hook][] = [
+    ['reset after the body', (withJob) => fault.claimAndDie({ withJob })],
+    ['timeout', (withJob) => fault.claimAndDie({ withJob, last: fault.hang() })],
+    ...[408, 425, 499, 500, 502, 503, 504, 520, 524, 529].map(
+      (status): [string, (withJob: boolean) => Hook] => [
+        `${status} after accept`,
+        (withJob) => fault.claimAndDie({ withJob, last: fault.refuse(status, 'upstream_error') }),
+      ],
+    ),
+    [
+      'truncated 201',
+      (withJob) =>
+        fault.claimAndDie({ withJob, last: fault.cut(5, { id: 'x', status: 'queued' }) }),
+    ],
+    [
+      '201 without an id',
+      (withJob) =>
+        fault.claimAndDie({ withJob, last: ({ json }) => json(201, { status: 'queued' }) }),
+    ],
+  ];
+
+  test.each(dying)('%s: the job it made is found, under one key, once', async (_, die) => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', die(true));
+    const job = value(await remote.submit(CALLER, request()));
+    expect([...upstream.jobs.keys()]).toEqual([job.id]);
+    const keys = upstream.requests('submit').map(({ headers }) => headers['idempotency-key']);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  test.each(dying)('%s: with no job to be found the outcome is unknown', async (_, die) => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', die(false));
+    const answer = await remote.submit(CALLER, request());
+    expect(answer).toMatchObject({
+      error: { status: 500, code: 'submit_outcome_unknown', outcome: 'unknown' },
+    });
+    expect(upstream.jobs.size).toBe(0);
+    expect(upstream.requests('submit')).toHaveLength(2);
+  });
+
+  test('reset before anything was done: the same key goes through', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.reset());
+    value(await remote.submit(CALLER, request()));
+    const [first, second] = upstream.requests('submit');
+    expect(first?.headers['idempotency-key']).toBe(second?.headers['idempotency-key']);
+    expect(upstream.jobs.size).toBe(1);
+  });
+
+  test('an upstream that only ever fails is asked three times, then unknown', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('submit', fault.refuse(502, 'upstream_error'));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'unknown' },
+    });
+    expect(upstream.requests('submit')).toHaveLength(3);
+  });
+
+  test.each([
+    [429, 'queue_full'],
+    [401, 'unauthorized'],
+    [402, 'insufficient_credits'],
+    [422, 'deployment_stopped'],
+  ])('%i %s on the second try does not undo the first', async (status, code) => {
+    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 100 } });
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    upstream.always('submit', fault.refuse(status, code, { 'Retry-After': '9' }));
+    upstream.always('list', fault.refuse(501, 'not_implemented'));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'unknown' },
+    });
+  });
+
+  test('a workflow refused on the second try was refused on the first', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.refuse(502, 'x'), fault.refuse(422, 'invalid_workflow'));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { code: 'invalid_workflow', outcome: 'refused_late' },
+    });
+  });
+
+  test('a workflow refused on the second try, though the first made a job: that job is found', async () => {
+    const { upstream, remote } = await openRemote();
+    const refusal = fault.refuse(422, 'invalid_workflow');
+    upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
+    const job = value(await remote.submit(CALLER, request()));
+    expect([...upstream.jobs.keys()]).toEqual([job.id]);
+  });
+
+  test('a key that stays in the way to the end is not a refusal', async () => {
+    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 100 } });
+    upstream.always('submit', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '9' }));
+    expect(await remote.submit(CALLER, request())).toMatchObject({ error: { outcome: 'unknown' } });
+  });
+
+  test('without a job list the outcome stays unknown, and that is remembered', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('list', fault.refuse(501, 'not_implemented'));
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'unknown' },
+    });
+    expect(upstream.requests('list')).toHaveLength(1);
+    expect(remote.capabilities().listing).toBe('no');
+  });
+
+  test('the listing is repeated: the first request may still be in flight', async () => {
+    const { upstream, remote } = await openRemote();
+    const key = randomUUID();
+    upstream.once('submit', ({ req, server }) => {
+      server.keys.add(key);
+      setTimeout(() => server.addJob({ workflow: WORKFLOW }), 100);
+      req.socket.resetAndDestroy();
+    });
+    const job = value(await remote.submit(CALLER, request({ idempotencyKey: key })));
+    expect(upstream.jobs.has(job.id)).toBe(true);
+  });
+
+  test("another submission's job of the same graph is not taken for it", async () => {
+    const { upstream, remote } = await openRemote();
+    const first = value(await remote.submit(CALLER, request()));
+    upstream.once('submit', fault.claimAndDie({ withJob: false }));
+    const second = await remote.submit(CALLER, request());
+    expect(second).toMatchObject({ error: { outcome: 'unknown' } });
+    expect([...upstream.jobs.keys()]).toEqual([first.id]);
+  });
+
+  test('a job of another graph, or an older one, is not taken for it', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.addJob({ workflow: WORKFLOW, created_at: '2020-01-01T00:00:00Z' });
+    upstream.addJob({ workflow: graph({ 1: ['Number', { value: 2 }] }) });
+    upstream.once('submit', fault.claimAndDie({ withJob: false }));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { outcome: 'unknown' },
+    });
+  });
+
+  test('a label finds the job without looking at workflows', async () => {
+    const { upstream, remote } = await openRemote();
+    const metadata = { holdover_key: 'k1' };
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    const job = value(await remote.submit(CALLER, request({ metadata })));
+    expect(upstream.jobs.get(job.id)?.['metadata']).toEqual(metadata);
+    expect(upstream.requests('workflow')).toEqual([]);
+  });
+
+  test('recover finds the job later; null when there is none to be seen', async () => {
+    const { upstream, remote } = await openRemote();
+    const lost = { workflow: WORKFLOW, sentAtMs: Date.now() };
+    expect(value(await remote.recover(CALLER, lost))).toEqual({
+      job: null,
+      isCertain: false,
+      isListed: true,
+    });
+    const { id } = upstream.addJob({ workflow: WORKFLOW });
+    expect(value(await remote.recover(CALLER, lost)).job?.id).toBe(id);
+  });
+
+  test('a reused key on the first try is a refusal of this call', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.keys.add('used');
+    const answer = await remote.submit(CALLER, request({ idempotencyKey: 'used' }));
+    expect(answer).toMatchObject({ error: { code: 'idempotency_key_reuse', outcome: 'refused' } });
+    expect(upstream.requests('list')).toEqual([]);
+  });
+});
+
+describe('a definitive refusal', () => {
+  test.each([
+    [400, 'invalid_request'],
+    [401, 'unauthorized'],
+    [402, 'insufficient_credits'],
+    [403, 'forbidden'],
+    [413, 'payload_too_large'],
+    [422, 'invalid_workflow'],
+    [422, 'deployment_stopped'],
+    [422, 'a_code_of_tomorrow'],
+    [501, 'not_implemented'],
+  ])('%i %s keeps its words and is sent once', async (status, code) => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('submit', fault.refuse(status, code));
+    const answer = await remote.submit(CALLER, request());
+    expect(answer).toMatchObject({ error: { status, code, outcome: 'refused' } });
+    expect(upstream.requests('submit')).toHaveLength(1);
+  });
+
+  test('a login page is no answer of the service, and is not repeated', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('submit', fault.html());
+    const answer = await remote.submit(CALLER, request());
+    expect(answer).toMatchObject({
+      error: { status: 502, code: 'bad_upstream_response', outcome: 'refused' },
+    });
+    expect(JSON.stringify(answer)).not.toContain('log in');
+  });
+
+  test('details come through to the digit', async () => {
+    const { upstream, remote } = await openRemote();
+    const details = { node_errors: { 1: [{ field: 'seed', reason: 'too_big' }] } };
+    upstream.once('submit', ({ json }) => json(422, error('invalid_workflow', 'no', details)));
+    expect(await remote.submit(CALLER, request())).toMatchObject({ error: { details } });
+  });
+});
+
+describe('an upstream without room', () => {
+  test.each(['queue_full', 'deployment_not_ready', 'rate_limited'])(
+    '429 %s is waited for, under the same key',
+    async (code) => {
+      const { upstream, remote } = await openRemote();
+      upstream.once('submit', fault.refuse(429, code, { 'Retry-After': '0' }));
+      value(await remote.submit(CALLER, request()));
+      const keys = upstream.requests('submit').map(({ headers }) => headers['idempotency-key']);
+      expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+    },
+  );
+
+  test('one that stays full is a refusal with its Retry-After', async () => {
+    const { upstream, remote } = await openRemote({ limits: { submitBudgetMs: 200 } });
+    upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '7' }));
+    expect(await remote.submit(CALLER, request())).toMatchObject({
+      error: { status: 429, code: 'queue_full', retryAfterSeconds: 7, outcome: 'refused' },
+    });
+  });
+
+  test.each([
+    ['absent', {}, 100],
+    ['0', { 'Retry-After': '0' }, 60],
+    ['-1', { 'Retry-After': '-1' }, 100],
+    ['garbage', { 'Retry-After': 'soon' }, 100],
+    ['a date long ago', { 'Retry-After': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 60],
+    ['a date far away', { 'Retry-After': 'Wed, 21 Oct 2115 07:28:00 GMT' }, 300],
+    ['99999999', { 'Retry-After': '99999999' }, 300],
+  ])('Retry-After %s is made bearable', async (_, headers, atLeastMs) => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.refuse(429, 'queue_full', headers as Record<string, string>));
+    value(await remote.submit(CALLER, request()));
+    const [first, second] = upstream.requests('submit');
+    expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(atLeastMs - 10);
+  });
+
+  test('a storm: after the first refusals one at a time tries for all', async () => {
+    const { upstream, remote } = await openRemote({ limits: { submitsAtOnce: 16 } });
+    let isFull = true;
+    let refused = 0;
+    upstream.always('submit', (exchange) => {
+      if (!isFull) return exchange.honestly();
+      refused += 1;
+      exchange.json(429, error('queue_full'), { 'Retry-After': '0' });
+    });
+    const all = Promise.all(Array.from({ length: 60 }, () => remote.submit(CALLER, request())));
+    await sleep(300);
+    isFull = false;
+    const answers = await all;
+    expect(answers.every((answer) => answer.ok)).toBe(true);
+    expect(upstream.jobs.size).toBe(60);
+    expect(refused).toBeLessThan(30);
+  });
+
+  test('409 with Retry-After is our own first request, still on its way: K is sent again', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '0' }));
+    value(await remote.submit(CALLER, request()));
+    expect(upstream.requests('submit')).toHaveLength(2);
+  });
+});
+
+describe('labels', () => {
+  const metadata = { holdover_key: 'k' };
+  const sent = (body: Buffer): unknown => JSON.parse(body.toString()).metadata;
+
+  test('are left out where they are not taken, with the same key, and that is remembered', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.refuse(422, 'metadata_not_supported'));
+    value(await remote.submit(CALLER, request({ metadata, idempotencyKey: 'k' })));
+    value(await remote.submit(CALLER, request({ metadata })));
+    const requests = upstream.requests('submit');
+    expect(requests.map(({ body }) => sent(body))).toEqual([metadata, undefined, undefined]);
+    expect(requests.slice(0, 2).map(({ headers }) => headers['idempotency-key'])).toEqual([
+      'k',
+      'k',
+    ]);
+    expect(remote.capabilities().labels).toBe('none');
+  });
+
+  test('are one text where a text is wanted, and are found again in it', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', ({ json }) => json(400, error('invalid_request', 'metadata: string')));
+    value(await remote.submit(CALLER, request({ metadata })));
+    expect(remote.capabilities().labels).toBe('string');
+    const other = { holdover_key: 'k2' };
+    upstream.once('submit', fault.claimAndDie({ withJob: true }));
+    const job = value(await remote.submit(CALLER, request({ metadata: other })));
+    expect(upstream.jobs.get(job.id)?.['metadata']).toBe(JSON.stringify(other));
+  });
+});
+
+describe('naming files', () => {
+  const info = { id: 'a1', file_path: 'input/a.png' };
+  const workflow = graph({ 1: ['Load', { image: { __type: 'core/ASSET', info } }] });
+  const named = (body: Buffer) =>
+    (JSON.parse(body.toString()) as { workflow: Graph }).workflow['1']?.inputs['image'];
+
+  test('auto tries the path once after a 422 and remembers what worked', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once('submit', fault.refuse(422, 'missing_asset'));
+    value(await remote.submit(CALLER, request({ workflow })));
+    value(await remote.submit(CALLER, request({ workflow })));
+    const names = upstream.requests('submit').map(({ body }) => named(body));
+    expect(names).toEqual([{ __type: 'core/ASSET', info }, 'input/a.png', 'input/a.png']);
+    expect(remote.capabilities().assetMode).toBe('string');
+  });
+
+  test('a workflow that is wrong either way is refused in the first words', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.once(
+      'submit',
+      fault.refuse(422, 'missing_asset'),
+      fault.refuse(422, 'invalid_workflow'),
+    );
+    expect(await remote.submit(CALLER, request({ workflow }))).toMatchObject({
+      error: { code: 'missing_asset' },
+    });
+    expect(remote.capabilities().assetMode).toBe('unknown');
+  });
+
+  test.each(['invalid_workflow', 'missing_asset'])(
+    'a key used up by the second way is no refusal of the first (%s): its job is found',
+    async (code) => {
+      const { upstream, remote } = await openRemote();
+      const last = fault.refuse(502, 'upstream_error');
+      const die = fault.claimAndDie({ withJob: true, last });
+      upstream.once('submit', fault.refuse(422, code), die);
+      const job = value(await remote.submit(CALLER, request({ workflow })));
+      expect([...upstream.jobs.keys()]).toEqual([job.id]);
+    },
+  );
+
+  test('the words of the first way hide no refusal of another kind', async () => {
+    const { upstream, remote } = await openRemote();
+    const broke = fault.refuse(402, 'insufficient_credits');
+    upstream.once('submit', fault.refuse(422, 'missing_asset'), broke);
+    expect(await remote.submit(CALLER, request({ workflow }))).toMatchObject({
+      error: { code: 'insufficient_credits' },
+    });
+  });
+
+  test.each([
+    ['object', { __type: 'core/ASSET', info }],
+    ['string', 'input/a.png'],
+  ] as const)('%s is kept to when it is said', async (assetMode, expected) => {
+    const { upstream, remote } = await openRemote({ assetMode });
+    upstream.once('submit', fault.refuse(422, 'missing_asset'));
+    expect((await remote.submit(CALLER, request({ workflow }))).ok).toBe(false);
+    expect(upstream.requests('submit').map(({ body }) => named(body))).toEqual([expected]);
+  });
+});
+
+describe('vendor fields', () => {
+  const vendor = { order: 3, provenance: { prompt: {}, extraPngInfo: null } };
+  const fieldsOf = (body: Buffer) => Object.keys(JSON.parse(body.toString())).toSorted();
+
+  test('are never sent to a service that is no Holdover', async () => {
+    const { upstream, remote } = await openRemote();
+    value(await remote.submit(CALLER, request(vendor)));
+    expect(fieldsOf(upstream.requests('submit')[0]!.body)).toEqual(['workflow']);
+  });
+
+  test('are sent to another Holdover, asked once and without a key', async () => {
+    const { upstream, remote } = await openRemote();
+    upstream.always('health', ({ json }) => json(200, { status: 'healthy', upstream: 'embedded' }));
+    value(await remote.submit(CALLER, request(vendor)));
+    value(await remote.submit(CALLER, request(vendor)));
+    expect(fieldsOf(upstream.requests('submit')[1]!.body)).toEqual([
+      'workflow',
+      'x_extra_pnginfo',
+      'x_order',
+      'x_prompt',
+    ]);
+    expect(upstream.requests('health').map(({ headers }) => headers['authorization'])).toEqual([
+      undefined,
+    ]);
+  });
+});

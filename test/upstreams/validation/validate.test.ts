@@ -1,0 +1,402 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { validateSteps } from '../../../src/upstreams/validation/validate-workflow.ts';
+import { ALL_NODES } from '../../../src/nodes/library.ts';
+import type { NodeDef } from '../../../src/nodes/node.ts';
+import { type Json, isJsonObject, parseJson, stringifyJson } from '../../../src/protocol/json.ts';
+import { runSteps } from '../../../src/protocol/steps.ts';
+import type { NodeErrors } from '../../../src/protocol/v1.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+
+type Exchange = {
+  note?: string;
+  request: {
+    method: string;
+    body_json?: { prompt?: unknown; partial_execution_targets?: unknown };
+  };
+  response: { status: number; body_json: { error?: unknown; node_errors?: unknown } };
+};
+
+const RECORDED = JSON.parse(
+  readFileSync(
+    new URL('../../../fixtures/v1/http/validation-errors.json', import.meta.url),
+    'utf8',
+  ),
+) as { exchanges: Exchange[] };
+
+/** Ours on purpose, or not the validator's business: file lookup, missing bodies, classes we do not have. */
+const OTHER_NODES =
+  /missing file|over 20 entries|unknown class|dependency cycle|UI-format|partial_execution/;
+
+const CASES = RECORDED.exchanges
+  .filter(({ request }) => isJsonObject((request.body_json?.prompt ?? null) as Json))
+  .filter(({ note = '' }) => !OTHER_NODES.test(note));
+
+/** Orders that are the original's accident, texts that name its source lines, and our own tooltips. */
+function comparable(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, item: unknown) => {
+    if (key === 'traceback') return 'lines';
+    if (key === 'errors') return (item as unknown[]).map((e) => JSON.stringify(e)).toSorted();
+    if (isJsonObject(item as Json)) {
+      const entries = Object.entries(item as object).filter(([name]) => name !== 'tooltip');
+      return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+    }
+    return item;
+  });
+}
+
+function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
+  return runSteps(validateSteps(workflow, nodes));
+}
+
+function judge(graph: unknown) {
+  const parsed = parseJson(JSON.stringify(graph)) as unknown as Graph;
+  return validated(parsed, ALL_NODES);
+}
+
+/** A refusal as v1 tells it. */
+function refusalOf(graph: unknown): { error: Json; node_errors: Json } {
+  const { error, x_native } = detailsOf(graph);
+  return { error, node_errors: x_native };
+}
+
+function detailsOf(graph: unknown): { error: Json; node_errors: Json; x_native: Json } {
+  const result = judge(graph);
+  if (result.ok) throw new Error('it was accepted');
+  return JSON.parse(stringifyJson(result.error.details)) as ReturnType<typeof detailsOf>;
+}
+
+describe('v1 validation, as recorded', () => {
+  test('there are recordings to compare with', () => {
+    expect(CASES.length).toBeGreaterThan(20);
+  });
+
+  test.each(CASES.map((exchange) => [exchange.note ?? '', exchange] as const))(
+    '%s',
+    (_note, { request, response }) => {
+      const { error, node_errors: nodeErrors } = response.body_json;
+      const result = judge(request.body_json?.prompt);
+      const refused = result.ok ? { node_errors: {} } : refusalOf(request.body_json?.prompt);
+      expect(comparable(refused.node_errors)).toEqual(comparable(nodeErrors));
+      expect(result.ok).toBe(
+        response.status === 200 && Object.keys(nodeErrors as object).length === 0,
+      );
+      if (error) expect(comparable(refused)).toMatchObject(comparable({ error }) as object);
+    },
+  );
+});
+
+/** Recorded refusals that name nodes. */
+const BY_NODE = CASES.filter(({ response }) => {
+  const { node_errors: nodeErrors = {} } = response.body_json;
+  return Object.keys(nodeErrors as object).length > 0;
+});
+
+describe('node errors in the shape of the v2 contract', () => {
+  test('there are recordings to compare with', () => {
+    expect(BY_NODE.length).toBeGreaterThan(10);
+  });
+
+  test.each(BY_NODE.map((exchange) => [exchange.note ?? '', exchange] as const))(
+    '%s: one {field, reason} for each error of each node',
+    (_note, { request, response }) => {
+      const native = response.body_json.node_errors as unknown as NodeErrors;
+      const told = detailsOf(request.body_json?.prompt).node_errors as {
+        [id: string]: { field: string; reason: string }[];
+      };
+      expect(Object.keys(told).toSorted()).toEqual(Object.keys(native).toSorted());
+      for (const [id, entries] of Object.entries(told)) {
+        const fields = native[id]?.errors.map(({ extra_info: info }) => info.input_name ?? '');
+        expect(entries.map(({ field }) => field).toSorted()).toEqual(fields?.toSorted());
+        for (const entry of entries) {
+          expect(Object.keys(entry)).toEqual(['field', 'reason']);
+          expect(entry.reason).not.toBe('');
+        }
+      }
+    },
+  );
+
+  test.each([
+    [{ class_type: 'SaveImage', inputs: { filename_prefix: 'x' } }, 'images', 'missing_input'],
+    [
+      { class_type: 'SaveImage', inputs: { images: ['1', 7], filename_prefix: 'x' } },
+      'images',
+      'exception_during_validation',
+    ],
+    [{ class_type: 'KSampler', inputs: {} }, 'class_type', 'unknown_class'],
+    [{ inputs: {} }, 'class_type', 'missing_input'],
+  ])('%j is told at %s as %s', (node, field, reason) => {
+    const told = detailsOf({ '1': EMPTY, '2': node }).node_errors;
+    const isWhole = reason === 'exception_during_validation';
+    expect(told).toEqual({ '2': [{ field: isWhole ? '' : field, reason }] });
+  });
+});
+
+const EMPTY = {
+  class_type: 'EmptyImage',
+  inputs: { width: 16, height: 16, batch_size: 1, color: 0 },
+};
+
+function saving(inputs: object): object {
+  return {
+    '1': { ...EMPTY, inputs: { ...EMPTY.inputs, ...inputs } },
+    '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
+  };
+}
+
+describe('literals', () => {
+  test.each([
+    [{ width: '3' }, { width: 3 }],
+    [{ width: 2.9 }, { width: 2 }],
+    [{ width: true }, { width: 1 }],
+    [{ width: ' 1_6 ' }, { width: 16 }],
+    [{ width: { __value__: 5 } }, { width: 5 }],
+  ])('%j becomes %j', (given, coerced) => {
+    const result = judge(saving(given));
+    expect(result.ok && result.value.workflow['1']?.inputs).toMatchObject(coerced);
+  });
+
+  test('a text becomes true, whatever it says; a number becomes text', () => {
+    const graph = {
+      '1': { class_type: 'PrimitiveBoolean', inputs: { value: 'false' } },
+      '2': { class_type: 'PrimitiveString', inputs: { value: 5 } },
+      '3': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+      '4': { class_type: 'PreviewAny', inputs: { source: ['2', 0] } },
+    };
+    const result = judge(graph);
+    expect(result.ok && result.value.workflow).toMatchObject({
+      '1': { inputs: { value: true } },
+      '2': { inputs: { value: '5' } },
+    });
+  });
+
+  test.each(['9223372036854775807', '-9223372036854775807', '0'])(
+    'INT %s keeps every digit',
+    (digits) => {
+      const graph = parseJson(
+        `{"1":{"class_type":"PrimitiveInt","inputs":{"value":${digits}}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}`,
+      ) as unknown as Graph;
+      const result = validated(graph, ALL_NODES);
+      expect(result.ok && stringifyJson(result.value.workflow as Json)).toContain(
+        `"value":${digits}`,
+      );
+    },
+  );
+
+  test('INT one beyond its limit is refused exactly', () => {
+    const graph = parseJson(
+      '{"1":{"class_type":"PrimitiveInt","inputs":{"value":9223372036854775808}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}',
+    ) as unknown as Graph;
+    const result = validated(graph, ALL_NODES);
+    expect(result.ok).toBe(false);
+    expect(!result.ok && stringifyJson(result.error.details)).toContain(
+      'Value 9223372036854775808 bigger than max of 9223372036854775807',
+    );
+  });
+
+  test.each(['nan', 'inf', '1e999', ''])(
+    'FLOAT %j is refused: it would make history invalid JSON',
+    (text) => {
+      const graph = {
+        '1': { class_type: 'PrimitiveFloat', inputs: { value: text } },
+        '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+      };
+      expect(refusalOf(graph).node_errors).toMatchObject({
+        '1': { errors: [{ type: 'invalid_input_type' }] },
+      });
+    },
+  );
+});
+
+describe('graphs', () => {
+  test('an unknown class is named, with a way out, in v1 words', () => {
+    const { error } = refusalOf({ '1': { class_type: 'KSampler', inputs: {} } });
+    expect(error).toMatchObject({ type: 'invalid_prompt', details: "Node ID '#1'" });
+    expect((error as { message: string }).message).toMatch(
+      /^Cannot execute because node KSampler does not exist\..*remote/,
+    );
+  });
+
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'the class name %s is unknown like any other',
+    (name) => {
+      expect(refusalOf({ '1': { class_type: name, inputs: {} } }).error).toMatchObject({
+        type: 'invalid_prompt',
+      });
+    },
+  );
+
+  test('a UI-format graph is refused with the advice to export in API format', () => {
+    const result = judge({ nodes: [], links: [], version: 0.4 });
+    expect(result).toMatchObject({
+      ok: false,
+      error: {
+        status: 422,
+        code: 'workflow_format_ui',
+        message: expect.stringMatching(/API format/),
+      },
+    });
+  });
+
+  test('a cycle is refused and named', () => {
+    const graph = {
+      '1': { class_type: 'ImageInvert', inputs: { image: ['2', 0] } },
+      '2': { class_type: 'ImageInvert', inputs: { image: ['1', 0] } },
+      '3': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
+    };
+    expect(refusalOf(graph)).toMatchObject({
+      error: { type: 'prompt_outputs_failed_validation', details: 'Dependency cycle: 2 -> 1 -> 2' },
+      node_errors: {},
+    });
+  });
+
+  test('slot -1 counts from the end', () => {
+    const graph = {
+      ...saving({}),
+      '2': { class_type: 'SaveImage', inputs: { images: ['1', -1], filename_prefix: 'x' } },
+    };
+    expect(judge(graph).ok).toBe(true);
+  });
+
+  test('an error tells only the outputs that fail because of it', () => {
+    const graph = {
+      '1': EMPTY,
+      '2': { class_type: 'ImageInvert', inputs: {} },
+      '3': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'a' } },
+      '4': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'b' } },
+    };
+    expect(refusalOf(graph).node_errors).toMatchObject({ '2': { dependent_outputs: ['4'] } });
+  });
+
+  test('a chain of 20 000 nodes is judged, not a stack overflow', () => {
+    const graph: { [id: string]: unknown } = { '0': EMPTY };
+    for (let i = 1; i <= 20_000; i++)
+      graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
+    graph.end = { class_type: 'SaveImage', inputs: { images: ['20000', 0], filename_prefix: 'x' } };
+    expect(judge(graph).ok).toBe(true);
+  });
+});
+
+describe('graphs made to be slow', () => {
+  const COUNT = 5000;
+
+  /** A chain, every node of which is saved; `first` begins it. */
+  function comb(first: object): object {
+    const graph: { [id: string]: object } = { n0: first };
+    for (let i = 1; i <= COUNT; i++) {
+      graph[`n${i}`] = { class_type: 'ImageInvert', inputs: { image: [`n${i - 1}`, 0] } };
+      graph[`s${i}`] = {
+        class_type: 'SaveImage',
+        inputs: { images: [`n${i}`, 0], filename_prefix: 'x' },
+      };
+    }
+    return graph;
+  }
+
+  test('one chain saved at every node is judged node by node', () => {
+    const result = judge(comb(EMPTY));
+    expect(result.ok && result.value.outputs).toHaveLength(COUNT);
+  });
+
+  test('every output that fails is named with a node that is to blame', () => {
+    const nodeErrors = refusalOf(comb({ ...EMPTY, inputs: {} })).node_errors as {
+      n0: { dependent_outputs: string[] };
+    };
+    expect(Object.keys(nodeErrors)).toEqual(['n0']);
+    expect(nodeErrors.n0.dependent_outputs.toSorted()).toEqual(
+      Array.from({ length: COUNT }, (_, i) => `s${i + 1}`).toSorted(),
+    );
+  });
+
+  test('an INT of more digits than Python reads is refused', () => {
+    const { node_errors: nodeErrors } = refusalOf(saving({ width: '9'.repeat(1_000_000) }));
+    expect(nodeErrors).toMatchObject({ '1': { errors: [{ type: 'invalid_input_type' }] } });
+  });
+});
+
+describe('links in a wrapper', () => {
+  const preview = (value: unknown) => ({
+    '1': EMPTY,
+    '2': { class_type: 'PreviewImage', inputs: { images: { __value__: value } } },
+  });
+
+  test('are links', () => {
+    const result = judge(preview(['1', 0]));
+    expect(result.ok && result.value.workflow['2']?.inputs).toEqual({ images: ['1', 0] });
+  });
+
+  test.each([
+    ['nothing', ['77', 0]],
+    ['no slot', ['1', 7]],
+    ['the node itself', ['2', 0]],
+  ])('to %s are refused as they are without it', (_what, link) => {
+    const bare = { '1': EMPTY, '2': { class_type: 'PreviewImage', inputs: { images: link } } };
+    expect(refusalOf(preview(link))).toEqual(refusalOf(bare));
+  });
+});
+
+describe('cycles and errors together', () => {
+  const cycle = {
+    a: { class_type: 'ImageInvert', inputs: { image: ['b', 0] } },
+    b: { class_type: 'ImageInvert', inputs: { image: ['c', 0] } },
+    c: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } },
+  };
+  const save = (from: string) => ({
+    class_type: 'SaveImage',
+    inputs: { images: [from, 0], filename_prefix: 'x' },
+  });
+
+  test.each(['a', 'b', 'c'])('an output behind %s of a cycle is refused', (id) => {
+    expect(refusalOf({ ...cycle, s: save(id) }).error).toMatchObject({
+      details: expect.stringMatching(/^Dependency cycle: /) as string,
+    });
+  });
+
+  test('a node linked to itself is a cycle of one', () => {
+    const graph = { a: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } }, s: save('a') };
+    expect(refusalOf(graph).error).toMatchObject({ details: 'Dependency cycle: a -> a' });
+  });
+
+  test('a node that merely has the name of an object member is an ordinary node', () => {
+    const graph = JSON.parse(
+      '{"__proto__":{"class_type":"ImageInvert","inputs":{}},"s":{"class_type":"SaveImage","inputs":{"images":["__proto__",0],"filename_prefix":"x"}}}',
+    ) as object;
+    const { node_errors: nodeErrors } = refusalOf(graph);
+    expect(Object.keys(nodeErrors as object)).toEqual(['__proto__']);
+  });
+});
+
+test('a list of more than 20 options is told as its length', () => {
+  const options = Array.from({ length: 42 }, (_, i) => `o${i}`);
+  const picker: NodeDef = {
+    name: 'Picker',
+    displayName: null,
+    description: '',
+    category: '',
+    pythonModule: 'nodes',
+    style: 'legacy',
+    required: { which: [options] },
+    outputs: [],
+    outputNode: true,
+    run: () => ({ outputs: [] }),
+  };
+  const workflow = { '1': { class_type: 'Picker', inputs: { which: 'bogus' } } };
+  expect(validated(workflow, new Map([['Picker', picker]]))).toMatchObject({
+    error: {
+      details: {
+        node_errors: { '1': [{ field: 'which', reason: 'value_not_in_list' }] },
+        x_native: {
+          '1': {
+            errors: [
+              {
+                type: 'value_not_in_list',
+                details: "which: 'bogus' not in (list of length 42)",
+                extra_info: { input_name: 'which', input_config: null, received_value: 'bogus' },
+              },
+            ],
+          },
+        },
+      },
+    },
+  });
+});

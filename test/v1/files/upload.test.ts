@@ -1,0 +1,251 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { exchangesOf, recordedFile } from '../../support/golden/recordings.ts';
+import {
+  type Answer,
+  type TestApp,
+  type Part,
+  multipart,
+  createTestApp,
+  place,
+} from '../../support/app/v1-routes.ts';
+
+let app: TestApp;
+beforeEach(async () => {
+  app = await createTestApp({ maxUploadBytes: 64 * 1024 });
+});
+afterEach(() => app.close());
+
+function send(filename: string, data: Buffer | string, ...more: Part[]): Promise<Answer> {
+  return app.ask('/upload/image', multipart({ name: 'image', filename, data }, ...more));
+}
+
+async function stored(
+  filename: string,
+  data: Buffer | string,
+  ...more: Part[]
+): Promise<Record<string, string>> {
+  const answer = await send(filename, data, ...more);
+  expect(answer.status).toBe(200);
+  return JSON.parse(answer.body.toString());
+}
+
+async function viewed(name: string, query = 'type=input'): Promise<string> {
+  return (await app.ask(`/view?${query}&filename=${encodeURIComponent(name)}`)).body.toString();
+}
+
+/** Recorded 500s for bad input are clear 400s here. */
+function expectedStatus(recorded: number): number {
+  return recorded === 500 ? 400 : recorded;
+}
+
+test('the recorded sequence of uploads is answered as recorded', async () => {
+  for (const { request, response, note } of exchangesOf('uploads').slice(0, 27)) {
+    const parts = request.multipart?.map(({ name, filename = '', data_file, value = '' }) =>
+      data_file === undefined ? { name, value } : { name, filename, data: recordedFile(data_file) },
+    );
+    const plain = {
+      method: 'POST',
+      headers: request.headers,
+      body: request.body_text ?? JSON.stringify(request.body_json),
+    };
+    const answer = await app.ask(request.path, parts ? multipart(...parts) : plain);
+    expect(answer.status, note).toBe(expectedStatus(response.status));
+    const text = answer.body.toString();
+    expect(response.status === 200 ? JSON.parse(text) : response.body_json, note).toEqual(
+      response.body_json,
+    );
+    expect(response.status !== 400 || text === '', note).toBe(true);
+    expect(response.status !== 500 || text !== '', note).toBe(true);
+  }
+  expect(await app.spooled()).toEqual([]);
+});
+
+describe('overwrite', () => {
+  test.each([
+    ['true', 'new'],
+    ['1', 'new'],
+    ['True', 'old'],
+    ['yes', 'old'],
+    ['', 'old'],
+  ])('%j leaves the %s bytes under the name', async (value, left) => {
+    await stored('cat.png', 'old');
+    await stored('cat.png', 'new', { name: 'overwrite', value });
+    expect(await viewed('cat.png')).toBe(left);
+  });
+
+  test('sent as a file part counts as well', async () => {
+    await stored('cat.png', 'old');
+    const { name } = await stored('cat.png', 'new', {
+      name: 'overwrite',
+      filename: 'blob',
+      data: 'true',
+    });
+    expect([name, await viewed('cat.png')]).toEqual(['cat.png', 'new']);
+  });
+
+  test('touches no file of another user', async () => {
+    await place(app, 'cat.png', 'theirs', { user: 'other' });
+    await stored('cat.png', 'mine', { name: 'overwrite', value: 'true' });
+    const theirs = await app.ask('/view?type=input&filename=cat.png', { user: 'other' });
+    expect(theirs.body.toString()).toBe('theirs');
+  });
+});
+
+describe('without overwrite', () => {
+  test('twenty different files of one name at once get twenty names', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => stored('cat.png', `bytes ${i}`)),
+    );
+    expect(new Set(answers.map(({ name }) => name)).size).toBe(20);
+    const contents = await Promise.all(answers.map(({ name = '' }) => viewed(name)));
+    expect(contents).toEqual(Array.from({ length: 20 }, (_, i) => `bytes ${i}`));
+  });
+
+  test('twenty equal files of one name at once are one file', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stored('cat.png', 'same')));
+    expect(new Set(answers.map(({ name }) => name))).toEqual(new Set(['cat.png']));
+    expect(app.assets.held.size).toBe(1);
+  });
+
+  test('bytes the user has already are not sent again', async () => {
+    await stored('a.png', 'same');
+    await stored('b.png', 'same');
+    expect(app.assets.calls).toEqual(['createAsset', 'assetFromHash']);
+  });
+
+  test('the same bytes again are stored anew when the asset is gone upstream', async () => {
+    await stored('cat.png', 'bytes');
+    app.assets.lose('asset-1');
+    expect(await stored('cat.png', 'bytes')).toMatchObject({ name: 'cat.png' });
+    expect(await viewed('cat.png')).toBe('bytes');
+  });
+});
+
+describe('names', () => {
+  test.each([
+    'CON',
+    'NUL.png',
+    'a.png.',
+    'a.png::$DATA',
+    '.htaccess',
+    'a'.repeat(256),
+    '.',
+    '..',
+    '/etc/passwd',
+    '../evil.png',
+    'nodir/x.png',
+    'a\u202eb.png',
+  ])('%s is refused and nothing is left of it', async (filename) => {
+    expect((await send(filename, 'x')).status).toBe(400);
+    expect([app.assets.held.size, await app.spooled()]).toEqual([0, []]);
+  });
+
+  test.each(['-rf', '~', '猫.png', 'e\u0301.png', 'a%0d%0aX: y.png', 'no extension', 'v..2.txt'])(
+    '%s is kept as it is',
+    async (filename) => {
+      expect(await stored(filename, 'x')).toEqual({ name: filename, subfolder: '', type: 'input' });
+    },
+  );
+
+  test.each(['.', '/', '/etc', '../x', 'a/../..', 'a\\b', 'a/'.repeat(2048)])(
+    'subfolder %j is refused',
+    async (value) => {
+      expect((await send('a.png', 'x', { name: 'subfolder', value })).status).toBe(400);
+    },
+  );
+
+  test('a subfolder is echoed as sent and found as resolved', async () => {
+    expect(await stored('a.txt', 'deep', { name: 'subfolder', value: 's//t/' })).toMatchObject({
+      subfolder: 's//t/',
+    });
+    expect(await viewed('a.txt', 'type=input&subfolder=s/t')).toBe('deep');
+  });
+
+  test('a subfolder never becomes a place upstream', async () => {
+    const paths: string[] = [];
+    const { createAsset } = app.assets;
+    app.assets.createAsset = (caller, upload) => {
+      paths.push(upload.filePath);
+      return createAsset(caller, upload);
+    };
+    await stored('x.ckpt', 'x', { name: 'subfolder', value: 'models/checkpoints' });
+    expect(paths).toEqual(['input/models/checkpoints/x.ckpt']);
+  });
+});
+
+describe('the form', () => {
+  test('may hold its fields in any order', async () => {
+    const parts: Part[] = [
+      { name: 'type', value: 'temp' },
+      { name: 'image', filename: 'a.txt', data: 'x' },
+    ];
+    const answer = await app.ask('/upload/image', multipart(...parts));
+    expect(JSON.parse(answer.body.toString())).toEqual({
+      name: 'a.txt',
+      subfolder: '',
+      type: 'temp',
+    });
+  });
+
+  test('with a file beyond the limit is 413 in v1\u2019s words', async () => {
+    const answer = await send('big.bin', Buffer.alloc(65 * 1024));
+    expect([answer.status, answer.body.toString()]).toEqual([
+      413,
+      'Maximum request body size 65536 exceeded.',
+    ]);
+    expect(await app.spooled()).toEqual([]);
+  });
+
+  test.each([
+    ['cut off', 0.5],
+    ['without its end', 0.97],
+  ])('%s is 400 and leaves nothing', async (_, share) => {
+    const whole = multipart({ name: 'image', filename: 'a.txt', data: 'x'.repeat(500) });
+    const body = whole.body.subarray(0, Math.floor(whole.body.length * share));
+    expect((await app.ask('/upload/image', { ...whole, body })).status).toBe(400);
+    expect(await app.spooled()).toEqual([]);
+  });
+
+  test('may call a field __proto__', async () => {
+    await stored('a.txt', 'x', { name: '__proto__', value: 'polluted' });
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test('that is compressed is 415', async () => {
+    const form = multipart({ name: 'image', filename: 'a.txt', data: 'x' });
+    const headers = { ...form.headers, 'Content-Encoding': 'gzip' };
+    expect((await app.ask('/upload/image', { ...form, headers })).status).toBe(415);
+  });
+});
+
+test.each([
+  ['quota', 507, 507],
+  ['too many', 429, 503],
+  ['unprocessable', 422, 400],
+])('a refusal of the v2 side (%s) reaches the client: %i → %i', async (message, status, shown) => {
+  app.assets.createAsset = async () => ({
+    ok: false,
+    error: { status, code: 'x', message, details: null, retryAfterSeconds: 7 },
+  });
+  const answer = await send('a.txt', 'x');
+  const { error } = JSON.parse(answer.body.toString());
+  expect([answer.status, error.message, answer.headers['retry-after']]).toEqual([
+    shown,
+    message,
+    '7',
+  ]);
+});
+
+test.each(['page.html', 'x.svg', 's.js', 'd.xml', 'p.pdf', 'm.mht'])(
+  '%s may be uploaded and is never shown by a browser',
+  async (name) => {
+    await stored(name, '<script>alert(1)</script>');
+    const { headers } = await app.ask(`/view?type=input&filename=${name}`);
+    expect(headers).toMatchObject({
+      'content-type': 'application/octet-stream',
+      'content-disposition': `attachment; filename="${name}"`,
+      'content-security-policy': expect.stringContaining('sandbox'),
+      'x-content-type-options': 'nosniff',
+    });
+  },
+);

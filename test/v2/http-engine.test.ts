@@ -1,0 +1,139 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { Asset, Job, Output } from '../../src/protocol/v2.ts';
+import { graph } from '../support/app/jobs.ts';
+import { multipart } from '../support/app/v1-routes.ts';
+import { createTestV2AppOver } from '../support/app/v2-routes.ts';
+import { startEngine } from '../upstreams/embedded/open.ts';
+
+async function createEngineApp() {
+  const app = await createTestV2AppOver(await startEngine());
+  onTestFinished(() => app.close());
+  const submit = async (workflow: object, headers: Readonly<Record<string, string>> = {}) =>
+    await app.ask('/api/v2/jobs', {
+      method: 'POST',
+      body: JSON.stringify({ workflow, metadata: { label: 'x' } }),
+      headers,
+    });
+  return { ...app, submit };
+}
+
+function form(text: string) {
+  return multipart(
+    { name: 'content_type', value: 'text/plain' },
+    { name: 'file_path', value: 'input/a.txt' },
+    { name: 'file', filename: 'a.txt', data: text },
+  );
+}
+
+/** Without the times until which links work: they are made anew for each answer. */
+function withoutExpiry(job: unknown): unknown {
+  return JSON.parse(JSON.stringify(job), (name, member) =>
+    name === 'url_expires_at' ? 'later' : member,
+  );
+}
+
+function reading(id: string) {
+  const file = { __type: 'core/ASSET', info: { id } };
+  return graph({ 1: ['Load', { file }], 2: ['Save', { value: ['1', 0], prefix: 'read' }] });
+}
+
+test('an uploaded file goes through a job and comes back, links followed all the way', async () => {
+  const app = await createEngineApp();
+  const uploaded = await app.ask('/api/v2/assets', form('41'));
+  expect(uploaded.status).toBe(201);
+  const asset = uploaded.json() as Asset;
+  const job = (await app.submit(reading(asset.id))).json() as Job;
+  const reader = await app.listen(job.urls.events);
+  const events = await reader.rest();
+  expect(events.at(-1)).toMatchObject({ event: 'status', data: { status: 'succeeded' } });
+  const done = (await app.ask(job.urls.self)).json() as Job;
+  expect(withoutExpiry(events.at(-1)?.data)).toEqual(withoutExpiry(done));
+  expect(done).toMatchObject({ status: 'succeeded', metadata: { label: 'x' } });
+  const [output] = done.outputs as [Output];
+  expect(events.filter(({ event }) => event === 'output')).toMatchObject([
+    { data: { id: output.id } },
+  ]);
+  const content = await app.ask(output.url);
+  expect([content.status, content.body.length, content.headers.etag]).toEqual([
+    200,
+    output.size_bytes,
+    `"${output.hash}"`,
+  ]);
+  const tail = await app.ask(output.url, { headers: { Range: 'bytes=-1' } });
+  expect([tail.status, tail.body]).toEqual([206, content.body.subarray(-1)]);
+});
+
+test('the same bytes are known by their hash, to their owner only', async () => {
+  const app = await createEngineApp();
+  const { hash } = (await app.ask('/api/v2/assets', form('7'))).json() as Asset;
+  const path = `/api/v2/assets/by-hash/${encodeURIComponent(hash ?? '')}`;
+  expect((await app.ask(path, { method: 'HEAD' })).status).toBe(200);
+  expect((await app.ask(path, { method: 'HEAD', user: 'ben' })).status).toBe(404);
+  const body = JSON.stringify({ hash });
+  const minted = await app.ask('/api/v2/assets/from-hash', { method: 'POST', body });
+  expect([minted.status, minted.json()]).toMatchObject([201, { hash, file_path: 'input/a.txt' }]);
+  expect((await app.ask('/api/v2/assets', form('7'))).status).toBe(200);
+});
+
+test('the terminal status of a job that is over carries it too', async () => {
+  const app = await createEngineApp();
+  const saving = graph({
+    1: ['Number', { value: 1 }],
+    2: ['Save', { value: ['1', 0], prefix: 'a' }],
+  });
+  const { urls } = (await app.submit(saving)).json() as Job;
+  await (await app.listen(urls.events)).rest();
+  const done = (await app.ask(urls.self)).json() as Job;
+  const [ended, ...others] = await (await app.listen(urls.events)).rest();
+  expect(others).toEqual([]);
+  expect(withoutExpiry(ended)).toEqual({ event: 'status', data: withoutExpiry(done) });
+  expect((ended as { data: Job }).data.outputs[0]?.url).toMatch(/^http/);
+});
+
+test('a key is taken once, a broken workflow is refused with node errors, a job is cancelled', async () => {
+  const app = await createEngineApp();
+  const endless = graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
+  const first = await app.submit(endless, { 'Idempotency-Key': 'k' });
+  const again = await app.submit(endless, { 'Idempotency-Key': 'k' });
+  expect(again.json()).toMatchObject({ error: { code: 'idempotency_key_reuse' } });
+  const broken = await app.submit(graph({ 2: ['Sink', {}] }));
+  expect([broken.status, broken.json()]).toMatchObject([
+    422,
+    {
+      error: {
+        code: 'invalid_workflow',
+        details: {
+          node_errors: { 2: [{ field: 'value', reason: 'missing_input' }] },
+          x_native: { 2: { class_type: 'Sink' } },
+        },
+      },
+    },
+  ]);
+  const { id, urls } = first.json() as Job;
+  const reader = await app.listen(urls.events);
+  await app.ask(urls.cancel, { method: 'POST' });
+  expect((await reader.rest()).at(-1)).toMatchObject({ data: { status: 'canceled' } });
+  expect((await app.ask('/api/v2/jobs?status=canceled&limit=1')).json()).toMatchObject({
+    jobs: [{ id }],
+  });
+});
+
+test.each([
+  'null',
+  '3',
+  '"x"',
+  '[]',
+  '{"class_type":1}',
+  '{"class_type":"Sink"}',
+  '{"class_type":"Sink","inputs":[]}',
+])('a node that is %s is a refusal, not a failure', async (node) => {
+  const app = await createEngineApp();
+  const answer = await app.ask('/api/v2/jobs', {
+    method: 'POST',
+    body: `{"workflow":{"1":${node}}}`,
+  });
+  expect([answer.status, answer.json()]).toMatchObject([
+    422,
+    { error: { code: 'invalid_workflow' } },
+  ]);
+});

@@ -1,0 +1,253 @@
+import { createPublicAddresses } from '../../src/http/public-address.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type JobEvent, type Result, ok, refuse } from '../../src/protocol/job-api.ts';
+import {
+  ASSET_ID,
+  type FakeJobs,
+  JOB,
+  JOB_ID,
+  OUTPUT,
+  STATUS,
+} from '../support/upstreams/fake-jobs.ts';
+import { type EventReader, type TestV2App, createTestV2App } from '../support/app/v2-routes.ts';
+
+const GRAPH = { '1': { class_type: 'EmptyImage', inputs: { width: 8 } } };
+const EVENTS = `/api/v2/jobs/${JOB_ID}/events`;
+
+let app: TestV2App<FakeJobs>;
+beforeEach(async () => void (app = await createTestV2App()));
+afterEach(() => app.close());
+
+function preview(step: number, bytes = Buffer.from([step])): JobEvent {
+  return {
+    event: 'preview',
+    data: { node_id: '3', content_type: 'image/jpeg', bytes, x_with_step: true },
+  };
+}
+
+function progress(step: number): JobEvent {
+  return { event: 'progress', data: { value: 0, nodes_done: 0, nodes_total: 1, step } };
+}
+
+async function statusOf(reader: Promise<EventReader>): Promise<number> {
+  return (await reader).status;
+}
+
+describe('GET events', () => {
+  test('says at once that it is alive, in headers proxies understand', async () => {
+    const reader = await app.listen(EVENTS);
+    expect(reader.status).toBe(200);
+    expect(reader.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    expect(await reader.comment()).toBe('keep-alive');
+    reader.leave();
+  });
+
+  test('sends every event in order and ends after the terminal status', async () => {
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(
+      STATUS.queued,
+      STATUS.running,
+      progress(1),
+      preview(1),
+      { event: 'output', data: OUTPUT },
+      STATUS.succeeded,
+    );
+    expect(await reader.rest()).toEqual([
+      { event: 'status', data: { status: 'queued', queue_position: 0 } },
+      { event: 'status', data: { status: 'running' } },
+      { event: 'progress', data: { value: 0, nodes_done: 0, nodes_total: 1, step: 1 } },
+      {
+        event: 'preview',
+        data: { node_id: '3', content_type: 'image/jpeg', x_with_step: true, data_base64: 'AQ==' },
+      },
+      { event: 'output', data: { ...OUTPUT, url: app.url + OUTPUT.url } },
+      { event: 'status', data: { status: 'succeeded' } },
+    ]);
+    await app.jobs.listeners(0);
+  });
+
+  test.each([
+    ['is told otherwise', ok({ ...JOB, status: 'failed' })],
+    ['is gone', refuse(404, 'not_found', 'no')],
+    ['cannot be read', new Error('the ledger is away')],
+  ])('the terminal status comes alone where its job %s', async (_, answer) => {
+    app.jobs.answers.get = answer as Result<never> | Error;
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
+    expect(await reader.rest()).toEqual([{ event: 'status', data: { status: 'succeeded' } }]);
+  });
+
+  test('the terminal status has the members of its job', async () => {
+    const job = ok({ ...JOB, status: 'succeeded', outputs: [OUTPUT] });
+    app.jobs.answers.get = job as Result<never>;
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
+    const outputs = [{ ...OUTPUT, url: app.url + OUTPUT.url }];
+    expect(await reader.rest()).toEqual([
+      { event: 'status', data: { ...JOB, status: 'succeeded', outputs } },
+    ]);
+  });
+
+  test('sends what a node shows, line breaks and all', async () => {
+    const reader = await app.listen(EVENTS);
+    const shown: JobEvent[] = [
+      {
+        event: 'x_node',
+        data: { node_id: '1', phase: 'finished', ui: { text: ['a\nb\r\n\u2028'] } },
+      },
+      { event: 'x_text', data: { node_id: '1', text: 'data: x\n\nevent: y' } },
+    ];
+    app.jobs.emit(...shown, STATUS.succeeded);
+    expect((await reader.rest()).slice(0, 2)).toEqual(shown);
+  });
+
+  test('keeps an idle stream alive', async () => {
+    await app.close();
+    app = await createTestV2App({ heartbeatMs: 5 });
+    const reader = await app.listen(EVENTS);
+    while (reader.comments.length < 3) await reader.comment();
+    expect(reader.comments).toEqual(expect.arrayContaining(['keep-alive']));
+    reader.leave();
+  });
+
+  test('ends when the source ends, so that the reader asks for the job', async () => {
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.running);
+    app.jobs.hangUp();
+    expect(await reader.rest()).toEqual([STATUS.running]);
+  });
+
+  test('sends what it has when the source breaks, and ends', async () => {
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.running);
+    app.jobs.hangUp(new Error('lost'));
+    await expect(reader.rest()).resolves.toEqual([STATUS.running]);
+    await expect.poll(() => app.failures.length).toBe(1);
+  });
+
+  test('ends the subscription of a reader that goes away', async () => {
+    const reader = await app.listen(EVENTS);
+    await app.jobs.listeners(1);
+    reader.leave();
+    await app.jobs.listeners(0);
+    expect(app.failures).toEqual([]);
+  });
+
+  test('links of outputs are absolute where our address is known', async () => {
+    await app.close();
+    app = await createTestV2App({
+      addresses: createPublicAddresses({ publicUrl: { origin: 'https://h.example', prefix: '' } }),
+    });
+    const reader = await app.listen(EVENTS);
+    app.jobs.emit({ event: 'output', data: OUTPUT });
+    const url = `https://h.example/api/v2/assets/${ASSET_ID}/content`;
+    expect(await reader.next()).toMatchObject({ event: 'output', data: { url } });
+    reader.leave();
+  });
+});
+
+describe('the stream cap', () => {
+  test('refuses a stream too many with 429 and Retry-After, per caller', async () => {
+    const open = [await app.listen(EVENTS), await app.listen(EVENTS)];
+    const refused = await app.ask(EVENTS);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5']);
+    expect(refused.json()).toMatchObject({ error: { code: 'too_many_streams' } });
+    const other = await app.listen(EVENTS, { user: 'ben' });
+    expect(other.status).toBe(200);
+    for (const reader of [...open, other]) reader.leave();
+  });
+
+  test('counts streams that are over no more', async () => {
+    const first = await app.listen(EVENTS);
+    const second = await app.listen(EVENTS);
+    app.jobs.emit(STATUS.succeeded);
+    await Promise.all([first.rest(), second.rest()]);
+    await expect.poll(() => statusOf(app.listen(EVENTS))).toBe(200);
+  });
+
+  test('counts no stream of a job that does not exist', async () => {
+    for (let i = 0; i < 3; i++) expect((await app.ask('/api/v2/jobs/x/events')).status).toBe(404);
+  });
+});
+
+describe('a job its reader has just submitted', () => {
+  const submit = async (): Promise<unknown> =>
+    app.ask('/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow: GRAPH }) });
+
+  test('is told from its very start, to the first who listens', async () => {
+    await submit();
+    app.jobs.emit(STATUS.queued, STATUS.running, progress(1));
+    const first = await app.listen(EVENTS);
+    const second = await app.listen(EVENTS);
+    await app.jobs.listeners(2);
+    app.jobs.emit(progress(2), STATUS.succeeded);
+    expect((await first.rest()).map(({ event }) => event)).toEqual([
+      'status',
+      'status',
+      'progress',
+      'progress',
+      'status',
+    ]);
+    expect((await second.rest()).map(({ event }) => event)).toEqual(['progress', 'status']);
+  });
+
+  test('is not told to another user from what was kept', async () => {
+    await submit();
+    app.jobs.emit(STATUS.running, progress(1));
+    const other = await app.listen(EVENTS, { user: 'ben' });
+    await app.jobs.listeners(2);
+    app.jobs.emit(STATUS.succeeded);
+    expect((await other.rest()).map(({ event }) => event)).toEqual(['status']);
+  });
+
+  test('is let go when nobody comes', async () => {
+    await submit();
+    await app.jobs.listeners(1);
+    await app.jobs.listeners(0);
+  });
+});
+
+describe('a slow reader', () => {
+  const COUNT = 400;
+
+  test('misses previews but the latest, and nothing else', async () => {
+    const reader = await app.listen(EVENTS);
+    const picture = Buffer.alloc(256 * 1024, 7);
+    for (let step = 1; step <= COUNT; step++) {
+      app.jobs.emit(
+        preview(step, Buffer.concat([Buffer.from([step % 256]), picture])),
+        progress(step),
+      );
+    }
+    app.jobs.emit(STATUS.succeeded);
+    const events = await reader.rest();
+    const steps = events
+      .filter(({ event }) => event === 'progress')
+      .map(({ data }) => (data as { step: number }).step);
+    const pictures = events
+      .filter(({ event }) => event === 'preview')
+      .map(({ data }) => data as { data_base64: string });
+    expect(steps).toEqual(Array.from({ length: COUNT }, (_, i) => i + 1));
+    expect(pictures.length).toBeLessThan(COUNT / 2);
+    expect(Buffer.from(pictures.at(-1)?.data_base64 ?? '', 'base64')[0]).toBe(COUNT % 256);
+    expect(events.at(-1)).toEqual(STATUS.succeeded);
+  });
+
+  test('that takes nothing at all is cut off', async () => {
+    await app.close();
+    app = await createTestV2App({ heartbeatMs: 10 });
+    const reader = await app.listen(EVENTS);
+    // More than the kernel's buffers on both sides hold.
+    const node = {
+      event: 'x_text',
+      data: { node_id: '1', text: 'x'.repeat(1024 * 1024) },
+    } as const;
+    for (let i = 0; i < 64; i++) app.jobs.emit(node);
+    await app.jobs.listeners(0);
+    await expect(reader.rest()).rejects.toThrow();
+  });
+});
