@@ -7,22 +7,24 @@ import { hasLogin } from '../protocol/url-credentials.ts';
 /** The v1 server a client was written for: the original one, or the hosted service. */
 export type Dialect = 'local' | 'hosted';
 
-/** `auto`: the form of each call and of each socket tells. */
+/** `auto`: decided by the form of each call and each socket. */
 export type DialectSetting = 'auto' | Dialect;
 
-/** How each dialect answers where the two v1 servers differ. Nothing else tests for the dialect. */
+/** The differences between the two v1 servers. No other code tests for the dialect. */
 export type DialectRules = {
-  /** Sockets that hear a prompt with a `client_id`: those of that id, or all of the user. */
+  /** Sockets that get a prompt with a `client_id`: those of that id, or all of the user. */
   readonly promptWithClientId: 'its-sockets' | 'all-sockets';
-  /** Frames a socket hears of a prompt without one, and of a v2 job. */
+  /** Frames a socket gets of a prompt without `client_id`, and of a v2 job. */
   readonly promptWithoutClientId: 'broadcasts' | 'everything';
-  /** Frames handed to a socket that connects late. */
+  /** Frames that a socket gets when it connects late. */
   readonly lateSocket: 'missed-by-its-id' | 'last-unheard-prompt';
   /** Previews of samplers: as `--preview-method` and the prompt say, or always. */
   readonly samplerPreviews: 'by-method' | 'always';
   /** Error bodies below `/api`. */
   readonly apiErrors: 'as-recorded' | 'code-and-message';
-  /** A failure of the service behind: told as a gateway's (502, 503), or by the statuses documented for the route. */
+  /**
+   * Status of an upstream failure: a gateway's (502, 503), or the ones documented for the route.
+   */
   readonly serviceFailure: 'gateway' | 'documented';
   /** `exception_type`: the word of the node's own language, or one of the six documented ones. */
   readonly exceptionType: ExceptionWord;
@@ -30,7 +32,7 @@ export type DialectRules = {
   readonly queueRunning: 'one' | 'all';
   /** `POST /queue` with `delete`: pending prompts only, or the running one as well. */
   readonly queueDelete: 'pending' | 'pending-and-running';
-  /** Body of its answer: none, or the ids that were cancelled. */
+  /** Body of the answer: none, or the cancelled ids. */
   readonly queueAnswer: 'empty' | 'deleted';
   /** Order of a prompt's members in `GET /queue`: number, `extra_data`, outputs; or place, outputs, `create_time`. */
   readonly queueItem: 'as-submitted' | 'as-scheduled';
@@ -79,7 +81,7 @@ const RULES = {
 
 type RequestForm = Pick<IncomingMessage, 'headers' | 'url'>;
 
-/** Tells the dialect of calls and sockets by their form, or says the one that the setting forces. */
+/** Decides the dialect of calls and sockets by their form, or by the setting. */
 export type Dialects = {
   readonly ofCall: (call: RequestForm) => Dialect;
   readonly ofSocket: (call: RequestForm) => Dialect;
@@ -88,7 +90,7 @@ export type Dialects = {
 export function createDialects(setting: DialectSetting): Dialects {
   if (setting !== 'auto') return { ofCall: () => setting, ofSocket: () => setting };
   return {
-    // An empty key counts, and so does the operator's token: the form tells, not the identity.
+    // An empty key counts, and so does the operator's token: the header decides, not the identity.
     ofCall({ headers, url = '' }) {
       const isHosted = headers['x-api-key'] !== undefined && isBelowApi(url);
       return isHosted ? 'hosted' : 'local';
@@ -106,7 +108,7 @@ export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
   return RULES[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
 }
 
-/** How `/view` sends a file: redirects are for paths below `/api` only. */
+/** How `/view` sends a file. Redirects are used only for paths below `/api`. */
 export function viewRuleFor(
   ctx: Pick<Koa.Context, 'state' | 'url'>,
 ): DialectRules['apiView'] | 'stream' {

@@ -2,20 +2,23 @@ import { type V2Error, isGone } from '../protocol/job-api.ts';
 import { messageOf } from '../translate/prompt-refusal.ts';
 import { V1Error, emptyError, plainError } from './errors.ts';
 
-/** Refusals whose own status would blame the client, or mean something else to it. */
+/** Codes whose own status would blame the client, or mean something else to it. */
 const V1_STATUS_BY_CODE: { readonly [code: string]: number } = {
   upstream_unreachable: 502,
   bad_upstream_response: 502,
-  /** The bytes were damaged between us and the upstream, twice. */
+  /** The bytes were damaged twice between Holdover and the upstream. */
   hash_mismatch: 502,
 };
 
-/** v1 clients read 429 as "subscription not active"; that v2 lacks a route is not their concern. */
+/**
+ * v1 clients read 429 as "subscription not active"; a route that v2 lacks is a gateway failure to
+ * them.
+ */
 const V1_STATUS_BY_STATUS: { readonly [status: number]: number } = { 422: 400, 429: 503, 501: 502 };
 
 /**
- * A v2 refusal about a file as v1 clients understand it: what is gone is an empty 404, v2's own
- * 422 is a 400, a pause it asks for a 503; the rest keeps its status and says why.
+ * Translates a v2 refusal about a file: a missing file is an empty 404, v2's 422 a 400, a requested
+ * pause a 503. Any other keeps its status and message.
  */
 export function toV1FileError(error: V2Error): V1Error {
   const { status, code, retryAfterSeconds } = error;
@@ -32,7 +35,7 @@ export function toV1FileError(error: V2Error): V1Error {
   });
 }
 
-/** A 500 would blame Holdover. */
+/** An engine failure is a 502; a 500 would blame Holdover. */
 function isEngineFailure({ status, code }: V2Error): boolean {
   return status === 500 && code === 'upstream_error';
 }

@@ -6,8 +6,8 @@ import type { FileRef } from '../protocol/v1.ts';
 import { locationOf } from './output-name.ts';
 
 /**
- * Gives a v2 output the name v1 clients know it by, unique for its user: the name it came with, or,
- * when other bytes have that name already, v1's counter continued. The same output keeps its name.
+ * Gives a v2 output its v1 file name, unique for its user: the name it came with or, when other
+ * bytes have that name, the next number of v1's counter. The same output keeps its name.
  */
 export async function nameOutput(
   files: FileStore,
@@ -41,7 +41,9 @@ export async function nameOutput(
   throw new Error('file names never run out');
 }
 
-/** Of a run that took its results from the cache: another job's id of a file that has its name. */
+/**
+ * True when both ids stand for the same engine file: a run that took its results from the cache.
+ */
 function isSameFile(oneId: string, otherId: string): boolean {
   const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
   return (

@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
 
-/** How long what nobody wants is still read: in all, and while nothing comes. */
+/** How long an unwanted body is still read: in all, and while no bytes come. */
 const DRAIN_MS = { max: 10_000, idle: 2000 } as const;
 
 /**
- * Reads and drops the rest of a body whose answer is ready. Many clients send everything before
- * they listen; closing on bytes they are still sending is a reset, and takes the answer with it.
- * The v1 server lingers for ten seconds too.
+ * Reads and drops the rest of a request body after the answer is ready. Many clients send
+ * everything before they read; closing the connection on bytes they are sending resets it and loses
+ * the answer. The v1 server also reads on for ten seconds.
  */
 export const drainRequest: Koa.Middleware = async (ctx, next) => {
   await next();
@@ -40,7 +40,7 @@ function drain(request: IncomingMessage): Promise<void> {
       clearTimeout(max);
       resolve();
     }
-    // Whoever read so far did it one way or the other, and has lost interest.
+    // Earlier readers of the body are removed, however they read it.
     request.removeAllListeners('data').removeAllListeners('readable');
     request.on('data', () => idle.refresh()).resume();
     request.once('end', done).once('close', done);

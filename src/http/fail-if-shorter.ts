@@ -1,6 +1,6 @@
 import { type Readable, Transform, pipeline } from 'node:stream';
 
-/** The same bytes; breaks off with an error where fewer come than there are. */
+/** Passes the bytes through; fails when the stream ends before `bytes` bytes. */
 export function failIfShorter(stream: Readable, bytes: number): Readable {
   let missingBytes = bytes;
   const counting = new Transform({
@@ -11,7 +11,7 @@ export function failIfShorter(stream: Readable, bytes: number): Readable {
     flush: (done) =>
       done(missingBytes > 0 ? new Error(`${missingBytes} bytes of a file are missing`) : null),
   });
-  // Whoever reads it hears of the error.
+  // The reader of the stream gets the error.
   pipeline(stream, counting, () => {});
   return counting;
 }

@@ -1,12 +1,12 @@
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 
 /**
- * A value that can be put away as its text and comes back when somebody looks: thousands of prompts
- * may wait, and a text is a fraction of what it says, and nothing for the collector to walk through.
+ * A value that can be unloaded to its JSON and is parsed again when it is read. Thousands of
+ * prompts may wait; JSON takes a fraction of the memory and no work of the garbage collector.
  */
 export type LazyJson<T> = { value: T | undefined; json: string | undefined };
 
-/** `json`: its text, where it was written already. */
+/** `json`: its JSON, if that exists already. */
 export function createLazyJson<T>(value: T, json?: string): LazyJson<T> {
   return { value, json };
 }
@@ -22,7 +22,7 @@ export function setValue<T>(lazy: LazyJson<T>, value: T): void {
   lazy.json = undefined;
 }
 
-/** Keeps the text of a value that was written meanwhile, unless the value is another one by now. */
+/** Keeps the JSON of a value, unless the value was replaced meanwhile. */
 export function rememberJson<T>(lazy: LazyJson<T>, value: T, json: string): void {
   if (lazy.value === value) lazy.json = json;
 }

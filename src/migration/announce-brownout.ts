@@ -1,17 +1,17 @@
 import { type Brownout, type BrownoutClient, affects } from './brownout.ts';
 import { NOTIFICATION_TEXTS } from '../translate/notification-texts.ts';
 
-/** Sockets that are open so long before a rehearsal begins are told of it. */
+/** Open sockets are told of a brownout this long before it begins. */
 const NOTICE_MS = 10 * 60_000;
-/** Waits end early, to heed a clock that is set; none is too long for a timer either. */
+/** Timers end early, to notice when the clock is set; longer ones would also overflow. */
 const MAX_TIMER_MS = 60_000;
 
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
 
-/** Says something to the clients it is for; `undefined`: nothing to this one. */
+/** Sends each client its text; `undefined`: nothing for this client. */
 export type NotifyClients = (textFor: (client: BrownoutClient) => string | undefined) => void;
 
-/** What a client is told of the next rehearsal that is for it; `undefined`: none lies ahead. */
+/** The text about the next brownout for this client; `undefined`: there is none. */
 export function announcementFor(
   brownouts: readonly Brownout[],
   client: BrownoutClient,
@@ -21,14 +21,17 @@ export function announcementFor(
   return next && NOTIFICATION_TEXTS.brownout(next);
 }
 
-/** Tells open sockets of each rehearsal shortly before it begins. Returns what ends that. */
+/**
+ * Tells open sockets about each brownout shortly before it begins. Returns a function that stops
+ * it.
+ */
 export function scheduleAnnouncements(deps: {
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
   readonly notifyClients: NotifyClients;
 }): () => void {
   const { brownouts, now, notifyClients } = deps;
-  // A socket that opens later than that hears of it at once.
+  // A socket that opens later gets the text when it connects.
   const waiting = new Set(upcoming(brownouts, now()).filter((brownout) => waitMs(brownout) > 0));
   let timer: NodeJS.Timeout | undefined;
 
@@ -58,7 +61,7 @@ export function scheduleAnnouncements(deps: {
   return () => clearTimeout(timer);
 }
 
-/** Those that have not begun, the next one first. */
+/** Brownouts that have not begun, the next one first. */
 function upcoming(brownouts: readonly Brownout[], nowMs: number): readonly ScheduledBrownout[] {
   return brownouts
     .filter((brownout): brownout is ScheduledBrownout => (brownout.fromMs ?? -Infinity) > nowMs)

@@ -4,10 +4,10 @@ import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { PAGE_PATH, type PageFile, readPage } from './page-files.ts';
 
-/** What the page says of the server before it has asked it anything; open to everybody. */
+/** Facts on the page that are public, before it has called the server. */
 type PageFacts = { readonly version: string; readonly upstream: string };
 
-/** Nothing from elsewhere, nothing inline: names and errors that others chose are shown here. */
+/** No foreign and no inline resources: the page shows names and errors that others chose. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,8 +20,8 @@ const CONTENT_SECURITY_POLICY = [
 ].join('; ');
 
 /**
- * Holdover's own page, served before authentication. At `/`, which v1 clients probe for a 200,
- * unless a mounted front end has that for itself; always at `/holdover`.
+ * Holdover's own page, served before authentication. It is at `/`, which v1 clients probe for a
+ * 200, unless a mounted front end has that path; and always at `/holdover`.
  */
 export function homePage({
   addresses,
@@ -45,7 +45,7 @@ export function homePage({
   };
 }
 
-/** A copy is asked about each time: after an update page and scripts must fit each other. */
+/** Browsers must revalidate each time: after an update, page and scripts must match. */
 function sendPage(ctx: Koa.Context, { contentType, text }: PageFile): void {
   ctx.set('Content-Security-Policy', CONTENT_SECURITY_POLICY);
   ctx.set('Referrer-Policy', 'no-referrer');
@@ -60,7 +60,9 @@ function sendPage(ctx: Koa.Context, { contentType, text }: PageFile): void {
   ctx.set('Content-Type', contentType);
 }
 
-/** With a prefix the page names its files from the root: some proxies take `/prefix` for `/prefix/`. */
+/**
+ * With a prefix the page names its files from the root: some proxies treat `/prefix` as `/prefix/`.
+ */
 function toOrigins(address: PublicAddress | undefined): {
   readonly origin: string;
   readonly socket: string;
@@ -71,7 +73,7 @@ function toOrigins(address: PublicAddress | undefined): {
   return { origin, socket: origin.replace(/^http/, 'ws'), root };
 }
 
-/** Puts facts where the page has `{{name}}`. */
+/** Replaces `{{name}}` in the page by the fact of that name. */
 function fillIn(page: PageFile, facts: { readonly [name: string]: string }): PageFile {
   const text = page.text.replace(/\{\{(\w+)\}\}/g, (_, name: string) =>
     escapeHtml(facts[name] ?? ''),

@@ -3,15 +3,15 @@ import { extname } from 'node:path';
 import { contentType } from 'mime-types';
 import { packageUrl } from '../lib/package-url.ts';
 
-/** A text of the page as it is sent. */
+/** A text file of the page, as it is sent. */
 export type PageFile = { readonly contentType: string; readonly text: string };
 
 const PAGE_FOLDER = packageUrl('page/');
 
-/** Reads the page and what it is made of, once: all of it is small. */
+/** Reads the page and its files once; all of them are small. */
 export function readPage(): {
   readonly html: PageFile;
-  /** Who still needs v1. */
+  /** The page that shows which clients still use v1. */
   readonly report: PageFile;
   readonly files: ReadonlyMap<string, PageFile>;
 } {
@@ -23,7 +23,7 @@ export function readPage(): {
   };
 }
 
-/** Where the page always is; what it is made of is below. */
+/** The path of the page; its files are below. */
 export const PAGE_PATH = '/holdover';
 
 /** Every path of Holdover's own page but `/`. */

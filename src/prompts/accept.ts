@@ -37,7 +37,7 @@ import { type SubmissionSender, type SendResult, toRefusal } from './submit/send
 import type { Submission } from './submission.ts';
 import type { DuplicateIds } from './submit/duplicate-ids.ts';
 
-/** What `POST /prompt` answers; `release` lets the prompt's frames go. */
+/** The answer to `POST /prompt`. `release` lets the frames of the prompt reach sockets. */
 export type Accepted = {
   readonly promptId: string;
   readonly number: number;
@@ -60,15 +60,15 @@ type AcceptorOptions = {
   readonly submissionRecovery: SubmissionRecovery;
   readonly retryPolicy: RetryPolicy;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-  /** Jobs run at a service, which may take a prompt in part. */
+  /** The upstream is a service that may run only the valid outputs of a prompt. */
   readonly mayAcceptPartially: boolean;
   readonly log: Logger;
   readonly now: () => number;
 };
 
 /**
- * Turns a submission into a v2 job, or into a letter that waits for one. The intent is on disk
- * before the first byte leaves, and what the client is told before it hears of it.
+ * Submits a prompt: makes a v2 job of it, or puts it into the outbox. Records the plan before the
+ * first byte goes upstream, and the client's answer before the client gets it.
  */
 export function createAcceptor(deps: AcceptorOptions): Acceptor {
   const {
@@ -109,7 +109,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     return await applySendResult(draft, sent);
   }
 
-  /** Others take a claim for a dead process's when nothing has come of it in time. */
+  /** Rejects with a 503 when another process has taken the prompt over before it was recorded. */
   async function record(draft: SubmissionDraft, state: 'submitting' | 'outbox'): Promise<void> {
     try {
       await recordPrompt(toPromptRow(draft, state), deps);
@@ -118,13 +118,14 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     }
   }
 
-  /** Something of our own may break on the way: then nobody knows what became of the job. */
+  /** A failure inside Holdover leaves the outcome unknown: the request may have been sent. */
   async function send({ caller, plan, graphJson }: SubmissionDraft): Promise<SendResult> {
     try {
       return await sender.send(caller, plan, graphJson);
     } catch (cause) {
-      const facts = { err: cause, user: caller.user };
-      if (!(cause instanceof LeadershipLost)) deps.log.error(facts, 'a submission broke off');
+      const facts = { event: 'submission.send_failed', err: cause, user: caller.user };
+      if (!(cause instanceof LeadershipLost))
+        deps.log.error(facts, 'sending a submission failed; its outcome is unknown');
       return { kind: 'unknown', plan, error: SUBMISSION_FAILED, isKeyUsed: false };
     }
   }
@@ -157,7 +158,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     }
   }
 
-  /** Refused for certain: nothing is left of it. */
+  /** The refusal is final: removes the prompt. */
   async function removeRefused(draft: SubmissionDraft, refusal: V1Refusal): Promise<V1Error> {
     const { label } = draft.plan;
     const removed = ledger.prompts.remove(label).then(() => true);
@@ -180,7 +181,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     return toAccepted(prompt, await nodeErrorsOf(draft, sent));
   }
 
-  /** A service that runs the good outputs of a prompt may say nothing of the others. */
+  /** A service that runs the valid outputs of a prompt may not report the invalid ones. */
   async function nodeErrorsOf(
     { caller, plan }: SubmissionDraft,
     { nodeErrors }: SendResult & { kind: 'accepted' },
@@ -189,7 +190,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     return partialNodeErrors(plan.graph, await deps.objectInfo(caller), plan.outputs);
   }
 
-  /** The first of its user to find no room. */
+  /** The upstream has no capacity, and nothing else of this user waits. */
   async function queueUntilCapacity(
     draft: SubmissionDraft,
     reservation: Reservation,
@@ -206,7 +207,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     }
   }
 
-  /** Who comes after it waits behind it. */
+  /** Prompts of this user wait already: this one waits behind them. */
   async function queueBehindOthers(draft: SubmissionDraft): Promise<Accepted> {
     const reservation = outbox.reserve(draft.caller.user);
     if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
@@ -247,7 +248,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     throw toV1Error(submitUnknown(sent.error, prompt.promptId));
   }
 
-  /** The other one may have found a job, or none. */
+  /** Another process has taken the prompt over. It may have found a job, or none. */
   async function answerForOtherProcess(
     draft: SubmissionDraft,
     sent: SendResult,
@@ -258,10 +259,7 @@ export function createAcceptor(deps: AcceptorOptions): Acceptor {
     return toAccepted(prompt, 'nodeErrors' in sent ? sent.nodeErrors : {});
   }
 
-  /**
-   * This process was as good as dead, and another one has taken the prompt over: sockets hear of
-   * it under the id the ledger has, whatever the job is called.
-   */
+  /** Another process has taken the prompt over: sockets get it under the id in the ledger. */
   async function trackOtherProcessPrompt(draft: SubmissionDraft): Promise<LivePrompt | undefined> {
     const { label } = draft.plan;
     const row = await ledger.prompts.get(label);
@@ -300,12 +298,12 @@ const OUTBOX_FULL = {
   retryAfterSeconds: 10,
 };
 
-/** Whether an id can be a prompt's: v1 clients put it into paths as it is. */
+/** True when v1 clients can put the id into a URL path unchanged. */
 export function isPathSafeId(id: string): boolean {
   return /^[\w.~-]{1,300}$/.test(id);
 }
 
-/** The outputs to execute; with targets given that name none of them there is nothing to run. */
+/** Returns the outputs to execute. Targets that name none of them are a 400. */
 function chooseOutputs({ graph, partialTargets }: Submission, info: ObjectInfo): readonly string[] {
   const chosen = chosenOutputs(outputNodes(graph, info), partialTargets);
   if (chosen.length > 0 || partialTargets === undefined) return chosen;

@@ -10,10 +10,12 @@ import type { PromptEventLog } from './prompt-event-log.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { SubmissionRecovery } from './submit/recover.ts';
 
-/** Asks for the end of prompts, wherever they are; their followers tell what really happened. */
+/**
+ * Requests the end of prompts, whichever process owns them. Their followers report what happened.
+ */
 export type Cancel = {
   readonly cancel: (prompts: readonly LivePrompt[], caller: Caller) => Promise<void>;
-  /** Another process was asked, and has written it down; this one may look after the prompt. */
+  /** Another process has recorded a cancel request; this process may own the prompt. */
   readonly cancelRequested: (key: string) => void;
 };
 
@@ -28,9 +30,11 @@ type CancelOptions = {
   readonly now: () => number;
 };
 
-/** How long an answer waits for another process to take a prompt out of its outbox. */
+/** How long an answer waits until another process has removed a prompt from its outbox. */
 const REMOTE_WAIT_MS = { interval: 10, max: 2000 } as const;
-/** And for the history of what the service says is over: v1 has removed it when it answers. */
+/**
+ * How long an answer waits for the history of a job that has ended: v1 answers after removing it.
+ */
 const RECORD_WAIT_MS = { interval: 10, max: 2000 } as const;
 
 export function createCancel(deps: CancelOptions): Cancel {
@@ -57,11 +61,12 @@ export function createCancel(deps: CancelOptions): Cancel {
   async function cancelOwned(prompt: LivePrompt, caller: Caller): Promise<void> {
     if (outbox.withdraw(prompt)) return follower.finishWithoutJob(prompt, { kind: 'canceled' });
     if (await submissionRecovery.withdraw(prompt)) return;
-    // Without a job it is on its way: the process that learns of the job sees what was asked.
+    // Without a job the submission is in progress: the process that learns of the job sees the
+    // request.
     await jobCanceller.cancelJob(prompt, caller);
   }
 
-  /** Without a job, only who looks after it can do something; with one, everybody can ask for it. */
+  /** Without a job only the owner can act; with a job any process can cancel it. */
   async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     promptEventLog.requestCancel(prompt.key);
     const deadlineMs = monotonicNow() + REMOTE_WAIT_MS.max;
@@ -70,7 +75,7 @@ export function createCancel(deps: CancelOptions): Cancel {
     await jobCanceller.cancelJob(prompt, caller);
   }
 
-  /** What runs on for a while does so in v1, too. */
+  /** A job that runs on for a while does so in v1, too. */
   async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
     const deadlineMs = monotonicNow() + RECORD_WAIT_MS.max;
     const ended = prompts.filter(hasEnded);
@@ -88,7 +93,7 @@ export function createCancel(deps: CancelOptions): Cancel {
       if (!prompt) return;
       prompt.cancelRequested = true;
       if (!promptEventLog.isLeader(key)) return;
-      // A service may answer that the job is over and say so on no stream: the process that follows it asks.
+      // A service may answer that a job has ended and send no event: the owning process asks.
       void cancelOwned(prompt, prompt.caller);
     },
   };

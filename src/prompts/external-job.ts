@@ -5,16 +5,16 @@ import type { Caller, SubmitRequest } from '../protocol/job-api.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
 import type { Graph, Job } from '../protocol/v2.ts';
 
-/** A job somebody submitted past v1, as far as it was seen. */
+/** A job that was submitted past v1, as far as its request was seen. */
 export type ExternalJob = {
   readonly caller: Caller;
   readonly jobId: string;
-  /** `undefined`: whoever has the job must be asked. */
+  /** `undefined`: it has to be read from the upstream. */
   readonly graph: Graph | undefined;
-  /** Where in the queue it wants to be; v1's `number`. */
+  /** Its position in the queue; v1's `number`. */
   readonly order: number | undefined;
   readonly extraData: JsonObject;
-  /** Resolves when its maker has been answered, or is gone. */
+  /** Resolves when its submitter has been answered, or has disconnected. */
   readonly answered: Promise<void>;
 };
 
@@ -25,7 +25,7 @@ type EngineSubmission = {
   readonly response: ServerResponse;
 };
 
-/** Of a job the embedded engine has just taken. */
+/** For a job that the embedded engine has just accepted. */
 export function externalJobOfEngine({
   caller,
   request,
@@ -49,7 +49,7 @@ type ForwardedSubmission = {
   readonly response: ServerResponse;
 };
 
-/** Of what went to a service and came back; `undefined`: its answer is not that of a job. */
+/** For a request that was forwarded to a service. `undefined`: the answer is not a job. */
 export async function externalJobOfService({
   caller,
   body: read,
@@ -71,7 +71,7 @@ export async function externalJobOfService({
   };
 }
 
-/** A workflow v1 can show: an object of nodes. */
+/** Returns the workflow if v1 can show it: an object of nodes. */
 export function graphOf(value: Json | undefined): Graph | undefined {
   if (!isJsonObject(value) || refuseShape(value)) return undefined;
   const isGraph = Object.values(value).every((node) => isJsonObject((node as JsonObject).inputs));
@@ -84,7 +84,7 @@ function orderOf(value: Json | undefined): number | undefined {
   return Number.isFinite(order) ? order : undefined;
 }
 
-/** v2's `extra_data` holds keys and nothing else; what belongs into saved files is no secret. */
+/** v2's `extra_data` holds only keys, so it is left out. Data for saved files is no secret. */
 function extraDataOf(extraPngInfo: Json | undefined): JsonObject {
   return isJsonObject(extraPngInfo) ? { extra_pnginfo: extraPngInfo } : {};
 }

@@ -2,16 +2,16 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
 import type { LivePrompts } from './live-prompts.ts';
 
-/** The v2 job behind an id that a user's client chose, if there is one. */
+/** Finds the v2 job of a prompt by the id its client chose. */
 export type FindJobId = (user: string, promptId: string) => Promise<string | undefined>;
 
-/** What prompts are known by. */
+/** The places where prompts are looked up. */
 export type PromptSources = {
   readonly livePrompts: LivePrompts;
   readonly ledger: Pick<Ledger, 'prompts'>;
 };
 
-/** Looks at the live prompts first. */
+/** Searches the live prompts first. */
 export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJobId {
   return async (user, promptId) => {
     const prompt = livePrompts.find(user, promptId) ?? (await ledger.prompts.find(user, promptId));
@@ -19,11 +19,11 @@ export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJob
   };
 }
 
-/** The same port, where a job answers to the `prompt_id` its client chose as well as to its own id. */
+/** The same port, but a job is also found by the `prompt_id` its client chose. */
 export function withPromptIds(jobs: JobApi, sources: PromptSources): JobApi {
   const findJobId = createFindJobId(sources);
 
-  /** A job of that very id comes first. */
+  /** A job with this id comes first. */
   async function askByEitherId<T>(
     { user }: Caller,
     id: string,

@@ -14,13 +14,15 @@ import type { PromptEventLog } from './prompt-event-log.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { SharedCounter } from './submission.ts';
 
-/** Makes jobs that were submitted through v2 prompts of v1: in the queue, on sockets, in history. */
+/**
+ * Shows jobs that were submitted through v2 as v1 prompts: in the queue, on sockets, in history.
+ */
 export type ExternalJobImporter = {
-  /** Resolves when the job is on record, or is not to be; never rejects. */
+  /** Resolves when the job is recorded, or is not going to be; never rejects. */
   importJob(externalJob: ExternalJob): Promise<void>;
-  /** Its end was asked for, though not here. */
+  /** Records that a cancel of this job went to the upstream past v1. */
   recordCancel(caller: Caller, jobId: string): Promise<void>;
-  /** Waits for those on their way. */
+  /** Waits for imports in progress. */
   close(): Promise<void>;
 };
 
@@ -42,7 +44,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
   const tasks = new Set<Promise<void>>();
   const inProgress = new Set<string>();
 
-  /** The same job comes again when its maker sent its idempotency key again. */
+  /** A caller that repeats its idempotency key gets the same job again. */
   async function isKnown({ caller: { user }, jobId }: ExternalJob): Promise<boolean> {
     if (livePrompts.find(user, jobId)) return true;
     return (await ledger.prompts.findByJob(user, jobId)) !== undefined;
@@ -68,7 +70,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
       },
       caller,
     );
-    // At once: what the job does meanwhile is not to be missed.
+    // Attach at once, so that no event of the job is missed.
     follower.attachJob(prompt, { jobId, graph, targets: [] });
     void externalJob.answered.then(() => follower.releaseFrames(prompt));
     return prompt;
@@ -94,7 +96,8 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
       await importNewJob(externalJob);
     } catch (error) {
       const { user } = externalJob.caller;
-      log.error({ err: error, user, jobId: externalJob.jobId }, 'a v2 job is not on record for v1');
+      const facts = { event: 'external_job.import_failed', err: error, user };
+      log.error({ ...facts, jobId: externalJob.jobId }, 'could not record a v2 job as a v1 prompt');
     } finally {
       inProgress.delete(name);
     }
@@ -113,9 +116,11 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
       prompt.cancelRequested = true;
       promptEventLog.requestCancel(prompt.key);
       await ledger.prompts.askCancel(prompt.key, now()).catch((error: unknown) => {
-        log.error({ err: error, user, jobId }, 'a cancel is not on record');
+        const facts = { event: 'cancel.record_failed', err: error, user, jobId };
+        log.error(facts, 'could not record the cancel of a v2 job');
       });
-      // The service's answer went to the caller unread; asked again, it tells what became of the job.
+      // The service's answer went to the caller unread. Cancelling again tells what became of the
+      // job.
       await jobCanceller.cancelJob(prompt, caller);
     },
     async close() {
@@ -124,7 +129,7 @@ export function createExternalJobImporter(deps: ExternalJobImporterOptions): Ext
   };
 }
 
-/** A job without a workflow that can be seen runs all the same. */
+/** A job whose workflow cannot be read runs all the same. */
 async function fetchGraph(
   { jobs }: ExternalJobImporterOptions,
   { caller, jobId }: ExternalJob,

@@ -5,7 +5,7 @@ import type { Channel } from '../sockets/channel.ts';
 import type { LazyJson } from '../lib/lazy-json.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
 
-/** What is known of a prompt from its `POST` on. */
+/** What is known about a prompt when it is submitted. */
 export type PromptDraft = {
   readonly key: string;
   readonly promptId: string;
@@ -13,14 +13,14 @@ export type PromptDraft = {
   readonly clientId: string | null;
   readonly createdAtMs: number;
   readonly graph: Graph;
-  /** The texts of the two, where they were written already. */
+  /** The JSON of graph and extra data, where it exists already. */
   readonly graphJson?: string;
   readonly extraData: JsonObject;
   readonly extraDataJson?: string;
   readonly targets: readonly string[];
-  /** It was accepted by a process that is gone. */
+  /** The process that accepted it has ended. */
   readonly isResumed: boolean;
-  /** It was submitted through v2, whose callers have its own events. */
+  /** It was submitted through v2; its caller follows v2 events. */
   readonly isV2Job?: boolean;
 };
 
@@ -35,60 +35,60 @@ type ReplacedMembers =
 /** A prompt between its accepted `POST` and its history entry. */
 export type LivePrompt = Omit<PromptDraft, ReplacedMembers> & {
   readonly channel: Channel;
-  /** Its credential, if any, is in memory only. */
+  /** The caller's credential, if any, is in memory only. */
   caller: Caller;
   readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   graph: Graph;
   readonly extraData: JsonObject;
   targets: readonly string[];
-  /** `null`: no v2 job is known, and then there is no status either. */
+  /** `null`: no v2 job is known, and there is no status either. */
   jobId: string | null;
-  /** A terminal one: the job is over, its history is still being written. */
+  /** A terminal status: the job has ended, its history is being written. */
   status: JobStatus | undefined;
-  /** The job has shown a node, a step, a preview or an output. */
+  /** The job has reported a node, a step, a preview or an output. */
   hasEvidence: boolean;
   cancelRequested: boolean;
   isResumed: boolean;
   /** Its client has been answered. */
   isReleased: boolean;
-  /** It is in the outbox; the board's to say. */
+  /** It is in the outbox. Set by `markWaiting` and `clearWaiting` only. */
   isInOutbox: boolean;
   startedAtMs: number | null;
 };
 
-/** `waiting`: no job of it is known yet; `ending`: the job is over, its history is being written. */
+/** `waiting`: it has no job yet; `ending`: the job has ended, its history is being written. */
 type PromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
-/** All live prompts, by user: what `/queue` shows and `queue_remaining` counts. */
+/** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
 export type LivePrompts = {
   add(prompt: LivePrompt): void;
-  /** Its v2 job is known from now on; it answers to the job's id too. */
+  /** Sets the v2 job of a prompt; `find` finds it by the job's id too. */
   setJobId(prompt: LivePrompt, jobId: string): void;
-  /** Its job is gone, and it is to have another one. */
+  /** The job of the prompt is gone; it is going to get another one. */
   clearJobId(prompt: LivePrompt): void;
   remove(prompt: LivePrompt): void;
   has(prompt: LivePrompt): boolean;
-  /** It is in the outbox from now on. */
+  /** The prompt is in the outbox from now on. */
   markWaiting(prompt: LivePrompt): void;
-  /** It is not, or not any more. */
+  /** The prompt is not in the outbox any more. */
   clearWaiting(prompt: LivePrompt): void;
-  /** In the order they will run. */
+  /** In the order they run. */
   list(user: string): readonly LivePrompt[];
-  /** Whether a job of the same user's that runs before this one has not been heard to start. */
+  /** True when another job of this user is ahead in the queue and still queued. */
   hasEarlierQueued(prompt: LivePrompt): boolean;
   readonly count: (user: string) => number;
-  /** Bytes of what the clients of all live prompts sent. */
+  /** Bytes of the graphs and extra data of all live prompts. */
   readonly bytes: () => number;
-  /** How many of all users' are in which state. */
+  /** The number of prompts of all users in each state. */
   countByState(): Readonly<Record<PromptState, number>>;
   find(user: string, promptId: string): LivePrompt | undefined;
-  /** Those in the outbox. */
+  /** The prompts of this user that are in the outbox. */
   waiting(user: string): ReadonlySet<LivePrompt>;
-  /** What `/queue` calls running: what runs, else the oldest that has a job. */
+  /** The prompts that `/queue` calls running: those that run, else the oldest that has a job. */
   running(user: string): readonly LivePrompt[];
 };
 
-/** The prompts of one user; looking one up must not cost more the more there are. */
+/** The prompts of one user. Finding one takes the same time however many there are. */
 type UserPrompts = {
   readonly prompts: Set<LivePrompt>;
   readonly waiting: Set<LivePrompt>;
@@ -161,8 +161,8 @@ export function createLivePrompts(): LivePrompts {
         for (const prompt of prompts) counts[stateOf(prompt)]++;
       return counts;
     },
-    // The newest one: v1 lets a client use an id again while the first is live. A prompt that
-    // waited for its job answers to its own id and to the job's.
+    // The newest one: v1 lets a client reuse an id while the first prompt is live. A prompt that
+    // waited for its job is found by its own id and by the job's.
     find(user, id) {
       const matches = users.get(user)?.byId.get(id) ?? [];
       return matches.length < 2 ? matches[0] : matches.toSorted(byCreation).at(-1);
@@ -174,7 +174,7 @@ export function createLivePrompts(): LivePrompts {
       );
       const active = withJob.filter((prompt) => prompt.status !== 'queued');
       if (active.length > 0) return active;
-      // One client shows nothing, another crashes, when jobs wait and none of them is running.
+      // One client shows nothing and another crashes when jobs are pending and none is running.
       return withJob.toSorted(byCreation).slice(0, 1);
     },
   };
@@ -182,7 +182,7 @@ export function createLivePrompts(): LivePrompts {
 
 const NO_PROMPTS: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
 
-/** Of a prompt whose texts have not been written it is unknown. */
+/** 0 for a prompt whose JSON has not been written. */
 function sizeOf({ lazy }: LivePrompt): number {
   return (lazy.graph.json?.length ?? 0) + (lazy.extraData.json?.length ?? 0);
 }
@@ -206,12 +206,12 @@ function removeFromIndex({ byId }: UserPrompts, prompt: LivePrompt, id: string):
   else byId.delete(id);
 }
 
-/** Whether it can be taken out of the queue: nothing of it runs, as far as is known. */
+/** True when the prompt can be deleted from the queue: as far as is known, nothing of it runs. */
 export function isNotStarted({ status }: Pick<LivePrompt, 'status'>): boolean {
   return status === undefined || status === 'queued';
 }
 
-/** Whether nothing of it is left to run or to stop. */
+/** True when nothing of the prompt is left to run or to stop. */
 export function hasEnded({ status }: Pick<LivePrompt, 'status'>): boolean {
   return status !== undefined && IS_TERMINAL[status];
 }

@@ -8,8 +8,8 @@ import type { V1Request } from '../v1/routes.ts';
 import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
 
 /**
- * Notes that a client has fetched the results of prompts that have ended: no late socket needs to
- * be told of them. `listed`: the client did not ask for them by their ids.
+ * Records that a client has fetched the results of ended prompts: late sockets get nothing of them.
+ * `listed`: the client did not ask for them by id.
  */
 export type MarkFetched = (
   request: { readonly ctx: Pick<V1Request['ctx'], 'req'>; readonly caller: Caller },
@@ -23,7 +23,7 @@ export function createMarkFetched(deps: {
 }): MarkFetched {
   return ({ ctx, caller: { user } }, source, promptIds) => {
     if (isOwnCall(ctx.req)) return;
-    // A front end lists everything all the time, and is not the client that waits for it.
+    // A front end lists everything all the time, and is not the client that waits for a result.
     if (source === 'listed' && isBrowser(ctx.req)) return;
     for (const promptId of deps.hub.discardFetched(user, promptIds)) {
       deps.promptEventLog.resultFetched(user, promptId);
@@ -31,7 +31,10 @@ export function createMarkFetched(deps: {
   };
 }
 
-/** Notes that a client has read a job that is over through v2: it has the result of its prompt. Never throws. */
+/**
+ * Records that a client has read an ended job through v2, so it has the result of the prompt. Never
+ * throws.
+ */
 export type MarkJobFetched = (fetched: {
   readonly caller: Caller;
   readonly jobId: string;
@@ -57,7 +60,7 @@ export function createMarkJobFetched(
       const { jobId } = fetched;
       log.warn(
         { event, err: error, jobId },
-        'a late socket may be told of a result that was fetched',
+        'could not note a fetched result; a late socket may get it again',
       );
     });
   };

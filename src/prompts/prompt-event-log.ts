@@ -1,118 +1,126 @@
 import type { ProgressInput } from '../translate/progress-state.ts';
 
 /**
- * What happens to a live prompt, one thing after the other. Every process that hears the same
- * entries says the same frames in the same order.
+ * An entry of a live prompt's event log. Every process that applies the same entries sends the same
+ * frames in the same order. Entries are stored: names and kinds never change.
  */
 export type PromptLogEntry =
-  /** It is in the outbox. */
+  /** The prompt is in the outbox. */
   | { readonly kind: 'waits' }
-  /** Whether it has a job is being found out. */
+  /** A search for its job is running. */
   | { readonly kind: 'sought' }
-  /** Its job is in the ledger. */
+  /** Its job is recorded in the ledger. */
   | { readonly kind: 'attached' }
-  /** Its client has been answered: frames may go. */
+  /** Its client has been answered: frames may be sent. */
   | { readonly kind: 'released' }
-  /** Whoever looked after it is gone, another process does now. */
+  /** Another process has taken the prompt over. */
   | { readonly kind: 'taken' }
   | { readonly kind: 'input'; readonly input: ProgressInput }
-  /** Its history is written: v1's last word may be said. */
+  /** Its history is written: v1's last frame may be sent. */
   | { readonly kind: 'recorded' }
-  /** Nothing is left of it, and nobody was told of it. */
+  /** It is removed; no client knew it. */
   | { readonly kind: 'removed' };
 
 /**
- * Of a preview that got lost on the way between processes so many bytes are left: enough to know
- * its format, fewer than any picture has.
+ * Bytes that remain of a preview lost between processes: enough to know its format, fewer than any
+ * picture has.
  */
 export const PREVIEW_HEAD_BYTES = 4;
 
 /**
- * Sockets that are sent a whole prompt: those of its client id, and the other hosted ones of its
- * user. What one of the former has received is received; what one of the latter has is heard, and
- * still waits for the former.
+ * The sockets that get all frames of a prompt: those of its client id (`client`), and the other
+ * hosted ones of its user (`hosted`). A frame received by `client` is delivered; one received by
+ * `hosted` is still kept for `client`.
  */
 export type ReceiverGroup = 'client' | 'hosted';
 
-/** By audience, the place in the prompt's journal up to which it has everything. */
+/** For each group, the position in the prompt's log up to which it has everything. */
 export type ReceivedUpTo = { readonly [group in ReceiverGroup]: number };
 
-/** When a process heard of a prompt: with its first entry, or when more had been said of it. */
+/** When a process subscribed to a prompt: at its first entry, or later. */
 export type SubscribedSince = 'its start' | 'later';
 
-/** One process's ear on one prompt. */
+/** A process that subscribes to the log of one prompt. */
 export type LogSubscriber = {
-  /** The next entry; `at` is its place, from 1 on, or 0 where places do not matter. */
+  /** The next entry. `position` counts from 1, or is 0 where positions do not matter. */
   apply(entry: PromptLogEntry, position: number): Promise<void>;
-  /** Another process looks after the prompt from now on. */
+  /** Another process owns the prompt from now on. */
   onLeadershipLost(): void;
   /**
-   * What was said up to here has reached sockets elsewhere. Since `its start`: those here have heard
-   * none of it.
+   * Frames up to here have reached sockets of other processes. With `its start`, sockets here got
+   * none.
    */
   onSubscribed(upTo: ReceivedUpTo, since: SubscribedSince): void;
-  /** The same, while this process was listening: it need not be kept any longer. */
+  /** The same while this process is subscribed: the frames need not be kept any longer. */
   onReceivedElsewhere(group: ReceiverGroup, upTo: number): void;
 };
 
-/** What a journal asks of the house it is in. */
+/** The functions that the event log calls. */
 export type LogHandlers = {
-  /** Nobody looks after these, oldest first; they are to be taken over where that is possible. */
+  /** These prompts have no owner, oldest first: take them over where that is possible. */
   takeOverVacant(keys: readonly string[]): Promise<void>;
-  /** There is a prompt nobody here knows of: it joins, if it is one. */
+  /** This process does not know the prompt: subscribe to it, if it exists. */
   discover(key: string): Promise<void>;
-  /** How a prompt ended of which no entry is left; `none`: it is live all the same. */
+  /** How a prompt ended that has no entries left; `none`: it is live. */
   endOf(key: string): Promise<'recorded' | 'removed' | 'none'>;
-  /** A client asked another process for the end of it. */
+  /** A client asked another process to cancel it. */
   cancelRequested(key: string): void;
   /** A client fetched the result of a prompt from another process. */
   resultFetched(user: string, promptId: string): void;
 };
 
 /**
- * The entries of all live prompts, and who looks after which: one process at a time for each, and
- * only that one may append.
+ * The event logs of all live prompts, and which process owns which: one owner at a time, and only
+ * the owner may append.
  */
 export interface PromptEventLog {
-  /** This process looks after a new prompt; before the ledger knows it. */
+  /** Makes this process the owner of a new prompt, before the ledger has it. */
   claim(key: string): Promise<void>;
-  /** The same for one nobody looks after; `false`: another one was faster. All entries were heard. */
+  /**
+   * The same for a prompt without an owner, after all its entries were applied. `false`: another
+   * process was faster.
+   */
   takeOver(key: string): Promise<boolean>;
-  /** Nobody needs to look after it any more, and it never ended. */
+  /** The prompt needs no owner any more, and it never ended. */
   discard(key: string): Promise<void>;
   subscribe(
     prompt: { readonly key: string; readonly user: string },
     subscriber: LogSubscriber,
   ): void;
-  /** Resolves when the entry was heard here; rejects with `LeadLost`. */
+  /** Resolves when the entry was applied here. Rejects with `LeadershipLost`. */
   append(key: string, entry: PromptLogEntry): Promise<void>;
   isLeader(key: string): boolean;
-  /** All that was said of it up to this entry has reached a socket of this audience. */
+  /** Sockets of this group have received all frames up to this position. */
   markReceived(key: string, group: ReceiverGroup, position: number): void;
-  /** A client of this user has the result of a prompt: other processes keep nothing of it either. */
+  /**
+   * A client of this user has the result of a prompt: other processes keep no frames of it either.
+   */
   resultFetched(user: string, promptId: string): void;
-  /** Whoever looks after it shall hear that its end is wanted. */
+  /** Tells the owner that the end of the prompt was requested. */
   requestCancel(key: string): void;
-  /** Whether sockets of this user may be at other processes. */
+  /** True when other processes may have sockets of this user. */
   isWatched(user: string): boolean;
-  /** This process has sockets of the user, or none any more. */
+  /** This process has sockets of the user, or has none any more. */
   watch(user: string, isThere: boolean): void;
-  /** Resolves when all is heard that was appended anywhere before to prompts of this user. */
+  /**
+   * Resolves when everything that any process appended before to prompts of this user is applied
+   * here.
+   */
   whenCaughtUp(user: string): Promise<void>;
-  /** `live`: prompts an earlier process left. */
+  /** `live`: prompts left by an earlier process. */
   start(handlers: LogHandlers, live: readonly string[]): Promise<void>;
-  /** Others may take over at once. */
+  /** Gives up ownership: other processes may take over at once. */
   close(): Promise<void>;
 }
 
-/** Another process looks after the prompt: nothing more is to be said of it here. */
+/** Another process owns the prompt: this one must not append to its log. */
 export class LeadershipLost extends Error {
   constructor() {
     super('another process looks after this prompt');
   }
 }
 
-/** For a rejection: whatever else went wrong is thrown on. */
+/** Handler for a rejection: returns `instead` when ownership is lost, rethrows any other error. */
 export function ifLeadershipLost<Instead>(instead: Instead): (error: unknown) => Instead {
   return (error) => {
     if (error instanceof LeadershipLost) return instead;
@@ -120,7 +128,10 @@ export function ifLeadershipLost<Instead>(instead: Instead): (error: unknown) =>
   };
 }
 
-/** For a process that is alone: every entry is heard at once, and nobody else can lead. */
+/**
+ * Used when one process has the ledger: every entry is applied at once, and this process owns all
+ * prompts.
+ */
 export function createLocalEventLog(): PromptEventLog {
   const subscribers = new Map<string, LogSubscriber>();
   return {

@@ -26,18 +26,18 @@ import { createSubmissionSender } from './submit/send.ts';
 import type { SharedCounter } from './submission.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
 
-/** The way of prompts from their `POST` to their history, and off it. */
+/** The life of prompts from their `POST` to their history. */
 export type Prompts = {
   readonly acceptor: Acceptor;
   readonly cancel: Cancel['cancel'];
   readonly markFetched: MarkFetched;
   readonly markJobFetched: MarkJobFetched;
-  /** Accepted prompts that wait for the upstream to have room. */
+  /** The number of accepted prompts that wait until the upstream has capacity. */
   readonly outboxDepth: () => number;
   readonly externalJobs: ExternalJobImporter;
-  /** Takes up what an earlier process left; once, before anybody calls. */
+  /** Resumes the prompts of an earlier process; once, before the first call. */
   resume(): Promise<void>;
-  /** Resolves when the board shows what was done for this user before, here and elsewhere. */
+  /** Resolves when the live prompts show everything done for this user before, in any process. */
   whenCurrent(user: string): Promise<void>;
   close(): Promise<void>;
 };

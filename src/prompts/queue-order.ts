@@ -2,14 +2,14 @@ import type { LivePrompt } from './live-prompts.ts';
 
 type Created = Pick<LivePrompt, 'createdAtMs' | 'key'>;
 
-/** Oldest first. Every process must say the same of two prompts, whichever it heard of first. */
+/** Oldest first. All processes must order two prompts in the same way, whichever they saw first. */
 export function byCreation(a: Created, b: Created): number {
   if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs;
   if (a.key === b.key) return 0;
   return a.key < b.key ? -1 : 1;
 }
 
-/** In the order they will run: lower number first, equal ones as they came. */
+/** In the order they run: lower number first, equal numbers by age. */
 export function byQueueOrder(
   a: Created & { number: number },
   b: Created & { number: number },

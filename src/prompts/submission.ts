@@ -5,7 +5,7 @@ import type { DialectRules } from '../dialects/dialect.ts';
 import { V1Error, promptFault, promptRefusal, plainError } from '../dialects/errors.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 
-/** What a `POST /prompt` body asks for, in the words of v1, checked as far as its shape goes. */
+/** The content of a `POST /prompt` body, in v1's words, checked for its shape. */
 export type Submission = {
   readonly graph: Graph;
   /** As sent, secrets included; `null` counts as `{}`. */
@@ -15,14 +15,14 @@ export type Submission = {
   readonly promptId: string | undefined;
   readonly number: number;
   readonly partialTargets: readonly string[] | undefined;
-  /** What a folder in the name of a file means; absent: a folder. */
+  /** The meaning of a folder in a file name; absent: a folder. */
   readonly subfolder?: DialectRules['subfolder'];
 };
 
 /** v1's priority counter: every `POST` without a `number` takes one, refused ones too. */
 export type Counter = { next(): number };
 
-/** The same, perhaps of several processes together. */
+/** The same, possibly shared by several processes. */
 export type SharedCounter = { next(): number | Promise<number> };
 
 const MAX_ID_CHARS = 200;
@@ -33,7 +33,7 @@ export function createCounter(first: number): Counter {
   return { next: () => value++ };
 }
 
-/** Whether reading this body counts; see `readSubmission`. */
+/** True when reading this body takes a number from the counter; see `readSubmission`. */
 export function usesCounter(body: Json): boolean {
   if (!isJsonObject(body)) return Array.isArray(body) || typeof body === 'string';
   return !('number' in body);
@@ -41,7 +41,7 @@ export function usesCounter(body: Json): boolean {
 
 export function readSubmission(body: Json, counter: Counter): Submission {
   if (!isJsonObject(body)) {
-    // v1 looks a list and a text through for a number, finds none and counts.
+    // v1 searches a list and a text for `number`, finds none and counts.
     if (Array.isArray(body) || typeof body === 'string') counter.next();
     throw noPromptError();
   }
@@ -101,7 +101,7 @@ function readClientId(value: Json | undefined): string | null {
   return id;
 }
 
-/** The original dies on `null` here; a list is as useless. */
+/** The original fails on `null` here; a list is as useless. */
 function readExtraData(value: Json | undefined): JsonObject {
   if (value === undefined || value === null) return {};
   if (!isJsonObject(value)) throw badRequest('invalid_prompt', '"extra_data" must be an object.');

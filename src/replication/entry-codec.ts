@@ -3,7 +3,7 @@ import { type PromptLogEntry, PREVIEW_HEAD_BYTES } from '../prompts/prompt-event
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
 
-/** An entry as it is stored; the bytes of a preview travel beside it, or not at all. */
+/** An entry as it is stored. The bytes of a preview are sent beside it, or not at all. */
 export type EncodedEntry = { readonly text: string; readonly picture?: Uint8Array };
 
 type Preview = Extract<ProgressInput, { kind: 'event' }> & { readonly event: { event: 'preview' } };
@@ -22,7 +22,7 @@ export function encodeEntry(entry: PromptLogEntry): EncodedEntry {
   };
 }
 
-/** Without the picture, its first bytes stand for it: the step it belongs to is said all the same. */
+/** Without the picture, its first bytes stand in for it: its step is sent all the same. */
 export function decodeEntry(text: string, picture?: Uint8Array): PromptLogEntry {
   const entry = parseJson(text) as unknown as PromptLogEntry;
   if (entry.kind !== 'input') return entry;

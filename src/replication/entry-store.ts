@@ -2,14 +2,14 @@ import type { Redis } from '../lib/redis.ts';
 import type { EntryStore } from './log-stream.ts';
 import type { Scripts } from './scripts.ts';
 
-/** The journals of all prompts in Redis: a stream for each, its ids are the places of entries. */
+/** The event logs of all prompts in Redis: one stream each, whose ids are the positions. */
 export function createEntryStore(deps: {
   readonly redis: Redis;
   readonly prefix: string;
   readonly scripts: Scripts;
-  /** Whether another process has sockets of this user: only then do pictures travel. */
+  /** True when another process has sockets of this user: only then are pictures sent. */
   readonly isWatched: (user: string) => boolean;
-  /** How many processes have sockets of the user. */
+  /** Called with the number of processes that have sockets of the user. */
   readonly onWatchers: (user: string, count: number) => void;
 }): EntryStore {
   const { redis, prefix, scripts, isWatched, onWatchers } = deps;

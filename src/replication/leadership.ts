@@ -1,7 +1,7 @@
 import { LeadershipLost } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 
-/** What the ledger is to know of the prompts this process looks after. */
+/** Write tokens of the prompts that this process owns, for the ledger. */
 export function createLeadership(
   streams: ReadonlyMap<string, Pick<LogStream, 'token' | 'loseLead'>>,
 ) {
@@ -11,7 +11,7 @@ export function createLeadership(
       if (token === undefined) throw new LeadershipLost();
       return token;
     },
-    /** Whoever is refused need not wait for the next renewal to know. */
+    /** A refused write ends the ownership at once, without waiting for the next renewal. */
     refused(key: string, token: string): Error {
       const stream = streams.get(key);
       if (stream?.token() === token) stream.loseLead();

@@ -8,47 +8,47 @@ import {
 } from '../prompts/prompt-event-log.ts';
 import { decodeEntry, encodeEntry } from './entry-codec.ts';
 
-/** One prompt as this process hears of it. */
+/** The log of one prompt, as this process receives it. */
 export type LogStream = {
   readonly key: string;
   readonly user: () => string;
-  /** Under which this process looks after it; `undefined`: it does not. */
+  /** The token of the owner; `undefined`: this process is not the owner. */
   readonly token: () => string | undefined;
   subscribe(user: string, subscriber: LogSubscriber, since: SubscribedSince): Promise<void>;
-  /** It is new, and this process looks after it. */
+  /** The prompt is new, and this process owns it. */
   startNew(token: string): void;
-  /** This process looks after it from now on, once it has heard everything. */
+  /** Makes this process the owner, once all entries are applied. */
   takeLead(token: string): Promise<void>;
-  /** Another process does. */
+  /** Another process owns it now. */
   loseLead(): void;
   append(entry: PromptLogEntry): Promise<void>;
-  /** An entry another process wrote, as it comes. */
+  /** Receives an entry that another process wrote. */
   receive(n: number, text: string, picture?: Uint8Array): Promise<void>;
-  /** Hears what it has missed. */
+  /** Reads and applies missed entries. */
   catchUp(): Promise<void>;
-  /** How it ended is known, and nothing else is any more. */
+  /** Applies the end of a prompt whose entries are gone. */
   finish(kind: 'recorded' | 'removed'): Promise<void>;
   receivedElsewhere(audience: ReceiverGroup, upTo: number): void;
-  /** Resolves when everything that came is heard. */
+  /** Resolves when all received entries are applied. */
   whenIdle(): Promise<void>;
   readonly hasEnded: () => boolean;
 };
 
-/** How entries are written and read. */
+/** Writes and reads entries. */
 export type EntryStore = {
-  /** False: it is no longer ours. */
+  /** False: this process is not the owner any more. */
   write(
     stream: LogStream,
     entry: { readonly n: number; readonly text: string; readonly picture?: Uint8Array },
     isLast: boolean,
   ): Promise<boolean>;
-  /** Those after the `n`th. */
+  /** The entries after position `n`. */
   after(key: string, n: number): Promise<readonly { readonly n: number; readonly text: string }[]>;
-  /** Up to where sockets had received it. */
+  /** The positions up to which sockets have received it. */
   receivedUpTo(key: string): Promise<ReceivedUpTo>;
 };
 
-/** Everything of a prompt happens one thing after the other. */
+/** Runs everything of one prompt in order. */
 export function createLogStream(key: string, store: EntryStore): LogStream {
   let chain: Promise<unknown> = Promise.resolve();
   let subscriber: LogSubscriber | undefined;
@@ -79,7 +79,7 @@ export function createLogStream(key: string, store: EntryStore): LogStream {
     token: () => token,
     subscribe: (owner, logSubscriber, since) => {
       user = owner;
-      // A new prompt of our own: nothing was said yet.
+      // A new prompt of this process has no entries yet.
       if (token !== undefined) {
         subscriber = logSubscriber;
         return Promise.resolve();
@@ -101,11 +101,11 @@ export function createLogStream(key: string, store: EntryStore): LogStream {
       if (token === undefined) return;
       token = undefined;
       subscriber?.onLeadershipLost();
-      // What others wrote meanwhile was taken for an echo of our own.
+      // Entries of the new owner were taken for echoes of our own: read them.
       stream.catchUp().catch(ignoreError);
     },
     append: async (entry) => {
-      // At once: what others wrote may be kept waiting by whoever asks.
+      // Fail at once: entries of the new owner may wait for this caller.
       if (token === undefined) throw new LeadershipLost();
       await enqueue(async () => {
         if (token === undefined) throw new LeadershipLost();

@@ -1,12 +1,15 @@
 import type { Redis } from '../lib/redis.ts';
 
-/** Whose sockets are at other processes: each subscribes to the previews of its users. */
+/**
+ * Tracks which users have sockets in other processes: each process subscribes to the previews of
+ * its users.
+ */
 export type PreviewWatchers = {
   isWatched(this: void, user: string): boolean;
   onWatchers(this: void, user: string, refresh: number): void;
-  /** This process is one of them, or no longer. */
+  /** This process has sockets of the user, or has none any more. */
   setLocal(user: string, isThere: boolean): void;
-  /** Asks anew; what is known of any other user is forgotten. */
+  /** Asks Redis again; other users are forgotten. */
   refresh(users: readonly string[]): Promise<void>;
 };
 

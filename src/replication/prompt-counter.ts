@@ -1,6 +1,6 @@
 import type { RedisConnections } from '../lib/redis.ts';
 
-/** v1's priority counter, one for all processes. */
+/** v1's priority counter, shared by all processes. */
 export async function openSharedCounter(
   { commands, prefix }: RedisConnections,
   first: number,

@@ -2,16 +2,16 @@ import type { Redis, RedisConnections } from '../lib/redis.ts';
 
 type RedisNames = Pick<RedisConnections, 'prefix' | 'channels'>;
 
-/** How long a process that says nothing is still taken for alive. */
+/** How long a process that does not renew its leases counts as alive. */
 export const LEASE_MS = 5000;
-/** How long the entries of a prompt that has ended are kept for who comes late. */
+/** How long the entries of an ended prompt are kept for late processes. */
 const ENDED_TTL_MS = 120_000;
-/** The mark of what was received outlives every pause of a job. */
+/** The received positions are kept longer than any pause of a job. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
 /**
- * `leases`: who is looked after until when; `leaders`: by whom, under a token nobody had before.
- * A lease that ran out takes nothing away: only the next token does.
+ * `leases`: until when each prompt is owned; `leaders`: the owner's token, which is unique. An
+ * expired lease takes nothing away: only the next token does.
  */
 const PRELUDE = ({ prefix, channels }: RedisNames): string => `
 local P = '${prefix}'
@@ -35,7 +35,7 @@ end
 
 const claim = `return take(ARGV[1], ARGV[2])`;
 
-// Told twice, it is ours the second time.
+// Run twice, it succeeds the second time too.
 const takeOver = `
 local key, instance = ARGV[1], ARGV[2]
 local untilMs = call('ZSCORE', P .. 'leases', key)
@@ -45,7 +45,7 @@ local token = call('HGET', P .. 'leaders', key)
 if token and string.sub(token, 1, #instance) == instance then return token end
 return false`;
 
-// Told twice, it is there the second time; after the last one the leader is gone as well.
+// Run twice, the entry exists the second time; after the last entry the leader is gone as well.
 const append = `
 local key, token, n, text, user, isLast, picture = unpack(ARGV)
 local known = #call('XRANGE', at(key), n .. '-0', n .. '-0') > 0
@@ -106,7 +106,7 @@ const SCRIPTS = {
 
 type Argument = string | number | Uint8Array;
 
-/** What is done whole or not at all; keys are made in the scripts, so it takes one Redis, no cluster of them. */
+/** Atomic operations. The scripts build key names, so they need one Redis, not a Redis cluster. */
 export type Scripts = {
   readonly [name in keyof typeof SCRIPTS]: (...args: Argument[]) => Promise<unknown>;
 };

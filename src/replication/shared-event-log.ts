@@ -12,39 +12,42 @@ import { createPreviewWatchers } from './preview-watchers.ts';
 
 type Options = {
   readonly links: RedisConnections;
-  /** Tells this process from all others, and from itself after a restart. */
+  /** Unique id of this process, new after each restart. */
   readonly instance: string;
   readonly log: Logger;
 };
 
 export type SharedEventLog = {
   readonly promptEventLog: PromptEventLog;
-  /** What else this process may write of them. */
+  /** The write tokens of the prompts that this process owns. */
   readonly leadership: ReturnType<typeof createLeadership>;
 };
 
-/** How often leases are renewed, vacant prompts looked for, and everything compared. */
+/**
+ * Intervals of renewing leases, of looking for prompts without an owner, and of a full comparison.
+ */
 const INTERVAL_MS = { renew: LEASE_MS * 0.3, findVacant: 1000, resync: 30_000 } as const;
-/** What has ended is remembered so long, as its frames are. */
+/** Ended prompts are remembered this long, as their frames are. */
 const ENDED_TTL_MS = 120_000;
-/** An answer that took longer tells that Redis was away. */
+/** A slower answer means that Redis was unreachable. */
 const SLOW_REDIS_MS = 1000;
-/** A call is answered from what is known after that. */
+/** A call waits this long at most, then it is answered from what is known. */
 const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
- * The journal that several processes share, in one Redis. Whoever holds the lease of a prompt
- * appends to its stream; all hear of it, and read the stream where they have missed something.
+ * The event log that several processes share, in one Redis. The owner of a prompt's lease appends
+ * to its stream. All processes receive the entries, and read the stream where they missed some.
  */
 export function createSharedEventLog({ links, instance, log }: Options): SharedEventLog {
   const redis = links.connect();
   const { prefix, channels } = links;
   const scripts = defineScripts(redis, links);
-  // A client waits for this one. Done after all, its lease runs out and it is swept away.
+  // Runs on the other connection, since a client waits for it. If it succeeds late, its lease
+  // expires and the prompt is removed.
   const { claim } = defineScripts(links.commands, links);
   const streams = new Map<string, LogStream>();
   const discoveries = new Map<string, Promise<void>>();
-  /** Being discovered, with their first entry. */
+  /** Prompts in discovery whose first entry was received. */
   const withFirstEntry = new Set<string>();
   const timers: NodeJS.Timeout[] = [];
   let handlers: LogHandlers | undefined;
@@ -80,7 +83,8 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
 
   function logFailure(what: string): (error: unknown) => void {
     return (error) => {
-      if (!isClosed) log.warn({ err: error }, `${what} could not be shared`);
+      if (isClosed) return;
+      log.warn({ event: 'replication.failed', err: error, what }, `could not share ${what}`);
     };
   }
 
@@ -109,7 +113,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
     return [...streams.values()].filter((stream) => stream.token() !== undefined);
   }
 
-  /** Keys and tokens in turn. */
+  /** Keys and tokens, alternating. */
   function keysAndTokens(): string[] {
     return ownedStreams().flatMap((stream) => [stream.key, stream.token() ?? '']);
   }
@@ -132,7 +136,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
     removeEnded();
   }, logFailure('vacant prompts'));
 
-  /** When Redis was away for all, those that live renew their leases as soon as it is back. */
+  /** After an outage of Redis, live processes need time to renew their leases. */
   function delayTakeover(): void {
     takeoverAllowedAtMs = monotonicNow() + LEASE_MS;
   }
@@ -147,7 +151,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
     }
   }, logFailure('what was missed'));
 
-  /** It ended while nothing was heard here, for longer than anybody remembers how. */
+  /** It ended while this process received nothing, longer ago than entries are kept. */
   async function finishIfForgotten(stream: LogStream): Promise<void> {
     if (stream.token() !== undefined) return;
     const isLeased = (await redis.zscore(`${prefix}leases`, stream.key)) !== null;
@@ -170,7 +174,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
     }
   }
 
-  /** How things are here is told even when Redis is away. */
+  /** Waits until everything received so far is applied. */
   async function whenCaughtUp(user: string): Promise<void> {
     await subscription.whenCaughtUp();
     await Promise.all(discoveries.values());
@@ -204,7 +208,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
     append: (key, entry) => streamOf(key).append(entry),
     isLeader: (key) => streams.get(key)?.token() !== undefined,
     markReceived(key, audience, position) {
-      // At once: it is on its way before the frame is, so that who heard that is known to have.
+      // Sent before the frame, so that other processes know who has it.
       scripts.received(key, position, instance, audience).catch(logFailure('a receipt'));
     },
     resultFetched(user, promptId) {
@@ -247,7 +251,7 @@ export function createSharedEventLog({ links, instance, log }: Options): SharedE
   return { promptEventLog, leadership: createLeadership(streams) };
 }
 
-/** Called again while it is at it, it goes on with what it is at. */
+/** Calls during a run share that run. */
 function singleFlight(
   act: () => Promise<void>,
   onError: (error: unknown) => void,

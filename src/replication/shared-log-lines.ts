@@ -6,7 +6,7 @@ import { completesWithin } from '../lib/completes-within.ts';
 
 type Options = {
   readonly links: RedisConnections;
-  /** Tells this process from all others. */
+  /** Unique id of this process. */
   readonly instance: string;
   readonly handlers: SharedLogHandlers;
   readonly log: Logger;
@@ -23,13 +23,16 @@ type Message =
 
 type Envelope = Message & { readonly from: string };
 
-/** As many as one process remembers. */
+/** As many as one process keeps. */
 const MAX_SUBSCRIPTIONS = 2000;
 const SUBSCRIPTION_TTL_MS = 24 * 60 * 60_000;
-/** How long a client waits for the lines of a replica that does not answer. */
+/** How long a client waits for the lines of a process that does not answer. */
 const GATHER_TIMEOUT_MS = 500;
 
-/** One channel for all, one for the answers to each; who subscribed is kept for who starts later. */
+/**
+ * One channel for all processes, and one for the answers to each. Subscriptions are stored for
+ * processes that start later.
+ */
 export async function openSharedLog({
   links,
   instance,
@@ -46,10 +49,10 @@ export async function openSharedLog({
   const encode = (message: Message): string => JSON.stringify({ ...message, from: instance });
 
   function logFailure(error: unknown): void {
-    log.debug({ err: error }, 'the log could not be shared');
+    log.debug({ event: 'replication.log_failed', err: error }, 'could not share log lines');
   }
 
-  /** What cannot go now would wait in memory for a Redis that is away. */
+  /** Sends nothing while Redis is unreachable: it would wait in memory. */
   async function send(channel: string, message: Message): Promise<number> {
     if (commands.status !== 'ready') return 0;
     return await commands.publish(channel, encode(message));
@@ -75,7 +78,7 @@ export async function openSharedLog({
     send(inbox(to), { kind: 'answer', id, entries: handlers.entries(user) }).catch(logFailure);
   }
 
-  /** Also after the connection was away: what was said meanwhile was not heard. */
+  /** Also run after a reconnect: messages in between were lost. */
   async function loadSubscriptions(): Promise<void> {
     for (const member of await commands.zrange(subscriptionsKey, 0, '-1')) {
       const [user = '', clientId = ''] = JSON.parse(member) as string[];
@@ -102,7 +105,7 @@ export async function openSharedLog({
       onEntries(entries);
       if (--missing === 0) resolveAll();
     });
-    // This process hears its own question; the first answers may be faster than the count.
+    // This process receives its own request. The first answers may arrive before the count.
     missing += (await send(all, { kind: 'ask', user, id })) - 1;
     if (missing > 0) await complete;
   }

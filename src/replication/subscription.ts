@@ -1,7 +1,7 @@
 import type { Redis, RedisConnections } from '../lib/redis.ts';
 import type { ReceiverGroup } from '../prompts/prompt-event-log.ts';
 
-/** What processes tell each other about prompts. */
+/** Handlers of the messages that processes send each other about prompts. */
 export type SubscriptionHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
   readonly onReceived: (
@@ -12,23 +12,23 @@ export type SubscriptionHandlers = {
   ) => void;
   readonly onFetched: (user: string, promptId: string) => void;
   readonly onCancel: (key: string) => void;
-  /** Some process gave back what it looked after. */
+  /** A process gave up its prompts. */
   readonly onVacant: () => void;
-  /** Nothing is heard before this, and again after a time of which nothing was heard. */
+  /** Called when messages are received from now on: at the start, and after each outage. */
   readonly onListening: () => void;
 };
 
-/** The ear on all of it. */
+/** The subscription to these messages. */
 export type Subscription = {
-  /** Resolves when everything is heard that was said before. */
+  /** Resolves when all messages sent before are received. */
   whenCaughtUp(): Promise<void>;
-  /** Previews for this user are wanted, or no longer. */
+  /** Starts or stops receiving previews of this user. */
   watch(user: string, isThere: boolean): void;
   open(): Promise<void>;
   close(): void;
 };
 
-/** A connection that says nothing for so long has died without a word. */
+/** A connection without an answer for this long is dead. */
 const PING_TIMEOUT_MS = 5000;
 
 export function createSubscription({
@@ -42,7 +42,7 @@ export function createSubscription({
   const redis: Redis = links.connect();
   const events = `${channels}events`;
   const previews = `${channels}previews:`;
-  /** The picture of the entry that comes next. */
+  /** The picture of the next entry. */
   let picture: { readonly name: string; readonly bytes: Buffer } | undefined;
   let isOpen = false;
 
@@ -111,7 +111,7 @@ export function createSubscription({
   };
 }
 
-/** Any text as a word of a message; its parts are separated by blanks. */
+/** Encodes any text as one word: parts of a message are separated by blanks. */
 export function encodeWord(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
@@ -120,5 +120,5 @@ function decodeWord(word: string): string {
   return Buffer.from(word, 'base64url').toString();
 }
 
-/** Away: it listens again when it is back. */
+/** Redis is unreachable: the subscription is renewed when it is back. */
 function ignoreError(): void {}

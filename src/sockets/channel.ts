@@ -17,14 +17,14 @@ import { type PreviewMethod, acceptsPicture } from './preview-method.ts';
 import type { ReceiverGroup, SubscribedSince, ReceivedUpTo } from '../prompts/prompt-event-log.ts';
 import { type SocketConnection, encodeMessage } from './connection.ts';
 
-/** The prompt whose frames these are, and the `client_id` it named. */
+/** The prompt these frames belong to, and the `client_id` it named. */
 export type Address = {
   readonly user: string;
   readonly clientId: string | null;
   readonly promptId: string;
-  /** What the prompt itself asked for (`extra_data.preview_method`); else the server's setting counts. */
+  /** The prompt's own `extra_data.preview_method`; without it the server's setting counts. */
   readonly previewMethod?: PreviewMethod | undefined;
-  /** A job submitted through v2 has events of its own: nothing of it waits for a socket. */
+  /** A job submitted through v2 has its own events: no frame of it is kept for a late socket. */
   readonly isV2Job?: boolean;
 };
 
@@ -34,35 +34,41 @@ const END_MESSAGES: ReadonlySet<V1Message['type']> = new Set([
   'execution_interrupted',
 ]);
 
-/** The line from one prompt to its sockets; frames that should have been received wait for a socket. */
+/** Sends the frames of one prompt to its sockets, and keeps those a socket still has to receive. */
 export type Channel = {
   readonly address: Address;
-  /** `at`: its place in the prompt's journal. */
+  /** `position`: where the frame is in the prompt's event log. */
   send(frame: Frame, position: number): void;
-  /** The same for one no socket here waits for: it is fetched when one is about to come. */
+  /** The same for a frame no socket here waits for: loaded when a socket is about to connect. */
   sendLater(loader: FrameLoader, position: number): void;
-  /** True when a socket is here that is sent more of it than texts. */
+  /** True when a socket of this process gets more than text frames. */
   hasListener(): boolean;
-  /** Those with a socket here. */
+  /** The groups that have a socket in this process. */
   receiverGroups(): readonly ReceiverGroup[];
-  /** A socket arrives soon: what it will be handed is fetched. */
+  /** A socket is about to connect: loads the frames it will get. */
   preload(): Promise<void>;
-  /** A socket arrived: hand it what it should have received, or where the run is. */
+  /** A socket connected: sends it the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void;
   hasUnreceived(): boolean;
-  /** Bytes kept for a socket that may come. */
+  /** Bytes kept for a socket that may connect. */
   unreceivedBytes(): number;
-  /** There is no room for more of it: only starts, nodes and ends stay. */
+  /** The memory limit is reached: keeps only starts, running nodes and ends. */
   dropDetails(): void;
   /** The user has submitted another prompt. */
   supersede(): void;
-  /** Its result was fetched: nothing of it needs to be told to a socket that comes. */
+  /** A client has fetched the result: a late socket gets nothing of it. */
   markFetched(): void;
-  /** Those who have the last frame, if that came from there. */
+  /** The groups that got the last frame, if it came from this position. */
   receivedBy(position: number): readonly ReceiverGroup[];
-  /** Sockets elsewhere have what was said up to there, before this process heard of it. */
+  /**
+   * Sockets of other processes got the frames up to these positions before this process followed
+   * the prompt.
+   */
   skipReceived(upTo: ReceivedUpTo, subscribedSince: SubscribedSince): void;
-  /** Sockets elsewhere have it; those here hear it all the same. */
+  /**
+   * Sockets of other processes got the frames up to this position; sockets here get them all the
+   * same.
+   */
   discardReceived(group: ReceiverGroup, upTo: number): void;
 };
 
@@ -71,18 +77,18 @@ export function createChannel(
   deps: {
     readonly connections: () => Iterable<SocketConnection>;
     readonly previewMethod: PreviewMethod;
-    /** A socket that came late has all up to there. */
+    /** A late socket has received everything up to this position. */
     readonly onCaughtUp?: ((group: ReceiverGroup, position: number) => void) | undefined;
-    /** Something was kept for a socket that may come. */
+    /** Bytes were added for a socket that may connect. */
     readonly onAdd?: (bytes: number) => void;
-    /** Texts, pictures or outputs were dropped: there was too much for a socket that may come. */
+    /** Texts, pictures or outputs were dropped because the limit was reached. */
     readonly onDrop?: () => void;
   },
 ): Channel {
   const { promptId, clientId } = address;
   const undelivered = createUndeliveredFrames(deps.onDrop);
   const remote = { received: { client: 0, hosted: 0 }, alreadyReceived: { client: 0, hosted: 0 } };
-  /** Ids of the sockets here that were sent some of it. */
+  /** Ids of the sockets here that got some frame of the prompt. */
   const reachedIds = new Set<string>();
   let last: { readonly position: number; readonly groups: ReadonlySet<ReceiverGroup> } = {
     position: 0,
@@ -93,7 +99,7 @@ export function createChannel(
   let isFetched = false;
   let activeNode: string | null = null;
   let nodeBeforeUndelivered: string | null = null;
-  /** The running node and its latest step and preview, for whoever starts to watch. */
+  /** The running node with its latest step and preview, for sockets that start to watch. */
   const currentFrames = new Map<Frame['kind'], Frame>();
 
   function receiverGroupOf(connection: SocketConnection): ReceiverGroup | undefined {
@@ -139,7 +145,7 @@ export function createChannel(
     deps.onAdd?.(undelivered.bytes() - before);
   }
 
-  /** True when a socket may come that lacks what came from this place. */
+  /** True when a socket may connect that lacks the frames from this position. */
   function mayBeNeeded(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
     if (isFetched || address.isV2Job) return false;
     if (clientId !== null)
@@ -152,7 +158,7 @@ export function createChannel(
     return groups.size === 0 && isAfterPosition(position, Math.max(client, hosted));
   }
 
-  /** No socket has been sent any of it, as far as is known. */
+  /** As far as is known, no socket got any frame of the prompt. */
   function isUnreached(): boolean {
     const { client, hosted } = remote.received;
     return reachedIds.size === 0 && client === 0 && hosted === 0;
@@ -195,7 +201,7 @@ export function createChannel(
     }
   }
 
-  /** A `progress_state` that waits for room comes before the end. */
+  /** A delayed `progress_state` goes out before the end of the prompt. */
   function writeMessage(
     connection: SocketConnection,
     frame: EncodedFrame & { kind: 'json' },
@@ -206,7 +212,7 @@ export function createChannel(
     connection.sendText(text());
   }
 
-  /** v1 sends a type 4 picture before its `progress`, a type 1 picture after it. */
+  /** v1 sends a type 4 picture before its `progress`, and a type 1 picture after it. */
   function writeStep(
     connection: SocketConnection,
     { state, progress, picture }: EncodedFrame & { kind: 'step' },
@@ -252,7 +258,7 @@ export function createChannel(
       const batch = group && takeUndelivered(connection, group);
       if (group === undefined || batch === undefined) return;
       const { frames, at: position } = batch;
-      // A socket that returns to a run it already knows gets v1's bare `executing`.
+      // A socket that returns to a run it already knows gets a bare `executing`, as in v1.
       const node = frames.length === 0 ? activeNode : nodeBeforeUndelivered;
       if (node !== null && group === 'client') {
         connection.sendText(encodeMessage({ type: 'executing', data: { node } }));
@@ -274,7 +280,7 @@ export function createChannel(
     },
     receivedBy: (position) => (position > 0 && last.position === position ? [...last.groups] : []),
     skipReceived(upTo, subscribedSince) {
-      // It came too late here to be new to a socket.
+      // Sockets already have it: do not send it again.
       if (subscribedSince === 'later') remote.alreadyReceived = { ...upTo };
       discardReceived('client', upTo.client);
       discardReceived('hosted', upTo.hosted);
@@ -286,13 +292,16 @@ export function createChannel(
     writeFrame(connection, encodeFrame(frame, promptId), frameScopeFor(connection, clientId));
   }
 
-  /** The frames handed to a socket that arrives, by the rule of its dialect; `undefined`: it is not its prompt. */
+  /**
+   * The frames for a socket that connects, by the rule of its dialect. `undefined`: the prompt is
+   * not for it.
+   */
   function takeUndelivered(
     connection: SocketConnection,
     group: ReceiverGroup,
   ): FrameBatch | undefined {
     const isByClientId = rulesOf(connection.dialect).lateSocket === 'missed-by-its-id';
-    // A socket that returns is handed what it has missed, whichever prompt is the last.
+    // A returning socket gets what it missed, whichever prompt is the last one.
     const isRecipient =
       isByClientId || reachedIds.has(connection.sid) || (isUnreached() && !isSuperseded);
     if (!isRecipient) return undefined;
@@ -302,12 +311,15 @@ export function createChannel(
   }
 }
 
-/** 0 is no place in a journal. */
+/** Position 0 means that positions do not matter: no other process has the prompt. */
 function isAfterPosition(position: number, upTo: number): boolean {
   return position === 0 || position > upTo;
 }
 
-/** The original server knows no socket of a prompt without `client_id`, nor what it negotiated. */
+/**
+ * The original server sends type 1 pictures of a prompt without `client_id`, whatever the socket
+ * negotiated.
+ */
 function sendsMetadata(connection: SocketConnection, scope: FrameScope): boolean {
   return scope === 'everything' && connection.wantsMetadata();
 }

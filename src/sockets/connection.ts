@@ -12,49 +12,50 @@ import type { Dialect } from '../dialects/dialect.ts';
 import { createFirstFrames } from './first-frames.ts';
 import type { WireFrame } from './wire-frame.ts';
 
-/** Previews are dropped, latest wins, while more than this many bytes wait for a socket. */
+/** While more bytes than this are pending for a socket, only the latest preview is kept. */
 const PREVIEW_PENDING_BYTES = 256 * 1024;
-/** While no more than this waits, nothing waits behind it that would have to be told. */
+/** Up to this many pending bytes no preview is delayed, so writes need no callback. */
 const UNTRACKED_BYTES = PREVIEW_PENDING_BYTES / 2;
 /**
- * JSON and results are never dropped. A socket that swallows nothing for so long while so much waits
- * is hopeless and is closed, and so is one with more yet: a late one is handed a whole run at once.
+ * JSON and results are never dropped. A socket that accepts nothing for this long while this much
+ * is pending is closed, and so is one with more pending bytes than `maxBytes`: a late socket gets a
+ * whole run at once.
  */
 const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
-/** A client that floods is closed: more than 100 messages a second over five seconds. */
+/** A client that sends more than 100 messages a second over five seconds is closed. */
 const FLOOD = { messages: 500, windowMs: 5000 } as const;
 
 const UNTRACKED_CHARS = 16 * 1024;
 
-/** One connected socket: what it negotiated, and what it has not swallowed yet. */
+/** A connected socket: what it negotiated, and what it has not accepted yet. */
 export type SocketConnection = {
   readonly user: string;
   readonly sid: string;
-  /** What it is sent goes by its own form, whatever form the prompts had. */
+  /** Frames follow the socket's own dialect, whatever the dialect of the prompt. */
   readonly dialect: Dialect;
-  /** The program that opened it, as it calls itself. */
+  /** The user agent of the program that opened it. */
   readonly agent: string;
-  /** It looks on at all prompts of its user, and nothing counts as received by it. */
+  /** It watches all prompts of its user, and no frame counts as received by it. */
   readonly watches: boolean;
-  /** A browser opened it: programs that take every picture for a result are none. */
+  /** A browser opened it. Browsers do not take every picture for a result, as some programs do. */
   readonly isBrowser: boolean;
   isOpen(): boolean;
   /** Negotiated `supports_preview_metadata`: previews go out as type 4. */
   wantsMetadata(): boolean;
   lastTextAtMs(): number;
-  /** As it is, or ready for several sockets. */
+  /** A text, or a frame encoded for several sockets. */
   sendText(text: string | WireFrame): void;
-  /** A picture nobody may miss: a result, not a preview. */
+  /** Sends a picture that must not be dropped: a result. */
   sendBinary(frame: WireFrame): void;
-  /** Sent when there is room, else replaced by the next one. */
+  /** Sends a preview when few bytes are pending; else the next one replaces it. */
   sendPreview(promptId: string, frame: WireFrame): void;
-  /** The same for a prompt's `progress_state`, which is written only once it is sent. */
+  /** The same for the `progress_state` of a prompt, which is encoded only when it is sent. */
   sendState(promptId: string, frame: () => WireFrame): void;
-  /** One that waits is sent whether there is room or not: the prompt is over. */
+  /** Sends a delayed `progress_state` in any case, because the prompt has ended. */
   flushState(promptId: string): void;
-  /** A preview still waiting belongs to a node that is over. */
+  /** Drops a delayed preview: its node has ended. */
   discardPreview(promptId: string): void;
-  /** What the socket has not swallowed yet, a preview that waits for room included. */
+  /** Bytes the socket has not accepted yet, with a delayed preview. */
   pendingBytes(): number;
   ping(): void;
   close(code: number): void;
@@ -70,15 +71,15 @@ type SocketConnectionOptions = {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
-  /** A preview will never be sent: a newer one or the end of its node came first. */
+  /** A preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
 };
 
-/** A WebSocket and the connection it was made of; the library writes there at once, and so may we. */
+/** A WebSocket and its connection. Frames are also written to the connection directly. */
 export type UpgradedSocket = {
   readonly ws: WebSocket;
   readonly socket: Duplex;
-  /** The 101 has just been written: the first frame leaves so much later. Absent: at once. */
+  /** How long after the 101 the first frame is sent. Absent: at once. */
   readonly firstFrameDelayMs?: number;
 };
 
@@ -142,7 +143,7 @@ export function createSocketConnection(
     if (!firstFrames?.hold(frame, done)) writeNow(frame, done);
   }
 
-  /** The library frames a message anew for each socket: a fifth of what one to many costs. */
+  /** `ws` frames a message anew for each socket: a fifth of the cost of a broadcast. */
   function writeNow(frame: string | WireFrame, done?: () => void): void {
     if (typeof frame === 'string') return ws.send(frame, done);
     if (ws.readyState !== WebSocket.OPEN) return;
@@ -167,7 +168,7 @@ export function createSocketConnection(
     const unsent = unsentBytes();
     if (unsent === 0) {
       flushedAtMs = now();
-      // Too little for anybody to wait behind; whatever follows it unswallowed is watched.
+      // Too small to delay anything; a larger frame after it is tracked.
       if (frame.length < UNTRACKED_CHARS) return write(frame);
     }
     const isStalled = unsent > STALLED.bytes && now() - flushedAtMs > STALLED.forMs;
@@ -203,7 +204,7 @@ export function createSocketConnection(
     setTimeout(() => ws.terminate(), 2000).unref();
   }
 
-  /** v1 lets the first decodable object decide; a frame that does not parse does not use up the chance. */
+  /** In v1 the first decodable object decides; a frame that cannot be parsed does not count. */
   function negotiate(data: RawData): void {
     const message = decode(data);
     if (message === undefined || !negotiation.open) return;

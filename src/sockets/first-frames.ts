@@ -3,16 +3,17 @@ import type { WireFrame } from './wire-frame.ts';
 type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
 
 /**
- * Holds what a new socket is sent until its 101 has been read: some clients drop bytes that arrive
- * together with the 101. The first frame leaves later and by itself, the rest in another turn.
+ * Delays the frames of a new socket until its 101 has been read: some clients drop bytes that
+ * arrive together with the 101. The first frame is sent alone, the rest in another turn of the
+ * event loop.
  */
 export type FirstFrames = {
-  /** Keeps the frame for later; `false`: nothing is held any more, write it. */
+  /** Keeps the frame for later. `false`: frames are not delayed any more, write it. */
   hold(frame: string | WireFrame, done?: () => void): boolean;
   isHolding(): boolean;
-  /** Those held; they are part of what the socket has not swallowed. */
+  /** Bytes of the delayed frames; they count as unsent bytes of the socket. */
   bytes(): number;
-  /** Writes all of it now, because the socket is about to be closed. */
+  /** Writes all frames now, because the socket is about to be closed. */
   flush(): void;
   /** The socket is gone. */
   discard(): void;

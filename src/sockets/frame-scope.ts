@@ -2,17 +2,17 @@ import { rulesOf } from '../dialects/dialect.ts';
 import type { Frame } from './frame.ts';
 import type { SocketConnection } from './connection.ts';
 
-/** How much of a prompt a socket is sent. */
+/** The frames of a prompt that a socket is sent. */
 export type FrameScope =
   | 'everything'
   /** The frames the original server sends to all sockets when a prompt has no `client_id`. */
   | 'broadcasts'
-  /** It sends the TEXT frames of every prompt to all sockets. */
+  /** The original server sends the TEXT frames of every prompt to all sockets. */
   | 'texts';
 
 type Receiver = Pick<SocketConnection, 'sid' | 'dialect' | 'watches'>;
 
-/** The share of a socket in a prompt of its user with this `client_id`; `null`: it has none. */
+/** The scope of a socket for a prompt of its user. `clientId: null`: the prompt named none. */
 export function frameScopeFor(
   { sid, dialect, watches }: Receiver,
   clientId: string | null,
@@ -24,8 +24,8 @@ export function frameScopeFor(
 }
 
 /**
- * True when a frame is within the share. A prompt taken out of the queue before its
- * `execution_start` is told by no frame in the original, and its interruption goes to no other socket.
+ * True when the frame is in the scope. The original sends no frame of a prompt that was deleted
+ * from the queue before its `execution_start`, so its interruption goes to no other socket.
  */
 export function isInScope(scope: FrameScope, frame: Frame, hasStarted: boolean): boolean {
   if (scope === 'everything' || frame.kind === 'text') return true;

@@ -18,7 +18,7 @@ export type Picture = {
   readonly kind: PictureKind;
 };
 
-/** What a prompt has to say to its sockets. A `step` carries the picture that belongs to it. */
+/** A frame of a prompt for its sockets. A `step` carries its picture. */
 export type Frame =
   | {
       readonly kind: 'json';
@@ -36,7 +36,7 @@ export type Frame =
   | { readonly kind: 'picture'; readonly picture: Picture }
   | { readonly kind: 'text'; readonly nodeId: string; readonly text: string };
 
-/** A frame as it goes to any number of sockets; each form is made once, when a socket wants it. */
+/** A frame encoded for any number of sockets; each form is encoded once, when first used. */
 export type EncodedFrame =
   | {
       readonly kind: 'json';
@@ -58,7 +58,7 @@ export type EncodedPicture = Pick<Picture, 'kind'> & {
   readonly withMetadata: () => WireFrame;
 };
 
-/** The frame of this prompt as it goes to sockets. */
+/** Encodes a frame of this prompt. */
 export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
   switch (frame.kind) {
     case 'json':
@@ -112,7 +112,7 @@ function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId
   });
 }
 
-/** The node at work from this frame on; `undefined`: it does not say. */
+/** The running node from this frame on. `undefined`: the frame does not tell. */
 export function activeNodeIn(frame: Frame): string | null | undefined {
   const isExecuting = frame.kind === 'json' && frame.message.type === 'executing';
   return isExecuting ? frame.message.data.node : undefined;

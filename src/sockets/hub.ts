@@ -17,20 +17,23 @@ import {
   encodeMessage,
 } from './connection.ts';
 
-/** How long frames wait for a socket that should have received them. */
+/** How long frames are kept for a socket that should have received them. */
 const REPLAY_MS = 120_000;
-/** One client gives up after ten seconds without a text frame, so a waiting one hears us sooner. */
+/**
+ * One client gives up after ten seconds without a text frame; sockets with pending prompts get one
+ * earlier.
+ */
 const KEEPALIVE_MS = 7000;
-/** Most bytes kept of all prompts together for sockets that may still come. */
+/** Maximum bytes of undelivered frames of all prompts together. */
 const MAX_REPLAY_BYTES = 256 * 1024 * 1024;
-/** They are counted anew each time so many came. */
+/** The total is recounted after this many added bytes. */
 const RECOUNT_EVERY_BYTES = 4 * 1024 * 1024;
 const PING_MS = 30_000;
 
 const UNDELIVERED_DROPPED =
-  'no socket received what this prompt shows, and there is too much to keep; it is in the history';
+  'dropped frames that no socket received, because they are too many; the results are in the history';
 
-/** Who opened a socket; one that watches (`/ws?watch=1`) sees every prompt of its user. */
+/** The opener of a socket. `/ws?watch=1` watches: it gets every prompt of its user. */
 type NewConnection = {
   readonly user: string;
   readonly clientId: string | null;
@@ -38,43 +41,43 @@ type NewConnection = {
   readonly isBrowser?: boolean;
   readonly dialect: Dialect;
   readonly agent?: string;
-  /** What is to be told to people who connect now. */
+  /** Text for the people who connect now. */
   readonly notice?: string | undefined;
 };
 
-/** Every WebSocket of every user, and the channels of their prompts. */
+/** All WebSockets of all users, and the channels of their prompts. */
 export type Hub = {
-  /** Takes over an upgraded socket; `clientId` absent or empty: it gets a fresh one. */
+  /** Takes over an upgraded socket. An absent or empty `clientId` gets a new id. */
   addConnection(upgraded: UpgradedSocket, newConnection: NewConnection): void;
-  /** Opens the line of a new prompt. */
+  /** Opens the channel of a new prompt. */
   channel(address: Address, onCaughtUp?: (audience: ReceiverGroup, at: number) => void): Channel;
-  /** A socket of this user is about to come. */
+  /** A socket of this user is about to connect. */
   preload(user: string): Promise<void>;
-  /** Its `POST` was answered: its user's other prompts are not the last one any more. */
+  /** Its `POST` was answered: other prompts of the user are not the last one any more. */
   submitted(channel: Channel): void;
-  /** The prompt is over; frames that should have been received are kept for a while. */
+  /** The prompt has ended. Frames that a socket still has to receive are kept for a while. */
   closeChannel(channel: Channel): void;
   /**
-   * A client has the results of these prompts: no socket that comes needs to be told of them.
-   * Returns those of which something may be kept at other processes.
+   * A client has the results of these prompts: a late socket gets nothing of them. Returns the ids
+   * of which other processes may keep frames.
    */
   discardFetched(user: string, promptIds: readonly string[]): readonly string[];
-  /** Tells all sockets of this user how many of their prompts are left. */
+  /** Sends all sockets of this user the number of prompts that are left. */
   status(user: string): void;
-  /** Says something to the sockets of this id, if there are any. */
+  /** Sends a message to the sockets of this id, if there are any. */
   sendTo(user: string, clientId: string, message: V1Message): void;
-  /** Tells the people at the sockets of this user something, where their dialect has a word for it. */
+  /** Sends a `notification` to the sockets of this user whose dialect has that message. */
   notify(user: string, text: string): void;
-  /** The same to every socket, by the client that opened it. */
+  /** Sends each socket the text for its client. */
   notifyClients: NotifyClients;
   count(user?: string): number;
-  /** Bytes kept of all prompts for sockets that may still come. */
+  /** Bytes of undelivered frames of all prompts. */
   unreceivedBytes(): number;
-  /** Bytes that wait for sockets to swallow them. */
+  /** Bytes that sockets have not accepted yet. */
   pendingBytes(): number;
-  /** Previews no socket got, since the start. */
+  /** Previews dropped since the start, because a socket was too slow. */
   droppedFrames(): number;
-  /** Whether a socket is there that is sent more than texts of a prompt of this client. */
+  /** True when a socket gets more than text frames of a prompt with this client id. */
   hasListener(user: string, clientId: string | null): boolean;
   close(): void;
 };
@@ -85,7 +88,7 @@ export function createHub(deps: {
   readonly serverFlags: JsonObject;
   readonly previewMethod: PreviewMethod;
   readonly now?: () => number;
-  /** The first socket of a user came, or the last one went. */
+  /** The first socket of a user connected, or the last one disconnected. */
   readonly onPresenceChange?: (user: string, isThere: boolean) => void;
   readonly log?: Pick<Logger, 'warn'>;
   readonly maxReplayBytes?: number;
@@ -132,7 +135,7 @@ export function createHub(deps: {
     return bytes;
   }
 
-  /** Prompts that are over go first, the oldest before the others. */
+  /** Ended prompts lose their frames first, the oldest of them first. */
   function enforceReplayLimit(addedBytes: number): void {
     const { maxReplayBytes = MAX_REPLAY_BYTES } = deps;
     uncountedBytes += addedBytes;
@@ -167,7 +170,7 @@ export function createHub(deps: {
 
   return {
     addConnection(upgraded, { user, clientId, notice, ...traits }) {
-      // v1 mints 32 hex characters, no dashes.
+      // v1 makes ids of 32 hex characters without dashes.
       const sid = clientId || randomBytes(16).toString('hex');
       const connection = createSocketConnection(upgraded, {
         user,

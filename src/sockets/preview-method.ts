@@ -4,12 +4,12 @@ import { rulesOf } from '../dialects/dialect.ts';
 import type { SocketConnection } from './connection.ts';
 
 /**
- * The sockets that are sent previews of samplers: all of them (the original's own three words), those
- * that negotiated them, none; `default`: those that negotiated them and those a browser opened.
+ * The sockets that get sampler previews: all of them (the original's own three words), those that
+ * negotiated them, or none. `default`: those that negotiated them and those of browsers.
  */
 export type PreviewMethod = 'default' | 'auto' | 'latent2rgb' | 'taesd' | 'negotiated' | 'none';
 
-/** The words of the original for a prompt's `extra_data.preview_method`; any other says nothing. */
+/** The original's words for a prompt's `extra_data.preview_method`; any other is ignored. */
 const PROMPT_METHODS = [
   'default',
   'auto',
@@ -25,8 +25,8 @@ export function previewMethodIn(value: Json | undefined): PreviewMethod | undefi
 type Receiver = Pick<SocketConnection, 'dialect' | 'watches' | 'isBrowser' | 'wantsMetadata'>;
 
 /**
- * Whether a socket is sent pictures of this kind. `none` of the server holds whatever the prompt
- * asks for; results, and previews a node sends by itself, are no matter of settings.
+ * True when a socket gets pictures of this kind. The server's `none` wins over the prompt. Settings
+ * do not affect results and a node's own previews.
  */
 export function acceptsPicture(
   kind: PictureKind,

@@ -2,29 +2,32 @@ import type { V1Message } from '../protocol/v1.ts';
 import { type Frame, activeNodeIn } from './frame.ts';
 import { encodeMessage } from './connection.ts';
 
-/** Frames of one prompt that no socket has received, in order. */
+/** The frames of one prompt that a socket may still have to receive, in order. */
 export type UndeliveredFrames = {
-  /** `at`: the place in the prompt's journal it comes from; `heard`: by a socket of another id. */
+  /** `at`: position in the prompt's event log. `by`: whether a socket with another id got it. */
   add(frame: Frame, at: number, by?: 'unheard' | 'heard'): void;
-  /** One that is fetched only when a socket is about to come. */
+  /** Adds a frame that is loaded only when a socket is about to connect. */
   addLazy(loader: FrameLoader, at: number): void;
-  /** Fetches what is not there yet. */
+  /** Loads the frames that were added with a loader. */
   loadAll(): Promise<void>;
-  /** What came up to this place has reached a socket elsewhere; tells the last node it named. */
+  /**
+   * Removes frames up to this position: a socket of another process has them. Returns the last
+   * frame that named the running node.
+   */
   discardUpTo(upTo: number): Frame | undefined;
-  /** Everything, to be sent now, and the place of the last. */
+  /** Removes and returns all frames, with the position of the last. */
   takeAll(): FrameBatch;
-  /** The frames that no socket has heard, to be sent now; they stay for the sockets of their id. */
+  /** Returns the frames no socket got. They stay for the sockets of the prompt's client id. */
   takeUnsent(): FrameBatch;
-  /** Some socket has heard what came up to this place. */
+  /** Marks frames up to this position as sent to some socket. */
   markSentUpTo(at: number): void;
-  /** Drops all that is not v1's word about a start, a node or an end. */
+  /** Drops all frames but starts, running nodes and ends. */
   dropDetails(): void;
   readonly size: () => number;
   readonly bytes: () => number;
 };
 
-/** Frames in order, and the place of the last. */
+/** Frames in order, and the position of the last. */
 export type FrameBatch = { readonly frames: readonly Frame[]; readonly at: number };
 
 export type FrameLoader = () => Promise<Frame | undefined>;
@@ -37,20 +40,23 @@ type Item = {
   isSent: boolean;
 };
 
-/** Most bytes of undelivered frames kept of one prompt for a socket that may still come. */
+/** Maximum bytes of undelivered frames of one prompt. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
-/** From here on only the latest `progress_state` is kept: it names all nodes each time. */
+/** From this size on, only the latest `progress_state` is kept: each one names all nodes. */
 const ALL_STATES_BYTES = 256 * 1024;
-/** From here on only the latest of consecutive steps is kept for a late socket. */
+/** From this count on, only the latest of consecutive steps is kept. */
 const REPLAY_FRAMES = 2000;
-/** Of one frame, beside what it says. */
+/** Overhead of one frame. */
 const FRAME_BYTES = 200;
 
-/** Kinds of frames in the order they are dropped when there is too much; no other is ever dropped. */
+/** The kinds of frames that may be dropped, in the order they are dropped. */
 const DROP_ORDER = ['step', 'text', 'picture', 'executed'] as const;
 type Droppable = (typeof DROP_ORDER)[number];
 
-/** `onDrop`: something other than steps and states was dropped, for the first time since it was empty. */
+/**
+ * `onDrop` is called when a frame other than a step or state is dropped, once until the list is
+ * empty again.
+ */
 export function createUndeliveredFrames(
   onDrop: () => void = () => {},
   maxBytes = MAX_REPLAY_BYTES,
@@ -97,7 +103,10 @@ export function createUndeliveredFrames(
     bytes += item.bytes;
   }
 
-  /** The step, where the frame before it was one too: that goes, what it told of the nodes stays. */
+  /**
+   * Replaces the previous frame when both are steps. The new step gets the previous one's
+   * `progress_state` if it has none.
+   */
   function mergeStep(last: Item | undefined, frame: Frame): Frame {
     const before = last?.frame;
     if (frame.kind !== 'step' || before?.kind !== 'step' || !last || before.picture) return frame;
@@ -105,14 +114,14 @@ export function createUndeliveredFrames(
     return frame.state || !before.state ? frame : { ...frame, state: before.state };
   }
 
-  /** More than is needed, so that it is not done again for every frame. */
+  /** Frees more than needed, so that it does not run again for every frame. */
   function makeRoom(): void {
     if (bytes <= maxBytes) return;
     const wantedBytes = 0.9 * maxBytes;
     for (const kind of DROP_ORDER) {
       const queue = droppable[kind];
       let from = 0;
-      // The latest step tells how far a node is.
+      // The latest step tells the progress of the node.
       const limit = kind === 'step' ? queue.length - 1 : queue.length;
       for (; bytes > wantedBytes && from < limit; from++) {
         const item = queue[from];
@@ -209,7 +218,7 @@ function hasContent({ frame, loader }: Item): boolean {
   return frame !== undefined || loader !== undefined;
 }
 
-/** Without a preview: a late one is worth nothing; `undefined`: there is nothing else to it. */
+/** Removes a preview, which is worthless when late. `undefined`: nothing else is in the frame. */
 function withoutPreview(frame: Frame): Frame | undefined {
   const isPreview =
     'picture' in frame && frame.picture !== undefined && frame.picture.kind !== 'result';

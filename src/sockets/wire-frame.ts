@@ -1,9 +1,9 @@
 import { Sender } from 'ws';
 
 declare module 'ws' {
-  /** Exported, and absent from the types. */
+  /** Exported by `ws`, but absent from its types and its documentation. */
   export const Sender: {
-    /** The header of a frame, and what it was given. */
+    /** Returns the header of a frame and its payload. */
     frame(data: Buffer, options: FrameOptions): FramePieces;
   };
   type FrameOptions = { readonly [name in 'fin' | 'rsv1' | 'mask' | 'readOnly']: boolean } & {
@@ -13,16 +13,16 @@ declare module 'ws' {
 
 type FramePieces = readonly [Buffer] | readonly [Buffer, Buffer];
 
-/** A message as it stands on the wire, made once for any number of sockets. */
+/** A WebSocket frame as it is on the wire, encoded once for any number of sockets. */
 export type WireFrame = {
   readonly pieces: FramePieces;
-  /** Without what frames it. */
+  /** Bytes of the payload, without the header. */
   readonly length: number;
 };
 
 const OPCODE = { text: 1, binary: 2 } as const;
 
-/** Up to here a copy costs less than a second piece for every socket. */
+/** Up to this size a copy costs less than a second write for every socket. */
 const MAX_COPIED_BYTES = 64 * 1024;
 
 export function toWireFrame(message: Buffer, kind: keyof typeof OPCODE): WireFrame {

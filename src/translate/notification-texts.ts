@@ -2,7 +2,7 @@ import type { Brownout } from '../migration/brownout.ts';
 
 type ScheduledBrownout = Pick<Brownout, 'toMs' | 'delayMs'> & { readonly fromMs: number };
 
-/** Texts of `notification` messages: for people, about what their prompt waits for. */
+/** Texts of `notification` messages: they tell people why their prompt waits. */
 export const NOTIFICATION_TEXTS = {
   noRoom: (promptId: string): string =>
     `Prompt ${promptId} waits: the service that runs it has no room for it right now. It is sent ` +

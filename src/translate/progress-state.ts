@@ -6,7 +6,10 @@ import type { DocumentedException } from './exception-types.ts';
 import type { KnownFile, KnownFiles } from './outputs.ts';
 import type { Outcome } from './status.ts';
 
-/** What the follower of a job tells the reducer, in the order it learns it. */
+/**
+ * The inputs of the reducer, in the order in which the job consumer learns them. Stored in the
+ * event log: names and kinds never change.
+ */
 export type ProgressInput =
   | {
       readonly kind: 'event';
@@ -34,20 +37,20 @@ export type ProgressInput =
       readonly files: KnownFiles;
       readonly atMs: number;
     }
-  /** The job is gone and nobody can say how it ended. */
+  /** The job is gone, and its end is unknown. */
   | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
-  /** It was taken out of the queue. */
+  /** It was deleted from the queue. */
   | { readonly kind: 'cancelled-before-start'; readonly atMs: number }
   /** Time has passed; see `idleDueMs`. */
   | { readonly kind: 'idle'; readonly atMs: number };
 
 /**
- * A result delivered over the socket, which no socket may miss; a preview that a node sends by
- * itself; or the preview of a sampler, which is a matter of settings.
+ * A result, which no socket may miss; a preview that a node sends itself; or the preview of a
+ * sampler, which depends on settings.
  */
 export type PictureKind = 'result' | 'own' | 'sampler';
 
-/** A picture of a node; one that is only an asset is for the follower to fetch. */
+/** A picture of a node. One with only an asset id has to be fetched. */
 export type PictureEffect = {
   readonly nodeId: string;
   readonly displayNodeId: string;
@@ -59,12 +62,14 @@ export type PictureEffect = {
 
 type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
-/** What is to be sent, in this order. */
+/** What is to be sent, in order. */
 export type ProgressEffect =
   | {
       readonly kind: 'json';
       readonly message: V1Message;
-      /** `exception_type` for clients of the hosted service; the message has the node's own word. */
+      /**
+       * `exception_type` for clients of the hosted service; the message has the node's own word.
+       */
       readonly documented?: DocumentedException;
     }
   /** v1 sends a type 4 picture between the two messages, a type 1 picture after them. */
@@ -78,35 +83,35 @@ export type ProgressEffect =
   | { readonly kind: 'picture'; readonly picture: PictureEffect }
   /** v1's binary TEXT frame. */
   | { readonly kind: 'text'; readonly nodeId: string; readonly text: string }
-  /** Always the last: write history, say `queue_remaining`, then send `closing`. */
+  /** Always the last: write history, send `queue_remaining`, then send `closing`. */
   | { readonly kind: 'end'; readonly outcome: Outcome; readonly closing: MessageOf<'executing'> };
 
-/** What v1's `progress_state` knows of a node. */
+/** The state of a node in v1's `progress_state`. */
 export type NodeRun = {
   readonly value: number;
   readonly max: number;
   readonly state: 'running' | 'finished';
-  /** It has told a step; the first one may equal what v1 starts with. */
+  /** It has reported a step; the first may equal v1's initial one. */
   readonly hasReported: boolean;
 };
 
 /**
- * One prompt on its way from `execution_start` to its end. The members of a state never change; its
- * collections are handed on to the next state and grow, so that an input costs the same however many
- * nodes have begun. Only the newest state may be stepped on.
+ * The progress of one prompt from `execution_start` to its end. The members of a state never
+ * change, but its collections are passed on to the next state and grow, so that an input costs the
+ * same however many nodes there are. Only the newest state may be reduced.
  */
 export type ProgressState = {
   readonly phase: 'new' | 'started' | 'ended';
   readonly promptId: string;
   readonly graph: Graph;
-  /** The upstream tells of each node itself; nothing is derived from progress any more. */
+  /** The upstream reports each node itself; nothing is derived from progress any more. */
   readonly isExact: boolean;
   readonly cachedNodes: readonly string[] | null;
   readonly cachedSent: boolean;
   /** The node `executing` named last. */
   readonly current: string | null;
   readonly runs: Map<string, NodeRun>;
-  /** When `progress_state` was said last, and whether it has changed since: see `sayNodes`. */
+  /** When `progress_state` was sent last, and whether it has changed since. */
   readonly stateSentAtMs: number;
   readonly hasStateChanged: boolean;
   /** Finished by computing; nodes taken from the cache are not among them. */
@@ -115,15 +120,15 @@ export type ProgressState = {
   readonly outputs: Map<string, Output>;
   /** The listed ones by the node that shows them. */
   readonly outputsOf: Map<string, Output[]>;
-  /** Nodes that say what they show in files that have no name yet. */
+  /** Nodes whose output names files that have no v1 name yet. */
   readonly unnamedUi: Map<string, NodeUi>;
-  /** Nodes with files nobody was told of, and since when. */
+  /** Nodes with files that were not sent yet, and since when. */
   readonly unsentFiles: Map<string, number>;
-  /** What `executed` said last of each node. */
+  /** The last `executed` output of each node. */
   readonly sentOutputs: Map<string, NodeOutput | null>;
   /** A picture that belongs to the next step of its node. */
   readonly pendingPicture: { readonly picture: PictureEffect; readonly sinceMs: number } | null;
-  /** What history keeps: start, cached, one end. */
+  /** The messages in history: start, cached, one end. */
   readonly messages: readonly HistoryMessage[];
   readonly outcome: Outcome | null;
   readonly error: JobError | null;
@@ -131,7 +136,7 @@ export type ProgressState = {
   readonly endedAtMs: number | null;
 };
 
-/** The state of a prompt of which nothing has been said yet. */
+/** The initial state of a prompt. */
 export function initialProgress({
   promptId,
   graph,
@@ -163,7 +168,10 @@ export function initialProgress({
   };
 }
 
-/** Something of the run was seen: the difference between v1's `preparing` and `executing`. */
+/**
+ * True when some part of the run was reported: the difference between v1's `preparing` and
+ * `executing`.
+ */
 export function hasEvidence(state: ProgressState): boolean {
   return state.runs.size > 0 || state.outputs.size > 0;
 }

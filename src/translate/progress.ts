@@ -30,15 +30,15 @@ import {
 } from './progress/progress-emit.ts';
 import { v1OutputOf } from './outputs.ts';
 
-/** How long a picture waits for its step, and files of a node for more of them. */
+/** How long a picture waits for its step, and the files of a node for more files. */
 const MAX_WAIT_MS = { heldPicture: 250, leftNode: 250, currentNode: 750 } as const;
 
 type PlainEvent = Extract<ProgressInput, { kind: 'event' }>['event'];
 
 /**
- * One job in v1's words. An upstream that tells of each node (`x_node`) is believed to the letter;
- * of any other the nodes are derived from what it tells of progress and outputs. Duplicates, gaps
- * and polls in place of a stream are all the same to it; after the end it says nothing.
+ * Translates one job into v1 messages. If the upstream reports each node (`x_node`), that is used
+ * exactly; else the nodes are derived from progress and outputs. Duplicates, gaps and polls in
+ * place of a stream make no difference. After the end nothing is emitted.
  */
 export function reduceProgress(
   state: ProgressState,
@@ -50,7 +50,7 @@ export function reduceProgress(
   return { state: update.state, effects: update.effects };
 }
 
-/** When an `idle` input could say something; `null` when nothing waits. */
+/** When an `idle` input could emit something; `null`: nothing is pending. */
 export function idleDueMs(state: ProgressState): number | null {
   if (state.phase === 'ended') return null;
   const held = state.pendingPicture ? [state.pendingPicture.sinceMs + MAX_WAIT_MS.heldPicture] : [];
@@ -74,7 +74,7 @@ function apply(update: ProgressUpdate, input: ProgressInput): void {
     case 'snapshot':
       return applySnapshot(update, input);
     case 'settled':
-      // Not ended after all: the hint was wrong, the run goes on.
+      // The job has not ended: the hint was wrong, the run goes on.
       if (!IS_TERMINAL[input.job.status]) return applySnapshot(update, input);
       return finishWithJob(update, input);
     case 'lost':
@@ -106,7 +106,7 @@ function applyEvent(update: ProgressUpdate, event: PlainEvent): void {
   }
 }
 
-/** A terminal status says nothing yet: v1's last frames need the authoritative read. */
+/** A terminal status emits nothing: v1's last frames need the job itself. */
 function applyStatus(
   update: ProgressUpdate,
   status: Job['status'],
@@ -131,13 +131,13 @@ function applyProgress(update: ProgressUpdate, progress: Progress): void {
   emitStep(update, target, { value: Math.min(Math.max(value, 0), max), max });
 }
 
-/** One self-hosted upstream answers polls with all zeros whatever the job does. */
+/** One self-hosted upstream answers polls with zeros, whatever the job does. */
 function isStub(progress: Progress): boolean {
   const content = progress.current_node ?? progress.step ?? null;
   return progress.value === 0 && progress.nodes_total === 0 && content === null;
 }
 
-/** Derived: the node before is done. Nodes that were left are not gone back to: polls may be stale. */
+/** Derived: the node before is finished. A finished node does not run again: polls may be stale. */
 function moveTo(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (state.runs.has(nodeId) || displayNode(state.graph, nodeId) === undefined) return;
@@ -162,7 +162,7 @@ function applyPreview(
   preview: Extract<JobEvent, { event: 'preview' }>['data'],
 ): void {
   const mime = sniffPreview(preview.bytes);
-  // v1 has no tag for any other format.
+  // v1 has no type for other formats.
   if (mime === undefined) return;
   const nodeId = runningNodeFor(update, preview.node_id);
   if (nodeId === undefined) return;
@@ -171,7 +171,10 @@ function applyPreview(
   emitPicture(update, picture, preview.x_with_step ? 'with-step' : 'now');
 }
 
-/** Which running node v1 clients shall see it on. Type 1 frames carry no id: the last `executing` owns them. */
+/**
+ * The running node that gets the picture. Type 1 frames have no node id: the last `executing` owns
+ * them.
+ */
 function runningNodeFor(update: ProgressUpdate, nodeId: string): string | undefined {
   const { state } = update;
   const isRunning = (id: string): boolean => state.runs.get(id)?.state === 'running';
@@ -236,7 +239,7 @@ function applyIdle(update: ProgressUpdate): void {
   }
 }
 
-/** A clock that was set back must not make it wait for that hour once more. */
+/** A clock that was set back must not repeat the wait. */
 function hasWaited({ atMs }: ProgressUpdate, sinceMs: number, maxWaitMs: number): boolean {
   return atMs < sinceMs || atMs - sinceMs >= maxWaitMs;
 }

@@ -20,7 +20,7 @@ type PromptRouteOptions = {
   readonly bodies: BodyReader;
 };
 
-/** `POST /prompt` runs a workflow; `GET /prompt` tells how many are left. */
+/** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
 export function promptRoutes(deps: PromptRouteOptions): readonly V1Route[] {
   return [
     { method: 'POST', path: '/prompt', handle: (request) => submit(deps, request) },
@@ -38,13 +38,13 @@ async function submit(deps: PromptRouteOptions, { ctx, caller }: V1Request): Pro
   const count = usesCounter(body) ? await deps.counter.next() : 0;
   const { subfolder } = rulesFor(ctx);
   const submission = { ...readSubmission(body, createCounter(count)), subfolder };
-  // For whoever counts the clients of v1.
+  // Read by the usage counter.
   ctx.state.clientId = submission.clientId ?? '';
   const accepted = await deps.acceptor.accept(caller, submission);
-  // Several clients lose a job for ever when its frames overtake this answer.
+  // Several clients lose a job for good when its frames overtake this answer.
   ctx.res.once('close', accepted.release);
   ctx.res.once('finish', accepted.release);
-  // Who hung up meanwhile has closed already; the prompt runs all the same.
+  // A client that disconnected has closed already; the prompt runs all the same.
   if (ctx.res.destroyed) accepted.release();
   sendJson(ctx, toAnswer(accepted));
 }

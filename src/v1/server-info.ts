@@ -4,28 +4,28 @@ import { sendJson } from '../dialects/errors.ts';
 import type { V1Route } from './routes.ts';
 import { systemStats } from './system-stats.ts';
 
-/** What a starting front end wants to know of the house. */
+/** What a front end asks about the server when it starts. */
 export type ServerInfoOptions = {
-  /** What the WebSocket negotiates as well. */
+  /** The same flags that the WebSocket sends. */
   readonly features: JsonObject;
   readonly version: string;
-  /** Scripts of the mounted front end, if one is. */
+  /** Scripts of the mounted front end, if there is one. */
   readonly extensions?: (() => Promise<readonly string[]>) | undefined;
-  /** Names of example workflows by their pack, where a front end is mounted. */
+  /** Names of example workflows by pack, if a front end is mounted. */
   readonly workflowTemplates?: ((caller: Caller) => Promise<Json>) | undefined;
 };
 
-/** What has the same answer every time: there are no packs that could bring any of it along. */
+/** Routes with a constant answer: there are no packs that could add anything. */
 const FIXED_ANSWERS = {
   '/embeddings': [],
   '/i18n': {},
   '/global_subgraphs': {},
   '/node_replacements': {},
-  /** Paths of this machine are nobody's business. */
+  /** Paths of this machine are not shown to clients. */
   '/internal/folder_paths': {},
 } as const satisfies { readonly [path: string]: Json };
 
-/** What a front end asks at its start: what the server is, can and brings along. */
+/** Routes a front end calls at its start: what the server is, can and contains. */
 export function serverInfoRoutes(options: ServerInfoOptions): readonly V1Route[] {
   return [
     { method: 'GET', path: '/features', handle: ({ ctx }) => sendJson(ctx, options.features) },

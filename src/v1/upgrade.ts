@@ -16,11 +16,11 @@ import { logRefusal } from './routing/refusal-reply.ts';
 import type { V1Route } from './routes.ts';
 import { agentOf, isBrowser, isOwnCall, isUsableClientId } from '../auth/calling-client.ts';
 
-/** Inbound frames beyond v1's limit close the socket with 1009. */
+/** Inbound frames above v1's limit close the socket with 1009. */
 const MAX_FRAME_BYTES = 4 * 1024 * 1024;
-/** No client fragments what it sends; each piece costs far more memory than it has bytes. */
+/** Clients do not fragment what they send; each fragment costs far more memory than its bytes. */
 const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
-/** A client has read the 101 by then, also on a busy machine, and a person does not notice. */
+/** By then a client has read the 101, also on a busy machine; people do not notice the delay. */
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
@@ -31,15 +31,15 @@ type UpgradeOptions = {
   readonly addresses: PublicAddresses;
   readonly log: Logger;
   readonly deprecation: Deprecation;
-  /** All is there that a socket of this user is to be told at once. */
+  /** Resolves when everything is ready that a socket of this user gets at once. */
   readonly whenCurrent?: (user: string) => Promise<void>;
   readonly maxSockets: number;
   readonly maxSocketsPerUser: number;
-  /** Hears what each upgrade was answered; 101 is a socket. */
+  /** Called with the status of each upgrade; 101 is a socket. */
   readonly onUpgrade?: (status: number) => void;
 };
 
-/** A plain `GET /ws`: v1 says 400 in words, so that a wrong client is told what is missing. */
+/** A plain `GET /ws`: a 400 with a message, so that a wrong client is told what is missing. */
 export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
   {
     method: 'GET',
@@ -50,7 +50,7 @@ export const PLAIN_SOCKET_ROUTES: readonly V1Route[] = [
   },
 ];
 
-/** Handles the server's `upgrade` event: every refusal is an HTTP answer before the upgrade. */
+/** Handles the server's `upgrade` event; every refusal is an HTTP answer before the upgrade. */
 export function createUpgrade(
   deps: UpgradeOptions,
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
@@ -75,21 +75,24 @@ export function createUpgrade(
     void checkUpgrade(deps, request).then(
       (result) => {
         if (!('user' in result)) return refuse(request, socket, result);
-        // Frames are small and each one matters at once.
+        // Frames are small and must not be delayed.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101);
           hub.addConnection({ ws, socket, firstFrameDelayMs: FIRST_FRAME_DELAY_MS }, result);
         });
       },
       (error: unknown) => {
-        log.error({ err: error }, 'upgrade failed');
+        log.error({ event: 'socket.upgrade_failed', err: error }, 'a WebSocket upgrade failed');
         refuse(request, socket, { status: 500 });
       },
     );
   };
 }
 
-/** Apart from the requests: a listener that lives as long as its socket would keep one alive. */
+/**
+ * Outside the request handler: a handler that lives as long as the socket would keep the request
+ * alive.
+ */
 function destroySocket(this: Duplex): void {
   this.destroy();
 }
@@ -170,7 +173,7 @@ async function checkBrownout(
   }
 }
 
-/** In the dialect of the socket that was asked for. */
+/** The body in the dialect of the requested socket. */
 function bodyOf(
   { dialects }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,

@@ -15,12 +15,12 @@ import { NOTIFICATION_TEXTS } from '../../translate/notification-texts.ts';
 import type { ReceiverGroup, PromptLogEntry } from '../prompt-event-log.ts';
 import { createFrameSender } from './send-frames.ts';
 
-/** Says one prompt's entries in v1's words, and keeps what the board shows of it up to date. */
+/** Applies the log entries of one prompt: sends its frames, and updates what the queue shows. */
 export type EntryApplier = {
   apply(entry: PromptLogEntry, position: number): Promise<void>;
   readonly state: () => ProgressState;
   readonly hasEnded: () => boolean;
-  /** When it may have something to say of its own accord; `null`: not as things stand. */
+  /** When an `idle` input is due; `null`: none is. */
   readonly nextDueMs: () => number | null;
 };
 
@@ -38,11 +38,11 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
   const frameSender = createFrameSender(deps, prompt);
   let state: ProgressState | undefined;
   const receivedUpTo = { client: 0, hosted: 0 };
-  /** Its service has had it: it waits to be sent again. */
+  /** It had a job: it waits to be sent again. */
   let hadJob = false;
   let endEffect: (ProgressEffect & { kind: 'end' }) | undefined;
 
-  /** Its graph is final when the first input comes, and not before. */
+  /** The graph is final only when the first input comes. */
   function current(): ProgressState {
     return state ?? initialProgress({ promptId: prompt.promptId, graph: prompt.graph });
   }
@@ -54,7 +54,7 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
     state = update.state;
     prompt.hasEvidence = hasEvidence(state);
     prompt.startedAtMs = state.startedAtMs;
-    // Told first: a client that heard it here may ask elsewhere for the rest at once.
+    // Mark first: a client that gets the frame here may ask another process for the rest at once.
     if (update.effects.length > 0 && update.effects.every(isSentNow)) {
       for (const group of channel.receiverGroups()) markReceived(group, position);
     }
@@ -76,7 +76,7 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
     } else if (input.kind === 'snapshot' && input.job.status === 'running') updateStatus('running');
   }
 
-  /** v1 tells its sockets the count once more when a prompt leaves the queue. */
+  /** v1 sends the count again when a prompt leaves the queue. */
   function updateStatus(status: JobStatus): void {
     const starts = status === 'running' && prompt.status === 'queued';
     if (!IS_TERMINAL[status]) prompt.status = status;
@@ -87,7 +87,7 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
     hub.notify(user, NOTIFICATION_TEXTS[text](prompt.promptId));
   }
 
-  /** Most clients read the history in the same breath as v1's last frame. */
+  /** Most clients read the history at the same moment as v1's last frame. */
   function sendClosing(position: number): void {
     livePrompts.remove(prompt);
     hub.status(user);
@@ -100,7 +100,7 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
       case 'input':
         return applyInput(entry.input, position);
       case 'waits':
-        // Its job is gone from the board already where the process itself sends it again.
+        // Where this process sends it again, its job is already cleared.
         notifyUser(hadJob ? 'sentAgain' : 'noRoom');
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
         return livePrompts.markWaiting(prompt);
@@ -130,7 +130,7 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
 
   return {
     state: current,
-    // Asked at every turn: one that waits is not unpacked for it.
+    // Asked often: a waiting prompt is not loaded for it.
     hasEnded: () => state?.phase === 'ended',
     nextDueMs: () => (state === undefined ? null : idleDueMs(state)),
     async apply(entry, position) {
@@ -140,20 +140,22 @@ export function createEntryApplier(deps: EntryApplierOptions, prompt: LivePrompt
   };
 }
 
-/** Nothing has happened to it, as to thousands that wait beside it. */
+/** Nothing has happened to the prompt, nor to thousands that wait beside it. */
 function isStillQueued(input: ProgressInput): boolean {
   if (input.kind !== 'event' || input.event.event !== 'status') return false;
   const { status, x_cached_nodes: cached } = input.event.data;
   return status === 'queued' && cached === undefined;
 }
 
-/** It is said in this turn; the end is not, and a picture that is yet to be read. */
+/**
+ * True for an effect that is sent at once; the end is not, nor a picture that has to be fetched.
+ */
 function isSentNow(effect: ProgressEffect): boolean {
   if (effect.kind === 'end') return false;
   return !('picture' in effect && effect.picture && 'assetId' in effect.picture);
 }
 
-/** Its job came to be at another process. */
+/** Another process linked the job of the prompt: reads it from its record. */
 export function readLinkedJob(
   livePrompts: LivePrompts,
   prompt: LivePrompt,

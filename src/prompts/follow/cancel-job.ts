@@ -4,11 +4,11 @@ import { type Caller, type JobApi, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { LivePrompts, LivePrompt } from '../live-prompts.ts';
 
-/** Sees to it that a cancel reaches the job, even when the upstream cannot hear it right now. */
+/** Cancels jobs, and retries while the upstream cannot be reached. */
 export type JobCanceller = {
   /**
-   * Resolves after the first try, in the name of who asks (whoever submitted it, when left out);
-   * what that could not do is tried on in the background.
+   * Resolves after the first attempt, made as `caller` (default: the submitter). Goes on in the
+   * background where that failed.
    */
   cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void>;
   close(): void;
@@ -32,7 +32,7 @@ export function createJobCanceller({
 }: JobCancellerOptions): JobCanceller {
   const stop = new AbortController();
 
-  /** True when there is nothing left to do: asked, or known to be in vain. */
+  /** True when nothing is left to do: the job was cancelled, or cannot be. */
   async function requestCancel(prompt: LivePrompt, caller = prompt.caller): Promise<boolean> {
     if (prompt.jobId === null) return true;
     const result = await jobs.cancel(caller, prompt.jobId);
@@ -41,9 +41,10 @@ export function createJobCanceller({
       return true;
     }
     const { status, code } = result.error;
-    // Some services forget at once what is taken out of their queue.
+    // Some services forget a job at once when it is deleted from their queue.
     if (isGone(result.error)) prompt.status = 'expired';
-    log.warn({ user: caller.user, jobId: prompt.jobId, code }, 'cancel was refused');
+    const facts = { event: 'cancel.refused', user: caller.user, jobId: prompt.jobId, code };
+    log.warn(facts, 'the upstream refused a cancel');
     return status < 500 && status !== 429 && status !== 401;
   }
 
@@ -51,7 +52,7 @@ export function createJobCanceller({
     const deadlineMs = now() + GIVE_UP_MS;
     for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
       await delay(waitMs, undefined, { signal: stop.signal, ref: false });
-      // A cancel does no harm twice, and none to a job that is over.
+      // A repeated cancel does no harm, nor does one of an ended job.
       if (!livePrompts.has(prompt) || now() > deadlineMs || (await requestCancel(prompt))) return;
     }
   }
@@ -61,7 +62,10 @@ export function createJobCanceller({
       if (await requestCancel(prompt, caller)) return;
       void retryUntilDone(prompt).catch((error: unknown) => {
         if (!stop.signal.aborted)
-          log.error({ err: error, user: prompt.caller.user }, 'cancel could not be pursued');
+          log.error(
+            { event: 'cancel.retry_failed', err: error, user: prompt.caller.user },
+            'could not retry a cancel',
+          );
       });
     },
     close: () => stop.abort(),

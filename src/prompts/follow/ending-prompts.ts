@@ -1,17 +1,17 @@
 import { completesWithin } from '../../lib/completes-within.ts';
 
-/** An upstream that says a job is over and never shows how holds the next prompt up so long. */
+/** Limit for an upstream that reports an end but never returns the ended job. */
 const MAX_WAIT_MS = 1000;
 
 /**
- * Prompts whose job has ended and whose end is not told yet: the job is to be read once more, and
- * the history written. Meanwhile the next job may be running already; v1's clients hear of it after
- * the end of the one before, as they would if one process ran them one after the other.
+ * Prompts whose job has ended but whose end was not sent yet: the job is read once more and the
+ * history is written. The next job may run already. v1 clients get its frames after the end of the
+ * one before, as when one process runs them one after the other.
  */
 export type EndingPrompts = {
   begin(user: string, key: string): void;
   finish(user: string, key: string): void;
-  /** Resolves when none of the user's prompts is at its end, or after a second. */
+  /** Resolves when no prompt of the user is ending, at the latest after a second. */
   whenFinished(user: string): Promise<void>;
 };
 

@@ -21,14 +21,14 @@ import {
 import type { Resend } from '../submit/resend.ts';
 import { type EntryApplier, createEntryApplier } from './apply-entry.ts';
 
-/** Turns what jobs do into what v1 clients hear, one prompt at a time, until each has its history. */
+/** Turns the events of jobs into v1 frames, until each prompt has its history. */
 export type Follower = {
-  /** Puts a prompt on the board, unless it is there. */
+  /** Adds a prompt to the live prompts, unless it is there. */
   trackPrompt(draft: PromptDraft, caller: Caller): LivePrompt;
   find(key: string): LivePrompt | undefined;
-  /** Takes a prompt off the board that another process calls by this other id. */
+  /** Removes a prompt that another process knows by this other id. */
   untrack(key: string, promptId: string | undefined): void;
-  /** Its job is there: listens to it from this moment on. */
+  /** Sets the job of the prompt and opens its event stream. */
   attachJob(
     prompt: LivePrompt,
     job: {
@@ -37,17 +37,17 @@ export type Follower = {
       readonly targets: readonly string[];
     },
   ): void;
-  /** The job is on record: what it does is taken in as soon as the prompt is released. */
+  /** The job is recorded: its events are consumed as soon as the prompt is released. */
   follow(prompt: LivePrompt): Promise<void>;
-  /** Lets the prompt's frames go; before this nothing of it has reached a socket. */
+  /** Lets the frames of the prompt reach sockets; none is sent before. */
   releaseFrames(prompt: LivePrompt): void;
-  /** Notes where the prompt is; `false`: it is another process's. */
+  /** Appends an entry to the log of the prompt. `false`: another process owns the prompt. */
   appendEntry(prompt: LivePrompt, kind: Exclude<PromptLogEntry['kind'], 'input'>): Promise<boolean>;
-  /** Ends a prompt no job speaks for; resolves when its history is written. */
+  /** Ends a prompt that has no job; resolves when its history is written. */
   finishWithoutJob(prompt: LivePrompt, ending: EndWithoutJob): Promise<void>;
-  /** Goes on with the end of a prompt whose end was heard; `false`: it was not. */
+  /** Writes the history of a prompt whose end is in its log. `false`: it is not. */
   resumeFinish(prompt: LivePrompt): boolean;
-  /** Stops listening; live prompts stay live in the ledger. */
+  /** Stops following; live prompts stay live in the ledger. */
   close(): Promise<void>;
 };
 
@@ -59,19 +59,19 @@ export type FollowerOptions = {
   readonly hub: Hub;
   readonly log: Logger;
   readonly now: () => number;
-  /** How much of each user's history is kept, and of one prompt's graph in it. */
+  /** Limits of each user's history, and of one prompt's graph in it. */
   readonly history: HistoryLimits & { readonly graphBytes: number };
-  /** True when the job service may lose jobs it took. */
+  /** True when the upstream may lose jobs it accepted. */
   readonly mayLoseJobs: boolean;
-  /** Decides on a prompt whose job is gone, or failed, before it began. */
+  /** Decides about a prompt whose job was lost, or failed, before it started. */
   readonly resend: Resend;
-  /** Hears how each prompt ended, in v1's word. */
+  /** Called with v1's status word of each ended prompt. */
   readonly onEnded?: (statusWord: string) => void;
 };
 
 type JobEventStream = Promise<Result<AsyncIterable<JobEvent>>>;
 
-/** What is to happen before a prompt's events are taken in, and who says them. */
+/** A prompt that this process follows, and the conditions before its events are consumed. */
 type FollowedPrompt = {
   readonly prompt: LivePrompt;
   eventStream: JobEventStream | undefined;
@@ -79,20 +79,20 @@ type FollowedPrompt = {
   readonly released: Promise<void>;
   readonly releaseFrames: () => void;
   readonly entryApplier: EntryApplier;
-  /** What another process says of it waits for this: its client is being answered here. */
+  /** Entries of another process wait for this: the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
   readonly answered: Promise<void>;
   readonly markAnswered: () => void;
   isUntracked: boolean;
-  /** Aborted when another process looks after it, and when this one closes. */
+  /** Aborted when another process takes the prompt over, and when this one closes. */
   stop: AbortController;
 };
 
-/** Between a stream that ended early and the next try. */
+/** Wait between a stream that ended early and the next attempt. */
 const RETRY_MS = { first: 250, last: 5000 } as const;
-/** A client that is told what it asked for is told so soon. */
+/** The longest time from taking a prompt to answering its client. */
 const ANSWER_TIMEOUT_MS = 10_000;
-/** History may outgrow its limit by a hundredth, and by so many prompts at most, before it is cut. */
+/** History is pruned when it exceeds its limit by a hundredth, or after this many prompts. */
 const MAX_PROMPTS_BETWEEN_PRUNES = 50;
 
 export function createFollower(options: FollowerOptions): Follower {
@@ -123,7 +123,7 @@ export function createFollower(options: FollowerOptions): Follower {
       .then(prune)
       .catch((error: unknown) => {
         if (stop.signal.aborted || error instanceof LeadershipLost) return;
-        log.error({ err: error }, 'a prompt could not be ended');
+        log.error({ event: 'prompt.finish_failed', err: error }, 'could not finish a prompt');
       })
       .finally(() => tasks.delete(tracked));
     tasks.add(tracked);
@@ -216,7 +216,10 @@ export function createFollower(options: FollowerOptions): Follower {
       followed.markAnswered();
       appendEntry(prompt, 'released').catch((error: unknown) => {
         if (!isClosed)
-          log.error({ err: error, user: prompt.caller.user }, 'a prompt could not be released');
+          log.error(
+            { event: 'prompt.release_failed', err: error, user: prompt.caller.user },
+            'could not release the frames of a prompt',
+          );
       });
     },
     appendEntry,
@@ -272,7 +275,9 @@ function createStop(): AbortController {
   return stop;
 }
 
-/** Streams while there is a stream, reads the job when there is none, until it has ended. */
+/**
+ * Consumes the event stream, and polls the job when there is no stream, until the job has ended.
+ */
 async function followToEnd(
   deps: JobConsumerOptions,
   prompt: LivePrompt,
@@ -294,8 +299,13 @@ async function followToEnd(
       signal.throwIfAborted();
       if (error instanceof LeadershipLost) throw error;
       deps.log.error(
-        { err: error, user: prompt.caller.user, promptId: prompt.promptId },
-        'following failed, trying again',
+        {
+          event: 'prompt.follow_failed',
+          err: error,
+          user: prompt.caller.user,
+          promptId: prompt.promptId,
+        },
+        'following a job failed; retrying',
       );
     }
     source = undefined;

@@ -15,20 +15,20 @@ import { LeadershipLost } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
 import type { EntryApplier } from './apply-entry.ts';
 
-/** How a prompt ends without a job that tells it. */
+/** The end of a prompt that has no job to report it. */
 export type EndWithoutJob =
   | { readonly kind: 'canceled' }
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-/** Takes in what one job does, for its journal, and writes its history. */
+/** Appends the events of one job to the log of its prompt, and writes its history. */
 export type JobConsumer = {
-  /** Takes a stream in, event by event. */
+  /** Consumes an event stream. */
   consume(stream: AsyncIterable<JobEvent>): Promise<void>;
-  /** Reads the job itself; true when that was the end. */
+  /** Reads the job; true when it has ended. */
   poll(jobId: string): Promise<boolean>;
   end(result: EndWithoutJob): Promise<void>;
-  /** Writes the history of a prompt whose end was heard, and v1's last word after it. */
+  /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   finish(): Promise<void>;
 };
 
@@ -46,17 +46,17 @@ export type JobConsumerOptions = Pick<
   | 'history'
 > & {
   readonly endingPrompts: EndingPrompts;
-  /** Hears how much is stored of each prompt that has ended. */
+  /** Called with the stored bytes of each ended prompt. */
   readonly onStored: (bytes: number) => void;
 };
 
-/** So many events of a prompt are taken in before others have their turn. */
+/** Events of one prompt that are consumed before the event loop gets its turn. */
 const EVENTS_PER_TURN = 32;
-/** What runs in another order than v1's is told so much later. */
+/** Delay of a start that arrives before the start of an earlier job. */
 const REORDER_WINDOW_MS = 50;
-/** A disk that is full now may have room later; the outcome is kept until then. */
+/** Wait before the history is written again: a full disk may have space later. */
 const HISTORY_RETRY_MS = 1000;
-/** Nothing is due later than that, unless the clock was set back. */
+/** Longest wait for a due input, in case the clock was set back. */
 const MAX_IDLE_MS = 5000;
 
 export function createJobConsumer(
@@ -68,13 +68,13 @@ export function createJobConsumer(
   const { user } = prompt.caller;
   let lastQueuedAtMs: number | undefined;
   let hasBegun = false;
-  /** Outputs that were told here, by their ids. */
+  /** Outputs that were named here, by id. */
   const namedOutputs = new Map<string, { readonly output: Output; readonly file: FileRef }>();
 
   async function receive(input: ProgressInput): Promise<void> {
     if (endsJob(input)) endingPrompts.begin(user, prompt.key);
     else {
-      // Whatever else it says: it has not ended after all.
+      // Any other input shows that it has not ended after all.
       endingPrompts.finish(user, prompt.key);
       if (startsJob(input) && prompt.status === 'queued') await waitForTurn();
     }
@@ -83,14 +83,14 @@ export function createJobConsumer(
     if (entryApplier.hasEnded()) await finish();
   }
 
-  /** A later process must know that the job has begun: one that has is not to be sent again. */
+  /** Records that the job has started: such a job is never sent again, by any process. */
   async function recordBegin(input: ProgressInput): Promise<void> {
     if (!deps.mayLoseJobs || hasBegun || !showsActivity(input)) return;
     hasBegun = true;
     await ledger.prompts.begin(prompt.key, input.atMs);
   }
 
-  /** Streams that speak in the same moment may be read in any order. */
+  /** Streams that report at the same moment may be read in any order. */
   async function waitForTurn(): Promise<void> {
     if (livePrompts.hasEarlierQueued(prompt)) await delay(REORDER_WINDOW_MS);
     await endingPrompts.whenFinished(user);
@@ -107,7 +107,8 @@ export function createJobConsumer(
     deps.onStored(outcome.entryJson.length);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    log.info({ user, promptId: prompt.promptId, ms }, 'prompt executed');
+    const facts = { event: 'prompt.finished', user, promptId: prompt.promptId, ms };
+    log.info(facts, 'prompt executed');
   }
 
   async function retryWrite(write: () => Promise<void>): Promise<void> {
@@ -117,8 +118,8 @@ export function createJobConsumer(
       } catch (error) {
         if (error instanceof LeadershipLost) throw error;
         log.error(
-          { err: error, user, promptId: prompt.promptId },
-          'history could not be written, trying again',
+          { event: 'prompt.history_failed', err: error, user, promptId: prompt.promptId },
+          'could not write the history of a prompt; retrying',
         );
         await delay(HISTORY_RETRY_MS);
       }
@@ -149,8 +150,8 @@ export function createJobConsumer(
   }
 
   /**
-   * A service that died in the middle of a job runs it again from the start: the same file has
-   * another id then, and the first one is gone. Only the one that is there keeps a name.
+   * A service that restarts runs the job again from its start. The same file then has another id,
+   * and the first one is gone. Only the existing file keeps a name.
    */
   async function removeReplacedNames(job: Job): Promise<void> {
     for (const { output, file } of namedOutputs.values()) {
@@ -161,7 +162,7 @@ export function createJobConsumer(
     }
   }
 
-  /** The same where an earlier process named the file that is gone: only its service can tell. */
+  /** The same for a file that an earlier process named: only the upstream knows that it is gone. */
   async function removeGoneName(output: Output): Promise<void> {
     const place = locationOf(output.name, output.x_subfolder);
     const existing = await ledger.files.get(user, {
@@ -196,7 +197,7 @@ export function createJobConsumer(
             ? await next
             : await nextOrTimeout(next, Math.min(dueMs - now(), MAX_IDLE_MS));
         if (received === undefined) {
-          // Should this throw, nobody waits for it any more.
+          // Nothing awaits it any more if this throws.
           next.catch(ignoreError);
           await receive({ kind: 'idle', atMs: now() });
         } else if (received.done) return;
@@ -210,7 +211,7 @@ export function createJobConsumer(
     async poll(jobId) {
       const read = await jobs.get(prompt.caller, jobId);
       const gone = read.ok ? read.value.status === 'expired' : isGone(read.error);
-      // One upstream forgets what is taken out of its queue: a job we cancelled is not lost.
+      // One upstream forgets jobs that are deleted from its queue: a job we cancelled is not lost.
       if (gone && prompt.cancelRequested) return receiveJob(cancelled(prompt, read));
       const isLost = gone || (read.ok && isLostWaiting(read.value));
       if (isLost) {
@@ -251,7 +252,7 @@ function cancelled(
   return { ...job, status: 'canceled' };
 }
 
-/** Stands for a job that never came to be, or is gone. */
+/** Stands in for a job that was never made, or is gone. */
 function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
   const createdAt = new Date(createdAtMs).toISOString();
   return {
@@ -269,7 +270,7 @@ function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
   };
 }
 
-/** The next event, or `undefined` after so long; no timer is left behind by an event that was faster. */
+/** The next event, or `undefined` after `ms` milliseconds. Leaves no timer behind. */
 function nextOrTimeout<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => resolve(undefined), Math.max(1, ms));

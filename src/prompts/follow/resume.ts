@@ -32,31 +32,31 @@ type ResumptionOptions = {
   readonly keyring: Keyring;
   readonly hub: Pick<Hub, 'discardFetched'>;
   readonly cancelRequested: Cancel['cancelRequested'];
-  /** Whether nothing can be done for a user before they call: their key was never stored. */
+  /** True when a user's prompts need a call of the user first: the key is never stored. */
   readonly needsOwner: (user: string) => boolean;
   readonly log: Logger;
 };
 
-/** Takes up what processes that are gone left. */
+/** Resumes the prompts of processes that have ended. */
 export type PromptResumption = {
-  /** Puts all live prompts on the board, and takes up those nobody looks after. */
+  /** Shows all live prompts, and takes over those without an owner. */
   start(): Promise<void>;
-  /** What waited for a call of this user is taken up. */
+  /** Resolves when the prompts that waited for a call of this user are resumed. */
   whenResumed(user: string): Promise<void>;
-  /** Puts a prompt of another process on the board. */
+  /** Shows a prompt of another process. */
   readonly discover: (key: string) => Promise<void>;
 };
 
 /**
- * Prompts with a job are followed again, those without are submitted under the key they have, or
- * looked for.
+ * Prompts with a job are followed again. Prompts without one are submitted under the same key, or
+ * their job is searched for.
  */
 export function createPromptResumption(deps: ResumptionOptions): PromptResumption {
   const { ledger, promptEventLog, follower, keyring, log } = deps;
-  /** They wait for a call of their user. */
+  /** Prompts that wait for a call of their user. */
   const awaitingCaller = new Map<string, Set<string>>();
   const withoutKey = new Map<string, Set<LivePrompt>>();
-  /** They can be sent with the key of their user only. */
+  /** Prompts that can be sent only with their user's key. */
   const needingCallerKey = new WeakSet<LivePrompt>();
   const resuming = new Map<string, Promise<void>>();
 
@@ -77,7 +77,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
     return keyring.callerOf(user).credential !== undefined;
   }
 
-  /** Takes over one nobody looks after; what is then to be done. */
+  /** Takes over a prompt without an owner; returns the step that is then to be done. */
   async function takeOverPrompt(key: string): Promise<NextStep | undefined> {
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
@@ -93,7 +93,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
     return (await promptEventLog.takeOver(key)) ? resumePrompt(deps, prompt) : undefined;
   }
 
-  /** Its process died before the ledger knew of it, or after its history was written. */
+  /** Its process died before the ledger had it, or after its history was written. */
   async function discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
     if (!(await promptEventLog.takeOver(key))) return undefined;
     if (row) await promptEventLog.append(key, { kind: 'recorded' });
@@ -106,7 +106,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
       return await takeOverPrompt(key);
     } catch (error) {
       if (!(error instanceof LeadershipLost))
-        log.error({ err: error }, 'a prompt could not be taken up');
+        log.error({ event: 'prompt.takeover_failed', err: error }, 'could not take over a prompt');
       return undefined;
     }
   }
@@ -114,7 +114,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
   async function takeOverVacant(keys: readonly string[]): Promise<void> {
     const steps: NextStep[] = [];
     for (const key of keys) steps.push((await tryTakeOver(key)) ?? (() => undefined));
-    // All at once: a letter must not leave before an earlier one is in the outbox again.
+    // All at once: a submission must not be sent before an earlier one is in the outbox again.
     await Promise.all(steps.map(async (runStep) => runStep()));
   }
 
@@ -125,7 +125,9 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
     if (!keys) return;
     awaitingCaller.delete(user);
     const task = takeOverVacant([...keys])
-      .catch((error: unknown) => log.error({ err: error }, 'prompts could not be taken up'))
+      .catch((error: unknown) =>
+        log.error({ event: 'prompt.resume_failed', err: error, user }, 'could not resume prompts'),
+      )
       .finally(() => resuming.delete(user));
     resuming.set(user, task);
   }
@@ -158,8 +160,8 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
       );
       if (keys.length === 0) return;
       log.info(
-        { prompts: keys.length, waiting: awaitingCaller.size },
-        'live prompts taken up again',
+        { event: 'prompt.resumed', prompts: keys.length, waiting: awaitingCaller.size },
+        'resumed live prompts',
       );
     },
     whenResumed: async (user) => resuming.get(user),
@@ -167,7 +169,7 @@ export function createPromptResumption(deps: ResumptionOptions): PromptResumptio
   };
 }
 
-/** What is left to do, once everything else is in its place. */
+/** The rest of the work, done when all prompts are in place. */
 type NextStep = () => Promise<void> | void;
 
 function toDraft(row: PromptRow): PromptDraft {
@@ -188,14 +190,14 @@ function toDraft(row: PromptRow): PromptDraft {
   };
 }
 
-/** What it was at when its process died, it is at again. */
+/** Continues where the process ended. */
 async function resumePrompt(
   deps: ResumptionOptions,
   prompt: LivePrompt,
 ): Promise<NextStep | undefined> {
   const { ledger, livePrompts, follower, keyring, removePrompt } = deps;
   prompt.caller = keyring.callerOf(prompt.caller.user);
-  // Its end was written down; what comes after it was not, or not all of it.
+  // Its end is recorded, but not all that comes after it.
   if (!livePrompts.has(prompt)) return () => removePrompt(prompt);
   if (follower.resumeFinish(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
@@ -233,7 +235,7 @@ function resumeSubmission(deps: ResumptionOptions, prompt: LivePrompt, row: Prom
     return () => void deps.follower.finishWithoutJob(prompt, { kind: 'canceled' });
   }
   if (lacksSecrets && !isAmbiguous) return () => failWithoutSecrets(deps, prompt, clientKnows);
-  // Whoever asked for its end does not want it sent once more; it may have been sent already.
+  // A prompt whose end was requested is not sent again; it may have been sent already.
   const isKeyUsed = prompt.cancelRequested || lacksSecrets;
   if (clientKnows !== 'unknown' && !isKeyUsed) {
     return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
@@ -241,7 +243,7 @@ function resumeSubmission(deps: ResumptionOptions, prompt: LivePrompt, row: Prom
   return () => submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed });
 }
 
-/** What a client had heard when the process died. */
+/** What the client knew when the process died, by the state in the ledger. */
 const CLIENT_KNOWS_BY_STATE = {
   submitting: 'unheard',
   outbox: 'accepted',

@@ -6,7 +6,7 @@ import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 import type { EntryApplierOptions } from './apply-entry.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
 
-/** Says a prompt's effects on its channel, all but the last. */
+/** Sends the effects of a prompt to its channel, all but the end. */
 export type FrameSender = { send(effect: FrameEffect, position: number): Promise<void> };
 
 type FrameEffect = Exclude<ProgressEffect, { kind: 'end' }>;
@@ -27,7 +27,10 @@ export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt)
     const bytes = await readImageBytes(deps.jobs, { caller: prompt.caller, assetId });
     if (bytes.ok) return bytes.value;
     const { user } = prompt.caller;
-    log.warn({ user, assetId }, 'a picture for the socket could not be read');
+    log.warn(
+      { event: 'socket.picture_failed', user, assetId },
+      'could not read a picture for the sockets',
+    );
     return undefined;
   }
 
@@ -39,7 +42,7 @@ export function createFrameSender(deps: EntryApplierOptions, prompt: LivePrompt)
     return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
   }
 
-  /** A result nobody here waits for, of a prompt another process looks after. */
+  /** True for a result that no socket here waits for, of a prompt another process owns. */
   function canSendLater(effect: FrameEffect): boolean {
     const picture = 'picture' in effect ? effect.picture : undefined;
     if (picture === undefined || !('assetId' in picture)) return false;

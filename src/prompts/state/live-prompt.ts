@@ -1,10 +1,10 @@
 import type { LivePrompts, LivePrompt, PromptDraft } from '../live-prompts.ts';
 import { createLazyJson, unload, setValue, readValue } from '../../lib/lazy-json.ts';
 
-/** So many of a user's prompts are kept ready to run. */
+/** Number of a user's prompts whose graphs stay in memory. */
 const LOADED_PROMPTS = 16;
 
-/** Its turn is not near: what it says is not needed soon. */
+/** Unloads the graph of a prompt that is far back in the queue. */
 export function unloadIfFar(livePrompts: LivePrompts, { caller, status, lazy }: LivePrompt): void {
   if (status !== 'queued' || livePrompts.count(caller.user) <= LOADED_PROMPTS) return;
   unload(lazy.graph);
@@ -18,8 +18,8 @@ export function createLivePrompt(draft: PromptDraft, context: PromptContext): Li
 }
 
 /**
- * A class, for its accessors: written into every object they would give every object a shape of its
- * own. Member by member: spreading drafts takes a hundred times as long, and every prompt comes by.
+ * A class, because of its accessors: in an object literal they give each object its own hidden
+ * class. Members are assigned one by one: spreading takes a hundred times as long.
  */
 class TrackedPrompt implements LivePrompt {
   readonly key: string;

@@ -8,7 +8,7 @@ import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';
 
-/** The record of a prompt that has ended: its history entry, its graph within the limit, its times. */
+/** The record of an ended prompt: its history entry, its graph within the limit, its times. */
 export async function toOutcome(
   prompt: LivePrompt,
   state: ProgressState,

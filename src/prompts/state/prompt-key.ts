@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
-/** Makes ids for prompts; those of one process grow, also within a millisecond. */
+/** Makes ids for prompts. Ids of one process increase, also within a millisecond. */
 export type PromptKeys = (nowMs: number) => string;
 
-/** What the part of a UUID counts up to that stands between its time and its random rest. */
+/** The counter's range: the 12 bits of a UUID between its time and its random part. */
 const COUNTER_LIMIT = 0x1000;
 
 /**
- * UUIDs of version 7: who comes later is sorted later, so that prompts written together lie together
- * in the ledger's indexes, and equal numbers have a turn. They are no easier to guess for that.
+ * UUIDs of version 7: later ones sort later, so that prompts written together are neighbours in the
+ * ledger's indexes and equal numbers have an order. They are as hard to guess as any UUID.
  */
 export function createPromptKeys(): PromptKeys {
   let lastMs = 0;

@@ -3,7 +3,7 @@ import type { LivePrompt } from '../live-prompts.ts';
 import type { Follower } from '../follow/follower.ts';
 import { type PromptEventLog, ifLeadershipLost } from '../prompt-event-log.ts';
 
-/** Removes a prompt nobody was told of, and nothing came of. */
+/** Removes a prompt that no client knows and that made no job. */
 export type RemovePrompt = (prompt: LivePrompt) => Promise<void>;
 
 export function createRemovePrompt(deps: {

@@ -4,23 +4,23 @@ import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { PromptEventLog } from '../prompt-event-log.ts';
 import type { Submission } from '../submission.ts';
 
-/** A submission that may be sent: all that was asked of its client and of the house is known. */
+/** A checked submission that can be sent upstream. */
 export type SubmissionDraft = {
   readonly caller: Caller;
   readonly submission: Submission;
   readonly plan: SubmissionPlan;
-  /** The texts of what the client sent, written once. */
+  /** JSON of what the client sent, written once. */
   readonly graphJson: string;
   readonly extraDataJson: string;
   readonly createdAtMs: number;
 };
 
-/** The id its prompt has unless a job gives it another. */
+/** The id of the prompt, unless the job gives it another one. */
 export function initialPromptId({ submission, plan }: SubmissionDraft): string {
   return submission.promptId ?? plan.label;
 }
 
-/** What is on disk before the first byte leaves. */
+/** The record that is on disk before the first byte goes upstream. */
 export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbox'): PromptRow {
   const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
   return {
@@ -48,7 +48,9 @@ type PromptRecords = {
   readonly ledger: { readonly prompts: Pick<Ledger['prompts'], 'insert'> };
 };
 
-/** On record, and looked after by this process; or refused, and looked after by nobody. */
+/**
+ * Records the prompt and makes this process its owner. On failure it has neither record nor owner.
+ */
 export async function recordPrompt(
   row: PromptRow,
   { promptEventLog, ledger }: PromptRecords,
@@ -57,7 +59,7 @@ export async function recordPrompt(
   try {
     await ledger.prompts.insert(row);
   } catch (error) {
-    // It may take until the ledger is back: the client is not kept waiting.
+    // Not awaited: it may take until the ledger is back, and the client is waiting.
     promptEventLog.discard(row.key).catch(() => {});
     throw error;
   }

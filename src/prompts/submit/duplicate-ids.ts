@@ -10,11 +10,14 @@ import { toJsonText } from '../../lib/lazy-json.ts';
 import type { PromptEventLog } from '../prompt-event-log.ts';
 import type { Submission } from '../submission.ts';
 
-/** Live prompts with the very id a submission names. */
+/** Live prompts that have the same id as a submission. */
 export type DuplicateIds = {
-  /** A client whose answer was lost with the process sends its own id again: it gets that answer. */
+  /** A client that lost its answer with the process sends its id again: it gets that prompt. */
   findResumed(caller: Caller, submission: Submission): Promise<LivePrompt | undefined>;
-  /** The original accepts a live id again under another number; the same number kills its worker. */
+  /**
+   * The original accepts a live id again with another number; with the same number its worker
+   * fails.
+   */
   refuseDuplicate(caller: Caller, submission: Submission): void;
 };
 
@@ -23,11 +26,11 @@ type DuplicateIdOptions = {
   readonly promptEventLog: Pick<PromptEventLog, 'isLeader'>;
   readonly livePrompts: LivePrompts;
   readonly follower: Pick<Follower, 'find' | 'untrack'>;
-  /** Puts a prompt of another process on the board. */
+  /** Shows a prompt of another process. */
   readonly discover: (key: string) => Promise<void>;
 };
 
-/** What a dead process looked after is taken up by then: its lease, the next look, some air. */
+/** By then another process has taken over: its lease, the next check, and a margin. */
 const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 
 export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
@@ -38,14 +41,14 @@ export function createDuplicateIds(deps: DuplicateIdOptions): DuplicateIds {
     return follower.find(key);
   }
 
-  /** Its process is about to answer, or gone before it did. */
+  /** Its process is about to answer, or has ended before it did. */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
     const deadlineMs = monotonicNow() + TAKEOVER_WAIT_MS.max;
     while (!prompt.isResumed && monotonicNow() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
       await delay(TAKEOVER_WAIT_MS.interval);
       if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
-      // It was refused, and whoever refused it has told nobody else of it.
+      // It was refused, and its owner tells no other process about that.
       follower.untrack(prompt.key, undefined);
     }
     return prompt.isResumed ? prompt : undefined;

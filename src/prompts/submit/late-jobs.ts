@@ -7,9 +7,9 @@ import type { LivePrompt } from '../live-prompts.ts';
 import { type RetryPolicy, withJitter } from './retry-policy.ts';
 import { KEY_LABEL, type SubmissionPlan } from './plan.ts';
 
-/** Ends the jobs of prompts that were ended before it was known whether they have one. */
+/** Cancels the jobs of prompts that were ended while it was unknown whether they have one. */
 export type LateJobs = {
-  /** Looks for it for a while; `found`: it is there already. */
+  /** Searches for the job for a while, then cancels it. `found`: the job is known already. */
   cancelWhenFound(prompt: LivePrompt, plan: SubmissionPlan, found?: Job): void;
   close(): Promise<void>;
 };
@@ -32,7 +32,7 @@ export function createLateJobs({
   const stop = new AbortController();
   const tasks = new Set<Promise<void>>();
 
-  /** Calls until it answers true, less and less often, as long as lost submissions are looked for. */
+  /** Repeats the call with growing waits until it returns true or the search window ends. */
   async function retry(attempt: () => Promise<boolean>): Promise<void> {
     const deadlineMs = now() + retryPolicy.searchWindowMs;
     const { first, last } = retryPolicy.searchMs;
@@ -40,7 +40,8 @@ export function createLateJobs({
       try {
         if (await attempt()) return;
       } catch (error) {
-        log.debug({ err: error }, 'a look for a late job failed');
+        const facts = { event: 'submission.late_job_retry', err: error };
+        log.debug(facts, 'handling a late job failed; retrying');
       }
       await delay(withJitter(waitMs), undefined, { signal: stop.signal, ref: false });
     }
@@ -51,7 +52,10 @@ export function createLateJobs({
       const cancelled = await jobs.cancel(caller, id);
       if (!cancelled.ok && !isGone(cancelled.error)) return false;
       const facts = { event: 'submission.late_job_cancelled', user: caller.user, promptId };
-      log.info({ ...facts, jobId: id }, 'a job turned up after its prompt was ended: cancelled');
+      log.info(
+        { ...facts, jobId: id },
+        'cancelled a job that was found after its prompt had ended',
+      );
       return true;
     });
   }
@@ -60,7 +64,7 @@ export function createLateJobs({
     let lateJob: Job | undefined;
     await retry(async () => {
       const searchResult = await submissionRetry.findJob(prompt, plan);
-      // Without the label it may be anybody's who runs the same workflow.
+      // Without the label it may be the job of another client with the same workflow.
       if (typeof searchResult === 'object' && searchResult.metadata?.[KEY_LABEL] === plan.label)
         lateJob = searchResult;
       return searchResult === 'none' || lateJob !== undefined;
@@ -72,7 +76,8 @@ export function createLateJobs({
     cancelWhenFound(prompt, plan, found) {
       const task = (found ? cancelJob(prompt, found) : findAndCancel(prompt, plan))
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) log.error({ err: error }, 'looking for a late job failed');
+          if (stop.signal.aborted) return;
+          log.error({ event: 'submission.late_job_failed', err: error }, 'gave up a late job');
         })
         .finally(() => tasks.delete(task));
       tasks.add(task);

@@ -10,7 +10,7 @@ import { rememberJson } from '../../lib/lazy-json.ts';
 import type { SubmissionPlan } from './plan.ts';
 import type { JobCanceller } from '../follow/cancel-job.ts';
 
-/** Brings a prompt and its v2 job together, durably. */
+/** Links a prompt to its v2 job and records that. */
 export type LinkJob = (prompt: LivePrompt, plan: SubmissionPlan, job: Job) => Promise<void>;
 
 export function createLinkJob(deps: {
@@ -20,7 +20,7 @@ export function createLinkJob(deps: {
 }): LinkJob {
   const { ledger, follower, jobCanceller } = deps;
   return async (prompt, plan, job) => {
-    // v1 shows literals as v2 coerced them, files as the client named them.
+    // v1 shows literals as v2 coerced them, and files as the client named them.
     const coerced = job.x_workflow ?? {};
     const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
     follower.attachJob(prompt, { jobId: job.id, graph, targets: plan.outputs });

@@ -13,30 +13,33 @@ import type { SubmissionRetry, RetryResult } from './retry.ts';
 import type { SubmissionSender, SendResult } from './send.ts';
 import { byQueueOrder } from '../queue-order.ts';
 
-/** A prompt that waits for the upstream to have room; its intent is in the ledger. */
+/** A prompt that waits until the upstream has capacity; its plan is in the ledger. */
 type QueuedSubmission = {
   readonly prompt: LivePrompt;
   readonly plan: SubmissionPlan;
-  /** `unheard`: the process died before its client heard of it. */
+  /** `unheard`: the process died before it answered the client. */
   readonly clientKnows: 'accepted' | 'unheard';
-  /** An earlier process may have sent it, nobody knows with what outcome. */
+  /** An earlier process may have sent it, with an unknown outcome. */
   readonly mayHaveBeenSent: boolean;
 };
 
-/** Somebody's place in the outbox until the letter is put there, or is not to come after all. */
+/** A slot in the outbox, held until the submission is added or given up. */
 export type Reservation = { release(): void };
 
-/** Accepted prompts without a job, submitted one after the other as soon as the upstream admits them. */
+/**
+ * Accepted prompts without a job. They are submitted one after the other, as the upstream admits
+ * them.
+ */
 export type Outbox = {
-  /** Whether somebody of this user waits already: who comes later has to wait, too. */
+  /** True when prompts of this user wait: later ones have to wait, too. */
   hasWaiting(user: string): boolean;
-  /** Keeps a place free for a letter of this user; `undefined`: there is none. */
+  /** Reserves a slot for a submission of this user; `undefined`: the outbox is full. */
   reserve(user: string): Reservation | undefined;
-  /** Letters of all users. */
+  /** Number of waiting submissions of all users. */
   depth(): number;
-  /** Resolves when it is known everywhere. */
+  /** Resolves when all processes know that the prompt waits. */
   add(submission: QueuedSubmission, waitMs?: number): Promise<void>;
-  /** Takes a waiting prompt out; false when it is not there, or may be on its way upstream. */
+  /** Removes a waiting prompt. False: it is not there, or may be on its way upstream. */
   withdraw(prompt: LivePrompt): boolean;
   close(): Promise<void>;
 };
@@ -52,13 +55,13 @@ type OutboxOptions = Pick<SubmissionRecoveryOptions, 'removePrompt'> & {
   readonly submissionRecovery: SubmissionRecovery;
   readonly retryPolicy: RetryPolicy;
   readonly log: Logger;
-  /** Letters of one user. */
+  /** Maximum number of waiting submissions of one user. */
   readonly limit: number;
 };
 
 type Queue = { submissions: QueuedSubmission[]; sending: QueuedSubmission | undefined };
 
-/** Until it is looked again whether letters of other processes are gone. */
+/** Wait before checking again whether submissions of other processes come first. */
 const RECHECK_MS = 100;
 
 export function createOutbox(deps: OutboxOptions): Outbox {
@@ -104,7 +107,7 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     queues.delete(user);
   }
 
-  /** Letters of the same user that lie in other processes have their turn, too. */
+  /** Submissions of the same user in other processes have their turn, too. */
   function isNext({ prompt }: QueuedSubmission, { submissions }: Queue): boolean {
     if (!promptEventLog.isLeader(prompt.key)) return false;
     const ours = new Set(submissions.map((submission) => submission.prompt));
@@ -112,7 +115,7 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     return others.every((other) => byQueueOrder(prompt, other) < 0);
   }
 
-  /** `undefined`: something of our own broke, or it is another process's; there may be a job. */
+  /** `undefined`: Holdover itself failed, or another process owns it now; there may be a job. */
   async function sendOnce(submission: QueuedSubmission): Promise<RetryResult | undefined> {
     const { prompt, plan, mayHaveBeenSent } = submission;
     try {
@@ -125,8 +128,9 @@ export function createOutbox(deps: OutboxOptions): Outbox {
       return sent;
     } catch (error) {
       const { promptId, caller } = prompt;
-      const facts = { err: error, user: caller.user, promptId };
-      if (!(error instanceof LeadershipLost)) log.error(facts, 'a submission broke off');
+      const facts = { event: 'submission.send_failed', err: error, user: caller.user, promptId };
+      if (!(error instanceof LeadershipLost))
+        log.error(facts, 'sending a submission failed; its outcome is unknown');
       return undefined;
     }
   }
@@ -138,7 +142,7 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     return submissionRetry.send(prompt, plan, searchResult);
   }
 
-  /** How long to wait before the same letter is sent again; 0: it is dealt with. */
+  /** Returns the wait before the same submission is sent again, in milliseconds; 0: it is done. */
   async function applySendResult(
     submission: QueuedSubmission,
     sent: RetryResult | undefined,
@@ -174,11 +178,14 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     return 0;
   }
 
-  /** Its outcome could not be written down: it is looked for, and those behind it go on. */
+  /** The result could not be recorded: recovery searches for the job, and the queue goes on. */
   function recoverAfterFailure(submission: QueuedSubmission, cause: unknown): number {
     if (cause instanceof LeadershipLost) return 0;
     const { prompt, plan, clientKnows } = submission;
-    log.error({ err: cause, promptId: prompt.promptId }, 'a submission could not be written down');
+    log.error(
+      { event: 'submission.record_failed', err: cause, promptId: prompt.promptId },
+      'could not record the result of a submission; searching for its job',
+    );
     submissionRecovery.recover({ prompt, plan, clientKnows, isKeyUsed: false });
     return 0;
   }
@@ -195,7 +202,7 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     return 0;
   }
 
-  /** The key it had may be used up. */
+  /** Replaces the plan: its key may be used up. */
   function replacePlan(queue: Queue, submission: QueuedSubmission, plan: SubmissionPlan): void {
     const next = { ...submission, plan };
     queue.submissions = queue.submissions.map((other) => (other === submission ? next : other));
@@ -203,11 +210,11 @@ export function createOutbox(deps: OutboxOptions): Outbox {
 
   function remove(queue: Queue, submission: QueuedSubmission): void {
     queue.submissions = queue.submissions.filter((other) => other !== submission);
-    // Where another process's letters are is for that one to say.
+    // The owner of a submission says whether it waits.
     if (promptEventLog.isLeader(submission.prompt.key)) livePrompts.clearWaiting(submission.prompt);
   }
 
-  /** Here and, as far as their letters came later, in other processes. */
+  /** Counts the submissions here and those known from other processes. */
   function count(user: string): number {
     return Math.max(queues.get(user)?.submissions.length ?? 0, livePrompts.waiting(user).size);
   }
@@ -218,7 +225,8 @@ export function createOutbox(deps: OutboxOptions): Outbox {
     const task = Promise.resolve()
       .then(() => sendAll(user, queue, waitMs))
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) log.error({ err: error }, 'the outbox stopped');
+        if (stop.signal.aborted) return;
+        log.error({ event: 'outbox.stopped', err: error, user }, 'the outbox of a user stopped');
       })
       .finally(() => tasks.delete(task));
     tasks.add(task);
@@ -264,8 +272,8 @@ export function createOutbox(deps: OutboxOptions): Outbox {
 }
 
 /**
- * A key that is refused today may be good tomorrow, and a page in place of an answer is somebody's in
- * between: what was accepted is not dropped for either.
+ * True for a refusal that may pass: a refused key may be accepted tomorrow, and a page in place of
+ * JSON comes from something in between. Accepted prompts are not dropped for either.
  */
 function isTemporary(sent: RetryResult | undefined): boolean {
   if (sent?.kind !== 'refused') return false;

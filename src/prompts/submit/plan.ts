@@ -11,38 +11,44 @@ import type { Graph } from '../../protocol/v2.ts';
 import { type ResolvedFile, insertAssetReferences } from '../../files/resolve-files.ts';
 import type { Submission } from '../submission.ts';
 
-/** The label a job carries upstream, by which it is found again after a crash. */
+/** The metadata label of a job upstream, by which it is found after a crash. */
 export const KEY_LABEL = 'holdover_key';
 
-/** Everything needed to submit a prompt, now or once more. */
+/** Everything needed to submit a prompt, now or again. */
 export type SubmissionPlan = {
-  /** Of the prompt; the job's label. */
+  /** Key of the prompt; the label of the job. */
   readonly label: string;
-  /** The v2 idempotency key: another one only when the one before was refused for certain. */
+  /** The v2 idempotency key. It changes only after a certain refusal. */
   readonly key: string;
   /** As the client sent it. */
   readonly graph: Graph;
   readonly placed: readonly ResolvedFile[];
   readonly outputs: readonly string[];
-  /** Nothing of the graph is left out. */
+  /** The whole graph is sent; false: only what the outputs need. */
   readonly isWhole: boolean;
   readonly number: number;
   readonly extraData: JsonObject;
   readonly secrets: PartnerCredentials;
-  /** Names of the secrets, if all of them are the key their owner calls with. */
+  /** Names of the secrets, if all of them are the caller's own key. */
   readonly ownKeys: readonly string[];
-  /** It came with secrets that are gone with its process: it can be looked for, not sent. */
+  /**
+   * It came with secrets that were lost with their process: its job can be searched for, but it
+   * cannot be sent.
+   */
   readonly lacksSecrets: boolean;
 };
 
-/** What the ledger keeps of a plan beside the graph. */
+/**
+ * The part of a plan that the ledger stores beside the graph. Its names are stored: they never
+ * change.
+ */
 type StoredPlan = {
-  /** Absent of a prompt an older version took. */
+  /** Absent in prompts of older versions. */
   readonly where?: SendState;
   readonly key: string;
   readonly placed: readonly ResolvedFile[];
   readonly isWhole: boolean;
-  /** The prompt came with keys of its own, which are in memory only. */
+  /** The prompt came with its own keys, which are in memory only. */
   readonly hasSecrets: boolean;
   readonly ownKeys: readonly string[];
 };
@@ -74,25 +80,27 @@ function findOwnKeys(secrets: PartnerCredentials, { credential }: Caller): reado
   return isOwn ? Object.keys(secrets) : [];
 }
 
-/** The same prompt with fewer outputs. Its first key is free again: the refusal was certain. */
+/**
+ * The same prompt with fewer outputs. Its first key is free again, since the refusal was certain.
+ */
 export function withOutputs(plan: SubmissionPlan, outputs: readonly string[]): SubmissionPlan {
   return { ...plan, outputs, isWhole: false, key: changedKey(plan, String(outputs.length)) };
 }
 
 /**
- * The same prompt once more, after the service lost its job or was found to have made none: its key
- * may be used up, so it has another one.
+ * The same prompt with a new key, after the service lost its job or made none: the old key may be
+ * used up.
  */
 export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
   return { ...plan, key: `${plan.label}.again${resendCount(plan) + 1}` };
 }
 
-/** How often it was sent again because its job was lost. */
+/** The number of times it was sent again because its job was lost. */
 export function resendCount({ label, key }: Pick<SubmissionPlan, 'label' | 'key'>): number {
   return Number(/^\.again(\d+)/.exec(key.slice(label.length))?.[1] ?? 0);
 }
 
-/** A key for the same submission, changed after a refusal that was certain. */
+/** A changed key for the same submission, after a certain refusal. */
 export function changedKey(
   { label, key }: Pick<SubmissionPlan, 'label' | 'key'>,
   change: string,
@@ -101,16 +109,16 @@ export function changedKey(
   return resends === 0 ? `${label}.${change}` : `${label}.again${resends}_${change}`;
 }
 
-/** What v2 is asked to run. */
+/** The workflow that is sent to v2. */
 export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan): Graph {
   const workflow = insertAssetReferences(graph, placed);
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
-/** `here`: it was not sent, or refused for certain; `away`: it is being sent, or was. */
+/** `here`: not sent, or certainly refused; `away`: being sent, or sent. */
 export type SendState = 'here' | 'away';
 
-/** What the ledger has to know before the plan is sent. */
+/** The part that the ledger has to store before the plan is sent. */
 export function toStoredPlan(plan: SubmissionPlan, where: SendState): PromptIntent {
   const { key, placed, isWhole, outputs, secrets, ownKeys } = plan;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
@@ -123,22 +131,24 @@ function parseStoredPlan(intentJson: string): Partial<StoredPlan> {
   return JSON.parse(intentJson) as Partial<StoredPlan>;
 }
 
-/** Whether an earlier process may have sent it, with an outcome nobody knows. */
+/** True when an earlier process may have sent it, with an unknown outcome. */
 export function mayHaveBeenSent({ intentJson }: PromptRow): boolean {
   return parseStoredPlan(intentJson).where !== 'here';
 }
 
-/** True when it was submitted here; jobs that were submitted through v2 have an owner of their own. */
+/**
+ * True when the prompt was submitted through v1; jobs submitted through v2 have their own owner.
+ */
 export function isSubmittedThroughV1({ intentJson }: PromptRow): boolean {
   return parseStoredPlan(intentJson).key !== undefined;
 }
 
-/** Whether it can only be sent with the key its owner calls with. */
+/** True when it can only be sent with the caller's own key. */
 export function needsCallerKey({ jobId, intentJson }: PromptRow): boolean {
   return jobId === null && (parseStoredPlan(intentJson).ownKeys ?? []).length > 0;
 }
 
-/** The plan of an earlier process, with the owner's key if it needs that one and it is known. */
+/** The plan of an earlier process, with the caller's own key if it needs one and it is known. */
 export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionPlan {
   const intent = parseStoredPlan(row.intentJson);
   const { ownKeys = [] } = intent;

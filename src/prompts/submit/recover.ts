@@ -27,23 +27,23 @@ export type AmbiguousSubmission = {
   readonly prompt: LivePrompt;
   readonly plan: SubmissionPlan;
   /**
-   * `accepted`: the client was told it will run, so it is sent until it has a job. `unknown`: it was
-   * told that its outcome is unknown; `unheard`: it was told nothing, the process died.
+   * `accepted`: the client was told that it runs, so it is sent until it has a job. `unknown`: the
+   * client was told that its outcome is unknown. `unheard`: the process died before it answered.
    */
   readonly clientKnows: ClientKnows;
   /**
-   * The key is not to be sent again: an attempt reached submission for certain, its client wants
-   * its end, or the secrets it came with are gone.
+   * The key must not be sent again: an attempt certainly reached the service, the client wants to
+   * cancel, or the secrets are gone.
    */
   readonly isKeyUsed: boolean;
-  /** Every request was answered: the service could not reach its engine. */
+  /** Every request was answered with: the service cannot reach its engine. */
   readonly isEngineDown?: boolean;
 };
 
-/** Looks for the jobs of such prompts until they are found or given up. */
+/** Searches for the jobs of such prompts until they are found or given up. */
 export type SubmissionRecovery = {
   recover(ambiguous: AmbiguousSubmission): void;
-  /** Ends a prompt that is looked for; false: it is not, or its job has just been found. */
+  /** Cancels a prompt whose job is searched for. False: it is not, or its job was just found. */
   withdraw(prompt: LivePrompt): Promise<boolean>;
   close(): Promise<void>;
 };
@@ -66,17 +66,17 @@ type Recovery = {
   readonly clientKnows: ClientKnows;
   plan: SubmissionPlan;
   isKeyFree: 'yes' | 'no';
-  /** Since when it is only looked for. */
+  /** Since when only searching is possible. */
   searchedSinceMs: number;
   lastResult: { readonly result: JobNotFound; readonly sinceMs: number } | undefined;
   newKeys: number;
   isEngineDown: boolean;
-  /** `linking`: its job was found; `ended`: it was withdrawn or given up. */
+  /** `linking`: its job was found; `ended`: it was cancelled or given up. */
   state: 'searching' | 'linking' | 'ended';
   readonly wake: AbortController;
 };
 
-/** Keys that leave no job again and again are no accident. */
+/** More new keys without a job than this are no accident. */
 const MAX_NEW_KEYS = 3;
 
 export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): SubmissionRecovery {
@@ -119,13 +119,13 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     return sent.kind === 'accepted' || sent.kind === 'refused';
   }
 
-  /** No job came of the key it had, for certain. */
+  /** The old key certainly made no job: sends the prompt under a new one. */
   async function sendWithNewKey(recovery: Recovery): Promise<boolean> {
     if (recovery.plan.lacksSecrets || recovery.newKeys++ >= MAX_NEW_KEYS) {
       return abandon(recovery, { kind: 'lost', reason: NEVER_TAKEN });
     }
     const plan = withNewKey(recovery.plan);
-    // A process that goes on after this one must know which key may have made a job.
+    // A process that takes over must know which key may have made a job.
     await ledger.prompts.setIntent(plan.label, toStoredPlan(plan, 'away'));
     Object.assign(recovery, { plan, isKeyFree: 'yes', lastResult: undefined });
     return send(recovery, 'none');
@@ -140,8 +140,8 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     if (ending.kind === 'forgotten') await deps.removePrompt(prompt);
     else {
       const { caller, promptId } = prompt;
-      const facts = { user: caller.user, promptId, reason: ending.reason };
-      log.warn(facts, 'a submission is given up');
+      const facts = { event: 'submission.abandoned', user: caller.user, promptId };
+      log.warn({ ...facts, reason: ending.reason }, 'gave up a submission');
       await follower.finishWithoutJob(prompt, ending);
     }
     if (lastResult?.result !== 'none') lateJobs.cancelWhenFound(prompt, plan);
@@ -160,7 +160,7 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     (recovery: Recovery, lastResult: JobNotFound) => Promise<boolean>
   >;
 
-  /** One look and what follows from it; true when the prompt's fate is certain. */
+  /** Searches once and acts on the result; true when the outcome of the prompt is certain. */
   async function searchOnce(recovery: Recovery): Promise<boolean> {
     const searchResult = await submissionRetry.findJob(recovery.prompt, recovery.plan);
     const notFound =
@@ -184,14 +184,15 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
     return actions[action](recovery, notFound);
   }
 
-  /** A ledger that is away now may be back later. */
+  /** An error is logged and the search goes on: a ledger that is down may be back later. */
   async function searchAndLogErrors(recovery: Recovery): Promise<boolean> {
     try {
       return await searchOnce(recovery);
     } catch (error) {
       if (stop.signal.aborted || error instanceof LeadershipLost) throw error;
       const { promptId } = recovery.prompt;
-      log.error({ err: error, promptId }, 'looking for a lost submission failed, trying again');
+      const facts = { event: 'submission.recovery_failed', err: error, promptId };
+      log.error(facts, 'searching for the job of a submission failed; retrying');
       return false;
     }
   }
@@ -239,7 +240,8 @@ export function createSubmissionRecovery(deps: SubmissionRecoveryOptions): Submi
         .then(() => run(recovery))
         .catch((error: unknown) => {
           if (stop.signal.aborted || error instanceof LeadershipLost) return;
-          log.error({ err: error }, 'a lost submission stays lost');
+          const facts = { event: 'submission.recovery_stopped', err: error };
+          log.error(facts, 'stopped searching for the job of a submission');
         })
         .finally(() => {
           tasks.delete(task);

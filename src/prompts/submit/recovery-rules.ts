@@ -1,22 +1,22 @@
 import type { RetryPolicy } from './retry-policy.ts';
 
-/** The answer the client of a submission got before its outcome became unknown. */
+/** What the client of a submission was told before its outcome became unknown. */
 export type ClientKnows = 'accepted' | 'unknown' | 'unheard';
 
 /**
- * The result of a search that found no job. `none`: there never will be one; `not listed`:
- * the service's whole list lacks it, though a request may be on its way; `not seen`: the service has
- * no list, or not all of it; `engine down`: the service says that it cannot reach its engine,
- * as it has answered to every request; `blind`: the service could not be asked.
+ * The result of a search that found no job. `none`: there will never be one; `not listed`: the
+ * service's complete list lacks it, but a request may still be processed; `not seen`: the service
+ * has no list, or not a complete one; `engine down`: the service answers that it cannot reach its
+ * engine, as it did before; `blind`: the service could not be asked.
  */
 export type JobNotFound = 'none' | 'not listed' | 'not seen' | 'engine down' | 'blind';
 
-/** `send`: under the key it has; `send anew`: under a new one; the rest end the prompt. */
+/** `send`: under the same key; `send anew`: under a new one. The others end the prompt. */
 export type RecoveryAction = 'send' | 'send anew' | 'forget' | 'not taken' | 'not known';
 
 type WaitTime = 'now' | 'soon' | 'in flight' | 'window' | 'never';
 
-/** How long a look must come to the same before something is done about it. */
+/** How long a result must stay the same before it is acted on. */
 const WAIT_MS = {
   now: () => 0,
   soon: (pace) => pace.absentMs,
@@ -28,7 +28,7 @@ const WAIT_MS = {
 type Rule = readonly [WaitTime, RecoveryAction];
 type Rules = Record<ClientKnows, Record<JobNotFound, Rule>>;
 
-/** An error was the answer: nothing is sent by itself, and what the service lacks is given up. */
+/** The client got an error: nothing is sent again, and a job the service lacks is given up. */
 const RULES_AFTER_ERROR_ANSWER = {
   none: ['now', 'not taken'],
   'not listed': ['soon', 'not taken'],
@@ -38,10 +38,10 @@ const RULES_AFTER_ERROR_ANSWER = {
 } as const satisfies Rules['unknown'];
 
 /**
- * Decides on a submission of unknown outcome: one its client was told is accepted is sent until
- * it has a job, one its client was told an error about is given up, one its client never heard of
- * is forgotten. While its key may be free (`yes`) that key is sent again; a key that was used and left
- * no job is replaced.
+ * Rules for a submission with an unknown outcome. If its client was told that it is accepted, it is
+ * sent until it has a job. If the client got an error, it is given up. If the client got no answer,
+ * it is removed. While its key may be free (`yes`), that key is sent again; a key that was used and
+ * made no job is replaced.
  */
 const RULES = {
   yes: {
@@ -80,16 +80,16 @@ const RULES = {
   },
 } as const satisfies Record<'yes' | 'no', Rules>;
 
-/** The next step; `wait`: look again later. */
+/** Returns the next action; `wait`: search again later. */
 export function nextRecoveryAction(
   pace: RetryPolicy,
   facts: {
     readonly clientKnows: ClientKnows;
     readonly lastResult: JobNotFound;
     readonly isKeyFree: 'yes' | 'no';
-    /** How long looks have come to this. */
+    /** How long searches have had this result. */
     readonly unchangedForMs: number;
-    /** How long nothing but looking was possible. */
+    /** How long only searching was possible. */
     readonly searchedForMs: number;
   },
 ): RecoveryAction | 'wait' {

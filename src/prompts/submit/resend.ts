@@ -14,20 +14,19 @@ import {
   withNewKey,
 } from './plan.ts';
 
-/** The present state of a job that never began: nothing (its service does not have it), or its end. */
+/** A job that was lost or ended before it started. `job` absent: its service does not have it. */
 type MissingJob = {
   readonly job: Job | undefined;
-  /** When this job was last seen to wait; `undefined`: not since it is followed here. */
+  /** When this job was last reported as queued; `undefined`: not since this process follows it. */
   readonly lastQueuedAtMs: number | undefined;
 };
 
-/** `final`: its end stands; `not yet`: the service could not say, or has it after all. */
+/** `final`: the job has ended; `not yet`: the service could not say, or has the job after all. */
 type ResendResult = 'sent' | 'final' | 'not yet';
 
 /**
- * Sends a prompt again whose job is gone and never began: the engine behind the service died and
- * lost what waited there. The prompt waits in the outbox as if it had not been sent before, under
- * another key, since the one before may be used up.
+ * Sends a prompt again whose job was lost before it started, because the engine behind the service
+ * died. The prompt goes to the outbox with another key, since the old one may be used up.
  */
 export type Resend = (prompt: LivePrompt, missing: MissingJob) => Promise<ResendResult>;
 
@@ -39,13 +38,16 @@ type ResendOptions = {
   readonly retryPolicy: RetryPolicy;
   readonly log: Logger;
   readonly now: () => number;
-  /** True when the service may lose jobs it took; the embedded engine has them in the same ledger. */
+  /**
+   * True when the service may lose jobs it accepted. The embedded engine keeps them in the same
+   * ledger.
+   */
   readonly mayLoseJobs: boolean;
 };
 
-/** A service that drops a prompt on arrival, and again, has decided; no engine dies that often. */
+/** A service that drops a prompt on arrival this often has decided; no engine dies that often. */
 const MAX_DROPS = 3;
-/** Services keep what is over for a day or more: a job gone sooner never was over. */
+/** Services keep ended jobs for a day or more: a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
 export function createResend(deps: ResendOptions): Resend {
@@ -53,7 +55,7 @@ export function createResend(deps: ResendOptions): Resend {
 
   const dropCounts = new WeakMap<LivePrompt, number>();
 
-  /** How often in a row its jobs were gone before they were seen to wait. */
+  /** Counts how often in a row its jobs were lost before they were reported as queued. */
   function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: MissingJob): number {
     const count = lastQueuedAtMs === undefined ? (dropCounts.get(prompt) ?? 0) + 1 : 0;
     dropCounts.set(prompt, count);
@@ -67,7 +69,7 @@ export function createResend(deps: ResendOptions): Resend {
     return now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
   }
 
-  /** Should it turn up after all, it must not run beside the one that takes its place. */
+  /** Cancels the old job, so that it cannot run beside the new one. */
   async function isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
     const cancelled = await jobs.cancel(prompt.caller, jobId);
     if (!cancelled.ok) return isGone(cancelled.error);
@@ -91,7 +93,7 @@ export function createResend(deps: ResendOptions): Resend {
     const { promptId } = prompt;
     log.warn(
       { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId },
-      'the job service lost a prompt that was waiting there: it is sent again',
+      'the job service lost a queued prompt; sending it again',
     );
     livePrompts.clearJobId(prompt);
     const waitMs = Math.min(

@@ -1,18 +1,18 @@
-/** Every wait of submissions that are not over at once. */
+/** All waits of submissions that do not succeed at once. */
 export type RetryPolicy = {
-  /** Bounds of what the upstream asks to wait for; without a word of it, `defaultWaitMs`. */
+  /** Bounds of the upstream's `Retry-After`; without one, `defaultWaitMs`. */
   readonly minWaitMs: number;
   readonly maxWaitMs: number;
   readonly defaultWaitMs: number;
-  /** Between tries at an upstream that cannot be reached. */
+  /** Between attempts at an upstream that cannot be reached. */
   readonly retryMs: { readonly first: number; readonly last: number };
-  /** Between looks for a job that may exist. */
+  /** Between searches for a job that may exist. */
   readonly searchMs: { readonly first: number; readonly last: number };
-  /** A job nobody can see for so long is lost. */
+  /** A job that no search finds for this long is lost. */
   readonly searchWindowMs: number;
-  /** One that the service's whole list has lacked for so long was not made. */
+  /** A job that the service's complete list lacks for this long was not made. */
   readonly absentMs: number;
-  /** A request that was given no answer may be at work for so long. */
+  /** A request without an answer may still be processed for this long. */
   readonly inFlightMs: number;
 };
 
@@ -27,7 +27,7 @@ export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   inFlightMs: 60_000,
 };
 
-/** How long a refusal for lack of room is to be waited out, before spreading. */
+/** Returns the wait after a capacity refusal, before jitter. */
 export function retryAfterMs(
   { minWaitMs, maxWaitMs, defaultWaitMs }: RetryPolicy,
   error: { readonly retryAfterSeconds?: number },
@@ -37,7 +37,7 @@ export function retryAfterMs(
   return Math.min(maxWaitMs, Math.max(minWaitMs, requestedMs));
 }
 
-/** Up to a fifth more: many waiters must not come back in step. */
+/** Adds up to a fifth, so that many waiters do not retry at the same moment. */
 export function withJitter(ms: number): number {
   return ms * (1 + Math.random() * 0.2);
 }

@@ -8,19 +8,19 @@ import type { SubmissionSender, SendResult } from './send.ts';
 import type { JobNotFound } from './recovery-rules.ts';
 
 /**
- * The job, or why there is none.
+ * The job, or the reason why none was found.
  * @internal
  */
 export type JobSearchResult = Job | JobNotFound;
 
-/** `later`: the answer says nothing of what was sent before. */
+/** `later`: the answer says nothing about an earlier request. */
 export type RetryResult = SendResult | { readonly kind: 'later'; readonly error: V2Error };
 
-/** What to do with a submission that may have made a job before. */
+/** Handles a submission that may already have made a job. */
 export type SubmissionRetry = {
-  /** Looks once for its job. */
+  /** Searches once for the job of the prompt. */
   findJob(prompt: LivePrompt, plan: SubmissionPlan): Promise<JobSearchResult>;
-  /** Sends it once more, under the key it had and no other, after a look that found no job. */
+  /** Sends the plan again under the same idempotency key, after a search that found no job. */
   send(prompt: LivePrompt, plan: SubmissionPlan, searchResult: JobNotFound): Promise<RetryResult>;
 };
 
@@ -32,9 +32,9 @@ type SubmissionRetryOptions = {
   readonly now: () => number;
 };
 
-/** Keys live for a day upstream; sent again later, one could make a second job. */
+/** Services keep an idempotency key for a day. Sent after that, it could make a second job. */
 const KEY_LIFETIME_MS = 20 * 60 * 60_000;
-/** Of services without a job list. */
+/** Statuses of services without a job list. */
 const NO_JOB_LIST_STATUSES = new Set([404, 405, 501]);
 
 export function createSubmissionRetry({
@@ -56,19 +56,20 @@ export function createSubmissionRetry({
       if (!found.ok && found.error.engineDown) return 'engine down';
       if (!found.ok) return NO_JOB_LIST_STATUSES.has(found.error.status) ? 'not seen' : 'blind';
       if (found.value.job) return found.value.job;
-      log.debug({ promptId: prompt.promptId }, 'no job of this prompt is to be seen');
+      const facts = { event: 'submission.job_not_found', promptId: prompt.promptId };
+      log.debug(facts, 'the search found no job of this prompt');
       if (found.value.isCertain) return 'none';
       return found.value.isListed ? 'not listed' : 'not seen';
     },
     async send(prompt, plan, searchResult) {
-      // Whoever asked for its end does not want it sent once more.
+      // A prompt whose end was requested is not sent again.
       if (prompt.cancelRequested || now() - prompt.createdAtMs > KEY_LIFETIME_MS) {
         return { kind: 'unknown', plan, error: NOT_SENT, isKeyUsed: true };
       }
       if (searchResult === 'none') return sender.send(prompt.caller, plan);
       const sent = await sender.resend(prompt.caller, plan);
       if (sent.kind !== 'refused') return sent;
-      // Keys are looked at last: a job may be there all the same.
+      // Services check the key last: a job may exist in spite of the refusal.
       const wasSearched = searchResult === 'not seen' || searchResult === 'not listed';
       const isFinal = isAboutContent(sent.error) && wasSearched;
       return isFinal ? sent : { kind: 'later', error: sent.error };

@@ -22,22 +22,22 @@ import {
   workflowOf,
 } from './plan.ts';
 
-/** What became of a submission; `plan` is the one that was sent last. */
+/** The result of a submission; `plan` is the one that was sent last. */
 export type SendResult = { readonly plan: SubmissionPlan } & (
   | { readonly kind: 'accepted'; readonly job: Job; readonly nodeErrors: NodeErrors }
-  /** For certain, and for good. */
+  /** Certain and permanent. */
   | { readonly kind: 'refused'; readonly error: V2Error; readonly refusal: V1Refusal }
-  /** For certain, but for now; `plan` has a key that is free. */
+  /** Certain but temporary; the key of `plan` is free. */
   | { readonly kind: 'crowded'; readonly error: V2Error }
   | { readonly kind: 'unsent'; readonly error: V2Error }
-  /** There may be a job. `isKeyUsed`: an attempt has reached submission for certain. */
+  /** There may be a job. `isKeyUsed`: an attempt has certainly reached the service. */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isKeyUsed: boolean }
 );
 
 export type SubmissionSender = {
-  /** `graphJson`: the text of the plan's graph, where it was written already. */
+  /** `graphJson`: JSON of the plan's graph, if it exists already. */
   send(caller: Caller, plan: SubmissionPlan, graphJson?: string): Promise<SendResult>;
-  /** The same plan, as it may have been sent before: nothing of it is changed for a refusal. */
+  /** Sends a plan that may have been sent before; does not change it after a refusal. */
   resend(caller: Caller, plan: SubmissionPlan): Promise<SendResult>;
 };
 
@@ -64,7 +64,7 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
     return { kind, plan: isKeyUsed ? withNewKey(plan) : plan, error };
   }
 
-  /** Another plan that may fare better; none where the refused one may have left a job. */
+  /** Returns another plan that may be accepted; none where the refused one may have made a job. */
   async function nextPlan(
     caller: Caller,
     sent: RefusedResult,
@@ -84,7 +84,9 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
 
   return {
     resend: (caller, plan) => attempt(caller, plan),
-    /** v2 takes a graph whole or not at all; v1 runs the good outputs and reports the rest. */
+    /**
+     * v2 takes a graph as a whole or not at all; v1 runs the valid outputs and reports the rest.
+     */
     async send(caller, firstPlan, graphJson) {
       let nodeErrors: NodeErrors = {};
       for (let plan = firstPlan; ;) {
@@ -95,7 +97,7 @@ export function createSubmissionSender(deps: SubmissionSenderOptions): Submissio
         const isRenewed = next !== undefined && next.outputs === plan.outputs;
         if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
         if (next === undefined) return withNodeErrors(sent, nodeErrors);
-        // Whoever goes on after this process must know which key may have made a job.
+        // A process that takes over must know which key may have made a job.
         await deps.prompts.setIntent(next.label, toStoredPlan(next, 'away'));
         plan = next;
       }
@@ -108,14 +110,14 @@ function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedRes
   return { ...sent, refusal: { ...sent.refusal, body } };
 }
 
-/** What `POST /prompt` answers to a refusal of this plan. */
+/** The answer of `POST /prompt` to a refusal of this plan. */
 export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
   return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
 }
 
 const KEY_REUSED = 'idempotency_key_reuse';
 
-/** Once only: a file that is missing again is missing. */
+/** Used once only: a file that is missing again is missing. */
 function renewedKey(plan: SubmissionPlan): string {
   return changedKey(plan, 'healed');
 }
@@ -123,7 +125,7 @@ function renewedKey(plan: SubmissionPlan): string {
 function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> {
   if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
-  // v1 clients expect surplus jobs to queue; its own 429 means a subscription.
+  // v1 clients expect surplus jobs to wait in a queue; its own 429 means a subscription.
   return isCapacityRefusal(error) ? 'crowded' : 'refused';
 }
 

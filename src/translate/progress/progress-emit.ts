@@ -4,7 +4,7 @@ import { frameOutput, shortIds } from '../frame-limits.ts';
 import { isStateDue, progressStateMessage } from './progress-nodes.ts';
 import type { ProgressEffect, NodeRun, PictureEffect, ProgressState } from '../progress-state.ts';
 
-/** One input being worked off: the state as it becomes, and what is to be sent. */
+/** One input being reduced: the next state, and what is to be sent. */
 export type ProgressUpdate = {
   readonly state: { -readonly [K in keyof ProgressState]: ProgressState[K] };
   readonly effects: ProgressEffect[];
@@ -26,8 +26,8 @@ export function startPrompt(update: ProgressUpdate): void {
 }
 
 /**
- * `execution_cached`, once and always second, sent even when it names no node. It waits until the
- * upstream has told the cached nodes or has shown by anything else that it will not.
+ * `execution_cached`: once, always second, and sent even when it names no node. It waits until the
+ * upstream has named the cached nodes, or has shown that it will not.
  */
 export function emitCached(update: ProgressUpdate): void {
   startPrompt(update);
@@ -39,7 +39,7 @@ export function emitCached(update: ProgressUpdate): void {
   emitForHistory(update, { type: 'execution_cached', data });
 }
 
-/** v1 announces a node once: first its `progress_state`, then `executing`. */
+/** v1 starts a node once: first its `progress_state`, then `executing`. */
 export function startNode(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   const display = displayNode(state.graph, nodeId);
@@ -50,7 +50,7 @@ export function startNode(update: ProgressUpdate, nodeId: string): void {
   emitExecuting(update, nodeId);
 }
 
-/** Makes v1 clients take this node for the one at work. */
+/** Makes this the running node of v1 clients. */
 function emitExecuting(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   emitPendingPicture(update);
@@ -63,7 +63,7 @@ function emitExecuting(update: ProgressUpdate, nodeId: string): void {
   emit(update, { type: 'executing', data });
 }
 
-/** `progress_state` and `progress` of a running node, with the picture that waited for them. */
+/** `progress_state` and `progress` of a running node, with the picture of this step. */
 export function emitStep(
   update: ProgressUpdate,
   nodeId: string,
@@ -89,7 +89,7 @@ export function emitStep(
   });
 }
 
-/** The node is done: v1 fills its bar, whatever it had told of its steps. */
+/** The node is finished: v1 fills its bar, whatever its steps were. */
 export function markFinished(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   const run = state.runs.get(nodeId);
@@ -106,20 +106,20 @@ export function markFinished(update: ProgressUpdate, nodeId: string): void {
 }
 
 /**
- * `progress_state` names every node that has begun: said at every change, a graph would cost the
- * square of its nodes. Of a large one the latest is said at a pace, and before the prompt's end.
+ * `progress_state` names every started node. Sent at every change, it would cost the square of the
+ * nodes; for a large graph it is sent at intervals, and before the prompt's end.
  */
 function emitState(update: ProgressUpdate): void {
   update.state.hasStateChanged = true;
   emitStateIfDue(update);
 }
 
-/** Says the `progress_state` that was held back, once its time has come. */
+/** Emits a delayed `progress_state` when it is due. */
 export function emitStateIfDue(update: ProgressUpdate): void {
   if (isStateDue(update.state, update.atMs)) emitPendingState(update);
 }
 
-/** The same whatever the time: the end comes next. */
+/** Emits it in any case: the end comes next. */
 export function emitPendingState(update: ProgressUpdate): void {
   if (update.state.hasStateChanged) emit(update, takeState(update));
 }
@@ -130,7 +130,7 @@ function takeState({ state, atMs }: ProgressUpdate): ReturnType<typeof progressS
   return progressStateMessage(state);
 }
 
-/** `executed` with everything the node shows so far; `null` for a reused node that shows nothing. */
+/** `executed` with all outputs of the node so far; `null` for a cached node without outputs. */
 export function emitExecuted(
   update: ProgressUpdate,
   nodeId: string,
@@ -151,8 +151,8 @@ export function emitExecuted(
 }
 
 /**
- * Sends the picture now, or keeps it for the step it belongs to. Type 1 frames carry no id, so a
- * result first makes its node the one at work.
+ * Emits the picture now, or keeps it for its step. Type 1 frames have no node id, so a result first
+ * makes its node the running one.
  */
 export function emitPicture(
   update: ProgressUpdate,
@@ -166,7 +166,7 @@ export function emitPicture(
   else update.state.pendingPicture = { picture, sinceMs: update.atMs };
 }
 
-/** A picture whose step does not come is sent without it. */
+/** Emits a picture whose step did not come. */
 export function emitPendingPicture(update: ProgressUpdate): void {
   const { state } = update;
   if (state.pendingPicture)
@@ -178,7 +178,7 @@ function emit(update: ProgressUpdate, message: V1Message): void {
   update.effects.push({ kind: 'json', message });
 }
 
-/** Sends it and keeps it: history shows the very payload the sockets got. */
+/** Emits the message and keeps it: history shows the payload that the sockets got. */
 export function emitForHistory(
   update: ProgressUpdate,
   message: V1Message,
@@ -188,7 +188,7 @@ export function emitForHistory(
   update.state.messages = [...update.state.messages, [message.type, message.data]];
 }
 
-/** The id v1 clients find in the graph they sent. */
+/** The id of the node in the graph that the client sent. */
 export function displayIdOf(update: ProgressUpdate, nodeId: string): string {
   return displayNode(update.state.graph, nodeId) ?? nodeId;
 }

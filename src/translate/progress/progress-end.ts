@@ -20,7 +20,7 @@ import {
 } from './progress-emit.ts';
 import type { Outcome } from '../status.ts';
 
-/** Says everything that is still unsaid of an ended job, then its end. */
+/** Emits everything that is missing of an ended job, then its end. */
 export function finishWithJob(
   update: ProgressUpdate,
   { job, files }: Extract<ProgressInput, { kind: 'settled' }>,
@@ -44,15 +44,15 @@ export function finishWithJob(
   return endLost(update, 'its record has expired');
 }
 
-/** The job ended without anybody knowing how: v1 has a status word for it, and clients need an error. */
+/** The job ended in an unknown way: v1 has a status word for it, and clients need an error. */
 export function endLost(update: ProgressUpdate, reason: string): void {
   const error = { code: 'lost', message: `job lost: ${reason}`, x_exception_type: 'ServiceError' };
   endWithError(update, 'lost', error);
 }
 
 /**
- * Interrupted, or taken out of the queue. The original says nothing in the latter case and waiting
- * clients hang; ours get the interruption and the end, without a start.
+ * Interrupted, or deleted from the queue. In the latter case the original sends nothing and waiting
+ * clients hang; Holdover sends the interruption and the end, without a start.
  */
 export function endCanceled(update: ProgressUpdate): void {
   const { state, atMs } = update;
@@ -105,7 +105,7 @@ function closeProgress(update: ProgressUpdate, outcome: Outcome): void {
   update.effects.push({ kind: 'end', outcome, closing });
 }
 
-/** Keys in v1's order. It names all nodes of the prompt as `current_outputs`, cached or not. */
+/** Keys in v1's order. `current_outputs` names all nodes of the prompt, cached or not. */
 function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: string): V1Message {
   const { state, atMs } = update;
   const nodeId = displayIdOf(update, error.node_id ?? state.current ?? '');
@@ -126,7 +126,7 @@ function errorMessage(update: ProgressUpdate, error: JobError, exceptionType: st
   };
 }
 
-/** As submitted: what linked inputs held when it failed is known to the upstream only. */
+/** As submitted: only the upstream knows the values of linked inputs. */
 function literalInputs(
   update: ProgressUpdate,
   nodeId: string,
@@ -141,7 +141,10 @@ function emitIfChanged(update: ProgressUpdate, nodeId: string, output: NodeOutpu
   if (sent === undefined || !isSameJson(sent, output)) emitExecuted(update, nodeId, output);
 }
 
-/** Socket images are results: those the stream lost are sent before the end, on their own node. */
+/**
+ * Socket images are results: the ones missed by the stream are sent before the end, on their own
+ * node.
+ */
 function emitMissedPictures(
   update: ProgressUpdate,
   outputs: Extract<ProgressInput, { kind: 'settled' }>['job']['outputs'],

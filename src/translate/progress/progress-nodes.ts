@@ -3,12 +3,14 @@ import { displayNode } from '../graph.ts';
 import { newestThatFit } from '../frame-limits.ts';
 import type { NodeRun, ProgressState } from '../progress-state.ts';
 
-/** From so many begun nodes on, `progress_state` is said at a pace and not at every change. */
+/**
+ * From this many started nodes on, `progress_state` is sent at intervals and not at every change.
+ */
 const LARGE_GRAPH_NODES = 100;
-/** At most twenty a second; at some 190 bytes a node, a prompt stays below 2 MB a second. */
+/** At most twenty a second: at some 190 bytes a node, a prompt stays below 2 MB a second. */
 const STATE_INTERVAL_MS = { min: 50, perNode: 0.1, max: 250 } as const;
 
-/** How long after one `progress_state` the next one may come, in milliseconds; 0: at once. */
+/** Milliseconds between two `progress_state` messages; 0: no limit. */
 export function stateIntervalMs(begunNodes: number): number {
   if (begunNodes <= LARGE_GRAPH_NODES) return 0;
   return Math.min(
@@ -17,7 +19,9 @@ export function stateIntervalMs(begunNodes: number): number {
   );
 }
 
-/** True when the next `progress_state` may come at this time; a clock that was set back is no reason to wait. */
+/**
+ * True when the next `progress_state` may be sent at this time, also when the clock was set back.
+ */
 export function isStateDue(
   { runs, stateSentAtMs: nodesSaidAtMs }: Pick<ProgressState, 'runs' | 'stateSentAtMs'>,
   atMs: number,
@@ -25,7 +29,7 @@ export function isStateDue(
   return atMs < nodesSaidAtMs || atMs - nodesSaidAtMs >= stateIntervalMs(runs.size);
 }
 
-/** `progress_state` lists all nodes that have begun; of a huge graph, the newest. */
+/** `progress_state` lists all started nodes; of a huge graph, the newest. */
 export function progressStateMessage({
   promptId,
   graph,

@@ -9,7 +9,7 @@ import {
   emitCached,
 } from './progress-emit.ts';
 
-/** Remembers an output; a node with files nobody was told of becomes dirty. */
+/** Records an output; a node with files that were not sent yet becomes dirty. */
 export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'known' {
   const { state, atMs } = update;
   if (state.outputs.has(output.id)) return 'known';
@@ -22,8 +22,8 @@ export function recordOutput(update: ProgressUpdate, output: Output): 'new' | 'k
 }
 
 /**
- * The upstream says that a node is done. `ui` absent: it says nothing and shows nothing. A node
- * that shows files not yet named tells of them as soon as they are.
+ * The upstream reports that a node is finished. `ui` absent: it reports no output, and none is
+ * sent. A node whose files have no names yet is sent as soon as they do.
  */
 export function finishNode(
   update: ProgressUpdate,
@@ -39,12 +39,12 @@ export function finishNode(
   markFinished(update, nodeId);
 }
 
-/** Nodes whose files have got their names by now. */
+/** Emits nodes whose files have names by now. */
 export function emitNamedUi(update: ProgressUpdate): void {
   for (const [nodeId, ui] of update.state.unnamedUi) emitUi(update, nodeId, ui);
 }
 
-/** Derived: the files of a node, all it has so far; said again when more of them come. */
+/** Derived: emits all files of a node so far; repeated when more of them come. */
 export function emitFiles(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (!state.unsentFiles.has(nodeId)) return;
@@ -52,7 +52,7 @@ export function emitFiles(update: ProgressUpdate, nodeId: string): void {
   emitExecuted(update, nodeId, v1FilesOf(own, state.files, classOf(state.graph, nodeId)));
 }
 
-/** Derived: another node is at work, so the one before is done. */
+/** Derived: another node runs, so the one before is finished. */
 export function finishCurrent(update: ProgressUpdate): void {
   const { current, pendingPicture: held } = update.state;
   if (current === null) return;

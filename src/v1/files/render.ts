@@ -1,6 +1,6 @@
 import type { Sharp } from 'sharp';
 
-/** One way `/view` shows a picture other than as its own bytes. */
+/** A way in which `/view` shows a picture other than its own bytes. */
 export type Rendering =
   | { readonly as: 'rgb' | 'alpha' }
   | {
@@ -10,7 +10,7 @@ export type Rendering =
       readonly opaque: boolean;
     };
 
-/** A picture that was made, or in one sentence why none was. */
+/** The new picture, or the reason in one sentence why there is none. */
 export type Picture =
   | { readonly ok: true; readonly bytes: Buffer; readonly contentType: string }
   | { readonly ok: false; readonly reason: string };
@@ -23,14 +23,14 @@ export type Pixels = {
   readonly channels: 1 | 2 | 3 | 4;
 };
 
-/** Runs work when one of a fixed number of places is free. */
+/** Runs work when one of a fixed number of slots is free. */
 export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
 
 const MAX_PIXELS = 64 * 1024 * 1024;
 const MAX_SECONDS = 5;
 const DEFAULT_QUALITY = 90;
 
-/** First bytes of what is decoded at all; an SVG or a document never reaches the decoder. */
+/** First bytes of the formats that are decoded; an SVG or a document never reaches the decoder. */
 const SIGNATURES: readonly RegExp[] = [
   /^\x89PNG\r\n/,
   /^\xff\xd8\xff/,
@@ -40,7 +40,7 @@ const SIGNATURES: readonly RegExp[] = [
   /^[^]{4}ftypavi[fs]/,
 ];
 
-/** At most `count` pieces of work at once; the rest wait in order. */
+/** Runs at most `count` pieces of work at once; the rest wait in order. */
 export function createSemaphore(count: number): Semaphore {
   let free = count;
   const waiting: (() => void)[] = [];
@@ -80,7 +80,7 @@ function readPreview(preview: string, channel: string): Rendering | null {
   return { as: 'preview', format, quality: Math.max(quality, 1), opaque };
 }
 
-/** Draws the picture anew; the size never changes, and only the first frame is seen. */
+/** Renders the picture. The size never changes, and only the first frame is used. */
 export async function render(bytes: Buffer, rendering: Rendering): Promise<Picture> {
   return decode(bytes, async () => {
     const image = await drawRendering(bytes, rendering);
@@ -89,7 +89,7 @@ export async function render(bytes: Buffer, rendering: Rendering): Promise<Pictu
   });
 }
 
-/** Runs a decoder over untrusted bytes; whatever it dislikes is a reason, not a crash. */
+/** Runs a decoder on untrusted bytes; a failure is a reason, not an exception. */
 export async function decode(bytes: Buffer, work: () => Promise<Picture>): Promise<Picture> {
   const head = bytes.toString('latin1', 0, 16);
   if (!SIGNATURES.some((signature) => signature.test(head))) {
