@@ -1,4 +1,7 @@
-/** How often one client called one v1 route; who it is by user, user agent and client id (or ''). */
+/**
+ * How often one client called one v1 route. A client is identified by user, user agent and client
+ * id (or '').
+ */
 export type CallCount = {
   readonly user: string;
   readonly agent: string;
@@ -11,9 +14,12 @@ export type CallCount = {
 };
 
 export interface CallCountStore {
-  /** Adds to what is counted of the same client and route: earliest first, latest last. */
+  /**
+   * Adds counts to those of the same client and route; keeps the earliest first call and the latest
+   * last call.
+   */
   add(rows: readonly CallCount[]): Promise<void>;
   list(): Promise<readonly CallCount[]>;
-  /** Forgets what was last called before. */
+  /** Removes counts whose last call was before this time. */
   expire(lastBeforeMs: number): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** A single-use key for one new asset, and which request it came with. */
 export type AssetClaim = {
   readonly key: string;
-  /** Tells whether the same request is sent again. */
+  /** Equal when the same request is sent again. */
   readonly fingerprint: string;
   /** True when the answer says that the bytes were new. */
   readonly createdNew: boolean;

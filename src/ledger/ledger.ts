@@ -5,7 +5,7 @@ export type { CallCount, CallCountStore as CallStore } from './call-counts.ts';
 export type { AssetClaim, ClaimedAsset, KeyStore } from './idempotency-keys.ts';
 
 /**
- * What must survive `kill -9`. Every promise resolves only when its change is durable.
+ * The records that must survive `kill -9`. Every promise resolves only when its change is durable.
  * Texts named `…Json` are stored as they are; no column ever holds a credential.
  */
 export interface Ledger {
@@ -22,12 +22,15 @@ export interface Ledger {
 }
 
 /**
- * `submitting`: nobody was told of it yet; `outbox`: accepted, waits for the upstream to have room;
- * `unknown`: whether the upstream took it is unknown, and the client knows that.
+ * `submitting`: not acknowledged to the client yet; `outbox`: accepted, waits for capacity of the
+ * upstream; `unknown`: it is not known if the upstream accepted it, and the client knows that.
  */
 type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
-/** One accepted `POST /prompt`. `key` is ours and the v2 idempotency key; `promptId` is what v1 was told. */
+/**
+ * One accepted `POST /prompt`. `key` is internal, and the v2 idempotency key; `promptId` is the id
+ * that the v1 client was given.
+ */
 export type PromptRow = {
   readonly key: string;
   readonly user: string;
@@ -41,13 +44,13 @@ export type PromptRow = {
   /** `outputs_to_execute`, a JSON array of node ids. */
   readonly targetsJson: string;
   readonly state: PromptState;
-  /** What is needed to submit it once more, beside the graph; secrets are never part of it. */
+  /** The data to submit it once more, beside the graph; it never contains secrets. */
   readonly intentJson: string;
-  /** When a client asked for its end. */
+  /** When a client asked to cancel it. */
   readonly cancelAskedAtMs: number | null;
   /** The v1 history entry, once done. */
   readonly entryJson: string | null;
-  /** Last word of `GET /api/job/{id}/status`, once done. */
+  /** The final status of `GET /api/job/{id}/status`, once done. */
   readonly statusWord: string | null;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
@@ -58,7 +61,7 @@ export type PromptOutcome = {
   readonly statusWord: string;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
-  /** Texts that replace its graph and extra data where history keeps less of them. */
+  /** Shorter texts that replace its graph and extra data in history. */
   readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
 };
 
@@ -67,43 +70,45 @@ export type PromptOutline = Pick<
   PromptRow,
   'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
 > & {
-  /** Of its texts as they are stored; 0: an earlier version wrote it, and they were not counted. */
+  /** Bytes of its stored texts; 0 when an earlier version wrote it without counting them. */
   readonly storedBytes: number;
 };
 
-/** How much of each user's history is kept; the newest entry always is. */
+/** The size limits of each user's history; the newest entry is always retained. */
 export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
-/** What a prompt has from its job. */
+/** The properties that a prompt gets from its job. */
 export type LinkedJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
   readonly graphJson?: string;
 };
 
 export type PromptIntent = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 
-/** What becomes of one prompt is written by whoever looks after it; anybody else is refused. */
+/** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow): Promise<void>;
-  /** Without a job so far: what the client was told, and what it is waiting for. */
+  /** For a prompt without a job: changes its state. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
-  /** Without a job so far: how it is submitted from now on. */
+  /** For a prompt without a job: changes how it is submitted. */
   setIntent(key: string, intent: PromptIntent): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
-  /** The v2 job exists: the prompt is `live`. Without a graph it keeps the one it has. */
+  /**
+   * The v2 job exists: the prompt becomes `live`. Without a graph in the patch it keeps its own.
+   */
   linkJob(key: string, patch: LinkedJob): Promise<void>;
-  /** The v2 job is gone and never began: the prompt is `outbox` again, and is submitted like this. */
+  /** The v2 job is gone and never began: the prompt becomes `outbox` again, with this intent. */
   unlinkJob(key: string, intent: PromptIntent): Promise<void>;
-  /** The v2 job has begun; the first time counts. */
+  /** The v2 job has begun; only the first call has an effect. */
   begin(key: string, atMs: number): Promise<void>;
-  /** Submission was definitively refused: nothing is left. */
+  /** Removes a prompt whose submission was definitively refused. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome): Promise<void>;
-  /** Not yet done, oldest first; of one user, or of all. */
+  /** Unfinished prompts, oldest first, of one user or of all. */
   live(user?: string): Promise<readonly PromptRow[]>;
   /** The newest row of that id. */
   find(user: string, promptId: string): Promise<PromptRow | undefined>;
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
-  /** Whether a prompt, live or done and whoever's, has that job. */
+  /** True when a prompt of any user, live or done, has that job. */
   hasJob(jobId: string): Promise<boolean>;
   /** Done rows in completion order. `maxItems` without `offset` gives the newest, still oldest first. */
   history(
@@ -117,9 +122,9 @@ export interface PromptStore {
   clearHistory(user: string): Promise<void>;
   /** The history entries of done prompts, in the order of the keys; null for those without one. */
   entries(keys: readonly string[]): Promise<readonly (string | null)[]>;
-  /** Deletes the oldest done rows of each user whose history is larger. */
+  /** Deletes the oldest done rows of each user whose history exceeds the limits. */
   pruneHistory(limits: HistoryLimits): Promise<void>;
-  /** Largest absolute `number` stored that may have been counted, or -1: clients may send 1e300. */
+  /** Largest absolute `number` that may come from the counter, or -1: clients may send 1e300. */
   highestNumber(): Promise<number>;
 }
 
@@ -202,8 +207,8 @@ export type AssetRow = {
 
 export interface AssetStore {
   /**
-   * Claims the key in the same transaction; where another request of the user has it, that one is
-   * given and nothing is inserted.
+   * Claims the key in the same transaction. When another request of the user has the key, returns
+   * that claim and inserts nothing.
    */
   insert(row: AssetRow, claim?: AssetClaim): Promise<ClaimedAsset | undefined>;
   get(id: string): Promise<AssetRow | undefined>;
@@ -215,7 +220,7 @@ export interface AssetStore {
   expiredBy(nowMs: number): Promise<readonly AssetRow[]>;
   /** Oldest first, for the disk budget. */
   oldest(limit: number): Promise<readonly AssetRow[]>;
-  /** Takes v1's names for it along; an output's name stays taken, and is listed no more. */
+  /** Also removes v1's names for it; the name of an output stays reserved, but is not listed. */
   remove(id: string): Promise<void>;
   /** How many records share these bytes. */
   countByHash(hash: string): Promise<number>;
@@ -229,14 +234,14 @@ export interface SettingStore {
   merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
 }
 
-/** `reserved` while its call runs; `consumed`: done and charged, but no copy of the answer is kept. */
+/** `reserved` while its call runs; `consumed`: done and charged, but the answer is not stored. */
 type ReplayState = 'reserved' | 'recorded' | 'consumed';
 
-/** An `Idempotency-Key` of the model router, by workspace, and what its call was answered. */
+/** An `Idempotency-Key` of the model router, by workspace, and the answer to its call. */
 export type ReplayRow = {
   readonly scope: string;
   readonly key: string;
-  /** Tells whether the same request is sent again. */
+  /** Equal when the same request is sent again. */
   readonly fingerprint: string;
   readonly requestId: string;
   readonly state: ReplayState;
@@ -254,11 +259,14 @@ type ReplayAnswer = {
   readonly body: Uint8Array;
 };
 
-/** What tells a reservation from a later one of the same key. */
+/** Distinguishes a reservation from a later one of the same key. */
 export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
 
 export interface ReplayStore {
-  /** Reserves a key that is free, or held since before `freeBeforeMs`; else gives what holds it. */
+  /**
+   * Reserves a key that is free or was reserved before `freeBeforeMs`; otherwise returns the
+   * existing row.
+   */
   reserve(
     row: Pick<ReplayRow, 'scope' | 'key' | 'fingerprint' | 'requestId' | 'atMs'>,
     freeBeforeMs: number,
@@ -266,7 +274,7 @@ export interface ReplayStore {
   record(holder: ReplayHolder, answer: ReplayAnswer): Promise<void>;
   consume(holder: ReplayHolder, atMs: number): Promise<void>;
   release(holder: ReplayHolder): Promise<void>;
-  /** Frees the keys held since before. */
+  /** Frees the keys reserved before this time. */
   expire(beforeMs: number): Promise<void>;
   /** Bytes of all recorded answers. */
   recordedBytes(): Promise<number>;
@@ -292,6 +300,6 @@ export interface ModelCallStore {
   amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
   get(requestId: string): Promise<ModelCallRow | undefined>;
   chargedCents(workspace: string): Promise<number>;
-  /** Forgets calls that ended before and were charged nothing. */
+  /** Removes calls that ended before this time and were charged nothing. */
   expire(beforeMs: number): Promise<void>;
 }

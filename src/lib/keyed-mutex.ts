@@ -1,7 +1,7 @@
 /** Runs tasks of the same key one after the other. */
 export type KeyedMutex = <T>(key: string, task: () => Promise<T>) => Promise<T>;
 
-/** Keys are forgotten as soon as nobody holds or awaits them. */
+/** A key is forgotten as soon as no task holds or awaits it. */
 export function createKeyedMutex(): KeyedMutex {
   const tails = new Map<string, Promise<unknown>>();
   return async (key, task) => {

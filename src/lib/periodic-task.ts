@@ -1,14 +1,17 @@
 import type { Logger } from '../observability/log.ts';
 
-/** A chore done again and again, never twice at once. */
+/** A task that runs at an interval, never twice at once. */
 export type PeriodicTask = {
-  /** Does `first`, then the chore, then the chore at every interval. */
+  /** Runs `first`, then the task, then the task at every interval. */
   start(first: () => Promise<void>): void;
-  /** Waits for a chore under way. */
+  /** Stops, and waits for a run under way. */
   close(): Promise<void>;
 };
 
-/** The timer keeps no process alive; a chore that fails is logged and tried at the next turn. */
+/**
+ * The timer does not keep the process alive. A run that fails is logged, and the next interval
+ * tries again.
+ */
 export function createPeriodicTask(
   chore: () => Promise<void>,
   { log, everyMs }: { readonly log: Logger; readonly everyMs: number },
@@ -18,7 +21,10 @@ export function createPeriodicTask(
   const run = (task: () => Promise<void>): void => {
     running ??= task()
       .catch((error: unknown) =>
-        log.error({ err: error }, 'a sweep of expired jobs and assets failed'),
+        log.error(
+          { event: 'retention.sweep_failed', err: error },
+          'a sweep of expired jobs and assets failed',
+        ),
       )
       .finally(() => (running = undefined));
   };

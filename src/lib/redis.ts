@@ -42,7 +42,7 @@ class ReconnectingRedis extends IoRedis {
   }
 }
 
-/** How long a call waits for a Redis that is away. */
+/** How long a call waits for an unavailable Redis, in milliseconds. */
 export const COMMAND_TIMEOUT_MS = 20_000;
 
 const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
@@ -67,7 +67,10 @@ export function openRedis(
     redis.on('ready', () => (isDisconnected = false));
     redis.on('error', (error: NodeJS.ErrnoException) => {
       if (!isDisconnected)
-        log.warn({ reason: error.message || error.code }, 'redis cannot be reached');
+        log.warn(
+          { event: 'redis.unreachable', reason: error.message || error.code },
+          'Redis cannot be reached',
+        );
       isDisconnected = true;
     });
     opened.add(redis);

@@ -9,9 +9,8 @@ type Runner = { readonly script: Script; readonly context: Context };
 let runner: Runner | undefined;
 
 /**
- * Runs a task that computes and never waits; throws `DeadlineExceeded` when it is not over after
- * `limitMs`, whatever it does then. Node's `vm` can end a running regular expression; nothing
- * else in this thread can.
+ * Runs a synchronous task; throws `DeadlineExceeded` when it is not over after `limitMs`, whatever
+ * it is doing. Node's `vm` can end a running regular expression; nothing else in this thread can.
  */
 export function runWithDeadline<T>(task: () => T, limitMs: number): T {
   const { script, context } = (runner ??= openRunner());
@@ -29,7 +28,7 @@ function openRunner(): Runner {
   return { script: new Script('task()'), context: createContext({ task: undefined }) };
 }
 
-/** V8 keeps what a regular expression goes back to on a stack of its own, which has an end. */
+/** V8 keeps the backtracking state of a regular expression on a separate, limited stack. */
 function isOverdue(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
   if (code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return true;

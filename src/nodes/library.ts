@@ -30,7 +30,7 @@ export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
   ].map((def) => [def.name, def]),
 );
 
-/** Loads what decodes and encodes pictures, so that no node has to wait for it. */
+/** Loads the image codecs, so that no node has to wait for them. */
 export const loadCodecs = async (): Promise<void> => {
   await import('sharp');
 };

@@ -9,7 +9,10 @@ export type ImageValue = {
   readonly width: number;
   readonly channels: number;
   readonly data: Float32Array;
-  /** The same levels as whole 255ths, where all of them are; `data` then exists once somebody reads it. */
+  /**
+   * The same levels as bytes, when all of them are whole 255ths; `data` is then computed on first
+   * use.
+   */
   readonly bytes?: Uint8Array;
 };
 
@@ -22,10 +25,10 @@ export type MaskValue = {
   readonly data: Float32Array;
 };
 
-/** What travels along a link. INT is a number while a double holds it, else a bigint. */
+/** A value on a link. INT is a number while a double holds it exactly, otherwise a bigint. */
 export type Value = ImageValue | MaskValue | number | bigint | string | boolean | null;
 
-/** Evaluated inputs of one call, by name; an optional input nobody gave is absent. */
+/** Evaluated inputs of one call, by name; an omitted optional input is absent. */
 export type Inputs = { readonly [name: string]: Value };
 
 /**
@@ -55,10 +58,10 @@ export type SavedFile = {
   readonly websocket?: boolean;
 };
 
-/** What a running node may do besides computing. Every method throws `Cancelled` once the job is. */
+/** The operations of a running node. Every method throws `Cancelled` once the job is cancelled. */
 export type NodeContext = {
   readonly nodeId: string;
-  /** Declared type of the output behind each linked input: tells FLOAT 3.0 from INT 3. Literals are absent. */
+  /** Declared type of the output behind each linked input: distinguishes FLOAT 3.0 from INT 3. Literals are absent. */
   readonly inputTypes?: { readonly [name: string]: string };
   /** Call it often: between steps, rows, frames. */
   check(): void;
@@ -72,7 +75,10 @@ export type NodeContext = {
   text(text: string): void;
   /** Reserves pixels or text against the job's memory limit; throws `OutOfMemory`. Tensors made through `tensor.ts` do it themselves. */
   reserve(bytes: number): void;
-  /** Takes room from the text that all nodes of a job may show; answers how many of these characters have room. */
+  /**
+   * Reserves characters of the text that all nodes of a job may show; returns how many of them are
+   * granted.
+   */
   reserveShown(chars: number): number;
   /** Bytes of an input file. `value` is what the workflow's input holds after asset resolution. */
   readFile(value: string): Promise<Uint8Array>;

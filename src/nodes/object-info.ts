@@ -45,7 +45,7 @@ function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDe
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
-/** One style always says all three, the other only what is true. */
+/** One style always lists all three, the other only those that are true. */
 function flags({ style, deprecated = false, experimental = false }: NodeDef): Group {
   if (style === 'v3') return { deprecated, experimental, api_node: false };
   return {

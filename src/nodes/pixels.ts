@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { packageUrl } from '../lib/package-url.ts';
 
-/** What pixels.wat exports; all are addresses, and counts of bytes, weights, channels or pixels. */
+/**
+ * The exports of pixels.wat; arguments are addresses, and counts of bytes, weights, channels or
+ * pixels.
+ */
 type PixelCode = {
   columns(source: number, target: number, weights: number, taps: number, length: number): void;
   line(
@@ -20,14 +23,14 @@ type PixelCode = {
 /** Vector instructions with a memory of their own, gone with the call that opened it. */
 export type PixelRoom = { readonly code: PixelCode; readonly bytes: Uint8Array };
 
-/** It reads and writes in pieces of so many bytes, the last of them beyond the end. */
+/** It reads and writes in blocks of this many bytes, the last block beyond the end. */
 export const PIECE = 16;
 
 const PAGE = 64 * 1024;
 /** No such memory holds more. */
 const MOST_BYTES = 2 ** 31;
 
-/** What is needed of it; Node's types leave it to those of browsers. */
+/** The part of WebAssembly in use; Node's types leave it to those of browsers. */
 type Wasm = {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
@@ -40,7 +43,10 @@ const { Module, Memory, Instance, CompileError } = (
 
 let compiled: object | 'none' | undefined;
 
-/** A memory of so many bytes; `undefined`: this processor has no vector instructions, or it is too much. */
+/**
+ * A memory of this many bytes; `undefined` when the processor has no vector instructions or the
+ * memory cannot be allocated.
+ */
 export const openPixels = (length: number): PixelRoom | undefined => {
   compiled ??= compile();
   if (compiled === 'none' || length > MOST_BYTES) return undefined;
@@ -49,7 +55,7 @@ export const openPixels = (length: number): PixelRoom | undefined => {
   return { code: exports as PixelCode, bytes: new Uint8Array(memory.buffer) };
 };
 
-/** Addresses one behind the other, each with room for a piece before it and one beyond its end. */
+/** Consecutive addresses, each with space for one block before it and one after its end. */
 export const layOut = <Name extends string>(
   lengths: Readonly<Record<Name, number>>,
 ): { readonly at: Readonly<Record<Name, number>>; readonly end: number } => {

@@ -1,7 +1,7 @@
 import { NodeFailure } from './node.ts';
 import type { ImageValue, Inputs, MaskValue, NodeContext, Value } from './node.ts';
 
-/** What an allocation needs from the context: the job's memory account. */
+/** The part of the context that an allocation needs: the job's memory meter. */
 export type Reserver = Pick<NodeContext, 'reserve'>;
 
 export type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
@@ -21,8 +21,8 @@ export const newImage = (
 });
 
 /**
- * A picture of bytes, as files hold them. Its floats are worked out when first read: what only
- * comes from a file, is scaled as bytes and goes into a file has no need of them.
+ * A picture of bytes, as files hold them. Its floats are computed on first use: a picture that is
+ * only loaded, scaled as bytes and saved does not need them.
  */
 export const byteImage = (
   context: Reserver,
@@ -46,7 +46,7 @@ export const byteImage = (
   return Object.defineProperty(image, 'bytes', { value: bytes });
 };
 
-/** What such a picture may come to hold: its bytes, and once they are read its floats. */
+/** The memory of such a picture: its bytes, and its floats once they are read. */
 export const byteImageSize = ({ length }: Uint8Array): number =>
   length * (1 + Float32Array.BYTES_PER_ELEMENT);
 
@@ -110,7 +110,7 @@ export const boolInput = (inputs: Inputs, name: string): boolean => {
   return typeof value === 'boolean' ? value : wrong(name, 'true or false', value);
 };
 
-/** Reads an input nobody need give; absent and null both count as not given. */
+/** Reads an optional input; absent and null both count as not given. */
 export const optionalInput = <T>(
   inputs: Inputs,
   name: string,

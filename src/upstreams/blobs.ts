@@ -7,24 +7,26 @@ import type { SpooledFile } from '../protocol/job-api.ts';
 /** Content-addressed files: `<dir>/<2 hex>/<64 hex>`, complete or absent, never half-written. */
 export type Blobs = {
   /**
-   * Takes a spooled file over; it is durable once this resolves. From here to `recorded` a note
-   * says that these bytes may have no record, and a crash leaves that note.
+   * Moves a spooled file to its final path; it is durable once this resolves. Until `markRecorded`
+   * a marker file says that these bytes may have no record; a crash leaves the marker.
    */
   moveIntoPlace(file: SpooledFile): Promise<void>;
   /** The ledger has a record of these bytes. */
   markRecorded(hash: string): Promise<void>;
-  /** The last record of these bytes may go now; then comes `remove`, or `recorded`. */
+  /**
+   * Call before the last record of these bytes is removed; then call `remove` or `markRecorded`.
+   */
   markUnrecorded(hash: string): Promise<void>;
   open(hash: string): Promise<FileHandle | undefined>;
   readonly pathOf: (hash: string) => string;
   remove(hash: string): Promise<void>;
-  /** Bytes that are noted as perhaps without a record, and since when. */
+  /** Hashes with a marker, that is bytes which may have no record, and since when. */
   listUnrecorded(): AsyncIterable<{ readonly hash: string; readonly sinceMs: number }>;
 };
 
 const HASH = /^blake3:([0-9a-f]{64})$/;
 
-/** Opens the store; folders appear when they are first needed. */
+/** Opens the store. Folders are created when they are first needed. */
 export function createBlobs(dir: string): Blobs {
   const pathOf = (hash: string): string => {
     const hex = HASH.exec(hash)?.[1];
@@ -40,7 +42,8 @@ export function createBlobs(dir: string): Blobs {
     markUnrecorded: (hash) => writeMarker(markerOf(hash)),
     async moveIntoPlace(file) {
       const target = pathOf(file.hash);
-      // Bytes that are there without a record may be another ledger's: they are never this one's to remove.
+      // Existing bytes without a record may belong to another ledger: this one must never remove
+      // them.
       if (!(await exists(target))) await writeMarker(markerOf(file.hash));
       await mkdir(path.dirname(target), { recursive: true });
       await sync(file.path);

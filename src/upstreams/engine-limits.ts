@@ -1,4 +1,4 @@
-/** How much the embedded engine takes on. */
+/** The limits of the embedded engine. */
 export type EngineLimits = {
   /** Jobs that run at the same time. */
   readonly concurrency: number;
@@ -6,13 +6,13 @@ export type EngineLimits = {
   readonly maxQueued: number;
   readonly jobTimeMs: number;
   readonly jobMemoryBytes: number;
-  /** How long a job may take to notice that it is to stop, before its worker is ended. */
+  /** How long a job may take to react to a stop before its worker thread is terminated. */
   readonly stopGraceMs: number;
-  /** Pixels each worker keeps of its users' previous prompts. */
+  /** Bytes of pixels and texts that each worker caches of its users' previous prompts. */
   readonly cacheBytes: number;
-  /** How long a finished job and its outputs are kept. */
+  /** How long a finished job and its outputs are retained. */
   readonly retentionMs: number;
-  /** Bytes of assets beyond which the oldest go. */
+  /** Bytes of assets beyond which the oldest are removed. */
   readonly assetBudgetBytes: number;
   readonly sweepIntervalMs: number;
 };

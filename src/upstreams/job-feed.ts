@@ -5,17 +5,20 @@ type StatusEvent = Extract<JobEvent, { event: 'status' }>;
 type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
-/** The events of one job, for any number of listeners. */
+/** The events of one job, for any number of subscribers. */
 export type JobFeed = {
   emit(event: JobEvent): void;
-  /** Listens from this very moment: first the latest status, progress and preview, then what follows. */
+  /**
+   * Subscribes synchronously. A subscriber gets the latest status, progress and preview first, then
+   * every new event.
+   */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** No more events; listeners end once they have read what they have. */
+  /** Ends the feed; subscribers end once they have read their remaining events. */
   end(): void;
   status(): StatusEvent['data'];
 };
 
-/** Starts the feed of a job that is in the given state. */
+/** Creates the feed of a job in the given state. */
 export function createJobFeed(initial: StatusEvent['data']): JobFeed {
   const subscribers = new Set<FeedSubscriber>();
   let status: StatusEvent = { event: 'status', data: initial };
@@ -42,12 +45,12 @@ export function createJobFeed(initial: StatusEvent['data']): JobFeed {
   };
 }
 
-/** The feed of a job that is over. */
+/** The events of a job that is over: its last status. */
 export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
   yield { event: 'status', data };
 }
 
-/** Ends events nobody has begun to read: a generator lets go of nothing before it is started. */
+/** Ends events that are not read yet: a generator releases nothing before it is started. */
 export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void> {
   for await (const event of events) void event;
 }
@@ -57,7 +60,10 @@ type FeedSubscriber = AsyncIterableIterator<JobEvent> & {
   end(): void;
 };
 
-/** Holds what a slow listener has not read: of previews and progress the latest, everything else in full. */
+/**
+ * Holds the unread events of a slow subscriber: only the latest previews and progress, everything
+ * else in full.
+ */
 function createSubscriber(onEnd: () => void, signal: AbortSignal): FeedSubscriber {
   const unread = createUnreadEvents();
   let wake: (() => void) | undefined;
@@ -95,7 +101,7 @@ function createSubscriber(onEnd: () => void, signal: AbortSignal): FeedSubscribe
   };
 }
 
-/** A picture shown on connect comes after its step, not before the next one. */
+/** A preview replayed to a new subscriber follows its step: it does not precede the next one. */
 function withoutStep({ data }: PreviewEvent): PreviewEvent {
   const { x_with_step: _, ...rest } = data;
   return { event: 'preview', data: rest };

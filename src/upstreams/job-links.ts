@@ -1,7 +1,7 @@
 import type { Job, Output } from '../protocol/v2.ts';
 import type { StoredOutput } from './jobs/worker-protocol.ts';
 
-/** How long a shown link is promised to work; it is renewed each time it is shown. */
+/** How long a link is promised to work; every answer has a renewed one. */
 const LINK_LIFETIME_MS = 60 * 60 * 1000;
 
 /** A time as v2 writes it. */
@@ -19,8 +19,8 @@ export function contentLink(
 }
 
 /**
- * An output as a job lists it, with fresh links. The contract's `job_id` is that job, also where the
- * result came from the cache; the asset names the one whose run made the file.
+ * An output as a job lists it, with fresh links. The contract's `job_id` is that job, even when the
+ * result came from the cache; the asset names the job that made the file.
  */
 export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
   return { ...output, job_id: jobId, ...contentLink(output.id, nowMs) };

@@ -8,7 +8,7 @@ import type { LinkRewriter } from './link-rewriter.ts';
 import type { Handler, Reply, V2RouteOptions } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
-/** Tags come as repeated fields. */
+/** Tags are sent as repeated fields. */
 const MAX_FORM_FIELDS = 64;
 
 /** The asset half of the contract, by operation. */

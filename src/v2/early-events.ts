@@ -1,17 +1,17 @@
 import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
 import { drainEvents } from '../upstreams/job-feed.ts';
 
-/** How long the events of a new job wait for whoever submitted it to come and listen. */
+/** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;
 
 /**
- * Listens for the maker of a job until he does it himself: a job that starts at once is ahead of
- * its `201` and of the stream opened after it, and what a stream missed is not sent again.
+ * Subscribes to a new job on behalf of its submitter. A job that starts at once is ahead of its
+ * `201` and of the stream opened after it, and a stream does not repeat the events it missed.
  */
 export type EarlyEvents = {
-  /** Begins to listen; gives up after a while. Never rejects. */
+  /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
   open(caller: Caller, jobId: string): Promise<void>;
-  /** All events since `keep`, for the first who asks; ends with the signal. */
+  /** All events since `open`, for the first request; ends with the signal. */
   take(caller: Caller, jobId: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
 };
 
@@ -39,7 +39,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>): EarlyEvents {
         else remove(name);
         if (controller.signal.aborted) close(stream);
       } catch {
-        // Who asks for the events himself is told why there are none.
+        // A request for the events gets the reason itself.
         remove(name);
       }
     },
@@ -62,7 +62,7 @@ type EarlyStream = {
 
 function close(stream: EarlyStream | undefined): void {
   stream?.controller.abort();
-  // What it fails with was for nobody.
+  // No client reads these events: an error has no recipient.
   if (stream?.events) drainEvents(stream.events).catch(() => {});
 }
 

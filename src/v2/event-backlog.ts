@@ -1,15 +1,15 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 import { createUnreadEvents } from '../upstreams/unread-events.ts';
 
-/** What a reader has not taken yet. */
+/** The events that a reader has not taken yet. */
 export type EventBacklog = AsyncIterable<JobEvent> & {
-  /** False when the reader is hopelessly behind. */
+  /** False when the reader is too far behind. */
   push(event: JobEvent): boolean;
-  /** No more events; what waits is still read. */
+  /** No more events; waiting ones are still read. */
   end(): void;
 };
 
-/** Keeps every event in order, but of previews and progress only the latest. */
+/** Keeps every event in order, except that only the latest previews and progress are kept. */
 export function createEventBacklog(): EventBacklog {
   const unread = createUnreadEvents();
   let isEnded = false;

@@ -6,24 +6,25 @@ import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
 import { type EventBacklog, createEventBacklog } from './event-backlog.ts';
 
-/** A comment: tells proxies and readers that the stream lives. */
+/** A comment line: shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
 
-/** So many events are written before others have their turn. */
+/** Events written between two pauses for other work. */
 const EVENTS_PER_TURN = 32;
 
-/** A reader that takes nothing for so many heartbeats is gone. */
+/** A reader that takes nothing for this many heartbeats is disconnected. */
 const STALLED_HEARTBEATS = 4;
 
 export type StreamOptions = {
   readonly heartbeatMs: number;
-  /** Ends when the reader goes away. */
+  /** Aborts when the reader disconnects. */
   readonly signal: AbortSignal;
 };
 
 /**
- * Writes a job's events until its terminal status, its end, or the reader's leaving. A slow reader
- * gets the newest preview only; one that takes nothing at all is cut off and reads the job instead.
+ * Writes a job's events until the terminal status, the end of the events, or the reader
+ * disconnects. A slow reader gets only the newest previews; one that takes nothing at all is
+ * disconnected and reads the job instead.
  */
 export async function streamEvents(
   response: ServerResponse,

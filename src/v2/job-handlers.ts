@@ -23,7 +23,7 @@ const STREAM_RETRY_S = 5;
 
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
-  // Proxies that compress or buffer would hold events back.
+  // Proxies that compress or buffer would delay events.
   'Cache-Control': 'no-cache, no-transform',
   'X-Accel-Buffering': 'no',
 };
@@ -70,7 +70,7 @@ export function createJobHandlers(deps: V2RouteOptions): {
       reply(await jobs.workflow(caller, idOf(params)), unchanged),
     cancel: async ({ caller, params, links }) =>
       reply(await jobs.cancel(caller, idOf(params)), links.job),
-    /** Nothing here captures logs: a job that exists has none. */
+    /** The embedded engine captures no logs, so every job has none. */
     async logs({ caller, params }) {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 204 }) : job;
@@ -109,7 +109,10 @@ function createEventsHandler(deps: V2RouteOptions, earlyEvents: EarlyEvents): Ha
   };
 }
 
-/** One more stream of this caller, or nothing when he has his share; call it when the stream is over. */
+/**
+ * Reserves a stream of this caller; `undefined` when the caller has too many. Call the result when
+ * the stream is over.
+ */
 function reserveStream(
   open: Map<string, number>,
   { user }: Caller,
@@ -130,12 +133,12 @@ function tooManyStreams(cap: number): Result<never> {
   return refuse(429, 'too_many_streams', message, { retryAfterSeconds: STREAM_RETRY_S });
 }
 
-/** Aborts when the caller goes away. */
+/** A signal that aborts when the caller disconnects. */
 function deprecation({ res }: Koa.Context): AbortSignal {
   const controller = new AbortController();
   if (res.destroyed) controller.abort();
   res.once('close', () => controller.abort());
-  // Writing to a socket that has just gone is no news.
+  // A write to a socket that has just closed is not an error.
   res.on('error', () => {});
   return controller.signal;
 }
@@ -147,17 +150,15 @@ function startStream(ctx: Koa.Context): void {
   ctx.res.flushHeaders();
 }
 
-/**
- * Events as their reader gets them. The contract: "the authoritative, complete set of outputs is
- * always `job.outputs[]` on `GET /api/v2/jobs/{id}` and on the terminal `status` event."
- */
+/** Events as a client gets them. The contract: */
 async function* clientEvents(
   events: AsyncIterable<JobEvent>,
   { links, job }: { readonly links: LinkRewriter; readonly job: () => Promise<Result<Job>> },
 ): AsyncGenerator<JobEvent> {
   for await (const event of events) {
     const isEnd = event.event === 'status' && IS_TERMINAL[event.data.status];
-    // Where the job cannot be read now its status alone is told, and the reader asks for it.
+    // When the job cannot be read now, the event has its status alone, and the reader asks for the
+    // job.
     const ended = isEnd ? await job().catch(() => undefined) : undefined;
     if (isEnd && ended?.ok && ended.value.status === event.data.status) {
       yield { ...event, data: { ...event.data, job: links.job(ended.value) } };

@@ -3,8 +3,8 @@ import type { JobEvent } from '../protocol/job-api.ts';
 import type { Asset, Job } from '../protocol/v2.ts';
 
 /**
- * Turns the links the port gives into those a caller gets. A file's `url` is a URI in the contract,
- * and the official Python client takes nothing less; a job's own links may be host-relative.
+ * Turns the links of the port into those a caller gets. A file's `url` is a URI in the contract, and
+ * the official Python client accepts nothing less; a job's own links may be host-relative.
  */
 export type LinkRewriter = {
   readonly job: (job: Job) => Job;
@@ -15,7 +15,7 @@ export type LinkRewriter = {
 type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
 
 export function createLinkRewriter(options: {
-  /** Where this caller reaches us; `undefined`: the request names no host. */
+  /** The base URL of this caller's requests; `undefined` when the request names no host. */
   readonly address: PublicAddress | undefined;
   /** Signs a link to the bytes of an asset of this caller's. */
   readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;

@@ -50,7 +50,10 @@ function isStatus(word: string): word is JobStatus {
   return (JOB_STATUSES as readonly string[]).includes(word);
 }
 
-/** `metadata[name]=value`, each name once; a half-written escape would match something nobody asked for. */
+/**
+ * `metadata[name]=value`, each name once. A truncated escape is refused, as it would match
+ * something else.
+ */
 function readFilter(query: URLSearchParams, querystring: string): Result<JobListQuery['metadata']> {
   const pairs = [...query].flatMap(([key, value]) => {
     const name = /^metadata\[(.*)\]$/s.exec(key)?.[1];

@@ -5,7 +5,7 @@ import { type Result, ok, refuse } from '../protocol/job-api.ts';
 import { type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { badField } from './reply.ts';
 
-/** Status and code of a body that could not be taken; the contract has 422 for what is malformed. */
+/** Status and code for a body that cannot be read; the contract has 422 for malformed bodies. */
 const BODY_REFUSALS = {
   400: [422, 'invalid_request'],
   413: [413, 'payload_too_large'],
@@ -16,7 +16,7 @@ const BODY_REFUSALS = {
 
 const MAX_KEY_CHARS = 255;
 
-/** Reads a JSON object whatever the content type says, numbers to the digit. */
+/** Reads a JSON object, whatever its content type is, and keeps all digits of its numbers. */
 export async function readObject(
   ctx: Koa.Context,
   bodies: BodyReader,
@@ -24,14 +24,14 @@ export async function readObject(
 ): Promise<Result<JsonObject>> {
   const read = await bodies.read(ctx, graphMember === undefined ? {} : { graphMember });
   if (!read.ok) {
-    // Of all but bad JSON the rest of the body is not worth reading.
+    // After any other error than bad JSON the rest of the body is not read.
     if (!read.isSyntax) ctx.set('Connection', 'close');
     return refuseBody(read);
   }
   return isJsonObject(read.value) ? ok(read.value) : badField('The body must be a JSON object.');
 }
 
-/** A refused body in v2's words. */
+/** A refused body as a v2 error. */
 export function refuseBody<T>({
   status,
   message,

@@ -4,20 +4,23 @@ import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../pro
 import type { Graph } from '../protocol/v2.ts';
 import { badField } from './reply.ts';
 
-/** `extra_data` is closed in the contract; what each key is called inside. */
+/** The keys of `extra_data` that the contract allows, and the internal name of each. */
 const EXTRA_DATA: { readonly [name: string]: keyof SubmitRequest['extraData'] } = {
   api_key_comfy_org: 'api_key_comfy_org',
   auth_token_comfy_org: 'auth_token_comfy_org',
   api_key_service_org: 'api_key_comfy_org',
 };
 
-/** Fields the contract keeps for later: taking them without acting on them would deceive the caller. */
+/**
+ * Fields that the contract reserves: accepting them without acting on them would deceive the
+ * caller.
+ */
 const RESERVED = ['webhook_url', 'inputs'];
 
 const MAX_LABELS = 16;
 const MAX_LABEL_CHARS = 1024;
 const LABEL_NAME = /^[A-Za-z0-9_.-]{1,40}$/;
-/** They turn the direction of the text around them. */
+/** They change the direction of the surrounding text. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/u;
 
 /** Reads the body of `POST /jobs`. */
@@ -43,7 +46,7 @@ export function readSubmission(
   const order = readOrder(body['x_order']);
   if (!order.ok) return order;
   return ok({
-    // Validation looks at every node; here it is only known to be an object.
+    // Validation checks every node; here it is only known to be an object.
     workflow: workflow as Graph,
     extraData: extraData.value,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
@@ -53,7 +56,7 @@ export function readSubmission(
   });
 }
 
-/** Whether this may label a job, or be searched for as a label. */
+/** True when this may label a job, or be searched for as a label. */
 export function isLabel(name: string, value: string): boolean {
   return (
     LABEL_NAME.test(name) &&

@@ -11,7 +11,7 @@ const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(\s*;[\x20-\x7e]{0,128})?$/;
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
-/** Reads the form of `POST /assets`; a refused file does not stay on disk. */
+/** Reads the form of `POST /assets`. A refused file is removed from disk. */
 export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
   const upload = uploadOf(form);
   if (!upload.ok) await Promise.all(form.files.map(({ file }) => rm(file.path, { force: true })));
@@ -56,7 +56,8 @@ function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
   const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
   if (expectedHash !== undefined && !HASH.test(expectedHash)) {
-    // No bytes have it: the contract's answer to any other hash than that of the bytes.
+    // No bytes have this hash: the contract's answer to any hash that differs from that of the
+    // bytes.
     const message = '"expected_hash" must be blake3:<64 hex digits>: no bytes have this one.';
     return refuse(409, 'hash_mismatch', message);
   }
@@ -75,7 +76,7 @@ function uploadOf({ fields, files }: Form): Result<AssetUpload> {
   });
 }
 
-/** Of a field sent twice the last one counts. */
+/** When a field is sent twice, the last value counts. */
 function soleField(fields: Form['fields'], name: string): string | undefined {
   return fields.get(name)?.at(-1);
 }

@@ -17,30 +17,30 @@ import type { LinkRewriter } from './link-rewriter.ts';
 import type { ContentSigner } from './signed-content.ts';
 import type { Job } from '../protocol/v2.ts';
 
-/** What the v2 routes need of the house. */
+/** The services and limits of the v2 routes. */
 export type V2RouteOptions = {
   readonly jobs: JobApi;
-  /** Who calls; `undefined` is a 401. */
+  /** Identifies the caller; `undefined` is a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
   readonly spoolDir: string;
   /** Largest file of a form. */
   readonly maxUploadBytes: number;
   readonly bodies: BodyReader;
-  /** Event streams one caller may hold open. */
+  /** Event streams that one caller may have open. */
   readonly streamCap?: number;
   readonly heartbeatMs?: number;
-  /** Where callers reach us. */
+  /** The public addresses of this server. */
   readonly addresses: PublicAddresses;
   /** Links to bytes work without a key; left out, they need one. */
   readonly signer?: ContentSigner;
   readonly log?: Pick<Logger, 'error'>;
-  /** Told of every job that is made, before its maker is answered; never rejects. */
+  /** Called for every new job before its submitter is answered; never rejects. */
   readonly onSubmit?: (submitted: SubmittedJob) => Promise<void>;
-  /** Told when a caller is answered with a job that is over. */
+  /** Called when a caller is answered with a finished job. */
   readonly onFetch?: (fetchedJob: FetchedJob) => void;
 };
 
-/** A job that was submitted here, and the answer its maker is to get. */
+/** A job that was submitted here, and the response to its submitter. */
 type SubmittedJob = {
   readonly caller: Caller;
   readonly request: SubmitRequest;
@@ -48,7 +48,7 @@ type SubmittedJob = {
   readonly response: ServerResponse;
 };
 
-/** A job that is over, and the call that reads it. */
+/** A finished job, and the request that reads it. */
 type FetchedJob = {
   readonly caller: Caller;
   readonly jobId: string;
@@ -63,7 +63,7 @@ export type V2Request = {
   readonly links: LinkRewriter;
 };
 
-/** What a handler answers with; `sent` when it has written the response itself. */
+/** The answer of a handler; `sent` when the handler has written the response itself. */
 export type Reply =
   | {
       readonly status: number;
@@ -75,12 +75,12 @@ export type Reply =
 
 export type Handler = (request: V2Request) => Promise<Result<Reply>>;
 
-/** Refuses a request that is not what the contract says. */
+/** Refuses a request that violates the contract. */
 export function badRequest<T>(message: string): Result<T> {
   return refuse(400, 'invalid_request', message);
 }
 
-/** Refuses a field whose value is not what the contract says. */
+/** Refuses a field whose value violates the contract. */
 export function badField<T>(message: string): Result<T> {
   return refuse(422, 'invalid_request', message);
 }
@@ -98,7 +98,7 @@ export function sendReply(ctx: Koa.Context, reply: Exclude<Reply, 'sent'>): void
   ctx.set({ ...reply.headers });
 }
 
-/** Writes the error envelope; `details` is null when there is nothing to say. */
+/** Writes the error envelope; empty `details` become null. */
 export function sendError(ctx: Koa.Context, error: V2Error): void {
   const { code, message, details } = error;
   const isEmpty = isJsonObject(details) && Object.keys(details).length === 0;

@@ -20,7 +20,11 @@ export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
     try {
       await serve(ctx, async () => refuseUnrouted(router, ctx));
     } catch (error) {
-      if (deps.log) deps.log.error({ err: error, path: ctx.path }, 'v2 request failed');
+      if (deps.log)
+        deps.log.error(
+          { event: 'v2.request_failed', err: error, path: ctx.path },
+          'a v2 request failed',
+        );
       else ctx.app.emit('error', error, ctx);
       sendFailure(ctx, error);
     }
@@ -30,7 +34,7 @@ export function createV2Routes(deps: V2RouteOptions): Koa.Middleware {
 type V2Route = { readonly method: string; readonly path: string; readonly handle: Handler };
 
 /**
- * Every route below the prefix but health, which takes nothing.
+ * Every route below the prefix except health, which takes no parameters.
  * @internal
  */
 export function v2Routes(deps: V2RouteOptions): readonly V2Route[] {
@@ -65,7 +69,7 @@ function createRouter(deps: V2RouteOptions): Router {
       render(ctx, await handle({ ctx, caller, params, links: linksFor(deps, ctx, caller) }));
     });
   }
-  // Whoever asks whether we are well need not say who he is.
+  // Health needs no authentication.
   router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
     const health = await deps.jobs.health();
     const reply = health.ok ? ok<Reply>({ status: 200, json: health.value }) : health;
@@ -94,7 +98,7 @@ function callerByLink(
   return user === undefined ? undefined : { user };
 }
 
-/** A link that is no longer good tells nothing of what it led to. */
+/** An invalid link reveals nothing about its target. */
 function unknownCaller(ctx: Koa.Context): V2Error {
   return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
 }
@@ -118,7 +122,7 @@ function render(ctx: Koa.Context, answer: Awaited<ReturnType<Handler>>): void {
   else if (answer.value !== 'sent') sendReply(ctx, answer.value);
 }
 
-/** Nothing here: an unknown path, or a known one under another method. */
+/** Refuses an unknown path, or a known path with another method. */
 function refuseUnrouted(router: Router, ctx: Koa.Context): void {
   const layers = router.match(ctx.path, ctx.method).path;
   const allowed = new Set(layers.flatMap((layer) => layer.methods));
@@ -142,7 +146,7 @@ const NO_STORAGE: V2Error = {
   details: null,
 };
 
-/** The contract's answer to what should not have happened; an answer already begun can only be cut off. */
+/** The contract's answer to an internal error. A response that has begun can only be cut off. */
 function sendFailure(ctx: Koa.Context, error: unknown): void {
   if (ctx.res.headersSent) return void ctx.res.destroy();
   if (isStorageFull(error)) return sendError(ctx, NO_STORAGE);

@@ -12,14 +12,16 @@ import type { Reply, V2Request } from './reply.ts';
 
 type Bytes = Extract<Content, { kind: 'bytes' }>;
 
-/** Uploaded pages must not run as ours, and a caller's bytes are no business of shared caches. */
+/**
+ * Uploaded pages must not run in this origin, and shared caches must not store a caller's bytes.
+ */
 const SAFE_HEADERS = {
   'Content-Security-Policy': "default-src 'none'; sandbox",
   'X-Content-Type-Options': 'nosniff',
   'Cache-Control': 'private, no-cache',
 };
 
-/** Answers with an asset's bytes, the part asked for, or where they are. */
+/** Answers with an asset's bytes, the requested range of them, or a redirect to them. */
 export async function sendContent(
   jobs: Pick<JobApi, 'content'>,
   { ctx, caller, params }: V2Request,
@@ -63,7 +65,7 @@ function validators({ etag }: Bytes): { readonly ETag?: string } {
   return etag === undefined ? {} : { ETag: etag };
 }
 
-/** Asks Koa, which compares with what the response would say. */
+/** Koa compares the request's conditions with the headers of the response. */
 function isCurrent(ctx: Koa.Context, { etag }: Bytes): boolean {
   if (etag === undefined) return false;
   ctx.status = 200;
@@ -71,7 +73,10 @@ function isCurrent(ctx: Koa.Context, { etag }: Bytes): boolean {
   return ctx.fresh;
 }
 
-/** One range is served; several, one in another unit, or one nobody can read get the whole content. */
+/**
+ * A single byte range is served; several ranges, another unit or an invalid header get the whole
+ * content.
+ */
 function rangeOf(
   ctx: Koa.Context,
   { totalBytes, etag }: Bytes,

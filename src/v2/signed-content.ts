@@ -8,7 +8,7 @@ type Grant = { readonly user: string; readonly assetId: string };
 export type ContentSigner = {
   /** The query of a link that works until it expires, and that moment as v2 writes it. */
   sign(grant: Grant): { readonly query: string; readonly expiresAt: string };
-  /** The user whom a link was made for; `undefined`: it was altered, or its time is over. */
+  /** The user for whom a link was made; `undefined` when it was altered or has expired. */
   userOf(assetId: string, query: URLSearchParams): string | undefined;
 };
 

@@ -47,7 +47,12 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     await admin.commands.config('SET', setting, value);
     await opened();
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
-      { level: 40, setting, is: value, msg: 'redis may lose what clients were told' },
+      {
+        level: 40,
+        setting,
+        is: value,
+        msg: 'Redis may lose data that was acknowledged to clients',
+      },
     ]);
   });
 
@@ -55,7 +60,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     await guestWho('-config');
     await opened('guest:pw-canary@');
     expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
-      { level: 30, msg: 'redis does not tell how it keeps its data' },
+      { level: 30, msg: 'Redis does not report its durability settings' },
     ]);
     expect(lines.join()).not.toContain('canary');
   });

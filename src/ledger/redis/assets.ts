@@ -98,7 +98,7 @@ if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
 call('SADD', same, id)
 return false`;
 
-// History still shows the name of an output: it must never come to mean another picture.
+// History still shows the name of an output: the name must never refer to another picture.
 const remove = `${COMMON}${FILES_COMMON}
 local id = ARGV[1]
 local user, hash, size, path, created, expires, job, seq = unpack(row(id))
@@ -121,7 +121,7 @@ for _, name in ipairs(call('ZRANGE', P .. 'files:asset:' .. own(user, id), 0, -1
   else call('UNLINK', file(name)) end
 end`;
 
-// No UTF-8 text has this byte: the bound is behind every text that starts with the prefix.
+// No UTF-8 text has this byte: the bound follows every text that starts with the prefix.
 const paths = `
 return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
   '(' .. ARGV[2] .. '\\255')`;

@@ -12,7 +12,7 @@ const COLUMNS: Columns<CallCount> = {
   lastAtMs: 'number',
 };
 
-/** Who calls v1, counted. */
+/** Counts of v1 calls by client. */
 export function callCountStore(connection: LedgerConnection): CallStore {
   const table = createTable<CallCount>(connection, 'call', COLUMNS);
   const lua = connection.scripts('calls', { add, expire });

@@ -1,32 +1,35 @@
 import type { Redis } from '../../lib/redis.ts';
 
-/** What a script is told; texts and numbers alike arrive as texts. */
+/** An argument of a script; texts and numbers alike arrive as texts. */
 export type Argument = string | number | Uint8Array;
 
 type Reply = unknown;
 
-/** The one connection of a ledger; what is sent first is done first, awaited or not. */
+/** The connection of a ledger. Commands run in the order they are sent, awaited or not. */
 export type LedgerConnection = {
   readonly redis: Redis;
   readonly prefix: string;
-  /** They send at once, and say what could not be done. */
+  /** Sends at once; an error says that the ledger could not be read, or written. */
   readonly read: <T>(send: () => Promise<T>) => Promise<T>;
   readonly write: (send: () => Promise<Reply>) => Promise<void>;
-  /** A write that has an answer. */
+  /** A write that returns a reply. */
   readonly ask: <T>(send: () => Promise<T>) => Promise<T>;
-  /** Whole or not at all; texts of a row come back as Buffers. */
+  /** Scripts, which run whole or not at all; texts of a reply are Buffers. */
   readonly scripts: <Name extends string>(
     store: string,
     lua: { readonly [name in Name]: string },
   ) => { readonly [name in Name]: (...args: Argument[]) => Promise<Reply> };
 };
 
-/** Keys are made from parts that anybody may choose: the length says where the first one ends. */
+/** Joins two parts of a key. Clients choose the parts: the length says where the first one ends. */
 export function joinKey(first: string, second: string): string {
   return `${Buffer.byteLength(first)}:${first}:${second}`;
 }
 
-/** In indexes whose scores may tie, members begin with a sequence number of 16 digits and a colon. */
+/**
+ * The ids in index members: where scores may tie, a member begins with a sequence number of 16
+ * digits and a colon.
+ */
 export function idsOf(members: readonly string[]): string[] {
   return members.map((member) => member.slice(17));
 }
@@ -53,7 +56,7 @@ export function createLedgerConnection(redis: Redis, prefix: string): LedgerConn
   };
 }
 
-/** An error of the library carries its command with all arguments: nothing of it is passed on. */
+/** An error of ioredis contains its command with all arguments: only its message is passed on. */
 async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): Promise<T> {
   try {
     return await send();
@@ -65,8 +68,9 @@ async function withReason<T>(done: 'read' | 'written', send: () => Promise<T>): 
 }
 
 /**
- * What every script knows. `set` stores a row from the arguments that `Table.fields` makes; `once`
- * is false for an act that Redis did before the connection broke and is now told again.
+ * The prelude of every script. `set` stores a row from the arguments that `Table.fields` makes;
+ * `once` is false for a command that Redis ran before the connection broke and that is now sent
+ * again.
  */
 function prelude(prefix: string): string {
   return `

@@ -15,10 +15,10 @@ const COLUMNS: Columns<FileRow> = {
   modifiedAtMs: 'number',
 };
 
-/** A list of files as it was at a version that every change to it counts up. */
+/** A list of files at a version; every change of the list increases the version. */
 type CachedList = { readonly version: string | null; readonly rows: readonly FileRow[] };
 
-/** In all lists together that a process remembers. */
+/** Files in all cached lists of a process together. */
 const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
@@ -31,7 +31,7 @@ export function fileStore(connection: LedgerConnection): FileStore {
   });
   const list: FileStore['list'] = async (user, type) => {
     const name = joinKey(user, type);
-    // Read first: what changes meanwhile is read once more next time.
+    // Read before the list: a change meanwhile is read again next time.
     const version = await connection.read(() =>
       connection.redis.hget(`${connection.prefix}files:versions`, name),
     );
@@ -52,7 +52,7 @@ export function fileStore(connection: LedgerConnection): FileStore {
       )) === 1,
     get: (user, name) => table.get(idOf(user, name)),
     byAsset: (user, assetId) => table.first(`files:asset:${joinKey(user, assetId)}`),
-    // There is no index of names. The list is remembered, so that Redis is seldom asked for it.
+    // There is no index of names. The list is cached, so Redis is seldom asked for it.
     newestNamed: async (user, { type, filename }) =>
       (await list(user, type)).find((row) => row.filename === filename),
     list,
@@ -88,7 +88,7 @@ function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename
   return joinKey(user, joinKey(name.type, joinKey(name.subfolder, name.filename)));
 }
 
-/** What removing an asset needs too. */
+/** Also used by the script that removes an asset. */
 export const FILES_COMMON = `
 local function file(id) return P .. 'file:' .. id end
 local function listed(user, type)

@@ -1,16 +1,18 @@
 import type { RedisConnections } from '../../lib/redis.ts';
 
-/** An eye on the one thing that says whose data are in a Redis. */
+/** Watches the key that identifies the data in a Redis. */
 export type IdentityWatch = {
-  /** Resolves when they are no longer this ledger's; never rejects. */
+  /** Resolves when the data are no longer this ledger's; never rejects. */
   readonly lost: Promise<Error>;
   close(): void;
 };
 
-/** So long clients may be told what is lost already. */
+/** Interval of the check. Until it notices the loss, clients may still get lost data. */
 const POLL_MS = 5000;
 
-/** Emptied, or come back without its data, Redis answers as if nothing had ever been in it. */
+/**
+ * A Redis that was emptied, or restarted without its data, answers as if it had always been empty.
+ */
 export function watchIdentity({ commands, prefix }: RedisConnections, id: string): IdentityWatch {
   let close = (): void => {};
   const lost = new Promise<Error>((resolve) => {
@@ -18,7 +20,7 @@ export function watchIdentity({ commands, prefix }: RedisConnections, id: string
       if (found !== id) resolve(new Error(found === null ? EMPTIED : REPLACED));
     };
     const poll = (): void => {
-      // Away or not: that is for others to tell.
+      // Errors of the connection are reported elsewhere.
       commands.get(`${prefix}id`).then(check, () => {});
     };
     const timer = setInterval(poll, POLL_MS).unref();

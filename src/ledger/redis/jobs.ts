@@ -63,7 +63,9 @@ local function index(id)
 end
 `;
 
-/** An older version claims a key and inserts its job so much later, unless it dies in between. */
+/**
+ * An older version claims a key and inserts its job within this time, unless it crashes in between.
+ */
 const OLD_CLAIM_MS = 60_000;
 
 const insert = `${COMMON}

@@ -12,7 +12,7 @@ local function forget(id)
 end
 `;
 
-/** Every act of the replay store; who no longer holds a key changes nothing. */
+/** The scripts of the replay store; a holder that has lost its key changes nothing. */
 export const REPLAY_SCRIPTS = {
   reserve: `${REPLAYS}
 local id, token, before, n = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -54,7 +54,7 @@ local function charged(id, sign)
 end
 `;
 
-/** Every act of the store of audit records. */
+/** The scripts of the store of audit records. */
 export const MODEL_CALL_SCRIPTS = {
   insert: `${CALLS}
 local id, token = ARGV[1], ARGV[2]

@@ -30,7 +30,7 @@ const CALL_COLUMNS: Columns<ModelCallRow> = {
 
 const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 
-/** The idempotency keys of the model router and the answers kept for them. */
+/** The idempotency keys of the model router and their stored answers. */
 export function replayStore(connection: LedgerConnection): ReplayStore {
   const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);

@@ -9,28 +9,28 @@ import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { type IdentityWatch, watchIdentity } from './identity-watch.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
-/** A ledger in Redis, and what else processes share there. */
+/** A ledger in Redis, and the other data that processes share there. */
 export type SharedRedis = {
   readonly ledger: Ledger;
   readonly links: RedisConnections;
   readonly identity: LedgerIdentity;
   /** Runs work that only one of the processes of this ledger may do at a time. */
   withStartLock<T>(this: void, work: () => Promise<T>): Promise<T>;
-  /** Redis has no longer what was told to clients; nothing this process knows is true any more. */
+  /** Resolves when Redis has lost data that was acknowledged to clients: this process must stop. */
   readonly lost: IdentityWatch['lost'];
-  /** From now on prompts are written under the tokens of this one. */
+  /** From now on prompts are written under these tokens. */
   useWriteTokens(this: void, lead: WriteTokens): void;
   close(): Promise<void>;
 };
 
 const REACH_WITHIN_MS = 5000;
-/** Longer than it takes to rename a dozen folders; a process that dies leaves the lock behind. */
+/** Longer than it takes to rename a dozen folders; a process that crashes leaves the lock. */
 const START_LOCK_MS = 30_000;
 const START_LOCK_CHECK_MS = 100;
-/** Of the keys and what is in them. */
+/** Version of the keys and their contents. */
 const SCHEMA = 1;
 
-/** What makes an answered command safe from a crash, and from being thrown out. */
+/** Settings that make an acknowledged command survive a crash and eviction. */
 const DURABLE_SETTINGS = {
   appendonly: 'yes',
   appendfsync: 'always',
@@ -38,8 +38,8 @@ const DURABLE_SETTINGS = {
 } as const;
 
 /**
- * Opens it, or throws with one sentence a person can act on: when it cannot be reached within
- * seconds, does not let us in, or was written by a newer version.
+ * Opens the ledger, or throws with one sentence an operator can act on: when Redis cannot be
+ * reached within seconds, refuses access, or was written by a newer version.
  */
 export async function openSharedRedis(options: {
   readonly url: string;
@@ -105,7 +105,7 @@ async function withStartLock<T>(
   }
 }
 
-/** Of many processes that propose a value, all get the same. */
+/** Sets a value unless it is set; all processes get the same value. */
 async function setOnce({ commands, prefix }: RedisConnections, name: string, proposal: Buffer) {
   await commands.set(`${prefix}${name}`, proposal, 'NX');
   const value = await commands.getBuffer(`${prefix}${name}`);
@@ -118,7 +118,7 @@ async function connectWithin({ commands }: RedisConnections, withinMs: number): 
   commands.on('error', (error: NodeJS.ErrnoException) => {
     reason = error.message || (error.code ?? reason);
   });
-  // Refused at the door, it is asked again, and refused again: that reason is told as well.
+  // The client retries when access is refused, so the reason of an error event is reported as well.
   const isThere = await completesWithin(withinMs, commands.ping()).catch((error: Error) => {
     reason = error.message;
     return false;
@@ -132,7 +132,7 @@ async function refuseNewer(links: RedisConnections): Promise<void> {
   throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
 }
 
-/** A hosted Redis may not tell. */
+/** A hosted Redis may refuse CONFIG. */
 async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<void> {
   for (const [setting, expected] of Object.entries(DURABLE_SETTINGS)) {
     let is: string | undefined;
@@ -141,17 +141,20 @@ async function warnOfLoss({ commands }: RedisConnections, log: Logger): Promise<
     } catch (error) {
       const { message } = error as Error;
       log.info(
-        { needed: DURABLE_SETTINGS, reason: message },
-        'redis does not tell how it keeps its data',
+        { event: 'redis.durability_unknown', needed: DURABLE_SETTINGS, reason: message },
+        'Redis does not report its durability settings',
       );
       return;
     }
     if (is !== expected)
-      log.warn({ setting, is, should: expected }, 'redis may lose what clients were told');
+      log.warn(
+        { event: 'redis.not_durable', setting, is, should: expected },
+        'Redis may lose data that was acknowledged to clients',
+      );
   }
 }
 
-/** An address as it may be shown. */
+/** The address without credentials. */
 function withoutLogin(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;

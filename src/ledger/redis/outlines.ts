@@ -3,8 +3,8 @@ import type { PromptOutline } from '../ledger.ts';
 import type { LedgerConnection } from './connection.ts';
 
 /**
- * What is known of a user's history: as it was after so many removals, up to the end of `last`.
- * Between removals it only grows.
+ * The cached outlines of a user's history: after `removals` removals, up to the score `last`.
+ * Between removals a history only grows.
  */
 type CachedOutlines = {
   readonly removals: string;
@@ -14,10 +14,10 @@ type CachedOutlines = {
 
 const EMPTY: CachedOutlines = { removals: '', last: '-inf', outlines: [] };
 
-/** Of each there may be as many as history keeps. */
+/** Each may have as many outlines as history has entries. */
 const MAX_CACHED_USERS = 20;
 
-/** Outlines of done prompts: front ends poll them, and each poll reads what is new. */
+/** Outlines of done prompts. Front ends poll them; each poll reads only the new ones. */
 export function createOutlines(
   connection: LedgerConnection,
 ): (user: string) => Promise<readonly PromptOutline[]> {
@@ -34,7 +34,7 @@ export function createOutlines(
   };
 }
 
-/** In the order the script packs them; Lua has no null. */
+/** In the order in which the script packs them; Lua has no null. */
 type PackedOutline = readonly [
   key: string,
   promptId: string,
@@ -58,7 +58,7 @@ function unpacked([key, promptId, ...rest]: PackedOutline): PromptOutline {
   };
 }
 
-// One text for each prompt, made when it ends, instead of a look at every row.
+// One text for each prompt, stored when it ends, instead of a read of every row.
 const SINCE = `
 local user, removals, last = unpack(ARGV)
 local done, out = P .. 'prompts:done:' .. user, {}

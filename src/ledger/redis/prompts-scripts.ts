@@ -68,7 +68,7 @@ local function forget(key)
 end
 `;
 
-/** Beyond this a number is a client's way of saying last or first, and no count. */
+/** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
 
 const insert = `${COMMON}
@@ -90,7 +90,7 @@ if number <= ${HIGHEST_COUNTED} then
   call('ZADD', P .. 'prompts:numbers', string.format('%.17g', number), key)
 end`;
 
-// The insertion may come later than this: a Redis that stood still has it in a buffer.
+// The insertion may arrive after the revocation: a stalled Redis may still have it in a buffer.
 const revoke = `${COMMON}
 local token, key = ARGV[1], ARGV[2]
 call('SET', P .. 'revoked:' .. token, 1, 'EX', 3600)
@@ -112,7 +112,7 @@ const change = `${COMMON}
 local key = ARGV[1]
 if value(key, 'user') then set(at(key), 2) end`;
 
-// Told twice, the second time another process may have finished it.
+// When sent twice, another process may have finished the prompt before the second time.
 const attach = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not leads(key, token) then return LOST end
@@ -136,7 +136,7 @@ if not leads(key, token) then return LOST end
 local was = value(key, 'state')
 if was and was ~= 'done' then call('HSETNX', at(key), 'startedAtMs', atMs) end`;
 
-// Told twice, it keeps its place in history.
+// When sent twice, the prompt keeps its position in history.
 const finish = `${COMMON}
 local key, token = ARGV[1], ARGV[2]
 if not leads(key, token) then return LOST end
@@ -190,7 +190,7 @@ const highestNumber = `
 local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
 return found[2] or '-1'`;
 
-// From what is kept by user: an index of its own would not know what older versions wrote.
+// Searched by user: a separate index would lack the prompts that older versions wrote.
 const hasJob = `${COMMON}
 local job = ARGV[1]
 for _, user in ipairs(call('ZRANGE', P .. 'prompts:crowd', 0, -1)) do
@@ -201,7 +201,7 @@ for _, key in ipairs(call('ZRANGE', P .. 'prompts:live', 0, -1)) do
 end
 return 0`;
 
-/** Every act of the prompt store, whole or not at all. */
+/** The scripts of the prompt store. */
 export const PROMPT_SCRIPTS = {
   insert,
   revoke,

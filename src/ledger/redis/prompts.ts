@@ -26,10 +26,10 @@ const COLUMNS: Columns<PromptRow> = {
   endedAtMs: 'number',
 };
 
-/** Between tries to take back what was refused. */
+/** Delay between attempts to revoke an insertion. */
 const RETRY_MS = 1000;
 
-/** The prompts of v1, live and done. */
+/** The prompts of v1, unfinished and done. */
 export function promptStore(
   connection: LedgerConnection,
   writeTokens: () => WriteTokens,
@@ -84,7 +84,7 @@ export function promptStore(
     hasJob: async (jobId) => (await read(() => lua.hasJob(jobId))) === 1,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
-      // v1 takes the newest when only a maximum is given; a negative offset counts as none.
+      // v1 returns the newest when only a maximum is given; a negative offset counts as none.
       if (maxItems !== undefined && (offset === undefined || offset < 0))
         return doneRows(user, { from: -maxItems });
       const from = Math.max(0, offset ?? 0);
@@ -99,7 +99,10 @@ export function promptStore(
   };
 }
 
-/** Nobody may run what its client was told was not taken; Redis may yet get to it. */
+/**
+ * A prompt that the client was refused must never run, but Redis may still insert it: repeats until
+ * Redis confirms.
+ */
 async function retryUntilSent(
   { redis }: LedgerConnection,
   send: () => Promise<unknown>,
@@ -118,7 +121,7 @@ function entriesIn(reply: unknown): readonly (string | null)[] {
   return (reply as readonly (Buffer | null)[]).map((text) => text && text.toString());
 }
 
-/** Callers may hand over more than is asked for. */
+/** Callers may pass objects with more properties. */
 function pickLink({ promptId, jobId, graphJson, targetsJson }: LinkedJob) {
   return { promptId, jobId, targetsJson, ...(graphJson !== undefined && { graphJson }) };
 }

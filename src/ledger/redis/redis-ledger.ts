@@ -18,18 +18,18 @@ import { promptStore } from './prompts.ts';
 
 type RedisLedgerOptions = {
   readonly links: RedisConnections;
-  /** How long a call waits for a Redis that is away. */
+  /** How long a call waits for an unavailable Redis, in milliseconds. */
   readonly timeoutMs?: number;
-  /** Asked anew for each write: who leads is known later than the ledger is read. */
+  /** Called for each write, because leadership is established after the ledger is opened. */
   readonly leadership?: () => WriteTokens;
 };
 
-/** What is still to be written when a process stops waits for Redis no longer than this. */
+/** How long closing waits for Redis to confirm pending writes. */
 const CLOSE_WITHIN_MS = 5000;
 
 /**
- * Opens the ledger in the Redis of these links, which many processes may share. One Redis or Valkey,
- * no cluster: scripts make their keys from what they read.
+ * Opens the ledger in Redis, which many processes may share. It needs one Redis or Valkey, not a
+ * cluster, because scripts build keys from the data they read.
  */
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
   const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership: lead = () => NO_LEADER } = options;
@@ -51,7 +51,7 @@ export function openRedisLedger(options: RedisLedgerOptions): Ledger {
 
 async function close(redis: Redis): Promise<void> {
   if (redis.status === 'end') return;
-  // It is answered after everything that was sent before it.
+  // QUIT is answered after everything that was sent before it.
   const quit = redis.quit().catch(() => {});
   await completesWithin(CLOSE_WITHIN_MS, quit);
   redis.disconnect();

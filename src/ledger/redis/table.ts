@@ -3,30 +3,33 @@ import type { Argument, LedgerConnection } from './connection.ts';
 
 type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 
-/** Property of a row → how it is kept. */
+/** Property of a row → how it is stored. */
 export type Columns<Row> = { readonly [name in keyof Row]: ColumnType };
 
-/** Rows of one kind, each a hash; what is null has no field. */
+/** Rows of one kind, each a hash; a null property has no field. */
 export type Table<Row> = {
-  /** What the scripts' `set` takes: of a whole row, or of a change to one. */
+  /** The arguments for `set` of the scripts, for a whole row or a change of one. */
   fields(values: Partial<Row>): Argument[];
-  /** Of what a script read with `HMGET` and these names. */
+  /** A row from the reply of `HMGET` with these names. */
   decode(values: unknown): Row | undefined;
   readonly get: (id: string) => Promise<Row | undefined>;
-  /** The row an index has first, or last. */
+  /** The first, or last, row of an index. */
   first(index: string): Promise<Row | undefined>;
   last(index: string): Promise<Row | undefined>;
-  /** In the order asked for, without those that are gone. */
+  /** In the order of the ids, without missing ones. */
   rows(ids: readonly string[]): Promise<Row[]>;
   readonly names: readonly (keyof Row & string)[];
 };
 
 type Cell = string | Uint8Array | null;
 
-/** Redis does nothing else while it reads these: few enough to be over at once. */
+/** Redis serves nothing else while it reads these, so they are few. */
 const MAX_ROWS_PER_READ = 100;
 
-/** Tells the second arrival of a command, after a lost connection, from another's. */
+/**
+ * Identifies a command, so that a script recognises it when it is sent again after a lost
+ * connection.
+ */
 export function newToken(): string {
   return randomUUID();
 }

@@ -1,25 +1,28 @@
 /**
- * Under what token this process looks after which prompts. Their leader alone writes what becomes
- * of them: what a process writes late, that stood still while another took over, is refused.
+ * The tokens under which this process leads prompts. Only the leader of a prompt writes its
+ * progress: a late write of a process that stalled while another took over is refused.
  */
 export type WriteTokens = {
-  /** Throws when it is not, or no longer, this process that looks after the prompt. */
+  /** The token for a prompt; throws when this process does not lead the prompt, or no longer. */
   token(key: string): string;
-  /** The prompt has another leader, or none any more; gives the error that says so. */
+  /**
+   * Called when Redis refused a token: the prompt has another leader, or none. Returns the error to
+   * throw.
+   */
   refused(key: string, token: string): Error;
 };
 
-/** Who shares a ledger with no other process may write where nobody leads. */
+/** Used when one process has the ledger: every write is allowed without a leader. */
 export const NO_LEADER: WriteTokens = {
   token: () => '',
   refused: () => new Error('another process looks after this prompt'),
 };
 
-/** For scripts: `leaders` is what processes agree on in `cluster`; `leads` is true of a live token. */
+/** Lua of the scripts that only a leader may run. */
 export const LEAD_COMMON = `
 local LOST = 0
 local function leads(key, token) return (call('HGET', P .. 'leaders', key) or '') == token end
 `;
 
-/** What such a script answers when it has done nothing. */
+/** The reply of such a script when it refused the write. */
 export const NOT_LEADER = 0;

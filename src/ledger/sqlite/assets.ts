@@ -76,7 +76,7 @@ function statements(db: Database) {
     oldest: db.prepare(`SELECT ${COLUMNS} FROM assets ORDER BY created_at_ms, rowid LIMIT ?`),
     remove: db.prepare('DELETE FROM assets WHERE id = ?'),
     forgetInputs: db.prepare(`DELETE FROM files WHERE ${named} AND type <> 'output'`),
-    // History still shows the name: it must never come to mean another picture.
+    // History still shows the name: it must never refer to another picture.
     clearOutputNames: db.prepare(`UPDATE files SET asset_id = '' WHERE ${named}`),
     count: db.prepare('SELECT count(*) AS n FROM assets WHERE hash = ?'),
     total: db.prepare(`SELECT coalesce(sum(size), 0) AS n FROM

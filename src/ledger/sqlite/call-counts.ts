@@ -7,7 +7,7 @@ import type { Database } from './sqlite-ledger.ts';
 const LIST = `SELECT user, agent, client_id AS clientId, route, count, first_at_ms AS firstAtMs,
   last_at_ms AS lastAtMs FROM v1_calls ORDER BY user, agent, route, client_id`;
 
-/** Who calls v1, counted. */
+/** Counts of v1 calls by client. */
 export function callCountStore(db: Database, writer: Writer): CallStore {
   const add = db.prepare(`INSERT INTO v1_calls (user, agent, client_id, route, count, first_at_ms,
     last_at_ms) VALUES (:user, :agent, :clientId, :route, :count, :firstAtMs, :lastAtMs)
@@ -23,12 +23,14 @@ export function callCountStore(db: Database, writer: Writer): CallStore {
   };
 }
 
-/** The counts of a ledger another process may have open; `undefined`: there is no ledger. */
+/**
+ * The counts of a ledger that another process may have open; `undefined` when there is no ledger.
+ */
 export function readCallCounts(path: string): readonly CallCount[] | undefined {
   if (!existsSync(path)) return undefined;
   const db = new DatabaseSync(path, { readOnly: true });
   try {
-    // One that an older version wrote counts nothing.
+    // A ledger of an older version has no counts.
     const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'v1_calls'`).get();
     return table === undefined ? [] : (db.prepare(LIST).all() as unknown as CallCount[]);
   } finally {

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { FileRow, FileType } from '../ledger.ts';
 
-/** Lists of files by user and type, remembered until any of them changes. */
+/** Cached lists of files by user and type; a change invalidates its list. */
 export type FileListCache = {
   of(user: string, type: FileType, read: () => readonly FileRow[]): readonly FileRow[];
-  /** Wraps a write to the table of files: to one user's of one type, or to whosever. */
+  /** Wraps a write to the table of files: it concerns one user and type, or any. */
   change<T>(write: () => Promise<T>, of?: ListKey): Promise<T>;
 };
 
@@ -14,8 +14,8 @@ type ListKey = Pick<FileRow, 'user' | 'type'>;
 const MAX_CACHED_FILES = 100_000;
 
 /**
- * Every call for the node definitions asks for one, and files change rarely. This process has the
- * database to itself.
+ * Every request for the node definitions reads a list, and files change rarely. This process has
+ * the database to itself.
  */
 export function createFileListCache(): FileListCache {
   const cached = new LRUCache<string, readonly FileRow[]>({
@@ -34,7 +34,7 @@ export function createFileListCache(): FileListCache {
       cached.set(key, rows);
       return rows;
     },
-    /** It is seen at once, and so is that it came to nothing. */
+    /** The list is invalidated at once, and again when the write fails. */
     async change(write, of) {
       const writing = write();
       forget(of);

@@ -9,7 +9,7 @@ export type RecordedBlob = { readonly hash: string; readonly sizeBytes: number }
 /** `empty`: a database without a single table, as SQLite sees a file of no bytes. */
 export type DatabaseState = 'ok' | 'absent' | 'empty' | 'damaged';
 
-/** The name some bytes had: a v1 file name, or an output of a job. */
+/** The former name of some bytes: a v1 file name, or an output of a job. */
 export type RememberedName =
   | { readonly kind: 'file'; readonly row: FileRow }
   | { readonly kind: 'output'; readonly user: string; readonly outputsJson: string };
@@ -58,7 +58,7 @@ export function recordedBlobs(path: string): readonly RecordedBlob[] {
   });
 }
 
-/** The records of some bytes, for a person who asks whose they are. */
+/** The records of some bytes, for reports to an operator. */
 export function assetsOf(
   path: string,
   hashes: readonly string[],
@@ -73,8 +73,8 @@ export function assetsOf(
 }
 
 /**
- * The names of bytes whose asset record is gone, oldest first. A name whose file was removed on
- * purpose (`asset_id` is empty) is not among them.
+ * The names of bytes whose asset record is missing, oldest first. Names of files that were removed
+ * on purpose (`asset_id` is empty) are left out.
  */
 export function rememberedNames(path: string): readonly RememberedName[] {
   return withDatabase(path, (db) => {

@@ -4,32 +4,34 @@ import type { Writer } from './writer.ts';
 import type { Database } from './sqlite-ledger.ts';
 
 /**
- * Texts too long to be written in one turn of the event loop, in parts beside their row. The row has
- * a mark in their place, and takes them along when it is removed.
+ * Texts too long to be written in one turn of the event loop, stored in parts beside their row. The
+ * row has a reference in their place, and its removal removes them.
  */
 export type LongTexts = {
-  /** Stores the long texts of a row in parts; gives the row that is to be written after them. */
+  /** Stores the long texts of a row in parts; returns the row to be written after them. */
   put<Row extends object>(
     owner: string,
     row: Row,
     names: readonly (keyof Row & string)[],
   ): Promise<Row>;
   isLong<Row extends object>(row: Row, names: readonly (keyof Row & string)[]): boolean;
-  /** The row with its texts, which are read when they are looked at. */
+  /** The row with its texts, which are read on first use. */
   withTexts<Row extends object>(
     owner: string,
     row: Row,
     names: readonly (keyof Row & string)[],
   ): Row;
-  /** Removes what the row does not name any more; `undefined`: it was not written after all. */
+  /**
+   * Removes the texts that the row no longer refers to; `undefined` when the row was not written.
+   */
   dropOthers(owner: string, row: object | undefined): Promise<void>;
-  /** Removes what a process that died wrote without a row. */
+  /** Removes texts that a crashed process wrote without a row. */
   dropOrphans(): void;
 };
 
 /** Characters written in one turn: two or three milliseconds. */
 const PART_CHARS = 512 * 1024;
-/** No JSON text begins with it. */
+/** No JSON text begins with this character. */
 const REFERENCE_PREFIX = '@';
 
 export function longTexts(db: Database, writer: Writer): LongTexts {
@@ -66,7 +68,7 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
       for (const name of names) {
         const text: unknown = row[name];
         if (!isLongText(text)) continue;
-        // Never a name again: a row that has the one before keeps its text until it is written anew.
+        // Names are never reused: a row keeps its earlier text until the row itself is written.
         const stored = `${name}.${randomUUID()}`;
         await store(owner, stored, text);
         Object.assign(marked, { [name]: REFERENCE_PREFIX + stored });
@@ -77,7 +79,7 @@ export function longTexts(db: Database, writer: Writer): LongTexts {
       for (const name of names) {
         const text: unknown = row[name];
         if (typeof text !== 'string' || !text.startsWith(REFERENCE_PREFIX)) continue;
-        // Most who read a row look at none of them.
+        // Most readers of a row use none of them.
         const get = (): string => textOf(owner, text.slice(REFERENCE_PREFIX.length));
         Object.defineProperty(row, name, { get, enumerable: true, configurable: true });
       }
@@ -98,7 +100,7 @@ function isLongText(text: unknown): text is string {
   return typeof text === 'string' && text.length > 2 * PART_CHARS;
 }
 
-/** Not within a character of two units: SQLite keeps UTF-8. */
+/** Does not split a surrogate pair, because SQLite stores UTF-8. */
 function endOfPart(text: string, start: number): number {
   const end = Math.min(text.length, start + PART_CHARS);
   const last = text.charCodeAt(end - 1);

@@ -2,7 +2,7 @@ import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../le
 import type { Writer } from './writer.ts';
 import type { Database } from './sqlite-ledger.ts';
 
-/** The idempotency keys of the model router and the answers kept for them. */
+/** The idempotency keys of the model router and their stored answers. */
 export function replayStore(db: Database, writer: Writer): ReplayStore {
   const sql = replayStatements(db);
   const find = (scope: string, key: string) => sql.get.get(scope, key) as ReplayRow | undefined;

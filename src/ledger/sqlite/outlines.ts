@@ -2,13 +2,13 @@ import { LRUCache } from 'lru-cache';
 import type { PromptOutline } from '../ledger.ts';
 import type { Database } from './sqlite-ledger.ts';
 
-/** Outlines of done prompts, in memory for those whose front ends poll them. */
+/** Outlines of done prompts, cached for the users whose front ends poll them. */
 export type OutlineCache = {
   /** In completion order. */
   of(user: string): readonly PromptOutline[];
-  /** A prompt has just ended: it is the last of its user's. */
+  /** Appends a prompt that has just ended. */
   append(key: string): void;
-  /** Something else has changed: of this user, or of all. */
+  /** Drops the cache of one user, or of all. */
   forget(user?: string): void;
 };
 
@@ -16,7 +16,7 @@ const COLUMNS = `key, prompt_id AS promptId, status_word AS statusWord,
   created_at_ms AS createdAtMs, started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs,
   stored_bytes AS storedBytes`;
 
-/** Of each there may be as many as history keeps. */
+/** Each may have as many outlines as history has entries. */
 const MAX_CACHED_USERS = 20;
 
 export function createOutlineCache(db: Database): OutlineCache {

@@ -10,12 +10,12 @@ const COLUMNS = `key, user, prompt_id AS promptId, job_id AS jobId, number, clie
   cancel_asked_at_ms AS cancelAskedAtMs, entry_json AS entryJson, status_word AS statusWord,
   started_at_ms AS startedAtMs, ended_at_ms AS endedAtMs`;
 
-/** Beyond this a number is a client's way of saying last or first, and no count. */
+/** Beyond this a number does not come from the counter: a client sent it to mean last or first. */
 const HIGHEST_COUNTED = 1e9;
 
 const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 
-/** The prompts of v1, live and done. */
+/** The prompts of v1, unfinished and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
   const texts = longTexts(db, writer);
   const sql = statements(db);
@@ -30,7 +30,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     writer.writeOne(
       () => void sql.attach.run(promptId, jobId, graphJson ?? null, targetsJson, key),
     );
-  /** What came to nothing may have been looked at meanwhile. */
+  /** A failed write may have been read meanwhile. */
   const invalidatingOutlines = <T>(written: Promise<T>): Promise<T> =>
     written.catch((error: unknown) => {
       outlines.forget();
@@ -80,7 +80,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     hasJob: async (jobId) => sql.hasJob.get(jobId) !== undefined,
     async history(user, { maxItems, offset }) {
       if (maxItems !== undefined && maxItems <= 0) return [];
-      // v1 takes the newest when only a maximum is given; a negative offset counts as none.
+      // v1 returns the newest when only a maximum is given; a negative offset counts as none.
       const newest = maxItems !== undefined && (offset === undefined || offset < 0);
       if (newest) return rows(sql.newest.all(user, maxItems)).toReversed();
       return rows(sql.page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0)));
@@ -120,7 +120,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
   };
 }
 
-/** In the order of the columns: looking each up by its name costs a third of the whole write. */
+/** In the order of the columns: binding by name costs a third of the whole write. */
 function valuesOf(row: PromptRow) {
   return [
     row.key,
@@ -195,7 +195,7 @@ function statements(db: Database) {
     clearDone: db.prepare(`DELETE ${done}`),
     overLimits: db.prepare(`SELECT user FROM prompts WHERE state = 'done'
       GROUP BY user HAVING count(*) > ? OR sum(stored_bytes) > ?`),
-    // Counted from the newest, which stays however large it is.
+    // Counted from the newest, which stays at any size.
     prune: db.prepare(`DELETE FROM prompts WHERE user = :user AND state = 'done' AND done_seq <=
       (SELECT max(done_seq) FROM (SELECT done_seq,
           row_number() OVER newest AS place, sum(stored_bytes) OVER newest AS total

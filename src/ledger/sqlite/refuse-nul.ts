@@ -2,7 +2,7 @@ import type { Database } from './sqlite-ledger.ts';
 
 type Method = (...parameters: unknown[]) => unknown;
 
-/** A text that the database would take for another, shorter one. */
+/** A text that the database would truncate. */
 class NulInText extends Error {
   override readonly name = 'NulInText';
 }
@@ -36,7 +36,7 @@ function withoutNul(parameters: readonly unknown[]): readonly unknown[] {
   return parameters;
 }
 
-/** Parameters come one by one, or by their names. */
+/** Parameters are passed one by one, or by name. */
 function hasNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0');
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;

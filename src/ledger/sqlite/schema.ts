@@ -93,17 +93,17 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (user, agent, client_id, route)
   ) STRICT;
   `,
-  // Every prompt starts without a job: it need not be entered in one place and moved to another.
+  // Every prompt starts without a job: the partial index saves one update.
   `
   DROP INDEX prompts_by_job;
   CREATE INDEX prompts_by_job ON prompts (user, job_id) WHERE job_id IS NOT NULL;
   `,
-  // A job that one user's prompt has is not to be taken for another's.
+  // A job that one user's prompt has must not be linked to another user's prompt.
   `
   CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
   `,
-  // Each index costs every prompt a page of the log: live prompts are looked for once, at a start,
-  // and a user's job by its id alone.
+  // Each index costs every prompt a page of the log. Unfinished prompts are searched once, at a
+  // start, and a user's job by its id alone.
   `
   DROP INDEX prompts_live;
   DROP INDEX prompts_by_job;
@@ -125,7 +125,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
     started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
   `,
-  // Rows take their long texts along. What a process that died wrote without a row goes at a start.
+  // The removal of a row removes its long texts. Texts that a crashed process wrote without a row
+  // are removed at a start.
   `
   CREATE TABLE long_texts (
     owner TEXT NOT NULL, name TEXT NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
@@ -143,7 +144,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX asset_keys_by_age ON asset_keys (claimed_at_ms);
   `,
-  // A file is looked for by its name in all folders, too.
+  // Files are also searched by name in all folders.
   `
   CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
   `,

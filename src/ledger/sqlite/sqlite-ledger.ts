@@ -18,7 +18,7 @@ import { promptStore } from './prompts.ts';
 import { MIGRATIONS } from './schema.ts';
 import { createWriter } from './writer.ts';
 
-/** An open SQLite database, whichever package it comes from. */
+/** An open SQLite database. */
 export type Database = DatabaseSyncInstance;
 
 /** A ledger and the identity that is stored in it. */
@@ -48,7 +48,7 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
     const db = refuseNulTexts(
       new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
     );
-    // The lock goes last: until then nobody else may touch the file.
+    // The lock is released last: until then no other process may use the file.
     opened.unshift(db);
     prepare(db);
     return createLedger(db, closeAll);
@@ -96,21 +96,21 @@ function createLedger(db: Database, closeAll: () => void): SqliteLedger {
 }
 
 /**
- * Leaves everything in the one file, for whoever copies it. Closing alone would not: this package
- * keeps the connection half open until its prepared statements are garbage.
+ * Moves everything into the one file, so that it can be copied. Closing alone does not: this
+ * package keeps the connection half open until its prepared statements are garbage collected.
  */
 function checkpoint(db: Database): void {
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch {
-    // On a full disk it stays in the -wal file, where the next start finds it.
+    // On a full disk the data stay in the -wal file, where the next start finds them.
   }
 }
 
 /** Another process holds the lock. */
 export class LedgerInUse extends Error {}
 
-/** Keeps every other process from the database until the function it gives is called. */
+/** Locks the database against other processes until the returned function is called. */
 export function lockDatabase(path: string): () => void {
   try {
     const guard = lockFile(path);
@@ -120,7 +120,10 @@ export function lockDatabase(path: string): () => void {
   }
 }
 
-/** One process at a time; the lock is the system's and goes with the process, kill -9 included. */
+/**
+ * Locks for one process at a time. The operating system releases the lock with the process, also
+ * after kill -9.
+ */
 export function lockFile(path: string): Database {
   const lockPath = `${path}.lock`;
   createPrivate(lockPath);
@@ -136,8 +139,8 @@ export function lockFile(path: string): Database {
 }
 
 /**
- * Before SQLite does it with wider permissions, which its -wal file would inherit. An existing file
- * is never opened here: closing it would drop the locks this process holds on it.
+ * Creates the file before SQLite would, with wider permissions that its -wal file would inherit. An
+ * existing file is never opened here: closing it would drop the locks this process holds on it.
  */
 function createPrivate(path: string): void {
   try {
@@ -172,7 +175,7 @@ function migrate(db: Database): void {
   db.exec('COMMIT');
 }
 
-/** What follows "the ledger <path>" in the sentence a person reads. */
+/** The rest of the message that begins with "the ledger <path>". */
 function failureReason(cause: unknown): string {
   if (cause instanceof LedgerInUse) {
     return 'is in use by another Holdover: stop it, or use another --data-dir';

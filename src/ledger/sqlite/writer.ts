@@ -12,7 +12,7 @@ export type Writer = {
 
 type PendingWrite = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
 
-/** Puts all writes of one open database through shared transactions. */
+/** Runs all writes of one open database in shared transactions. */
 export function createWriter(db: Database): Writer {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
@@ -44,7 +44,10 @@ export function createWriter(db: Database): Writer {
     for (const { settle } of waiting) settle();
   }
 
-  /** A refused row costs its writer only; a full disk ends the transaction and with it everyone's. */
+  /**
+   * A refused row fails only its own write; a full disk ends the transaction and fails all writes
+   * in it.
+   */
   function rejectIfRolledBack(cause: unknown): void {
     if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
   }
@@ -80,12 +83,12 @@ export function createWriter(db: Database): Writer {
   };
 }
 
-/** Also when SQLite already did; what is pending is lost either way, and its writers are told. */
+/** SQLite may have rolled back already. The pending writes are lost either way and are rejected. */
 function rollBack(db: Database): void {
   try {
     if (db.isTransaction) db.exec('ROLLBACK');
   } catch {
-    // The next BEGIN says what is wrong.
+    // The next BEGIN reports the error.
   }
 }
 

@@ -16,7 +16,7 @@ type Frame = {
 const DISPOSE = { none: 0, background: 1, previous: 2 } as const;
 const BLEND_OVER = 1;
 
-/** Whether a PNG file is an animated one. */
+/** True for an animated PNG file. */
 export function isApng(bytes: Uint8Array): boolean {
   return isPng(bytes) && readPngChunks(bytes).some(({ type }) => type === 'acTL');
 }

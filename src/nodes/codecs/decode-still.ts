@@ -25,7 +25,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<Picture> {
   };
 }
 
-/** Four inks as v1 mixes them: plainly, without a press's colour profile. */
+/** CMYK as v1 converts it: arithmetically, without a colour profile. */
 async function decodeInks(image: Sharp): Promise<Picture> {
   const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
   const { data, info } = await inks.toBuffer({ resolveWithObject: true });
@@ -71,7 +71,7 @@ function hasColourKey(bytes: Uint8Array): boolean {
   return colourType === 0 || colourType === 2;
 }
 
-/** GIF and animated WEBP decode to four channels whether or not anything is transparent. */
+/** GIF and animated WEBP always decode to four channels, even without transparency. */
 function hasTransparentPixel(rgba: Uint8Array): boolean {
   for (let i = 3; i < rgba.length; i += 4) if (rgba[i] !== 255) return true;
   return false;

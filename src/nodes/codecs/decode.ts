@@ -9,7 +9,10 @@ export type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
 
 type Format = 'png' | 'jpeg' | 'webp' | 'gif' | 'bmp' | 'tiff' | 'avif';
 
-/** Formats are told by content, never by name. SVG is missing on purpose: to v1 it is not an image. */
+/**
+ * Formats are recognised by content, never by name. SVG is missing on purpose: v1 does not accept
+ * it as an image.
+ */
 const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
   ['png', /^\x89PNG\r\n/],
   ['jpeg', /^\xff\xd8\xff/],

@@ -14,7 +14,10 @@ const CHANNELS: { readonly [channels: number]: 2 | 3 | 4 } = { 2: 2, 3: 3, 4: 4 
 /** sharp adds a resolution v1 does not write. */
 const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
 
-/** What v1 puts into every saved file, in its order: the prompt, then each `extra_pnginfo` entry. */
+/**
+ * The metadata of v1 in every saved file, in its order: the prompt, then each `extra_pnginfo`
+ * entry.
+ */
 export function metadataTexts(
   context: Pick<NodeContext, 'promptText' | 'extraPngInfo'>,
 ): MetadataText[] {

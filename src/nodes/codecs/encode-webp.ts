@@ -10,10 +10,13 @@ const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
-/** sharp takes no frame that stands longer; v1's slowest pace asks for 100 seconds. */
+/** The longest frame that sharp accepts; v1's slowest frame rate asks for 100 seconds. */
 const MAX_DELAY_MS = 65_535;
 
-/** What stands before the directory: a marker, then byte order, magic number and offset, from which offsets count. */
+/**
+ * The header before the directory: a marker, then byte order, magic number and offset, from which
+ * offsets count.
+ */
 const EXIF_HEAD = Buffer.from('457869660000' + '4d4d002a00000008', 'hex');
 const TIFF_HEAD_BYTES = 8;
 
@@ -48,7 +51,7 @@ export async function encodeWebp(
     loop: 0,
   });
   if (texts.length === 0) return webp.toBuffer();
-  // sharp makes room for Exif; what stands there is replaced, as it would reshape the texts.
+  // sharp reserves an Exif chunk; its content is replaced, as sharp would change the texts.
   const file = await webp.withExif({ IFD0: { Model: 'x' } }).toBuffer();
   return replaceExif(file, exifBlock(texts));
 }
@@ -79,7 +82,7 @@ export function exifBlock(texts: readonly MetadataText[]): Buffer {
   return Buffer.concat([EXIF_HEAD, count, ...entries, noNextDirectory, ...tail]);
 }
 
-/** A directory entry; a value of up to four bytes stands in it, a longer one at an offset. */
+/** A directory entry; a value of up to four bytes is stored in it, a longer one at an offset. */
 function exifEntry(tag: number, data: Buffer, offset: number | undefined): Buffer {
   const entry = Buffer.alloc(ENTRY_BYTES);
   entry.writeUInt16BE(tag);

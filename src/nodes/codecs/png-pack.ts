@@ -23,7 +23,7 @@ const RUNS = { strategy: constants.Z_RLE, memLevel: 9 } as const;
 
 const SAMPLE = { pieces: 8, bytes: 8 * 1024 } as const;
 
-/** What looking for repeats anywhere must save on the sample to be worth its time. */
+/** The share that a search for repeats must save on the sample to be worth its time. */
 const WORTH_SEARCHING = 0.8;
 
 const deflated = promisify(deflate);

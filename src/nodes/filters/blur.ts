@@ -12,7 +12,7 @@ const COMMON = {
   outputs: [{ type: 'IMAGE' }],
 } as const;
 
-/** Softening with a bell-shaped kernel. */
+/** Blurs with a Gaussian kernel. */
 export const imageBlur: NodeDef = {
   ...COMMON,
   name: 'ImageBlur',

@@ -15,8 +15,9 @@ const STREAMS = 4;
 const BLOCK = 16;
 
 /**
- * A sum in single precision in the order of the original's vector code: what does not fill eight
- * lanes first, then lane by lane. The last bit of it decides whether white stays white when saved.
+ * A sum in single precision in the order of the original's vector code: the rest that does not fill
+ * eight lanes first, then lane by lane. The last bit of it decides whether white stays white when
+ * saved.
  */
 const sumInLanes = (values: Float32Array): number => {
   const rows = Math.floor(values.length / LANES);
@@ -45,7 +46,10 @@ const sumOfColumn = (column: Float32Array): number => {
   return streams.reduce((sum, value) => fround(sum + value));
 };
 
-/** v1's bell: distances run from -1 to 1 over the whole kernel, so sigma is in units of the radius. */
+/**
+ * v1's Gaussian: distances run from -1 to 1 over the whole kernel, so sigma is in units of the
+ * radius.
+ */
 export const gaussian = (radius: number, sigma: number): Kernel => {
   const side = 2 * radius + 1;
   const places = placesOf(side);

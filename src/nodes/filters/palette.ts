@@ -5,7 +5,7 @@ type Box = {
   children?: readonly [Box, Box];
 };
 
-/** Distinct colours of a picture, at most 65536: more are told apart by fewer bits. */
+/** Distinct colours of a picture, at most 65536: with more, lower bits are ignored. */
 type Histogram = {
   readonly shift: number;
   readonly colours: Int32Array;

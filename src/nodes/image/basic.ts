@@ -110,7 +110,7 @@ const imageFromBatch: NodeDef = {
   outputs: [{ type: 'IMAGE' }],
   run: (inputs, context) => {
     const image = imageInput(inputs, 'image');
-    // Past the end v1 takes what there is: the last picture, and no more than remain.
+    // Beyond the end v1 takes the last picture, and no more pictures than remain.
     const first = Math.min(image.batch - 1, intInput(inputs, 'batch_index'));
     const batch = Math.min(image.batch - first, intInput(inputs, 'length'));
     const taken = newImage(context, { ...image, batch });

@@ -47,7 +47,10 @@ const imageCompositeMasked: NodeDef = {
   },
 };
 
-/** v1 drops alpha the destination has no room for, but fails when the source is the one without. */
+/**
+ * v1 drops alpha when the destination has no alpha channel, but fails when the source is the one
+ * without.
+ */
 const requireChannels = (destination: ImageValue, source: ImageValue): void => {
   if (destination.channels <= source.channels) return;
   throw new NodeFailure(
@@ -74,7 +77,7 @@ type Layer = {
   readonly mask: MaskValue | undefined;
 };
 
-/** Sources and masks fewer than the pictures below start over; what is too many is left out. */
+/** A source or mask batch shorter than the target repeats; superfluous pictures are ignored. */
 const composite = (context: NodeContext, target: ImageValue, { source, at, mask }: Layer): void => {
   const overlap = overlapOf(target, source, at);
   for (let frame = 0; frame < target.batch; frame++) {

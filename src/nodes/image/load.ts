@@ -11,12 +11,12 @@ import type {
 } from '../node.ts';
 import { byteImage, frameOf, levelOf, newMask, stringInput } from '../tensor.ts';
 
-/** What v1 gives for a mask when the file has no alpha, whatever the picture's size. */
+/** v1's mask for a file without alpha, whatever the picture's size. */
 const NO_MASK = { height: 64, width: 64 } as const;
 
 const CHANNELS = ['alpha', 'red', 'green', 'blue'] as const;
 
-/** Place of each channel among the four bytes of a decoded pixel. */
+/** Offset of each channel in the four bytes of a decoded pixel. */
 const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue: 2, alpha: 3 };
 
 /** The files a user may choose are filled in per user where `/object_info` is answered. */

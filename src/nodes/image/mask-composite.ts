@@ -6,7 +6,7 @@ import { intInput, maskInput, stringInput } from '../tensor.ts';
 
 type Operation = (destination: number, source: number) => number;
 
-/** What v1's rounding (half to even) makes of a level before the logical operations. */
+/** Rounds a level as v1 does before the logical operations: half to even. */
 const isSet = (level: number): boolean => Math.abs(level) > 0.5;
 
 const OPERATIONS: ReadonlyMap<string, Operation> = new Map([

@@ -1,7 +1,7 @@
 import type { MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { boolInput, frameOf, intInput, maskInput, newMask } from '../tensor.ts';
 
-/** Widening or narrowing what a mask covers, pixel by pixel. */
+/** Grows or shrinks the area of a mask, pixel by pixel. */
 export const growMask: NodeDef = {
   name: 'GrowMask',
   displayName: 'GrowMask',

@@ -69,7 +69,9 @@ export const place = (
   }
 };
 
-/** Where two rasters meet when the corner of `source` is put at `at` of `target`: possibly nowhere. */
+/**
+ * The overlap of two rasters when the corner of `source` is at `at` of `target`; it may be empty.
+ */
 export type Overlap = {
   readonly width: number;
   readonly height: number;
@@ -79,7 +81,10 @@ export type Overlap = {
 
 type Sides = { readonly width: number; readonly height: number };
 
-/** What of `source` is seen on `target`; v1 fails on negative offsets, here they cut off the other edge. */
+/**
+ * The part of `source` that is visible on `target`. v1 fails on negative offsets; here they cut off
+ * the other edge.
+ */
 export const overlapOf = (target: Sides, source: Sides, at: Point): Overlap => {
   const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
   const inSource = { x: Math.max(0, -at.x), y: Math.max(0, -at.y) };

@@ -13,7 +13,7 @@ const COMMON: { readonly [name: string]: InputSpec } = {
 
 const HIDDEN = { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' } as const;
 
-/** How much work the WEBP encoder puts in, by v1's `method`. */
+/** The effort of the WEBP encoder, by v1's `method`. */
 const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, slowest: 6 };
 
 /** The nodes that write a batch as one moving picture. */

@@ -6,7 +6,7 @@ import { NodeFailure } from '../node.ts';
 /** Where a saved file goes, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
 export type SavePath = { readonly subfolder: string; readonly stem: string };
 
-/** What the placeholders of a file name prefix stand for. */
+/** The values of the placeholders in a file name prefix. */
 export type PrefixFacts = { readonly width: number; readonly height: number; readonly now: Date };
 
 /** Longest file name the usual file systems take. */
@@ -28,7 +28,7 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   return { subfolder: dir, stem: base };
 }
 
-/** The name of one file; refuses what no file system would take. */
+/** The name of one file; refuses names that a file system would not accept. */
 export function fileName(stem: string, counter: number, extension: string): string {
   const name = `${stem}_${String(counter).padStart(5, '0')}_.${extension}`;
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {

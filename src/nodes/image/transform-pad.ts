@@ -67,7 +67,7 @@ const outpaintMask = (
   const [width, height] = [image.width + left + right, image.height + top + bottom];
   const mask = newMask(context, { batch: 1, width, height });
   mask.data.fill(1);
-  // Both sides must have room for two feathers, or there is none at all.
+  // Both sides must be at least two feathers wide, or there is no feathering.
   const feathered = feathering > 0 && feathering * 2 < Math.min(image.width, image.height);
   const across = edgeDistances(image.width, left, right);
   const down = edgeDistances(image.height, top, bottom);

@@ -10,7 +10,7 @@ export const splitMix64 = (seed: bigint): RandomSource => {
     state = BigInt.asUintN(64, state + GOLDEN_GAMMA);
     let mixed = BigInt.asUintN(64, (state ^ (state >> 30n)) * 0xbf58476d1ce4e5b9n);
     mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn);
-    // A double has room for the upper 53 bits.
+    // A double holds the upper 53 bits.
     return Number((mixed ^ (mixed >> 31n)) >> 11n) / 2 ** 53;
   };
 };

@@ -24,8 +24,8 @@ const SEED = {
 };
 
 /**
- * A sampler-like generator of our own: a picture that grows step by step from a seed. `now` is in
- * milliseconds and decides which steps have a preview.
+ * A generator that behaves like a sampler: a picture that grows step by step from a seed. `now` is
+ * in milliseconds and decides which steps have a preview.
  * @internal
  */
 export const createReactionDiffusion = (now: () => number): NodeDef => ({
@@ -80,7 +80,7 @@ const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
       context.preview(await previewOf(image), 'image/jpeg', 'sampler');
     }
     context.progress(step, steps);
-    // A cancellation is heard of between two turns of the event loop.
+    // A cancellation arrives between two turns of the event loop.
     await nextTurn();
   }
 };

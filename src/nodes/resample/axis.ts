@@ -1,8 +1,8 @@
 const { fround } = Math;
 
 /**
- * For each target position: where its source taps lie and what each weighs, in the order they are
- * summed. The original's compiled loops start with the second tap, and single precision shows it.
+ * For each target position: the source taps and their weights, in the order they are summed. The
+ * original's compiled loops start with the second tap, and single precision shows it.
  */
 export type Axis = {
   readonly taps: number;

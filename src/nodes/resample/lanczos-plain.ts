@@ -21,7 +21,7 @@ const resizeWidth = (context: ResampleContext, source: Bytes, width: number): By
   return { width, height, channels, data: new Uint8Array(data.buffer) };
 };
 
-/** Where a line begins, in what is read and in what is written. */
+/** The start of a line in the source and in the target. */
 type Line = { readonly from: number; readonly to: number };
 
 // The inner loops below decide how long scaling takes: no calls, no views, sums in locals of their

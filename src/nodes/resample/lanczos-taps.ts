@@ -3,7 +3,7 @@ import type { Size } from './resample.ts';
 
 const LOBES = 3;
 
-/** Weights are fixed-point numbers with so many binary places. */
+/** Weights are fixed-point numbers with this many fractional bits. */
 export const PRECISION_BITS = 22;
 export const PRECISION = 2 ** PRECISION_BITS;
 

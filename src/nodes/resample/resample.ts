@@ -6,7 +6,7 @@ import { NodeFailure } from '../node.ts';
 import type { ImageValue, MaskValue, NodeContext } from '../node.ts';
 import { newImage, roundHalfEven } from '../tensor.ts';
 
-/** What a resampling loop needs of the context. */
+/** The part of the context that a resampling loop needs. */
 export type ResampleContext = Pick<NodeContext, 'reserve' | 'check'>;
 
 export type Size = { readonly width: number; readonly height: number };

@@ -19,13 +19,14 @@ const CLASS_ESCAPES: { readonly [letter: string]: string } = {
   d: '\\p{Nd}',
   D: '\\P{Nd}',
   w: '\\p{L}\\p{N}_',
-  // All that is no letter, number or underscore; a class has no way to leave one character out.
+  // All characters except letters, numbers and the underscore; a class has no way to exclude one
+  // character.
   W: '\\p{C}\\p{M}\\p{S}\\p{Z}\\p{Pd}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}\\p{Po}\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f',
 };
 
 /**
- * The pattern for JavaScript's own engine, which tries one way after the other: fast for most patterns,
- * for some it takes longer than anybody can wait. Throws SyntaxError for a wrong pattern.
+ * The pattern for JavaScript's own engine, which backtracks: fast for most patterns, for some it
+ * takes too long to wait. Throws SyntaxError for a wrong pattern.
  */
 export function backtrackingEngine(pattern: PythonPattern, text: string): Engine {
   const regex = regexOf(pattern);
@@ -43,7 +44,7 @@ function regexOf({ source, caseInsensitive, dotall, multiline }: PythonPattern):
   return new RegExp(translate(source, dialectOf({ dotall, multiline })), flags);
 }
 
-/** Python knows no line end but `\n`; its `$` also stands before a last one. */
+/** Python's only line end is `\n`; its `$` also matches before a last one. */
 function dialectOf({ dotall, multiline }: Pick<PythonPattern, 'dotall' | 'multiline'>): Dialect {
   return {
     escape: (letter) => ESCAPES[letter] ?? literal(letter),

@@ -4,7 +4,10 @@ import { CHUNK_CHARS, chunksOf, createTextPieces, isInsidePair } from './pieces.
 
 type Watched = Reserver & Pick<NodeContext, 'check'>;
 
-/** The letter whose lower case depends on its neighbours, and characters that are no neighbours for that. */
+/**
+ * The letter whose lower case depends on its neighbours, and the characters that are skipped as
+ * neighbours.
+ */
 const DEPENDS = /^[\u03a3\p{Case_Ignorable}]$/u;
 const CASED = /\p{Cased}+/gu;
 const ENDS_CASED = /\p{Cased}$/u;

@@ -2,18 +2,17 @@ import type { Reserver } from '../tensor.ts';
 import { CHUNK_CHARS } from './pieces.ts';
 import type { NodeContext } from '../node.ts';
 
-/** Longer texts are looked for by an algorithm of our own. */
+/** Longer texts are searched with Knuth, Morris and Pratt. */
 const SHORT_CHARS = 256;
 
 type Watched = Reserver & Pick<NodeContext, 'check'>;
 
-/** Answers where a text stands next, at or behind a place; -1: nowhere. */
+/** Returns the next index of a text at or after an index; -1 when there is none. */
 export type Finder = (from: number) => number;
 
 /**
- * Looks for `find` in a text. `String.prototype.indexOf` compares every character of the one with every
- * character of the other where both repeat themselves, and nothing can end it meanwhile: it gets
- * small pieces only.
+ * Searches `find` in a text. `String.prototype.indexOf` compares every pair of characters of two
+ * repetitive texts and cannot be interrupted: it gets small pieces only.
  */
 export function createFinder(text: string, find: string, context: Watched): Finder {
   return find.length > SHORT_CHARS
@@ -32,7 +31,7 @@ function createShortFinder(text: string, find: string, context: Watched): Finder
   };
 }
 
-/** Knuth, Morris and Pratt: each character of the text is looked at twice at most. */
+/** Knuth, Morris and Pratt: each character of the text is compared twice at most. */
 function createLinearFinder(text: string, find: string, context: Watched): Finder {
   context.reserve(find.length * Int32Array.BYTES_PER_ELEMENT);
   const borders = bordersOf(find, context);

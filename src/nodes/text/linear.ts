@@ -47,9 +47,9 @@ const CLASS_ESCAPES: { readonly [letter: string]: string } = {
 class NotLinear extends Error {}
 
 /**
- * The pattern for RE2, which looks at each character of a text once for each part of the pattern at
- * most; `undefined` where it cannot say the same: lookaround, backreferences, large counts, and on
- * some texts `$` and word borders.
+ * The pattern for RE2, which compares each character of a text at most once for each part of the
+ * pattern; `undefined` when RE2 cannot match the same: lookaround, backreferences, large counts,
+ * and on some texts `$` and word borders.
  */
 export function linearEngine(
   pattern: PythonPattern,
@@ -80,7 +80,7 @@ const SOMEWHERE: TextMatch = { index: 0, groups: [''], named: {} };
 
 type Compiled = {
   readonly regex: RE2JS;
-  /** Its last group is the line end that `$` stands before: no part of the match. */
+  /** Its last group is the line end that follows `$`: not a part of the match. */
   readonly hasLineEnd: boolean;
 };
 
@@ -129,8 +129,8 @@ function wordBorder(letter: string, text: string): string {
 const LINE_END = '(\\n?\\z)';
 
 /**
- * Python's `$` stands at the end and before a last line end. RE2 has no such place, but other ways to say
- * it where a text has no other line end, or the pattern no other `$` than its end.
+ * Python's `$` matches at the end and before a last line end. RE2 has no such anchor, but
+ * equivalents when a text has no other line end, or the pattern no other `$` than its end.
  */
 function textEnd({ source, multiline }: PythonPattern, text: string): string | undefined {
   if (multiline) return '(?m:$)';

@@ -5,7 +5,7 @@ import type { Reserver } from '../tensor.ts';
 /** Bytes a character counts against the job's memory; V8 keeps Latin-1 texts in half of it. */
 export const BYTES_PER_CHAR = 2;
 
-/** Characters that are worked on between two looks at the stop flag. */
+/** Characters that are processed between two checks of the stop flag. */
 export const CHUNK_CHARS = 65_536;
 
 /** Pieces that are held apart; more are joined. */
@@ -17,7 +17,7 @@ export function reserveText(context: Reserver, chars: number): void {
   refuseLongerThanAny(chars);
 }
 
-/** A text that is built piece by piece. Pieces are paid for as they come. */
+/** A text that is built piece by piece. The memory of each piece is reserved when it is added. */
 export type TextPieces = {
   add(piece: string): void;
   text(): string;
@@ -77,7 +77,7 @@ export function offsetOf(text: string, chars: number, context: Pick<NodeContext,
   return offset;
 }
 
-/** True when a place is between the halves of one character. */
+/** True when an index is between the halves of a surrogate pair. */
 export function isInsidePair(text: string, at: number): boolean {
   const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
   return before >= 0xd800 && before < 0xdc00 && after >= 0xdc00 && after < 0xe000;

@@ -4,7 +4,7 @@ import { TEXT_STOP_GRACE_MS } from './text-node.ts';
 import { isInsidePair } from './pieces.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef, Value } from '../node.ts';
 
-/** The node that shows whatever it is given as text. */
+/** The node that shows any input as text. */
 export const PREVIEW_ANY: NodeDef = {
   name: 'PreviewAny',
   displayName: 'Preview Any',
@@ -22,7 +22,7 @@ export const PREVIEW_ANY: NodeDef = {
   }),
 };
 
-/** Everybody who looks at the job has to hold it: what has no room is left out. */
+/** Every reader of the job gets the text: the part beyond the limit is left out. */
 function withinRoom(text: string, context: NodeContext): string {
   const room = context.reserveShown(text.length);
   if (room >= text.length) return text;
@@ -38,12 +38,15 @@ function shown(value: Value | Json, context: NodeContext): string {
   return isPixels(value) ? sizeOf(value) : pythonJson(value);
 }
 
-/** A whole number may be a FLOAT: only the output it came from tells. */
+/** A whole number may be a FLOAT: only the type of its output distinguishes them. */
 function isFloat(value: number, context: NodeContext): boolean {
   return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
 }
 
-/** An input of type `*` also takes a literal object or array, which arrives as it stands in the workflow. */
+/**
+ * An input of type `*` also accepts a literal object or array, which arrives as written in the
+ * workflow.
+ */
 function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
   return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
 }

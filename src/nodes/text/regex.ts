@@ -19,7 +19,7 @@ export type TextMatch = {
 
 /** Finds the matches of one pattern in one text. */
 export type Engine = {
-  /** The first match at or behind a place. */
+  /** The first match at or after an index. */
   next(from: number): TextMatch | undefined;
 };
 
@@ -29,7 +29,7 @@ export type Dialect = {
   escape(letter: string): string;
   /** The same inside `[…]`. */
   classEscape(letter: string): string;
-  /** A character inside `[…]` that stands for itself. */
+  /** A character inside `[…]` that is literal. */
   classChar(char: string): string;
   readonly anchors: { readonly [token in '.' | '^' | '$']: string };
   readonly namedGroup: string;
@@ -88,7 +88,7 @@ function single(token: string, { anchors }: Dialect): string {
   return token === '.' || token === '^' || token === '$' ? anchors[token] : `\\${token}`;
 }
 
-/** `{,3}` counts from 0; braces that are no count stand for themselves. */
+/** `{,3}` counts from 0; braces that are not a count are literal. */
 function repetition(token: string, low: string, rest: string): string {
   if (low === '' && !/^,\d/.test(rest)) return token.replaceAll(/[{}]/g, '\\$&');
   return `{${low || '0'}${rest}}`;

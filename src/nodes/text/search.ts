@@ -15,7 +15,7 @@ export type Search = {
   readonly text: string;
   /** Matches that are wanted at most. */
   readonly most: number;
-  /** Only whether there is a match is asked, not where it is. */
+  /** Only the existence of a match matters, not its index. */
   readonly wanted: 'matches' | 'whether';
 };
 
@@ -35,16 +35,16 @@ const MS_PER_CHAR = 1 / 10_000;
 /** Matches that are held at a time, and groups of all of them. */
 const BATCH = 1000;
 const BATCH_GROUPS = 10_000;
-/** How long matches are gathered until the job's stop flag is looked at. */
+/** How long matches are collected between two checks of the job's stop flag. */
 const SLICE_MS = 50;
-/** Matches between two looks at the clock. */
+/** Matches between two readings of the clock. */
 const LOOK_EVERY = 64;
 
 /**
- * Finds what a Python pattern matches in a text, some at a time. JavaScript's own engine has a short time
- * for each match; then an engine that is linear in the text goes on, or, where the pattern or the
- * text is beyond that one, JavaScript's has a longer time and its end is a `TimeoutError`. Throws
- * SyntaxError for a wrong pattern.
+ * Finds the matches of a Python pattern in a text, some at a time. JavaScript's own engine has a
+ * short time for each match. Then an engine that is linear in the text goes on; when that one
+ * cannot match the pattern or the text, JavaScript's has a longer time and its end is a
+ * `TimeoutError`. Throws SyntaxError for a wrong pattern.
  */
 export async function* searchText(
   search: Search,
@@ -114,7 +114,7 @@ function gather(
   }
 }
 
-/** Gathers matches for a while. What was gathered counts even if this is cut short. */
+/** Collects matches for a while. Matches found so far count even if this is interrupted. */
 function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
   const untilMs = performance.now() + SLICE_MS;
   for (let at = span.from; batch.length < span.wanted; at = behind(batch.at(-1), span)) {
@@ -127,7 +127,7 @@ function fill(batch: TextMatch[], engine: Engine, span: Span): 'more' | 'over' {
   return 'more';
 }
 
-/** Where to look after a match; after an empty one, one character on. */
+/** The index to search from after a match; after an empty one, one character on. */
 function behind(match: TextMatch | undefined, { text, from }: Omit<Span, 'wanted'>): number {
   if (!match) return from;
   const length = match.groups[0]?.length ?? 0;

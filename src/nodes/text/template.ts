@@ -1,6 +1,6 @@
 import type { TextMatch } from './regex.ts';
 
-/** A piece of a replacement: as it stands, or what a group matched. */
+/** A piece of a replacement: a literal text, or the text of a group. */
 type Part = { readonly text: string } | { readonly group: string };
 
 /** A Python replacement template (`\1`, `\g<name>`, `\n`), read once; throws SyntaxError for a wrong escape. */
@@ -24,7 +24,7 @@ export function parseTemplate(template: string): Template {
   );
 }
 
-/** The texts a match puts in the template's place; throws SyntaxError for a group it has not. */
+/** The replacement texts of a match; throws SyntaxError for a group that it does not have. */
 export function* templateTexts(template: Template, match: TextMatch): Generator<string> {
   for (const part of template) yield 'text' in part ? part.text : groupText(part.group, match);
 }

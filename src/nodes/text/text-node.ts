@@ -3,7 +3,7 @@ import type { InputSpec, Inputs, NodeContext, NodeDef, OutputSpec, Value } from 
 /** The input declaration nearly every text node has. */
 export const MULTILINE: InputSpec = ['STRING', { multiline: true }];
 
-/** A regular expression at work, or one of V8's own loops, does not look at the stop flag. */
+/** A running regular expression, or a loop inside V8, does not check the stop flag. */
 export const TEXT_STOP_GRACE_MS = 500;
 
 /** A text node in short: everything these have in common is filled in. */

@@ -26,7 +26,7 @@ export type AssetOptions = {
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
   readonly clock: () => number;
-  /** Whether a job that is not over yet reads this asset. */
+  /** True when an unfinished job reads this asset. */
   readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
 };
 

@@ -8,12 +8,13 @@ type AssetRequest = Pick<
   'contentType' | 'filePath' | 'tags' | 'expiresInSeconds' | 'idempotencyKey'
 >;
 
-/** A claim without the answer, which is not known yet. */
+/** A claim on a key. The answer is not known yet. */
 export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
 
 /**
- * The key of a request for an asset, with all that tells it from another one: the operation, the
- * bytes and the record they get. `undefined`: it has no key.
+ * The idempotency key of a request for an asset, with a fingerprint of everything that
+ * distinguishes the request: the operation, the bytes and the record. `undefined` when the request
+ * has no key.
  */
 export function keyedRequest(
   operation: 'upload' | 'from-hash',
@@ -26,10 +27,16 @@ export function keyedRequest(
   return { key, fingerprint };
 }
 
-/** How long after the first answer a retry gets its very links; later it gets fresh ones. */
+/**
+ * A retry within this time after the first answer gets the same links; a later one gets fresh
+ * links.
+ */
 const SAME_LINKS_WITHIN_MS = 15 * 60 * 1000;
 
-/** Answers a request whose key another one had first: the same again, or a refusal. */
+/**
+ * Answers a request whose key was used before: the first answer again, or a refusal when the
+ * request differs.
+ */
 export function repeatAnswer(
   { fingerprint }: KeyedRequest,
   first: ClaimedAsset,

@@ -19,7 +19,7 @@ export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
     readonly clock: () => number;
   };
 
-/** What jobs read and make: files, their names, and how long they are kept. */
+/** The files that jobs read and make, their names, and their retention. */
 export type JobFiles = {
   readonly withLock: KeyedMutex;
   readonly blobs: Blobs;
@@ -53,7 +53,7 @@ type AssetApi = Pick<
   'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
 >;
 
-/** The half of the port that is about files. */
+/** The file operations of the port. */
 export function createAssetApi(assets: Assets): AssetApi {
   return {
     createAsset: ({ user }, upload) => assets.create(user, upload),
@@ -65,7 +65,7 @@ export function createAssetApi(assets: Assets): AssetApi {
   };
 }
 
-/** The library as threads load it. */
+/** URL of the node library for worker threads. */
 export function nodeLibraryUrl(): string {
   return packageUrl('dist/nodes/library.js').href;
 }

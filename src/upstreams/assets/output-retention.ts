@@ -4,15 +4,17 @@ import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import { jobLock } from './retention.ts';
 
-/** Keeps outputs alive that a later job took over from the cache: the job that made them lives on with it. */
+/** Retains outputs that a later job reuses from the cache, by retaining the job that made them. */
 export type OutputRetention = {
-  /** Ids of the outputs that still exist; they will for the length of the retention. */
+  /**
+   * Ids of the outputs that still exist. They are retained for the full retention time from now.
+   */
   retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]>;
-  /** Makes the producers live at least as long as this job, which lists their outputs. */
+  /** Retains the jobs whose outputs this job lists at least as long as this job. */
   extend(job: LiveJob): Promise<void>;
 };
 
-/** Holds are written down as the producing job's `expires_at`, so they survive a restart. */
+/** The retention is stored as the `expires_at` of the producing job, so it survives a restart. */
 export function createOutputRetention(deps: {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;

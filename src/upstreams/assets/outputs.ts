@@ -7,15 +7,15 @@ import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 
-/** Keeps apart the names of files that are made at the same time. */
+/** Reserves names for files that are made at the same time. */
 export type OutputNames = {
-  /** A counter above `floor` that nobody was promised before. */
+  /** A counter above `floor` that was never reserved before. */
   reserveCounter(user: string, start: string, floor: number): number | Promise<number>;
-  /** Whether nobody else is about to give a file this name. */
+  /** Claims a file name; false when another process has claimed it. */
   claimName(user: string, filePath: string): boolean | Promise<boolean>;
 };
 
-/** Names where all files are made by one process, one after the other for each user. */
+/** Names for a single process, which makes the files of each user one after the other. */
 export function createOutputNames(): OutputNames {
   const reservedCounters = new LRUCache<string, number>({ max: MAX_REMEMBERED_COUNTERS });
   return {
@@ -35,7 +35,7 @@ export type OutputOptions = {
   readonly withLock: KeyedMutex;
   readonly names: OutputNames;
   readonly clock: () => number;
-  /** Highest number of files that lie elsewhere and share the names. */
+  /** Highest counter of files that share the names but are not in the ledger. */
   readonly highestUsedElsewhere?:
     | ((user: string, request: CounterRequest) => Promise<number>)
     | undefined;
@@ -50,7 +50,9 @@ export type Outputs = {
     readonly nodeId: string;
     readonly file: WrittenFile;
   }): Promise<StoredOutput>;
-  /** The number after the highest one in use or promised, so that parallel jobs never get the same. */
+  /**
+   * The number after the highest one used or reserved, so that parallel jobs never get the same.
+   */
   nextCounter(
     maker: { readonly user: string; readonly jobId: string },
     request: CounterRequest,
@@ -58,11 +60,11 @@ export type Outputs = {
 };
 
 const MAX_REMEMBERED_COUNTERS = 10_000;
-/** A job that saves thousands of files does not have all of them listed for each. */
+/** A job that saves thousands of files does not list all of them for each. */
 const FLOOR_VALID_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
-/** Keeps the names of each user's output files apart. */
+/** Creates files with names that are unique for each user. */
 export function createOutputs(deps: OutputOptions): Outputs {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
@@ -77,7 +79,7 @@ export function createOutputs(deps: OutputOptions): Outputs {
   };
   const nextFree = async (user: string, request: CounterRequest): Promise<number> =>
     await names.reserveCounter(user, counterPrefix(request), await highestUsed(user, request));
-  /** Numbers the job has made since are above it: they were promised. */
+  /** Numbers that the job has used since are above it, because they were reserved. */
   const nextCounterOfJob = async (
     { user, jobId }: { readonly user: string; readonly jobId: string },
     request: CounterRequest,

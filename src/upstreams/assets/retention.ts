@@ -5,7 +5,7 @@ import { IMPORTED, isImported } from '../imported-asset.ts';
 import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
-/** Assets looked at in one sweep when the disk budget is exceeded. */
+/** Assets considered in one sweep when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
 export type RetentionOptions = {
@@ -15,18 +15,21 @@ export type RetentionOptions = {
   readonly withLock: KeyedMutex;
   readonly assetBudgetBytes: number;
   readonly clock: () => number;
-  /** Whether a job that is not over yet reads or lists this asset. */
+  /** True when an unfinished job reads or lists this asset. */
   readonly isInUse: (assetId: string) => boolean;
   readonly isLive: (jobId: string) => boolean;
 };
 
-/** Removes what has outlived its retention: jobs with their outputs, assets, idempotency keys, bytes over budget. */
+/**
+ * Removes everything past its retention: jobs with their outputs, assets, idempotency keys, and
+ * bytes over budget.
+ */
 export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void> {
   await sweep(deps);
   await removeUnrecorded(deps);
 }
 
-/** The same without bytes that another process may be recording. */
+/** The same except for bytes that another process may be recording. */
 export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
@@ -38,7 +41,7 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
 }
 
 /**
- * Bytes between the disk and the ledger as a process died, or could not write: only those it noted.
+ * Removes bytes that have a marker but no record, because a process crashed or could not write.
  * Other files without a record stay, as their ledger may have been lost.
  */
 async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
@@ -47,7 +50,10 @@ async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
   }
 }
 
-/** A rerun from the cache may have extended the job meanwhile: it lists this job's outputs as its own. */
+/**
+ * A rerun from the cache may have extended the job meanwhile, as it lists this job's outputs as its
+ * own.
+ */
 async function expireJob(
   id: string,
   { ledger, assets, withLock, clock }: RetentionOptions,
@@ -60,7 +66,7 @@ async function expireJob(
   });
 }
 
-/** Temporary files go first, then the oldest; nothing a live job needs. */
+/** Removes temporary files first, then the oldest, and nothing that an unfinished job needs. */
 async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const isOver = async (): Promise<boolean> =>
     (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
@@ -73,7 +79,10 @@ async function enforceBudget(deps: RetentionOptions): Promise<void> {
   }
 }
 
-/** A batch of what may go; imported files may be the oldest thousands, so it looks past them. */
+/**
+ * A batch of removable assets. Imported files may be the oldest thousands, so it searches past
+ * them.
+ */
 async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRow[]> {
   for (let limit = BUDGET_BATCH; ; limit *= 4) {
     const rows = await deps.ledger.assets.oldest(limit);
@@ -86,7 +95,7 @@ async function oldestRemovable(deps: RetentionOptions): Promise<readonly AssetRo
 
 async function isRemovable(row: AssetRow, deps: RetentionOptions): Promise<boolean> {
   if (deps.isInUse(row.id) || (row.jobId !== null && deps.isLive(row.jobId))) return false;
-  // An imported file stays for as long as its name means it.
+  // An imported file stays as long as its v1 name refers to it.
   if (!isImported(row)) return true;
   return (await deps.ledger.files.byAsset(row.user, row.id)) === undefined;
 }
@@ -95,7 +104,7 @@ function isTemporary(row: AssetRow): boolean {
   return row.filePath.startsWith('temp/');
 }
 
-/** Bytes that no sweep ever frees: each hash once. */
+/** Bytes of imported files, which no sweep removes: each hash once. */
 export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>): Promise<number> {
   const rows = await ledger.assets.ofJob(IMPORTED);
   const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));

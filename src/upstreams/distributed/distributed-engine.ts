@@ -22,13 +22,13 @@ const CLOSE_WITHIN_MS = 10_000;
 
 export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
   readonly links: RedisConnections;
-  /** Where this process, and no other, writes files before they are whole. */
+  /** A folder where only this process writes incomplete files. */
   readonly spoolDir: string;
   readonly clock?: () => number;
   readonly takeover?: Partial<TakeoverTimes>;
 };
 
-/** What the halves of this process have in common. */
+/** The services that the request side and the worker side of this process share. */
 export type SharedServices = ReturnType<typeof openSharedServices>;
 
 /** A process that only runs jobs. */
@@ -60,16 +60,22 @@ function openBackgroundWork(deps: DistributedEngineOptions, shared: SharedServic
       janitor.start(async () => {});
     },
     async close() {
-      // Commands wait for a Redis that is away; who stops does not.
+      // Commands wait for an unavailable Redis; closing does not.
       if (!(await completesWithin(CLOSE_WITHIN_MS, closeAll()))) {
-        log.warn('redis is away: what runs here is left to be taken over');
+        log.warn(
+          { event: 'worker.close_timed_out' },
+          'Redis is unavailable: other processes take over the running jobs',
+        );
       }
       shared.pubsub.close();
     },
   };
 }
 
-/** The embedded engine in several processes: this one takes jobs, and runs them where `concurrency` is not 0. */
+/**
+ * The embedded engine in several processes: this one accepts jobs, and runs them when `concurrency`
+ * is not 0.
+ */
 export async function createDistributedEngine(deps: DistributedEngineOptions): Promise<Engine> {
   const shared = openSharedServices(deps);
   const { log, limits, ledger } = deps;
@@ -98,7 +104,7 @@ export async function createDistributedEngine(deps: DistributedEngineOptions): P
 
 function openSharedServices(deps: DistributedEngineOptions) {
   const { links, ledger, dataDir, limits, log, nodes, clock = Date.now } = deps;
-  // One that is silent while it owes an answer is given up, and asked again.
+  // A connection that stays silent with commands pending is closed and opened again.
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links);
   const blobs = createSharedBlobs({
@@ -135,7 +141,7 @@ function readsAsset(row: JobRow, assetId: string): boolean {
   return inputAssetIdsOf(row).includes(assetId);
 }
 
-/** Bytes known by their hash may be on their way out in another process. */
+/** Another process may be removing the bytes of a known hash. */
 function createSharedAssetApi({
   jobFiles: { assets },
   blobs,

@@ -1,10 +1,12 @@
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { parseJson, stringifyJson } from '../../protocol/json.ts';
 
-/** Where an event stands: the worker's fence, then a number without gaps. */
+/** The position of an event: the worker's fence, then a number without gaps. */
 export type StreamPosition = { readonly fence: number; readonly n: number };
 
-/** What is published of a job: an event that is in its stream too, or a preview that is nowhere else. */
+/**
+ * A published message of a job: an event, which is in its stream too, or a preview, which is not.
+ */
 export type PublishedEvent =
   | { readonly kind: 'event'; readonly position: StreamPosition; readonly event: JobEvent }
   | { readonly kind: 'preview'; readonly event: PreviewEvent };
@@ -21,7 +23,7 @@ export function decodeEvent(text: string): JobEvent {
   return parseJson(text) as unknown as JobEvent;
 }
 
-/** A line of JSON, then the picture. */
+/** A line of JSON, then the bytes of the picture. */
 export function encodePreview({ data: { bytes, ...head } }: PreviewEvent): Buffer {
   return Buffer.concat([Buffer.from(`${stringifyJson(head)}\n`), bytes]);
 }

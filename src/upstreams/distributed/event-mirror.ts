@@ -16,18 +16,18 @@ import {
 import type { QueueKeys } from './redis-keys.ts';
 import type { RunStateStore } from './run-state.ts';
 
-/** How long a submission waits for whoever submitted to listen. */
+/** How long the events of a new job are buffered for its submitter. */
 const UNREAD_MS = 30_000;
-/** In case an event was missed although nothing seemed to be wrong. */
+/** Interval at which streams are read, in case a message was lost unnoticed. */
 const CATCH_UP_MS = 15_000;
 
-/** What other processes tell of their jobs, as feeds of this one. */
+/** The events of jobs that other processes run, as feeds of this process. */
 export type EventMirrors = {
-  /** Keeps everything from now on for the first who listens: called before the job can start. */
+  /** Buffers all events from now on for the first subscriber. Call before the job can start. */
   prepare(user: string, id: string): Promise<void>;
-  /** What was kept for the first who listens. */
+  /** The buffered events, for the first subscriber. */
   prepared(caller: Caller, id: string, signal: AbortSignal): AsyncIterable<JobEvent> | undefined;
-  /** Listens; first the latest status, progress and preview. */
+  /** Subscribes; the first events are the latest status, progress and preview. */
   subscribe(id: string, signal: AbortSignal): Promise<AsyncIterable<JobEvent>>;
   close(): void;
 };
@@ -43,7 +43,7 @@ export type EventMirrorOptions = {
 type EventMirror = {
   readonly feed: JobFeed;
   readonly ready: Promise<void>;
-  /** Reads what the stream has beyond what is known. */
+  /** Reads the events of the stream after the last known position. */
   readonly catchUp: () => Promise<void>;
   readonly isWaiting: () => boolean;
   readonly place: (position: number | null) => void;
@@ -64,7 +64,8 @@ export function createEventMirrors(deps: EventMirrorOptions): EventMirrors {
   const { pubsub, log } = deps;
   const eventMirrors = new Map<string, EventMirror>();
   const prepared = new Map<string, BufferedEvents>();
-  const logFailure = (error: unknown): void => log.warn({ err: error }, 'events could not be read');
+  const logFailure = (error: unknown): void =>
+    log.warn({ event: 'job_events.read_failed', err: error }, 'could not read events of jobs');
   const catchUpAll = (): void => {
     for (const eventMirror of eventMirrors.values()) void eventMirror.catchUp().catch(logFailure);
   };
@@ -197,7 +198,7 @@ function createEventMirror(deps: EventMirrorOptions, id: string, onClose: () => 
     feed.emit({ event: 'status', data: { status: 'queued', queue_position: now } });
   }
 
-  /** A job that was taken has not always told so yet. */
+  /** A worker may have taken the job without having published it yet. */
   async function compareStatus(): Promise<void> {
     const [run] = await runState.read([id]);
     if (!run?.status || IS_TERMINAL[run.status] || isOver) return;
@@ -237,7 +238,7 @@ function createEventMirror(deps: EventMirrorOptions, id: string, onClose: () => 
   };
 }
 
-/** Never twice at once; a call meanwhile has it done once more. */
+/** Runs never overlap; a call during a run causes one more run. */
 function coalesce(task: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   let again = false;

@@ -11,20 +11,21 @@ import {
   fieldsOf,
 } from './run-state.ts';
 
-/** Every preview that is kept goes through the log of a durable Redis. */
+/** A stored preview is written to the log of a durable Redis. */
 const STORE_PREVIEW_EVERY_MS = 1000;
-/** Events that go out in one script. */
+/** Events sent in one script. */
 const MAX_BATCH = 200;
 /**
- * Outputs and shown results so far are written whole, for readers of the job while it runs.
- * Of a large job not at every change: when there is a quarter more of it, or so long after the last time.
+ * Outputs and shown results so far are written as a whole, for readers of the running job. A large
+ * job is not written at every change: only when it has grown by a quarter, or `everyMs` after the
+ * last write.
  */
 const SNAPSHOT = { uncounted: 100, growth: 1.25, everyMs: 1000 } as const;
 
-/** The feed of a job that others listen to. */
+/** The feed of a job, published to other processes. */
 export type EventPublisher = {
   readonly feed: JobFeed;
-  /** Resolves when everything told so far has arrived, or is in vain. */
+  /** Resolves when all events so far have been written, or never will be. */
   drain(): Promise<void>;
 };
 
@@ -33,12 +34,15 @@ export type EventPublisherOptions = {
   readonly fencedJob: FencedJob;
   readonly job: () => LiveJob;
   readonly clock: () => number;
-  /** Told after every batch. */
+  /** Called after every batch. */
   onResult(result: WriteResult): void;
   onError(error: unknown): void;
 };
 
-/** Tells in order and gathers meanwhile: while Redis is away all events wait, and the latest previews. */
+/**
+ * Writes events in order, and collects further ones meanwhile: while Redis is unavailable all
+ * events and the latest previews wait.
+ */
 export function createEventPublisher(deps: EventPublisherOptions): EventPublisher {
   const feed = createJobFeed({ status: 'running' });
   const waiting: PublishItem[] = [];
@@ -72,7 +76,7 @@ export function createEventPublisher(deps: EventPublisherOptions): EventPublishe
   }
 
   async function send(): Promise<void> {
-    // Whatever is said in the same turn goes along.
+    // Events of the same turn join the batch.
     await Promise.resolve();
     clearTimeout(retryTimer);
     while ((waiting.length > 0 || [...changed].some(isSnapshotDue)) && !isOver) {

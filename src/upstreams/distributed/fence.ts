@@ -13,7 +13,7 @@ export type FenceOptions = {
   readonly fencedJob: JobRuns['fencedJob'];
 };
 
-/** Files are made under the fence of their job: what comes too late is refused, or taken back. */
+/** Files are made under the fence of their job: a late file is refused, or removed. */
 export function withFence(
   answer: HandleWorkerRequest,
   { ledger, runState, assets, fencedJob }: FenceOptions,

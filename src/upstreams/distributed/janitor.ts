@@ -15,7 +15,7 @@ import type { TicketQueue } from './ticket-queue.ts';
 
 const LOCK_MS = 5 * 60_000;
 const UNRECORDED_EVERY_MS = 60 * 60_000;
-/** Whoever uses a job's files that are about to go has that long to extend their life. */
+/** A job that reuses files about to expire has this long to extend their retention. */
 const GRACE_MS = 60_000;
 
 export type JanitorOptions = {
@@ -32,11 +32,14 @@ export type JanitorOptions = {
   readonly log: Logger;
 };
 
-/** Clears up for all processes, in one of them at a time. */
+/** Cleans up for all processes, in one process at a time. */
 export function createJanitor(deps: JanitorOptions): PeriodicTask {
   const { redis, keys, ledger, ticketQueue, runState, blobs, jobFiles, clock } = deps;
 
-  /** A process that died between the ledger and the queue left a job without a place or a ticket. */
+  /**
+   * A process that crashed between the ledger and the queue left a job without a queue entry or a
+   * ticket.
+   */
   async function restoreQueue(rows: readonly JobRow[]): Promise<void> {
     for (const row of rows) await runState.enqueue(row);
     if (rows.length === 0) return;
@@ -44,7 +47,10 @@ export function createJanitor(deps: JanitorOptions): PeriodicTask {
     await ticketQueue.fill(await runState.waiting());
   }
 
-  /** A worker that died behind the end of a job has it no more: it would count for its user. */
+  /**
+   * Releases jobs of workers that crashed after the end of the job: they would count as running for
+   * their user.
+   */
   async function dropEndedJobs(live: ReadonlySet<string>): Promise<void> {
     for (const id of await runState.held()) {
       const row = live.has(id) ? undefined : await ledger.jobs.get(id);
@@ -73,7 +79,7 @@ export function createJanitor(deps: JanitorOptions): PeriodicTask {
   }
 
   async function runOnce(): Promise<void> {
-    // In a Redis that was emptied no file has a record: all would be removed.
+    // In an emptied Redis no file has a record: all files would be removed.
     if ((await redis.exists(keys.ledgerId)) === 0) return;
     const holder = randomUUID();
     if ((await redis.set(keys.janitor, holder, 'PX', LOCK_MS, 'NX')) !== 'OK') return;
@@ -89,7 +95,8 @@ export function createJanitor(deps: JanitorOptions): PeriodicTask {
     everyMs: deps.sweepIntervalMs,
   });
   return {
-    // The process that starts may be the one that died; the lock of one that died in a sweep holds for long.
+    // The process that starts may be the one that crashed; the lock of a crashed janitor lasts for
+    // minutes.
     start: (first) =>
       periodicTask.start(async () => {
         await first();
@@ -99,7 +106,7 @@ export function createJanitor(deps: JanitorOptions): PeriodicTask {
   };
 }
 
-/** Files the jobs that are not over are still to read. */
+/** Ids of the assets that an unfinished job reads. */
 export function inputAssetIdsOf(row: JobRow): readonly string[] {
   const extras = row.extrasJson === null ? undefined : parseJson(row.extrasJson);
   const reads = isJsonObject(extras) ? extras['reads'] : [];

@@ -27,7 +27,7 @@ type JobOperations = Pick<
   'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
-/** Takes jobs and tells of them; whoever takes them from the queue runs them. */
+/** Accepts, reads and cancels jobs; workers take them from the queue and run them. */
 export function createJobApi(deps: JobApiOptions): JobOperations {
   const { ledger, runState, ticketQueue, eventMirrors, clock } = deps;
   const reader = createDistributedReader(deps);
@@ -44,7 +44,7 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
     await ticketQueue.add([job]);
   }
 
-  /** Only a job nobody runs can be ended here; whoever had it before is not heard any more. */
+  /** Ends a job that no worker runs. The new fence makes writes of an earlier worker stale. */
   async function endWaiting(row: JobRow): Promise<void> {
     const claim = await runState.seize(row.id);
     if (claim.kind === 'ended') return;
@@ -60,11 +60,12 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
     await runState.expire(row.id);
   }
 
-  /** True when no worker has a job, nor gets it any more. */
+  /** True when no worker has the job, and none will get it. */
   async function withdrawJob(id: string): Promise<boolean> {
     const isWaiting = await runState.withdraw(id);
     const ticket = (isWaiting ? undefined : await runState.ticketOf(id)) ?? id;
-    // Another job may have been taken by the ticket of that name. One ticket too many does no harm.
+    // The ticket with this id may have been used for another job. A superfluous ticket does no
+    // harm.
     const isOthers = ![undefined, id].includes(await runState.takenBy(ticket));
     const isRemoved = !isOthers && (await ticketQueue.remove(ticket));
     return isWaiting || isRemoved;
@@ -98,7 +99,10 @@ export function createJobApi(deps: JobApiOptions): JobOperations {
   };
 }
 
-/** Places are counted where the queue is; what other processes accept at this very moment is not known here. */
+/**
+ * The waiting jobs are counted in Redis; submissions that other processes accept at the same moment
+ * are not counted.
+ */
 function createReserve({ runState, maxQueued: limit }: JobApiOptions): AcceptOptions['reserve'] {
   const reserved: string[] = [];
   return async (user) => {

@@ -17,7 +17,10 @@ export type DistributedReaderOptions = {
 
 type QueuedJobState = JobState & { readonly position: number | null };
 
-/** The reading half of the port for jobs: what the ledger has, and beyond it how a job stands now. */
+/**
+ * The reading half of the port for jobs: the ledger's rows, and the current state of unfinished
+ * jobs.
+ */
 export function createDistributedReader(
   deps: DistributedReaderOptions,
 ): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list'> {
@@ -63,7 +66,7 @@ export function createDistributedReader(
   };
 }
 
-/** A row says less than its run until the end is written into it. */
+/** Until the end is stored in the row, the run state is newer than the row. */
 function currentState(row: JobRow, run: RunState | undefined): QueuedJobState {
   if (run === undefined) return { ...jobStateOf(row), position: null };
   const { end, position, isCancelAsked: _, ...state } = run;

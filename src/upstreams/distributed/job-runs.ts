@@ -27,17 +27,20 @@ export type JobRunsOptions = {
   readonly log: Logger;
 };
 
-/** Runs jobs a worker took from the queue, each under the fence it was given. */
+/** Runs the jobs that a worker took from the queue, each under its fencing token. */
 export type JobRuns = {
-  /** Runs the job whose turn it is. `over`: nothing is left to do; `interrupted`: the job was given back. */
+  /**
+   * Runs the next job. `over`: nothing is left to do; `interrupted`: the job went back to the
+   * queue.
+   */
   run(ticket: string): Promise<Outcome>;
   /** A job was asked to stop. */
   cancel(id: string): void;
-  /** Somebody else may have this job by now. */
+  /** Another process may have this job now. */
   onLeaseLost(id: string): void;
   /** The jobs that run here. */
   ids(): readonly string[];
-  /** The fence this run of a job is under, as far as is known here. */
+  /** The fence of this run of a job; `undefined` when the lease is known to be lost. */
   fencedJob(job: LiveJob): FencedJob | undefined;
   interruptAll(): void;
 };
@@ -47,14 +50,14 @@ type JobRun = {
   readonly job: LiveJob;
   readonly publisher: EventPublisher;
   isLost: boolean;
-  /** Not all it told was taken down: listeners do not have what its end stands on. */
+  /** Some events could not be published: subscribers lack events that precede the end. */
   isUnpublished: boolean;
   isEnding: boolean;
 };
 
 type Outcome = 'over' | 'interrupted';
 
-/** How often a job is given back to a Redis that takes no writes. */
+/** Delay between attempts to requeue a job while Redis refuses writes. */
 const RETRY_MS = 1000;
 
 export function createJobRuns(deps: JobRunsOptions): JobRuns {
@@ -74,8 +77,8 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
   function onLeaseLost(jobRun: JobRun): void {
     if (!jobRun.isLost)
       deps.log.warn(
-        { job: jobRun.fencedJob.id },
-        'a job may be taken over from here: its lock is lost',
+        { event: 'job.lease_lost', job: jobRun.fencedJob.id },
+        'the lease of a job is lost: another process may take the job over',
       );
     jobRun.isLost = true;
     stop(jobRun, 'shutdown');
@@ -103,7 +106,10 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
       job: () => jobRun.job,
       onResult: (result) => applyResult(jobRun, result),
       onError(error) {
-        deps.log.error({ err: error, job: row.id }, 'events of a job could not be told');
+        deps.log.error(
+          { event: 'job.publish_failed', err: error, job: row.id },
+          'could not publish events of a job',
+        );
         jobRun.isUnpublished = true;
         stop(jobRun, 'shutdown');
       },
@@ -127,7 +133,7 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
     }
   }
 
-  /** A worker that has lost its job takes back what it made of it since. */
+  /** A worker that has lost its job removes the results it made since. */
   async function discardResults(jobRun: JobRun): Promise<void> {
     const { job, fencedJob } = jobRun;
     onLeaseLost(jobRun);
@@ -143,7 +149,10 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
     await runState.expire(id);
   }
 
-  /** First for all processes at once, then in the ledger; who dies in between leaves it to the next. */
+  /**
+   * Decides the end in Redis for all processes, then stores it in the ledger. After a crash in
+   * between the next claimant stores it.
+   */
   async function finish(fencedJob: FencedJob, job: LiveJob, end: FinalEnd): Promise<WriteResult> {
     const final = toEndedJob(job, { end, atMs: clock(), retentionMs: deps.retentionMs });
     const patch = await toEndPatch(final);
@@ -158,10 +167,10 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
     return result;
   }
 
-  /** A try is used up by what was not heard, as by a worker that dies; else it is as if never run. */
+  /** Unpublished events use up an attempt, as a crash does; otherwise the run does not count. */
   async function requeue(jobRun: JobRun): Promise<Outcome> {
     const { fencedJob, job, isUnpublished } = jobRun;
-    // What it made so far is discarded by whoever takes it next.
+    // The next worker removes the results made so far.
     while (!jobRun.isLost) {
       try {
         await runState.requeue(fencedJob, {
@@ -174,7 +183,7 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
         await delay(RETRY_MS);
       }
     }
-    // An answer that was lost and asked for again is no sign that somebody else has it.
+    // A `stale` reply to a repeated command does not mean that another process has the job.
     return 'interrupted';
   }
 
@@ -197,7 +206,10 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
     try {
       await removeAssets(job.id, new Set());
       const end = await runOnWorker(job, assignment.thread, deps.runner).catch((cause: unknown) => {
-        deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
+        deps.log.error(
+          { event: 'job.run_failed', err: cause, job: job.id },
+          'a job could not be run',
+        );
         return INTERNAL_ERROR;
       });
       jobRun.isEnding = true;
@@ -222,13 +234,13 @@ export function createJobRuns(deps: JobRunsOptions): JobRuns {
     if (claim.kind !== 'run') {
       await removeAssets(id, new Set());
       const end = claim.kind === 'cancel' ? CANCELED : workerLost(claim.attempts);
-      // That it began is known; when its last run did is not.
+      // The job did begin; the time of its last run is unknown.
       const startedAtMs = claim.kind === 'cancel' ? null : clock();
       await finish(fencedJob, { ...jobFromRow(row), startedAtMs }, end);
       return 'over';
     }
     const jobRun = createJobRun(row, claim);
-    // A job can come back to a worker that has not yet noticed that it lost it.
+    // A job can return to a worker that has not yet noticed that it lost it.
     withJobRun(id, onLeaseLost);
     jobRuns.set(id, jobRun);
     try {

@@ -1,6 +1,6 @@
-/** Bits of a priority in the queue's library; lower runs first, 0 has a meaning of its own. */
+/** Bits of a priority in BullMQ; lower runs first, 0 has a special meaning. */
 const PRIORITY_BITS = 21;
-/** The library keeps the arrival in the low half of a score. */
+/** The low half of a score is the arrival. */
 const ARRIVALS = 2 ** 32;
 
 /**
@@ -10,7 +10,7 @@ const ARRIVALS = 2 ** 32;
  */
 export function priorityOf(order: number): number {
   const double = new DataView(new ArrayBuffer(8));
-  // `-0` is no less than `0`.
+  // `-0` must equal `0`.
   double.setFloat64(0, order === 0 ? 0 : order);
   const high = double.getUint32(0);
   const isNegative = high >>> 31 === 1;
@@ -18,7 +18,7 @@ export function priorityOf(order: number): number {
   return sortable >>> (32 - PRIORITY_BITS);
 }
 
-/** Where a job of that priority waits; without an arrival in front of its equals. */
+/** The score of a waiting job; without an arrival it comes first among its equals. */
 export function scoreOf(priority: number, arrival = 0): number {
   return priority * ARRIVALS + (arrival % ARRIVALS);
 }

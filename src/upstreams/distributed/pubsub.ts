@@ -5,22 +5,25 @@ type MessageHandler = (message: Buffer) => void;
 
 const PING_MS = 15_000;
 
-/** What is published, for any number of ears in this process, over one connection. */
+/**
+ * Subscriptions to published messages, for any number of handlers in this process, over one
+ * connection.
+ */
 export type PubSub = {
-  /** Resolves once nothing that is published is missed; call the answer to stop. */
+  /** Resolves once the subscription is active. Call the result to unsubscribe. */
   subscribe(channel: string, onMessage: MessageHandler): Promise<() => void>;
-  /** After the connection was away: something may have been missed. */
+  /** Called after a lost connection: messages may have been missed. */
   onReconnect(recheck: () => void): void;
   close(): void;
 };
 
-/** Takes a connection of its own over. */
+/** Uses a connection of its own. */
 export function createPubSub(subscriber: Redis, log: Logger): PubSub {
   const handlersByChannel = new Map<string, Set<MessageHandler>>();
   const reconnectHandlers = new Set<() => void>();
   let wasReady = false;
 
-  // A connection that owes nothing could be dead for hours.
+  // A dead connection without pending commands would stay unnoticed for hours.
   const pingTimer = setInterval(() => void subscriber.ping().catch(() => {}), PING_MS).unref();
   subscriber.on('messageBuffer', (channel: Buffer, message: Buffer) => {
     for (const onMessage of handlersByChannel.get(channel.toString()) ?? []) onMessage(message);
@@ -30,13 +33,16 @@ export function createPubSub(subscriber: Redis, log: Logger): PubSub {
     wasReady = true;
   });
 
-  /** The client subscribes anew by itself, but does not say when that is done. */
+  /** The client subscribes again by itself, but does not report when that is done. */
   async function resubscribe(): Promise<void> {
     try {
       if (handlersByChannel.size > 0) await subscriber.subscribe(...handlersByChannel.keys());
       for (const recheck of reconnectHandlers) recheck();
     } catch (error) {
-      log.warn({ err: error }, 'events could not be subscribed to anew');
+      log.warn(
+        { event: 'pubsub.resubscribe_failed', err: error },
+        'could not subscribe again after a lost connection',
+      );
     }
   }
 
@@ -44,14 +50,17 @@ export function createPubSub(subscriber: Redis, log: Logger): PubSub {
     async subscribe(channel, onMessage) {
       const handlers = handlersByChannel.get(channel) ?? new Set();
       handlersByChannel.set(channel, handlers.add(onMessage));
-      // Also when others listen already: theirs may not have been answered yet.
+      // Also when other handlers exist: their subscription may not be confirmed yet.
       await subscriber.subscribe(channel);
       return () => {
         handlers.delete(onMessage);
         if (handlers.size > 0 || handlersByChannel.get(channel) !== handlers) return;
         handlersByChannel.delete(channel);
         subscriber.unsubscribe(channel).catch((error: unknown) => {
-          log.debug({ err: error }, 'a channel could not be left');
+          log.debug(
+            { event: 'pubsub.unsubscribe_failed', err: error },
+            'could not unsubscribe from a channel',
+          );
         });
       };
     },

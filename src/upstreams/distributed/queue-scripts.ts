@@ -1,8 +1,7 @@
 /**
- * Users take turns as in a single process (engine/turns.ts): a ticket of the queue's library is the right
- * to run one job, and which one is decided when a worker has room for it.
- *
- * KEYS of every script that begins with this: run, waiting, turns, turn, held, tickets, waiting-of.
+ * Users take turns as in a single process (fair-order.ts). A ticket of BullMQ is the right to run
+ * one job; the job is chosen when a worker is free. KEYS of every script that begins with this:
+ * run, waiting, turns, turn, held, tickets, waiting-of.
  */
 const QUEUE_PRELUDE = `
 local run, waiting, turns, turn, held, tickets, lines = unpack(KEYS, 1, 7)
@@ -32,9 +31,9 @@ local function letGo(id, user)
 end`;
 
 /**
- * A job comes to wait; one that waits already, or that a worker has, stays where it is. A worker has it
- * as long as there is the ticket it was taken by. KEYS lines, entered, highest. ARGV id, priority,
- * order, bus, user, begin of the keys of tickets.
+ * Adds a job to the queue. One that waits already, or that a worker has, stays. A worker has a job
+ * as long as the ticket exists with which it was taken. KEYS queue, entered, highest. ARGV id,
+ * priority, order, channel, user, key prefix of tickets.
  */
 export const ENQUEUE = `${QUEUE_PRELUDE}
 if redis.call('HEXISTS', run, 'end') == 1 then return 0 end
@@ -61,9 +60,9 @@ redis.call('PUBLISH', ARGV[4], 'moved')
 return 1`;
 
 /**
- * The job a ticket is for. One whose worker died is found again by the same ticket; else it is the next
- * of the user who has fewest jobs with workers, among these of the one who has waited longest. KEYS lines,
- * with the begin of the keys of runs for the first. ARGV ticket.
+ * The job for a ticket. A job whose worker crashed is found again by the same ticket; otherwise it
+ * is the next job of the user with the fewest jobs at workers, among equals of the one who has
+ * waited longest. KEYS queue, with the key prefix of runs first. ARGV ticket.
  */
 export const TAKE = `${QUEUE_PRELUDE}
 local function hold(id, user)
@@ -101,11 +100,11 @@ local id = redis.call('ZRANGE', lines .. chosen, 0, 0)[1]
 leave(id, chosen)
 return hold(id, chosen)`;
 
-/** Takes a job out that waits: no worker gets it any more. KEYS lines. ARGV id. */
+/** Removes a waiting job: no worker will get it. KEYS queue. ARGV id. */
 export const WITHDRAW = `${QUEUE_PRELUDE}
 return leave(ARGV[1], userOf(run))`;
 
-/** A worker has nothing more to do with a job. KEYS lines. ARGV id, its ticket. */
+/** A worker has finished with a job. KEYS queue. ARGV id, its ticket. */
 export const DROP = `${QUEUE_PRELUDE}
 if redis.call('HGET', tickets, ARGV[2]) == ARGV[1] then redis.call('HDEL', tickets, ARGV[2]) end
 local user = userOf(run)
@@ -114,8 +113,8 @@ letGo(ARGV[1], user)
 return 1`;
 
 /**
- * Where jobs wait: how many will be taken before each, if none comes or goes; -1: it does not wait.
- * KEYS lines, with the begin of the keys of runs for the first. ARGV ids.
+ * The positions of waiting jobs: how many will be taken before each if none is added or removed; -1
+ * when it does not wait. KEYS queue, with the key prefix of runs first. ARGV ids.
  */
 export const POSITIONS = `${QUEUE_PRELUDE}
 local running = {}
@@ -153,5 +152,5 @@ for i, id in ipairs(ARGV) do
 end
 return places`;
 
-/** For scripts of a run that also move it in the queue. */
+/** For scripts that change the state of a run and its position in the queue. */
 export const WITH_QUEUE = QUEUE_PRELUDE;

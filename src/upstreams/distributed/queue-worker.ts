@@ -9,23 +9,23 @@ import type { QueueKeys } from './redis-keys.ts';
 import type { RunStateStore } from './run-state.ts';
 import { QUEUE_NAME } from './ticket-queue.ts';
 
-/** How soon a dead worker's jobs are taken up by others. */
+/** How soon other workers take over the jobs of a crashed worker. */
 export type TakeoverTimes = { readonly lockMs: number; readonly checkMs: number };
 
 export const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
 
 /**
- * A lock that is renewed long before it runs out may be short: when Redis is away for some seconds
- * it is still there afterwards, and no job is tried once more because of that.
+ * The interval at which locks are renewed. A lock renewed long before it expires survives some
+ * seconds without Redis, so that no job is tried again because of that.
  */
 const RENEW_MS = 1000;
 
-/** A job handed back rings no bell: idle workers look for themselves that often. */
+/** A requeued job sends no notification: idle workers poll at this interval. */
 const IDLE_POLL_S = 1;
-/** In case a cancel was not heard. */
+/** Interval at which cancels are polled, in case a message was lost. */
 const CANCEL_POLL_MS = 5000;
 const RETRY_DELAY_MS = 1000;
-/** The same trouble is told no more while it goes on. */
+/** The same error is logged at most once in this time. */
 const LOG_REPEAT_MS = 30_000;
 const MAX_REASONS = 100;
 
@@ -40,20 +40,26 @@ export type QueueWorkerOptions = {
   readonly log: Logger;
 };
 
-/** Takes jobs from the queue as long as there is room for them. */
+/** Takes jobs from the queue while a worker thread is free. */
 export type QueueWorker = { start(): void; close(): Promise<void> };
 
 export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
   const { jobRuns, runState, pubsub, log, takeover } = deps;
   let isClosing = false;
 
-  /** A job whose keeping failed is tried again, as often as one whose worker died. */
+  /**
+   * A job that could not be run for an internal reason is tried again, like one whose worker
+   * crashed.
+   */
   async function runTicket(id: string): Promise<'over' | 'interrupted'> {
     if (isClosing) return 'interrupted';
     try {
       return await jobRuns.run(id);
     } catch (error) {
-      log.error({ err: error, job: id }, 'a job could not be looked after');
+      log.error(
+        { event: 'queue.ticket_failed', err: error, job: id },
+        'a ticket of the job queue could not be processed',
+      );
       if (!isClosing) await delay(RETRY_DELAY_MS);
       return 'interrupted';
     }
@@ -66,13 +72,13 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
     throw new WaitingError();
   }
 
-  /** Whatever else is thrown than that it waits, the library takes for the end of the ticket. */
+  /** BullMQ takes every thrown error except `WaitingError` for the end of the ticket. */
   async function returnTicket(ticket: Ticket, token?: string): Promise<void> {
     for (;;) {
       try {
         return void (await ticket.moveToWait(token));
       } catch (error) {
-        // Said by the library itself, with a number: the ticket is somebody else's by now.
+        // BullMQ's own error, with a number: another worker has the ticket now.
         const isDecided = typeof (error as { code?: unknown }).code === 'number';
         if (isDecided || isClosing) return;
         await delay(RETRY_DELAY_MS);
@@ -88,7 +94,7 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
     lockDuration: takeover.lockMs,
     lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
     stalledInterval: takeover.checkMs,
-    // How often a job is tried is counted where clean stops do not count.
+    // Attempts are counted in the run state, where orderly stops do not count.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     drainDelay: IDLE_POLL_S,
     runRetryDelay: RETRY_DELAY_MS,
@@ -96,11 +102,15 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
   const recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
   worker.on('error', ({ name, message: reason }) => {
     if (name === 'ReplyError') void pauseBriefly();
-    // It tries again every second.
-    if (!recentlyLogged.has(reason)) log.warn({ reason }, 'the job queue is in trouble');
+    // BullMQ tries again every second.
+    if (!recentlyLogged.has(reason))
+      log.warn({ event: 'queue.unavailable', reason }, 'the job queue reports an error');
     recentlyLogged.set(reason, true);
   });
-  /** The library asks again at once where Redis refuses, as a full one does: 9,000 times a second. */
+  /**
+   * BullMQ retries without a delay when Redis refuses a command, as a full Redis does: 9,000 times
+   * a second.
+   */
   async function pauseBriefly(): Promise<void> {
     if (worker.isPaused()) return;
     await worker.pause(true);
@@ -114,7 +124,11 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
     for (const id of jobRuns.ids()) {
       runState.isCancelAsked(id).then(
         (isAsked) => isAsked && jobRuns.cancel(id),
-        (error: unknown) => log.warn({ err: error, job: id }, 'a cancel could not be looked for'),
+        (error: unknown) =>
+          log.warn(
+            { event: 'cancel.poll_failed', err: error, job: id },
+            'could not check for a cancel',
+          ),
       );
     }
   }
@@ -131,11 +145,20 @@ export function createQueueWorker(deps: QueueWorkerOptions): QueueWorker {
       pubsub.onReconnect(pollCancels);
       pubsub
         .subscribe(deps.keys.pubsub, onMessage)
-        // What was asked for in between.
+        // Cancels that were requested before the subscription.
         .then(pollCancels)
-        .catch((error: unknown) => log.error({ err: error }, 'cancels cannot be heard'));
+        .catch((error: unknown) =>
+          log.error(
+            { event: 'cancel.subscription_failed', err: error },
+            'could not subscribe to cancels',
+          ),
+        );
       worker.run().catch((error: unknown) => {
-        if (!isClosing) log.fatal({ err: error }, 'the worker has stopped');
+        if (!isClosing)
+          log.fatal(
+            { event: 'queue.worker_stopped', err: error },
+            'the worker of the job queue has stopped',
+          );
       });
     },
     async close() {

@@ -1,6 +1,6 @@
 import type { RedisConnections } from '../../lib/redis.ts';
 
-/** What the processes of one Redis share, by name. */
+/** The Redis keys and channels that all processes share. */
 export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
 export function createQueueKeys({
@@ -9,44 +9,44 @@ export function createQueueKeys({
 }: Pick<RedisConnections, 'prefix' | 'channels'>) {
   const of = (id: string): string => `${prefix}run:${id}`;
   return {
-    /** How a job that is not over stands, as a hash. */
+    /** The state of an unfinished job, a hash. */
     run: (id: string): string => of(id),
-    /** What it told, as a stream. */
+    /** Its events, a stream. */
     eventStream: (id: string): string => `${of(id)}:events`,
     /** Its latest preview. */
     preview: (id: string): string => `${of(id)}:preview`,
-    /** Where its events are published. */
+    /** The channel of its events. */
     eventChannel: (id: string): string => `${channels}run:${id}:live`,
-    /** Where is published that the queue moved, or that a job shall stop. */
+    /** The channel for changes of the queue and for cancels. */
     pubsub: `${channels}queue:bus`,
-    /** Waiting jobs in the order they will run in. */
+    /** Waiting jobs, a sorted set. */
     waiting: `${prefix}queue:waiting`,
-    /** Before the user's name: the waiting jobs of one user, in the same order. */
+    /** Prefix before the user's name: the waiting jobs of one user, a sorted set. */
     waitingOf: `${prefix}queue:waiting-of:`,
-    /** Users who have a job waiting, by whose turn it is. */
+    /** Users with a waiting job, sorted by turn. */
     userTurns: `${prefix}queue:turns`,
-    /** Counts on with every change of a turn. */
+    /** Counter that increases with every change of a turn. */
     turnCounter: `${prefix}queue:turn`,
-    /** Jobs that workers have, with their users. */
+    /** Jobs that workers have, a hash of job id to user. */
     heldJobs: `${prefix}queue:held`,
-    /** The job a worker has by a ticket. */
+    /** The job that a worker took with a ticket. */
     ticketQueue: `${prefix}queue:tickets`,
-    /** Before the id of a job: `run`. */
+    /** Prefix before the id of a job: `run`. */
     runState: `${prefix}run:`,
-    /** Jobs that ever entered the queue. */
+    /** Counter of the jobs that ever entered the queue. */
     entryCounter: `${prefix}queue:entered`,
-    /** The highest `order` that ever entered it. */
+    /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
-    /** Held by the one process that clears up. */
+    /** Lock of the process that runs the janitor. */
     janitor: `${prefix}queue:upkeep`,
     unrecordedSweep: `${prefix}queue:orphans`,
     nameCounter: (user: string, start: string): string => `${prefix}names:counter:${user}:${start}`,
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
-    /** Bytes that have just come to their place and may not be recorded yet. */
+    /** Announces bytes that were just moved into place and may not have a record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
-    /** Whose data these are; gone when Redis has lost them all. */
+    /** The id of the ledger; missing when Redis has lost all data. */
     ledgerId: `${prefix}id`,
-    /** Before the keys of the queue's library. */
+    /** Prefix of the keys of BullMQ. */
     bullPrefix: `${prefix}bull`,
   };
 }

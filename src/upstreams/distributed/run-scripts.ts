@@ -4,7 +4,7 @@ import { WITH_QUEUE } from './queue-scripts.ts';
 
 type Arg = string | number | Buffer;
 
-/** Runs a script by its hash; Redis forgets scripts when it restarts. */
+/** Runs a script by its hash. Redis forgets scripts when it restarts. */
 export async function runScript(
   redis: Redis,
   script: string,
@@ -20,8 +20,8 @@ export async function runScript(
 }
 
 /**
- * A worker takes a job: whatever an earlier one still says has a fence that is over.
- * KEYS lines. ARGV id, now, most attempts (none: only to end it), bus.
+ * A worker claims a job: later writes of an earlier worker have a stale fence. KEYS queue. ARGV id,
+ * now, most attempts (empty: only to end it), channel.
  */
 export const CLAIM = `${WITH_QUEUE}
 local finish = redis.call('HGET', KEYS[1], 'end')
@@ -39,8 +39,8 @@ redis.call('HSET', KEYS[1], 'status', 'running', 'startedAtMs', ARGV[2])
 return {'run', fence, attempts}`;
 
 /**
- * The first node of a job begins: from now on the death of its worker counts. Counted once for each
- * fence, however often the command is sent. KEYS run. ARGV fence.
+ * The first node of a job begins: from now on a crash of its worker counts. It is counted once for
+ * each fence, however often the command is sent. KEYS run. ARGV fence.
  */
 export const BEGIN = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -55,16 +55,16 @@ if redis.call('HDEL', KEYS[1], 'begun:' .. ARGV[1]) == 1 then
   redis.call('HINCRBY', KEYS[1], 'attempts', -1)
 end`;
 
-/** A worker that was taken for dead lives: its run does not count. KEYS run. ARGV its fence. */
+/** A worker that was considered dead is alive: its run does not count. KEYS run. ARGV its fence. */
 export const STILL_ALIVE = `
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ok' end
 ${UNDO_BEGIN}
 return 'ok'`;
 
 /**
- * What a running job tells, once and in order. KEYS run, events, preview. ARGV fence, channel,
- * most entries, life of a preview, number of fields, fields and values, then (kind, n, text) each; a
- * preview numbered 1 is kept for who comes late.
+ * The events of a running job, once and in order. KEYS run, events, preview. ARGV fence, channel,
+ * most entries, lifetime of a preview, number of fields, fields and values, then (kind, n, text)
+ * each; a preview numbered 1 is stored for later subscribers.
  */
 export const APPEND = `
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -91,8 +91,8 @@ redis.call('HSET', KEYS[1], 'told', told)
 return redis.call('HEXISTS', KEYS[1], 'cancel') == 1 and 'cancel' or 'ok'`;
 
 /**
- * The end of a job, decided once. KEYS lines, events. ARGV fence, channel, id, status,
- * end, last word, bus.
+ * The end of a job, decided once. KEYS queue, events. ARGV fence, channel, id, status, end, status
+ * event, channel of the queue.
  */
 export const END = `${WITH_QUEUE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -111,8 +111,9 @@ redis.call('PUBLISH', ARGV[7], 'moved')
 return 'ok'`;
 
 /**
- * A worker gives its job back: one that closes, as if it had never had it. It is its user's turn again.
- * KEYS lines, events. ARGV fence, channel, id, score, word, bus, tries it gets back.
+ * A worker returns its job to the queue; when the process closes, the run does not count. Its user
+ * is next again. KEYS queue, events. ARGV fence, channel, id, score, status event, channel of the
+ * queue, attempts returned.
  */
 export const REQUEUE = `${WITH_QUEUE}
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then return 'stale' end
@@ -133,21 +134,21 @@ redis.call('ZADD', turns, 0, user)
 redis.call('PUBLISH', ARGV[6], 'moved')
 return 'ok'`;
 
-/** Somebody wants a job to end. KEYS run. ARGV bus, id. */
+/** A client asks to cancel a job. KEYS run. ARGV channel, id. */
 export const ASK_CANCEL = `
 if redis.call('HEXISTS', KEYS[1], 'end') == 1 then return 'ended' end
 redis.call('HSET', KEYS[1], 'cancel', 1)
 redis.call('PUBLISH', ARGV[1], 'cancel ' .. ARGV[2])
 return 'ok'`;
 
-/** A counter above the floor that nobody was promised before. KEYS counter. ARGV floor, life. */
+/** A counter above the floor that was never reserved before. KEYS counter. ARGV floor, lifetime. */
 export const RESERVE_COUNTER = `
 local last = tonumber(redis.call('GET', KEYS[1]) or 0)
 local next = math.max(last, tonumber(ARGV[1])) + 1
 redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
 return next`;
 
-/** Gives a lock back that is still one's own. KEYS lock. ARGV holder. */
+/** Releases a lock that the holder still has. KEYS lock. ARGV holder. */
 export const UNLOCK = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`;

@@ -20,37 +20,40 @@ import {
 import { TICKET_KEY } from './ticket-queue.ts';
 import { DROP, ENQUEUE, POSITIONS, TAKE, WITHDRAW } from './queue-scripts.ts';
 
-/** Entries a job's stream keeps: far more than a listener can be behind. */
+/** Entries of a job's stream: far more than a subscriber can be behind. */
 const MAX_ENTRIES = 10_000;
 const PREVIEW_TTL_MS = 60_000;
-/** How long those who listen can still read how a job ended. */
+/** How long subscribers can still read the end of a job. */
 const ENDED_TTL_MS = 5 * 60_000;
 
-/** What may be done with a job that was taken; what is said under an older fence is not heard. */
+/** How a worker continues with a claimed job. Writes under an older fence are stale. */
 export type Claim =
   | { readonly kind: 'run'; readonly fence: number; readonly attempts: number }
   | { readonly kind: 'cancel'; readonly fence: number }
   | { readonly kind: 'lost'; readonly fence: number; readonly attempts: number }
   | { readonly kind: 'ended'; readonly patch: EndPatch };
 
-/** What the end of a job changes in its row. */
+/** The changes that the end of a job makes to its row. */
 export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 
-/** `stale`: somebody else has the job; `cancel`: it has been asked to stop. */
+/** `stale`: another process has the job; `cancel`: a client asked to cancel it. */
 export type WriteResult = 'ok' | 'cancel' | 'stale';
 
-/** Where a job goes back to, and how many of its tries it gets back. */
+/** The order of a requeued job, and the attempts it gets back. */
 type RequeueOptions = { readonly order: number; readonly attemptsReturned: 0 | 1 };
 
-/** The name of a taken job. */
+/** A claimed job and its fencing token. */
 export type FencedJob = { readonly id: string; readonly fence: number };
 
-/** One thing a job tells: text is in the stream under its number, a preview only passes by. */
+/**
+ * A message of a job: an event is stored in the stream under its number, a preview is only
+ * published.
+ */
 export type PublishItem =
   | { readonly kind: 'e'; readonly n: number; readonly text: string }
   | { readonly kind: 'p'; readonly bytes: Buffer; readonly isStored: boolean };
 
-/** How a job that is not over stands beyond its row. */
+/** The state of an unfinished job, which its row does not have. */
 export type RunState = Partial<
   Pick<LiveJob, 'status' | 'startedAtMs' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>
 > & {
@@ -59,7 +62,7 @@ export type RunState = Partial<
   readonly end: EndPatch | undefined;
 };
 
-/** Jobs that are not over, as all processes see them; every change is one script. */
+/** The unfinished jobs, shared by all processes; every change is one script. */
 export type RunStateStore = ReturnType<typeof createRunStateStore>;
 
 export function createRunStateStore({
@@ -90,13 +93,16 @@ export function createRunStateStore({
   };
 
   return {
-    /** Does nothing for a job that waits already, or that a worker has. */
+    /** Adds a job to the queue; does nothing for one that waits already or that a worker has. */
     async enqueue({ id, user, order }: Pick<JobRow, 'id' | 'user' | 'order'>): Promise<void> {
       const { entryCounter: entered, highestOrder: highest, pubsub, bullPrefix: library } = keys;
       const args = [id, priorityOf(order), order, pubsub, user, `${library}${TICKET_KEY}`];
       await run(ENQUEUE, id, [...queueKeys, entered, highest], args);
     },
-    /** The job a worker may run by this ticket; `undefined`: none waits. It has it until `end`, `handBack` or `drop`. */
+    /**
+     * The job a worker may run with this ticket; `undefined` when none waits. The worker has it
+     * until `end`, `requeue` or `drop`.
+     */
     async take(ticket: string): Promise<string | undefined> {
       const keysOfAll = [keys.runState, ...queueKeys];
       const id = await runScript(redis, TAKE, { keys: keysOfAll, args: [ticket] });
@@ -105,14 +111,14 @@ export function createRunStateStore({
     /** Takes a waiting job out of the queue; false when it does not wait. */
     withdraw: async (id: string): Promise<boolean> =>
       (await run(WITHDRAW, id, queueKeys, [id])) === 1,
-    /** There is nothing more to do for a job. */
+    /** Removes a job that needs no more work from the queue. */
     async drop(id: string, ticket = ''): Promise<void> {
       await run(DROP, id, queueKeys, [id, ticket]);
     },
-    /** The ticket a worker has a job by. */
+    /** The ticket with which a worker took a job. */
     ticketOf: async (id: string): Promise<string | undefined> =>
       (await redis.hget(keys.run(id), 'ticket')) ?? undefined,
-    /** The job a worker has by a ticket. */
+    /** The job that a worker took with a ticket. */
     takenBy: async (ticket: string): Promise<string | undefined> =>
       (await redis.hget(ticketQueue, ticket)) ?? undefined,
     /** Jobs that workers have. */
@@ -127,15 +133,15 @@ export function createRunStateStore({
       const args = [id, nowMs, MAX_ATTEMPTS, keys.pubsub];
       return toClaim((await run(CLAIM, id, queueKeys, args)) as [string, ...unknown[]]);
     },
-    /** Takes a job from whoever may have it, only to end it. */
+    /** Claims a job only to end it, from any worker that may have it. */
     async seize(id: string): Promise<Claim> {
       const args = [id, 0, '', keys.pubsub];
       return toClaim((await run(CLAIM, id, queueKeys, args)) as [string, ...unknown[]]);
     },
-    /** Its first node begins; durable once this resolves. */
+    /** Counts the attempt: the first node begins. Durable once this resolves. */
     begin: async ({ id, fence }: FencedJob): Promise<WriteResult> =>
       (await run(BEGIN, id, [], [fence])) as WriteResult,
-    /** The worker that had this job under an earlier fence was slow, and did not die. */
+    /** The worker that had this job under an earlier fence was slow, but did not crash. */
     async stillAlive({ id, fence }: FencedJob): Promise<void> {
       await run(STILL_ALIVE, id, [], [fence]);
     },
@@ -194,12 +200,12 @@ export function createRunStateStore({
       const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
       return Number(current) === fence && end === null;
     },
-    /** Its end is in the ledger: what is here soon goes. */
+    /** The end is in the ledger: the keys of the job expire soon. */
     async expire(id: string): Promise<void> {
       const all = [keys.run(id), keys.eventStream(id), keys.preview(id)];
       await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
     },
-    /** States in the order of the ids; jobs that are not known here have none. */
+    /** States in the order of the ids; `undefined` for unknown jobs. */
     async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
       const [all, positions] = await Promise.all([
         Promise.all(ids.map((id) => redis.hgetall(keys.run(id)))),
@@ -207,7 +213,7 @@ export function createRunStateStore({
       ]);
       return all.map((fields, i) => stateOf(fields, positions[i] ?? null));
     },
-    /** How many jobs will be taken before each of these; null: it does not wait. */
+    /** How many jobs will be taken before each of these; null for one that does not wait. */
     places,
     position: async (id: string): Promise<number | null> => (await places([id]))[0] ?? null,
   };
@@ -233,7 +239,7 @@ function stateOf(
   } as RunState;
 }
 
-/** What of a job changes with its events, as fields of its hash. */
+/** The hash fields of a job that its events change. */
 export function fieldsOf(
   job: Pick<LiveJob, 'status' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>,
   changed: ReadonlySet<string>,

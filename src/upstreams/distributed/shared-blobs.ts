@@ -10,14 +10,14 @@ import type { QueueKeys } from './redis-keys.ts';
 import { RESERVE_COUNTER, runScript } from './run-scripts.ts';
 
 const COUNTER_TTL_MS = 24 * 60 * 60_000;
-/** Longer than it takes from a name, or from bytes, to their record. */
+/** Longer than it takes from a claimed name, or from stored bytes, to their record. */
 const CLAIM_TTL_MS = 60_000;
 /** Longer than a removal takes. */
 const REMOVAL_MS = 60_000;
-/** Bytes that waited so long for a record never get one. */
+/** Bytes that have waited this long for a record never get one. */
 const UNRECORDED_AGE_MS = 60 * 60_000;
 
-/** Names of files where several processes make them at a time. */
+/** File names for several processes. */
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
   return {
     async reserveCounter(user, start, floor) {
@@ -31,11 +31,11 @@ export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNa
   };
 }
 
-/** Bytes that other processes may be taking into use while they are removed here. */
+/** Bytes that another process may start to use while this one removes them. */
 export type SharedBlobs = Blobs & {
-  /** Ends removals that a dead process began. */
+  /** Finishes removals that a crashed process began. */
   finishRemovals(): Promise<void>;
-  /** Removes bytes whose record a dead process owed, or had removed. */
+  /** Removes bytes for which a crashed process wrote no record, or removed it. */
   removeUnrecorded(): Promise<void>;
 };
 
@@ -49,8 +49,9 @@ type SharedBlobsOptions = {
 };
 
 /**
- * Set aside first, then counted again, then gone: whoever records the same bytes meanwhile finds
- * them back in their place, and nobody has to hold a lock that might outlive them.
+ * Removal moves the bytes aside, counts their records again, then deletes them or moves them back.
+ * It needs no lock that might outlive its process: a process that records the same bytes meanwhile
+ * finds them again.
  */
 export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   const { redis, keys, blobs, dataDir, ledger, clock } = deps;
@@ -59,7 +60,8 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   async function finishRemoval(name: string): Promise<void> {
     const hash = `blake3:${name.split('.')[0]}`;
     const removedPath = path.join(removalDir, name);
-    // In this order: who adopts says so first and is silent again once it is recorded.
+    // In this order: `moveIntoPlace` announces the bytes first, and the record exists before the
+    // announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||
       (await ledger.assets.countByHash(hash)) > 0;
@@ -107,7 +109,7 @@ async function moveIfThere(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** Since it came to its place; a file that is gone has no age. */
+/** Age since the file was moved to its path; 0 for a missing file. */
 async function ageMs(file: string, nowMs: number): Promise<number> {
   const found = await stat(file).catch(() => undefined);
   return found ? nowMs - Math.max(found.ctimeMs, found.mtimeMs) : 0;

@@ -4,25 +4,29 @@ import type { Redis } from '../../lib/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { QueueKeys } from './redis-keys.ts';
 
-/** The queue's name in the library's keys. */
+/** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'jobs';
-/** Between the library's prefix and the id in the key of a ticket. */
+/** Between the prefix of BullMQ and the id in the key of a ticket. */
 export const TICKET_KEY = `:${QUEUE_NAME}:`;
-/** The library's own log, which nobody reads. */
+/** Length of BullMQ's own event log, which is never read. */
 const MAX_LOGGED_EVENTS = 100;
 
 type QueuedJob = { readonly id: string };
 
 /**
- * Tickets that workers take: each is the right to run one job, whichever it is then (`runs.take`). There are
- * at least as many as waiting jobs, one with the id of each.
+ * Tickets that workers take, which are the jobs of BullMQ. Each is the right to run one job;
+ * `RunStateStore.take` decides which. There are at least as many as waiting jobs, one with the id
+ * of each.
  */
 export type TicketQueue = {
-  /** Does nothing for a job that has one. */
+  /** Adds a ticket for each job; does nothing for a job that has one. */
   add(jobs: readonly QueuedJob[]): Promise<void>;
-  /** Adds as many as are missing for so many waiting jobs: that of a job may be with a worker for another. */
+  /**
+   * Adds the tickets that are missing for this many waiting jobs: a worker may have used the ticket
+   * of one job for another.
+   */
   fill(waiting: number): Promise<void>;
-  /** True when it could be taken out: not when a living worker has it. */
+  /** True when the ticket was removed; false when a live worker has it. */
   remove(id: string): Promise<boolean>;
   close(): Promise<void>;
 };
@@ -38,7 +42,9 @@ export function createTicketQueue(deps: {
     streams: { events: { maxLen: MAX_LOGGED_EVENTS } },
     defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
   });
-  queue.on('error', (error) => deps.log.debug({ err: error }, 'the queue reports an error'));
+  queue.on('error', (error) =>
+    deps.log.debug({ event: 'queue.error', err: error }, 'BullMQ reports an error'),
+  );
   const add = async (jobs: readonly QueuedJob[]): Promise<void> => {
     await queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: {}, opts: { jobId: id } })));
   };

@@ -10,17 +10,17 @@ import type { WorkerThread } from '../jobs/worker-thread.ts';
 export type DispatcherOptions = {
   readonly lifecycle: JobLifecycle;
   readonly log: Logger;
-  /** The jobs that are not over, by id; kept up to date here. */
+  /** The unfinished jobs, by id. The dispatcher keeps the map up to date. */
   readonly live: Map<string, LiveJob>;
   readonly threads: readonly WorkerThread[];
   readonly maxQueued: number;
   readonly runner: RunnerOptions;
   readonly clock: () => number;
-  /** A job ended: what it lists must live as long as it does. */
+  /** Called when a job has ended: the files it lists must be retained as long as the job. */
   onEnd(job: LiveJob): Promise<void>;
 };
 
-/** Owns the jobs that are not over: their queue, their workers, their end. */
+/** Owns the unfinished jobs: queues them, assigns them to workers and ends them. */
 export type Dispatcher = {
   add(job: LiveJob): void;
   cancel(job: LiveJob): Promise<void>;
@@ -30,7 +30,7 @@ export type Dispatcher = {
   close(): Promise<void>;
 };
 
-/** A worker, the job it has, and whose the one before was. */
+/** A worker thread, its current job, and the user of its previous job. */
 export type WorkerAssignment = {
   readonly thread: WorkerThread;
   job: LiveJob | undefined;
@@ -60,7 +60,7 @@ export function createDispatcher(deps: DispatcherOptions): Dispatcher {
     await deps.onEnd(job);
   };
   const failJob = async (job: LiveJob, cause: unknown): Promise<void> => {
-    deps.log.error({ err: cause, job: job.id }, 'a job could not be run to its end');
+    deps.log.error({ event: 'job.run_failed', err: cause, job: job.id }, 'a job could not be run');
     if (!live.has(job.id)) return;
     const message = 'the engine failed to run this job';
     await lifecycle.finish(job, {
@@ -72,7 +72,10 @@ export function createDispatcher(deps: DispatcherOptions): Dispatcher {
     try {
       await runJobOn(assignment, job).catch((cause) => failJob(job, cause));
     } catch (cause) {
-      deps.log.error({ err: cause, job: job.id }, 'the end of a job could not be stored');
+      deps.log.error(
+        { event: 'job.end_not_stored', err: cause, job: job.id },
+        'the end of a job could not be stored',
+      );
       job.feed.end();
     } finally {
       assignment.job = undefined;
@@ -92,7 +95,7 @@ export function createDispatcher(deps: DispatcherOptions): Dispatcher {
   };
   const takeNext = (): LiveJob | undefined =>
     isOpen && assignments.some((assignment) => !assignment.job) ? queue.take() : undefined;
-  /** Never at once: whoever has just submitted a job shall be able to listen before it starts. */
+  /** Deferred, so that the submitter can subscribe before its job starts. */
   const schedule = (): void => {
     setImmediate(startWaitingJobs);
   };
@@ -144,7 +147,7 @@ function emitPositions(waiting: readonly LiveJob[]): void {
   }
 }
 
-/** The worker that last served this user holds that user's cache. */
+/** Prefers the worker that last served this user, because it holds that user's cache. */
 export function chooseWorker(
   assignments: readonly WorkerAssignment[],
   user: string,

@@ -29,9 +29,9 @@ import { createWorkerThread } from '../jobs/worker-thread.ts';
 export type EngineOptions = {
   readonly ledger: Ledger;
   readonly dataDir: string;
-  /** This process's own and empty; else a folder of the data directory is emptied. */
+  /** An empty folder of this process; by default a folder of the data directory is emptied. */
   readonly spoolDir?: string;
-  /** What submissions are validated against; the workers run the classes of `nodesModule`. */
+  /** Submissions are validated against these; the workers run the classes of `nodesModule`. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
   /** URL of a compiled module that exports the same classes as `ALL_NODES`; this server's library by default. */
   readonly nodesModule?: string;
@@ -43,13 +43,16 @@ export type EngineOptions = {
 
 /** The embedded v2 service. */
 export interface Engine extends JobApi {
-  /** Begins to run queued jobs, those of an earlier process included. */
+  /** Starts to run queued jobs, including those of an earlier process. */
   start(): void;
-  /** Stops in good order: running jobs are recorded as queued, the next boot runs them again. */
+  /** Stops in order: running jobs are recorded as queued, and the next start runs them again. */
   close(): Promise<void>;
 }
 
-/** Opens the engine over its ledger and files and takes up the jobs an earlier process left unfinished. */
+/**
+ * Opens the engine over its ledger and files, and queues the jobs that an earlier process left
+ * unfinished.
+ */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, clock = Date.now } = deps;
   const live = new Map<string, LiveJob>();
@@ -148,7 +151,8 @@ function createSweeps(
     chore: () => sweepWithUnrecorded(retention),
     async first() {
       const bytes = await importedBytes(retention);
-      if (bytes >= assetBudgetBytes) log.warn({ bytes }, IMPORTS_FILL_BUDGET);
+      if (bytes >= assetBudgetBytes)
+        log.warn({ event: 'disk_budget.used_by_imports', bytes }, IMPORTS_FILL_BUDGET);
     },
   };
 }
@@ -201,7 +205,7 @@ function createJobApi(
   };
 }
 
-/** Whatever lies there belonged to a process that is dead. */
+/** Files found there belonged to a process that has ended. */
 async function makeEmptySpool(dataDir: string): Promise<string> {
   const spoolDir = path.join(dataDir, 'spool');
   await rm(spoolDir, { recursive: true, force: true });

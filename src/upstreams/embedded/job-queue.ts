@@ -1,11 +1,11 @@
 import { nextUser, fairOrder } from '../jobs/fair-order.ts';
 
-/** A waiting job's place among those of its user: lower `order` first, ties by arrival. */
+/** A waiting job, ordered among those of its user: lower `order` first, ties by arrival. */
 export type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
 
 export type JobQueue<T extends QueuedItem> = {
   add(job: T): void;
-  /** Takes the job whose turn it is, if one waits; `ended` tells when it no longer runs. */
+  /** Takes the next job, if one waits. Call `ended` when it no longer runs. */
   take(): T | undefined;
   ended(job: T): void;
   remove(id: string): boolean;
@@ -13,15 +13,15 @@ export type JobQueue<T extends QueuedItem> = {
   waiting(): readonly T[];
   count(): number;
   countOf(user: string): number;
-  /** An order behind everything queued so far. */
+  /** An order after everything queued so far. */
   readonly nextOrder: () => number;
 };
 
 type UserJobs<T> = { readonly jobs: T[]; running: number; since: number };
 
 /**
- * Starts an empty queue, in which users take turns (turns.ts). `onMove` is called after every change
- * with all jobs that still wait.
+ * Creates an empty queue, in which users take turns (fair-order.ts). `onMove` is called after every
+ * change with all jobs that still wait.
  */
 export function createJobQueue<T extends QueuedItem>(
   onMove: (waiting: readonly T[]) => void,

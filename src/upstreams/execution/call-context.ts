@@ -18,7 +18,7 @@ import type {
 
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
 
-/** Asks the main thread and waits for its answer. */
+/** Sends a request to the main thread and waits for the reply. */
 export type AskMainThread = <K extends keyof WorkerRequests>(
   question: Extract<WorkerRequest, { kind: K }>,
 ) => Promise<WorkerRequests[K]['answer']>;
@@ -28,24 +28,27 @@ export type CallContextOptions = {
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly stop: Int32Array;
   readonly meter: MemoryMeter;
-  /** Characters of text that the job's nodes may still show. */
+  /** Characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
   readonly promptText: string | null;
   readonly extraPngInfo: JsonObject | null;
-  /** Declared types of what is linked to the node's inputs. */
+  /** Declared types of the outputs that are linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
 };
 
-/** What node `nodeId` may do while it runs. */
+/** The operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   const check = (): void => {
     if (Atomics.load(deps.stop, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
-  /** A preview waits for the step it belongs to; one that is overtaken goes out alone. */
+  /**
+   * A preview is sent with the step it belongs to; when the next preview comes first, it is sent
+   * alone.
+   */
   const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
     if (!pendingPreview) return;
     const data = { node_id: nodeId, ...pendingPreview, ...withStep };
@@ -117,7 +120,7 @@ async function readBlob(path: string, name: string): Promise<Uint8Array> {
   }
 }
 
-/** The file is complete and on disk before the main thread hears of it. */
+/** The file is complete and on disk before the main thread gets the request. */
 async function writeSpooled(spoolDir: string, file: SavedFile): Promise<WrittenFile> {
   const target = path.join(spoolDir, randomUUID());
   try {

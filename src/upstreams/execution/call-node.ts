@@ -8,7 +8,7 @@ import {
 import type { Json } from '../../protocol/json.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 
-/** What a node made over all its calls: one list per output slot, and what it shows. */
+/** The result of all calls of a node: one list per output slot, and what it shows. */
 export type CallResult = {
   readonly slots: readonly (readonly Value[])[];
   readonly ui?: { readonly [key: string]: readonly Json[] };

@@ -8,32 +8,35 @@ import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
 import { createSchedule } from './schedule.ts';
 import { toValue } from './node-values.ts';
 
-/** A running call's context, and what it saved through it. */
+/** The context of a running call, and the files it saved. */
 export type CallContext = NodeContext & {
   readonly meter: MemoryMeter;
   readonly saved: readonly StoredOutput[];
-  /** Sends what is still held back once the call is over. */
+  /** Sends the pending preview once the call is over. */
   flush(): void;
 };
 
 export type Execution = {
   readonly plan: RunPlan;
   readonly targets: ReadonlySet<string>;
-  /** Results kept of the user's previous prompt; those of this one are added as they come. */
+  /** Results of the user's previous prompt; those of this prompt are added as they are computed. */
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
   readonly post: (message: FromWorker) => void;
   /** Called once, before the first node that is not cached. */
   begin(): Promise<unknown>;
-  /** Resolves when all that was posted has been handled. */
+  /** Resolves when the main thread has handled all posted messages. */
   readonly handled: () => Promise<null>;
   contextFor(node: PlannedNode): CallContext;
 };
 
-/** Small nodes take microseconds: the main thread takes in what is told of so many, then serves others. */
+/**
+ * Small nodes take microseconds: after this many the worker waits for the main thread, which can
+ * then serve others.
+ */
 const NODES_BETWEEN_PAUSES = 32;
 
-/** A node threw; `node` and its evaluated inputs say where. */
+/** A node threw. `node` and `inputs` tell which one, with which values. */
 export class NodeCallError extends Error {
   override readonly name = 'NodeCallError';
   readonly node: PlannedNode;
@@ -45,7 +48,7 @@ export class NodeCallError extends Error {
   }
 }
 
-/** Runs what the targets need and the cache does not hold, announcing every step. */
+/** Runs the nodes that the targets need and the cache does not hold, and posts every step. */
 export async function execute(execution: Execution): Promise<void> {
   const { plan, records, targets } = execution;
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
@@ -76,7 +79,7 @@ export async function execute(execution: Execution): Promise<void> {
   }
 }
 
-/** Cached targets are visited too, to show their old result; what lies behind a cached node is not. */
+/** Cached targets are included, to show their old result; the inputs of a cached node are not. */
 function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, PlannedNode> {
   const wanted = new Set(targets);
   for (const id of wanted) {

@@ -2,16 +2,19 @@ import { byteImageSize } from '../../nodes/tensor.ts';
 import { BYTES_PER_CHAR } from '../../nodes/text/pieces.ts';
 import { type ImageValue, type MaskValue, OutOfMemory, type Value } from '../../nodes/node.ts';
 
-/** Keeps a job's pixels and texts below its limit: what a running call reserves, and what finished calls left behind. */
+/**
+ * Limits the memory of a job: the reservations of the running call, and the pixels and texts that
+ * finished calls returned.
+ */
 export type MemoryMeter = {
   reserve(bytes: number): void;
-  /** The call is over: its reservations become the buffers and texts it handed out. */
+  /** The call is over: its reservations are replaced by the buffers and texts it returned. */
   settle(values: readonly Value[]): void;
 };
 
 /** Shorter texts are not worth counting: a job has only so many nodes. */
 const MIN_COUNTED_CHARS = 1024;
-/** Texts of one length that are told apart; a text that is handed on counts once. */
+/** Texts of one length that are compared: a text that is passed on counts once. */
 const MAX_TEXTS_PER_LENGTH = 4;
 
 /** Starts an empty meter. */
@@ -44,7 +47,10 @@ export function textBytes(text: string): number {
   return text.length * BYTES_PER_CHAR;
 }
 
-/** Answers whether a text was not seen lately. Texts have no identity: those of one length are compared. */
+/**
+ * Returns a check that is true for a text not seen lately. Texts have no identity: those of one
+ * length are compared.
+ */
 function createNewTextCheck(): (text: string) => boolean {
   const seen = new Map<number, string[]>();
   return (text) => {
@@ -61,14 +67,14 @@ export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> 
   const buffers = new Map<object, number>();
   for (const value of values) {
     if (!isPixels(value)) continue;
-    // To ask for the floats of a picture of bytes would be to make them.
+    // Reading `data` of a picture of bytes would allocate its floats.
     if ('bytes' in value && value.bytes) buffers.set(value.bytes, byteImageSize(value.bytes));
     else buffers.set(value.data.buffer, value.data.buffer.byteLength);
   }
   return buffers;
 }
 
-/** A literal object or array of the workflow travels as a value too. */
+/** A literal object or array of the workflow is a value too. */
 function isPixels(value: Value): value is ImageValue | MaskValue {
   if (typeof value !== 'object' || value === null) return false;
   return (

@@ -3,7 +3,10 @@ import type { Value } from '../../nodes/node.ts';
 import { buffersOf, textBytes } from './memory-meter.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
-/** What one node left behind: a list of values per output slot, what it shows, the files it made. */
+/**
+ * The result of one node: a list of values per output slot, what the node shows, and the files it
+ * made.
+ */
 export type NodeRecord = {
   readonly slots: readonly (readonly Value[])[];
   readonly uiJson?: string;
@@ -13,16 +16,16 @@ export type NodeRecord = {
 /** Results by node signature. */
 export type NodeRecords = Map<string, NodeRecord>;
 
-/** Remembers, for each user apart, the results of that user's previous prompt and of no other, as v1 does. */
+/** Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. */
 export type NodeCache = {
   take(user: string): NodeRecords;
   put(user: string, records: NodeRecords): void;
 };
 
-/** Room for a value that is neither pixels nor text; only has to be more than nothing. */
+/** Counted for a value that is neither pixels nor text; it only has to be more than nothing. */
 const OVERHEAD_BYTES = 1024;
 
-/** Users beyond `maxBytes` are forgotten, the longest idle first. */
+/** Beyond `maxBytes` the results of the users idle for longest are dropped. */
 export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): NodeCache {
   const users = new LRUCache<string, NodeRecords>({
     maxSize: Math.max(1, maxBytes),
@@ -44,7 +47,7 @@ function sizeOf(records: NodeRecords): number {
   const all = [...records.values()];
   const values = all.flatMap((record) => record.slots.flat());
   const pixelBytes = sum(buffersOf(values).values());
-  // A text that several nodes handed on is held once, but counts for each.
+  // A text that several nodes pass on is in memory once, but counts for each.
   const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));
   const shownBytes = sum(all.map(({ uiJson }) => textBytes(uiJson ?? '')));
   return pixelBytes + textsBytes + shownBytes + OVERHEAD_BYTES * (1 + values.length);

@@ -14,7 +14,9 @@ import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
 import type { FromWorker, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
 
-/** The server holds what a job's nodes show, and hands it to everybody who looks at the job. */
+/**
+ * The server keeps the shown results of a job in memory, and sends them to every reader of the job.
+ */
 const MAX_UI_CHARS = 4 * 2 ** 20;
 
 export type RunServices = {
@@ -94,7 +96,7 @@ function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string
   return Object.fromEntries(types) as { [input: string]: string };
 }
 
-/** Results whose files are gone are computed anew. */
+/** Results whose files are gone are computed again. */
 async function reusableRecords(
   previous: NodeRecords,
   plan: RunPlan,

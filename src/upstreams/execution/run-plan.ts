@@ -5,7 +5,7 @@ import { stringifyJson } from '../../protocol/json.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { ReadableFile } from '../jobs/worker-protocol.ts';
 
-/** Where a linked input takes its value from. */
+/** The node and output slot that a linked input takes its value from. */
 type Link = { readonly from: string; readonly slot: number };
 
 export type PlannedNode = {

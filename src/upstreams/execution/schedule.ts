@@ -1,7 +1,7 @@
 import TinyQueue from 'tinyqueue';
 import type { PlannedNode } from './run-plan.ts';
 
-/** Hands out nodes whose links are all computed. */
+/** Returns the nodes whose inputs are all computed. */
 export type Schedule = {
   next(): PlannedNode | undefined;
   done(id: string): void;

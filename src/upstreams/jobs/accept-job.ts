@@ -30,14 +30,17 @@ export type AcceptOptions = {
   readonly retentionMs: number;
   readonly clock: () => number;
   readonly fileLookupOf: (user: string) => FileLookup;
-  /** Takes a place in the bounded queue, or answers undefined; `release` gives back one that was not used. */
+  /** Reserves capacity in the bounded queue; `undefined` when it is full. `release` returns it. */
   readonly reserve: (
     user: string,
   ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
   readonly nextOrder: () => number | Promise<number>;
 };
 
-/** Takes a submission through validation, asset resolution, queue bound and key claim to a durable job. */
+/**
+ * Accepts a submission: validation, asset resolution, queue limit, idempotency key, then the
+ * durable job.
+ */
 export async function acceptJob(
   { user }: Caller,
   request: SubmitRequest,
@@ -92,7 +95,10 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   return ok(job);
 }
 
-/** Saved files carry the prompt as validation coerced it, the names of files as the client wrote them. */
+/**
+ * Saved files contain the prompt as validation coerced it, with file names as the client wrote
+ * them.
+ */
 function* coercedProvenance(
   { provenance, workflow: submitted }: SubmitRequest,
   coerced: Graph,
@@ -150,7 +156,7 @@ function* refuseFiles(
   return refuse(422, 'invalid_workflow', 'Prompt outputs failed validation', { details });
 }
 
-/** v1's words for a loader whose file is not there. */
+/** v1's error for a loader whose file is missing. */
 function invalidFile({ input, value }: ResolvedWorkflow['unknownFiles'][number]): NodeErrorEntry {
   return {
     type: 'custom_validation_failed',

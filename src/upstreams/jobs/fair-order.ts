@@ -1,4 +1,4 @@
-/** The waiting jobs of one user, and what decides when their turn comes. */
+/** The waiting jobs of one user, and the figures that decide whose turn is next. */
 export type UserQueue<T> = {
   /** In v1's order: by number, then by arrival. */
   readonly jobs: readonly T[];
@@ -10,8 +10,8 @@ export type UserQueue<T> = {
 
 /**
  * Waiting jobs in the order they will run in. Users take turns: the one with the fewest running
- * jobs goes first, among these the one who has waited longest. A user alone may use every slot;
- * nothing that runs is stopped for another user, but the next free slot is that user's.
+ * jobs goes first, among equals the one who has waited longest. A single user may use all workers;
+ * a running job is never stopped for another user, but that user gets the next free worker.
  */
 export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
   const order: T[] = [];
@@ -26,7 +26,7 @@ export function fairOrder<T>(users: readonly UserQueue<T>[]): T[] {
   return order;
 }
 
-/** The user whose turn it is, of those who have a job waiting. */
+/** The user whose turn is next, of those who have a waiting job. */
 export function nextUser<U extends UserQueue<unknown>>(users: Iterable<U>): U | undefined {
   let next: U | undefined;
   for (const user of users) {
@@ -41,8 +41,8 @@ function goesFirst(one: UserQueue<unknown>, other: UserQueue<unknown>): boolean 
 }
 
 /**
- * True when one more job of a user may wait. Beyond the limit there is a tenth more room for users who
- * have nothing waiting: one user's jobs alone cannot keep the others out.
+ * True when one more job of a user may wait. Beyond the limit a tenth more is reserved for users
+ * who have nothing waiting, so that one user's jobs cannot keep others out.
  */
 export function hasQueueCapacity({
   waiting,

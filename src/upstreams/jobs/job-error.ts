@@ -1,7 +1,7 @@
 import { NodeFailure, OutOfMemory } from '../../nodes/node.ts';
 import type { JobError } from '../../protocol/v2.ts';
 
-/** Longest stack text kept; with the inputs it stays far below a 1 MiB frame. */
+/** Longest stack text that is stored; with the inputs it stays far below a 1 MiB frame. */
 const MAX_TRACE_CHARS = 8000;
 const MAX_MESSAGE_CHARS = 16_000;
 
@@ -29,7 +29,10 @@ export function toJobError(
   };
 }
 
-/** What a client may read of it: the system's own errors name files by where the host has them. */
+/**
+ * The message for clients: errors of the operating system contain paths of the host, which are left
+ * out.
+ */
 export function publicMessage({ message, code }: NodeJS.ErrnoException): string {
   const isOfSystem = code !== undefined && message.includes('/');
   return isOfSystem ? `the engine could not do this: ${code}` : message;
@@ -68,7 +71,7 @@ function isOutOfMemory(error: Error): boolean {
   );
 }
 
-/** Stack lines with this installation's folders cut away: a client has no business knowing them. */
+/** Stack lines without the folders of this installation, which are not for clients. */
 function stackFrames(error: Error): string {
   const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   const frames = lines.map((line) =>

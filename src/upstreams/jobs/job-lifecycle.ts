@@ -10,31 +10,31 @@ import type { JobEnd } from './run-on-worker.ts';
 /** An end that is final; an interrupted job has none yet. */
 export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
 
-/** The jobs that are not over, in memory and in the ledger alike. */
+/** Changes unfinished jobs, in memory and in the ledger alike. */
 export type JobLifecycle = {
-  /** Writes a job's present state down, unless it is over. */
+  /** Stores a job's current state, unless it is over. */
   save(job: LiveJob): Promise<void>;
-  /** Counts a run whose first node begins: a process that dies from now on dies of it, perhaps. */
+  /** Counts an attempt when the first node begins: a crash from now on may be caused by the job. */
   countAttempt(job: LiveJob): Promise<void>;
-  /** Ends a job: first durably, then for all who listen. */
+  /** Ends a job: first durably, then for its subscribers. */
   finish(job: LiveJob, end: FinalEnd): Promise<void>;
-  /** Leaves a job to the next process; a stop in good order is no failed attempt. */
+  /** Leaves a job to the next process; an orderly stop is not a failed attempt. */
   suspend(job: LiveJob): Promise<void>;
-  /** Whether a job's end is being written: nothing about it changes any more. */
+  /** True while a job's end is being stored: nothing about the job changes any more. */
   isEnding(job: LiveJob): boolean;
 };
 
 export type JobLifecycleOptions = {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;
-  /** By id; jobs leave it here when they are over. */
+  /** By id; a job is removed when it is over. */
   readonly live: Map<string, LiveJob>;
   readonly retentionMs: number;
   readonly clock: () => number;
   readonly log: Logger;
 };
 
-/** A store that is away now may be back later; the job is not over until then. */
+/** A store that is unavailable now may be back later; until then the job is not over. */
 const RETRY_WRITE_MS = 1000;
 
 /** Changes of one job are written one after the other. */
@@ -50,7 +50,10 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
       try {
         return await write();
       } catch (error) {
-        deps.log.error({ err: error }, 'the end of a job could not be stored, trying again');
+        deps.log.error(
+          { event: 'job.end_store_failed', err: error },
+          'the end of a job could not be stored: trying again',
+        );
         await delay(RETRY_WRITE_MS);
       }
     }
@@ -92,7 +95,7 @@ export function createJobLifecycle(deps: JobLifecycleOptions): JobLifecycle {
   };
 }
 
-/** A job as it is when over. A cancel that came while the last node was finishing still counts. */
+/** A job as it is when over. A cancel during the last node still counts. */
 export function toEndedJob(
   job: LiveJob,
   at: { end: FinalEnd; atMs: number; retentionMs: number },

@@ -18,11 +18,14 @@ const SCAN_PAGE = 100;
 export type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: () => number;
-  /** A job that is not over. */
+  /** An unfinished job. */
   readonly find: (id: string) => LiveJob | undefined;
 };
 
-/** The reading half of the port for jobs; live jobs are read from memory, those that are over from the ledger. */
+/**
+ * The reading half of the port for jobs. Unfinished jobs are read from memory, finished ones from
+ * the ledger.
+ */
 export function createJobReader(
   deps: JobReaderOptions,
 ): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list'> {
@@ -62,7 +65,7 @@ export function createJobReader(
 }
 
 export type JobListOptions = Pick<JobReaderOptions, 'ledger' | 'clock'> & {
-  /** What is told of these jobs now. */
+  /** The current state of these jobs. */
   readonly facts: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
 };
 
@@ -98,7 +101,7 @@ function matches(job: JobState, { status, metadata }: JobListQuery, nowMs: numbe
   return Object.entries(metadata ?? {}).every(([name, value]) => job.metadata?.[name] === value);
 }
 
-/** To whoever it is not theirs there is no such job. */
+/** Another user's job is reported as missing. */
 export function notFound<T>(): Result<T> {
   return refuse(404, 'not_found', 'no such job');
 }

@@ -10,10 +10,10 @@ import { createJobFeed, type JobFeed } from '../job-feed.ts';
 import { isoTime, jobLinks, showOutput } from '../job-links.ts';
 import type { StoredOutput } from './worker-protocol.ts';
 
-/** Why a job is made to stop before its end. */
+/** The reason to stop a job before its end. */
 export type StopReason = 'canceled' | 'timeout' | 'shutdown';
 
-/** What is told about a job, running or over. */
+/** The state of a job, running or finished. */
 export type JobState = {
   readonly id: string;
   readonly user: string;
@@ -30,7 +30,7 @@ export type JobState = {
   ui: { [nodeId: string]: NodeUi };
 };
 
-/** A job that is not over. Only its engine changes it. */
+/** An unfinished job. Only its engine changes it. */
 export type LiveJob = JobState & {
   readonly order: number;
   readonly workflow: Graph;
@@ -42,7 +42,7 @@ export type LiveJob = JobState & {
   readonly feed: JobFeed;
   /** Aborted with a `StopReason`. */
   readonly stop: AbortController;
-  /** Runs in which a node began; a job that takes the process down is not tried for ever. */
+  /** Runs in which a node began: a job that crashes the process is not retried for ever. */
   attempts: number;
   /** A node of this run has begun, and that is on record. */
   hasBegun: boolean;
@@ -114,7 +114,10 @@ export function toPatch(job: LiveJob): Patch {
   };
 }
 
-/** The same of a job that is over: what thousands of nodes have shown is not written in one go. */
+/**
+ * The same for a finished job, in steps: the results of thousands of nodes are too long to write in
+ * one turn of the event loop.
+ */
 export async function toEndPatch(job: LiveJob): Promise<Patch> {
   return {
     ...patchOf(job),
@@ -157,7 +160,7 @@ export function jobFromRow(row: JobRow): LiveJob {
   });
 }
 
-/** What a stored job tells. */
+/** The state of a stored job. */
 export function jobStateOf(row: JobRow): JobState {
   const { progress, cachedNodes, ui } = extrasOf(row);
   return {
@@ -177,7 +180,7 @@ export function jobStateOf(row: JobRow): JobState {
   };
 }
 
-/** A job as v2 shows it; one whose retention is over shows nothing but that. */
+/** A job as v2 shows it. After its retention a job is `expired` and shows no results. */
 export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
   const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
   return {

@@ -6,8 +6,8 @@ import { jobError } from './job-error.ts';
 import { type LiveJob, jobFromRow, toPatch } from './live-job.ts';
 
 /**
- * Deaths of processes after which a job is given up, counting those only while a node of the job
- * was running; not a stop in good order, and not a job that waits.
+ * A job fails after this many crashes of its process while one of its nodes was running; an orderly
+ * stop, or a crash while the job waits, does not count.
  */
 export const MAX_ATTEMPTS = 3;
 
@@ -19,8 +19,8 @@ export type RecoverOptions = {
 };
 
 /**
- * What an earlier process left unfinished: queued jobs keep their place, a running one starts anew
- * without its earlier outputs, one that was being cancelled is cancelled.
+ * Recovers the jobs that an earlier process left unfinished: queued jobs keep their order, a
+ * running one starts again without its earlier outputs, one that was being cancelled is cancelled.
  */
 export async function recoverJobs(deps: RecoverOptions): Promise<readonly LiveJob[]> {
   const jobs: LiveJob[] = [];

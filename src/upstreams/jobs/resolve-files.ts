@@ -17,14 +17,17 @@ export type FileLookup = {
   readonly pathOf: (hash: string) => string;
 };
 
-/** A workflow whose file inputs are plain names again, and what is behind the names. */
+/** A workflow whose file inputs are plain names, and the files behind the names. */
 export type ResolvedWorkflow = {
   readonly workflow: Graph;
   readonly files: ReadonlyMap<string, ReadableFile>;
   readonly assetIds: ReadonlySet<string>;
-  /** Ids of `core/ASSET` objects that are nobody's or another user's; empty text for a malformed one. */
+  /**
+   * Ids of `core/ASSET` objects that do not exist or belong to another user; an empty text for a
+   * malformed one.
+   */
   readonly missing: readonly string[];
-  /** Plain names in file inputs the targets depend on, behind which there is nothing. */
+  /** Plain names in file inputs of the targets' dependencies for which there is no file. */
   readonly unknownFiles: readonly {
     readonly nodeId: string;
     readonly input: string;
@@ -34,7 +37,7 @@ export type ResolvedWorkflow = {
 
 type Resolution = {
   readonly files: Map<string, ReadableFile>;
-  /** Which asset a name stands for: two assets may have the same path. */
+  /** The asset of each name: two assets may have the same path. */
   readonly names: Map<string, string>;
   readonly missing: string[];
   readonly unknownFiles: { nodeId: string; input: string; value: string }[];
@@ -42,7 +45,7 @@ type Resolution = {
 
 /** Weight of one file look-up, in values. */
 const FILE_WEIGHT = 20;
-/** Looked at between two looks at the event loop. */
+/** Values searched between two pauses for the event loop. */
 const VALUES_PER_TURN = 2_000;
 
 /** Finds the assets a workflow names, as `core/ASSET` objects anywhere or as plain names in file inputs. */
@@ -153,7 +156,7 @@ async function resolveNames(
     if (resolution.files.has(value)) continue;
     const isName = typeof given === 'string' && value.length <= MAX_NAME_CHARS;
     const asset = isName ? await findByName(value, deps) : undefined;
-    // Each look at the ledger is one of SQLite's.
+    // Each look-up in the ledger is a query of SQLite.
     await pause(FILE_WEIGHT);
     if (asset) addFile(asset, value, resolution, deps);
     else resolution.unknownFiles.push({ nodeId: id, input, value });

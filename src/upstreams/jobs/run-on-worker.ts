@@ -12,7 +12,7 @@ import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import type { ResolvedWorkflow } from './resolve-files.ts';
 
-/** A process that is told to go has less patience. */
+/** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
 
 /** How a job ended; `interrupted` when the engine was closed under it. */
@@ -24,9 +24,9 @@ export type JobEnd =
 export type RunnerOptions = {
   readonly timeLimitMs: number;
   readonly memoryLimitBytes: number;
-  /** How long a job may take to notice that it is to stop. */
+  /** How long a job may take to react to a stop. */
   readonly stopGraceMs: number;
-  /** Some classes of nodes are given less time than that. */
+  /** Some node classes have a shorter grace period. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: () => number;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
@@ -34,7 +34,7 @@ export type RunnerOptions = {
   readonly log: Logger;
 };
 
-/** Runs one job on a worker until it ends, one way or another. */
+/** Runs one job on a worker thread and returns how it ended. */
 export async function runOnWorker(
   job: LiveJob,
   thread: WorkerThread,
@@ -63,7 +63,7 @@ type WorkerExchange = {
   readonly request: RunRequest;
 };
 
-/** Handles what the worker says strictly in its order, a commit to disk included. */
+/** Handles the messages of the worker strictly in order, including commits to disk. */
 async function exchangeMessages(
   { job, thread, reporter, request }: WorkerExchange,
   deps: RunnerOptions,
@@ -75,7 +75,10 @@ async function exchangeMessages(
       if (message.kind === 'save') reporter.output(value as WorkerRequests['save']['answer']);
       thread.reply({ type: 'reply', id: message.id, value });
     } catch (error) {
-      deps.log.error({ err: error, job: job.id }, 'a worker could not be answered');
+      deps.log.error(
+        { event: 'worker.request_failed', err: error, job: job.id },
+        'a request of a worker failed',
+      );
       const code = (error as NodeJS.ErrnoException).code ?? 'an internal error';
       const failure = `the engine could not do this: ${code}`;
       thread.reply({ type: 'reply', id: message.id, failure });
@@ -96,7 +99,9 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes'> 
   readonly reporter: RunReporter;
 };
 
-/** A stop is first a flag the node looks at, then, after the grace, the end of its thread. */
+/**
+ * A stop first sets a flag that the node checks; after the grace period it terminates the thread.
+ */
 function enforceStop(
   job: LiveJob,
   { stop, thread, timeLimitMs, ...deps }: StopOptions,
@@ -114,7 +119,10 @@ function enforceStop(
   };
 }
 
-/** A stop that comes while no node runs is noticed before the next one. */
+/**
+ * Without a running node the general grace period applies: the flag is checked before the next
+ * node.
+ */
 function graceMsOf(
   job: LiveJob,
   { stopGraceMs, nodes, reporter }: Pick<StopOptions, 'stopGraceMs' | 'nodes' | 'reporter'>,

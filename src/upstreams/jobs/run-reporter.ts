@@ -7,11 +7,11 @@ import type { FromWorker, StoredOutput } from './worker-protocol.ts';
 
 type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
 
-/** Turns what a worker tells about a job into the job's state and its events, in the same order. */
+/** Applies the messages of a worker to the job's state, and emits its events in the same order. */
 export type RunReporter = {
   apply(message: WorkerEvent): void;
   output(output: StoredOutput): void;
-  /** The snapshot of a job all of whose nodes are done. */
+  /** Emits the last progress of a job when all its nodes are done. */
   complete(): void;
   current(): { readonly nodeId: string | null; readonly classType: string | null };
 };
@@ -78,7 +78,7 @@ export function createRunReporter(job: LiveJob, clock: () => number): RunReporte
   };
 }
 
-/** `value` never falls, not even when a node counts its steps anew for every item of a list. */
+/** `value` never decreases, not even when a node restarts its steps for every item of a list. */
 function snapshot(
   state: State,
   { step, steps }: { readonly step?: number; readonly steps?: number },

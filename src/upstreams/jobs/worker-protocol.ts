@@ -1,12 +1,15 @@
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Output } from '../../protocol/v2.ts';
 
-/** An output as it is stored, `job_id` of the job whose run made it; links are added when it is shown. */
+/**
+ * An output as it is stored, with the `job_id` of the job that made it; links are added when it is
+ * shown.
+ */
 export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
   readonly job_id: string;
 };
 
-/** What a worker thread is given when it is born. */
+/** The start parameters of a worker thread. */
 export type WorkerSetup = {
   /** URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
@@ -54,18 +57,18 @@ export type CounterRequest = {
   readonly prefix: string;
 };
 
-/** What a worker asks the main thread, and what it is answered. */
+/** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
-  /** Its first node is about to begin; the answer comes once that is durable. */
+  /** The first node is about to begin; the reply comes once that is durable. */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };
     readonly answer: StoredOutput;
   };
   readonly counter: { readonly ask: CounterRequest; readonly answer: number };
-  /** Which of these outputs still exist; the job holds them from then on. */
+  /** Returns the outputs that still exist; they are retained for the job from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
-  /** Answered when all that was told before has been handled: a worker must not run far ahead. */
+  /** Replied when all earlier messages have been handled: a worker must not run far ahead. */
   readonly handled: { readonly ask: null; readonly answer: null };
 };
 
@@ -99,7 +102,7 @@ export type FromWorker =
       readonly nodeId: string;
       /** JSON of what it shows, absent when it shows nothing. */
       readonly uiJson?: string;
-      /** Present when the result was not computed but taken over. */
+      /** Present when the result was reused instead of computed. */
       readonly reused?: readonly StoredOutput[];
     }
   | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)

@@ -5,7 +5,7 @@ import type { LiveJob } from './live-job.ts';
 import type { Outputs } from '../assets/outputs.ts';
 import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
 
-/** Answers what a worker asks on behalf of a job. */
+/** Answers a request that a worker makes on behalf of a job. */
 export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
   job: LiveJob,
   request: Extract<WorkerRequest, { kind: K }>,
@@ -26,7 +26,7 @@ export function createWorkerRequestHandler({
 }: {
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
-  /** Puts on record that a node of this job begins. */
+  /** Records durably that a node of this job begins. */
   readonly begin: (job: LiveJob) => Promise<void>;
 }): HandleWorkerRequest {
   const handlers: Handlers = {

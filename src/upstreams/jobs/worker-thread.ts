@@ -3,12 +3,12 @@ import { packageUrl } from '../../lib/package-url.ts';
 import { publicMessage } from './job-error.ts';
 import type { FromWorker, RunEnd, RunRequest, ToWorker, WorkerSetup } from './worker-protocol.ts';
 
-/** How a run ended as seen from outside: by its own word, or with the thread. */
+/** How a run ended: as the worker reported, or with the thread. */
 export type ThreadEnd =
   | RunEnd
   | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
-/** One worker thread, kept warm between jobs and born again when it dies. */
+/** One worker thread, reused between jobs and started again when it exits. */
 export type WorkerThread = {
   /** One job at a time. */
   run(
@@ -16,9 +16,9 @@ export type WorkerThread = {
     onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
   ): Promise<ThreadEnd>;
   reply(message: Extract<ToWorker, { type: 'reply' }>): void;
-  /** Starts the thread ahead of its first job. */
+  /** Starts the thread before its first job. */
   start(): void;
-  /** Ends the thread now; a running job ends as lost. */
+  /** Terminates the thread now; a running job ends as lost. */
   terminate(): Promise<void>;
 };
 
@@ -27,7 +27,7 @@ type CurrentRun = {
   end(end: ThreadEnd): void;
 };
 
-/** Prepares a slot; no thread exists before `warm` or `run`. */
+/** No thread exists before `start` or `run`. */
 export function createWorkerThread(setup: WorkerSetup): WorkerThread {
   let worker: Worker | undefined;
   let current: CurrentRun | undefined;

@@ -2,7 +2,7 @@ import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts'
 import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
 
-/** A literal as v1's validation turns it, or the words Python refuses it with. */
+/** A literal as v1's validation converts it, or the text of Python's refusal. */
 export type Coerced =
   | { readonly ok: true; readonly value: Json }
   | { readonly ok: false; readonly reason: string };
@@ -15,7 +15,7 @@ const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
   BOOLEAN: (value) => ({ ok: true, value: isTruthyInPython(value) }),
 };
 
-/** Python reads no longer integers either: the time it takes grows with the square of their length. */
+/** Python has the same limit: the time to parse an integer grows with the square of its length. */
 const MAX_INT_DIGITS = 4300;
 const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for integer string conversion`;
 
@@ -41,7 +41,7 @@ export function compareNumbers(a: Json, b: Json): number {
   return left < right ? -1 : Number(left > right);
 }
 
-/** A limit or value as v1 prints it: floats keep their point. */
+/** A limit or value as v1 prints it: floats keep their decimal point. */
 export function numberText(type: Json, value: Json): string {
   return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
 }
@@ -64,7 +64,7 @@ function toInt(value: Json): Coerced {
   return { ok: true, value: toJsonInteger(BigInt(Math.trunc(number)).toString()) };
 }
 
-/** Python takes blanks around and single underscores between digits. */
+/** Python accepts surrounding blanks and single underscores between digits. */
 function intFromText(text: string): Coerced {
   if (text.length > MAX_INT_DIGITS) return refuseValue(TOO_MANY_DIGITS);
   const trimmed = text.trim();

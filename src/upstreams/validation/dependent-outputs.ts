@@ -2,10 +2,16 @@ import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { dependenciesFirst, linkedNodes } from '../execution/run-plan.ts';
 
-/** Steps spent on telling which outputs fail because of which node; graphs made to be slow get less. */
+/**
+ * Limit of the steps that find which outputs fail because of which node; graphs made to be slow get
+ * less detail.
+ */
 export const MAX_ATTRIBUTION_STEPS = 200_000;
 
-/** Targets by the node among these they depend on; each is named at least once, however large the graph. */
+/**
+ * Targets by the failing node they depend on; each target is named at least once, however large the
+ * graph.
+ */
 export function* dependentOutputs(
   graph: Graph,
   targets: readonly string[],
@@ -33,7 +39,7 @@ export function* dependentOutputs(
   return byNode;
 }
 
-/** Of each node that cannot run one node because of which it cannot. */
+/** For each node that cannot run: one failing node it depends on. */
 function firstFailingCauses(
   graph: Graph,
   targets: readonly string[],

@@ -2,10 +2,10 @@ import type { InputSpec } from '../../nodes/node.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 
-/** An API-format workflow before anybody has looked at its nodes. */
+/** An API-format workflow whose nodes are not checked yet. */
 export type RawGraph = { readonly [id: string]: Json };
 
-/** What looking at one input gave. */
+/** The result of validating one input. */
 export type InputValidation =
   | { readonly error: NodeErrorEntry }
   | { readonly link: readonly [string, number] }

@@ -4,22 +4,25 @@ import type { Graph } from '../../protocol/v2.ts';
 import { MAX_ATTRIBUTION_STEPS } from './dependent-outputs.ts';
 import { type NodeValidation, validateNode } from './validate-node.ts';
 
-/** What one walk over everything the outputs need has found. */
+/** The validation of all nodes that the outputs depend on. */
 export type GraphValidation = {
-  /** Of every node some output needs, in the order they were met. */
+  /** Of every node that an output depends on, in the order they were visited. */
   readonly validations: ReadonlyMap<string, NodeValidation>;
   /** Output nodes that cannot run. */
   readonly failingOutputs: ReadonlySet<string>;
   /** Nodes on a cycle, in its order; empty when there is none. */
   readonly cycle: readonly string[];
-  /** For each node that fails, one node with errors it fails because of; none when only a cycle is to blame. */
+  /**
+   * For each failing node, one node with errors that it depends on; `undefined` when only a cycle
+   * is the cause.
+   */
   readonly causes: ReadonlyMap<string, string | undefined>;
 };
 
-/** Weight of judging one node, in values. */
+/** Weight of validating one node, in values. */
 const NODE_WEIGHT = 10;
 
-/** Judges each node the outputs need once, their sources first. */
+/** Validates each node that the outputs depend on once, its sources first. */
 export function* validateGraph(
   workflow: Graph,
   outputs: readonly string[],
@@ -47,7 +50,10 @@ export function* validateGraph(
   };
 }
 
-/** Failing outputs by the erroneous node that spoils them; each is named at least once, however large the graph. */
+/**
+ * Failing outputs by the node with errors they depend on; each is named at least once, however
+ * large the graph.
+ */
 export function* outputsByFailingNode({
   validations,
   failingOutputs,
@@ -80,7 +86,10 @@ type WalkState = {
   readonly causes: Map<string, string | undefined>;
 };
 
-/** Depth first with a stack of its own: graphs may be deeper than the call stack. Answers a cycle it met. */
+/**
+ * Depth first with an explicit stack, as graphs may be deeper than the call stack. Returns a cycle
+ * that it found.
+ */
 function* walk(
   start: string,
   { validate, validations, causes }: WalkState,

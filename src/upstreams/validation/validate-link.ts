@@ -3,7 +3,10 @@ import type { Json, JsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
 
-/** A wrapped list that reads as a link is one once it is unwrapped: execution cannot tell. */
+/**
+ * A wrapped list that has the shape of a link becomes one once it is unwrapped: execution sees no
+ * difference.
+ */
 export function isLinkShaped(value: Json): boolean {
   if (!Array.isArray(value) || value.length !== 2) return false;
   const [from, slot] = value as readonly Json[];

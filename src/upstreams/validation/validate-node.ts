@@ -6,12 +6,14 @@ import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts'
 import { type InputValidation, type RawGraph, inputConfig, errorEntry } from './error-entry.ts';
 import { classOf, validateLink, isLinkShaped } from './validate-link.ts';
 
-/** What validation found at one node: its own errors, or the exception that cut it short. */
+/**
+ * The result of validating one node: its own errors, or the exception that ended the validation.
+ */
 export type NodeValidation = {
   readonly errors: NodeErrorEntry[];
   /** Literals as coerced, by input. */
   readonly coerced: { readonly [input: string]: Json };
-  /** Nodes it takes values from, through links that fit, and the input each hangs on. */
+  /** The valid links of the node: the source of each, and the input it belongs to. */
   readonly links: readonly {
     readonly input: string;
     readonly spec: InputSpec;
@@ -95,7 +97,7 @@ function validateLiteral(
       ),
     };
   }
-  // A file chooser's list is not checked: whether the file is there is.
+  // The option list of a file input is not checked; the existence of the file is.
   if (def.fileInputs?.includes(input)) return { value: coerced.value };
   const error =
     limitError(input, spec, coerced.value) ?? listError(input, type, options, coerced.value);
@@ -146,7 +148,7 @@ function listError(
   );
 }
 
-/** v1 puts the value in quotes whatever it is. */
+/** v1 puts every value in quotes. */
 function quoteText(value: Json): string {
   return `'${pythonStr(value)}'`;
 }

@@ -14,14 +14,14 @@ import { inputConfig, errorEntry } from './error-entry.ts';
 import type { NodeValidation } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
-/** A workflow fit to run: literals coerced, and the output nodes to run it for. */
+/** A valid workflow with coerced literals, and its output nodes. */
 export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
 
 type Nodes = ReadonlyMap<string, NodeDef>;
 
 /**
  * v1's validation as the v2 service applies it: all outputs or none. A refusal carries v1's own
- * `error` and `node_errors` in its details, so that the v1 side can say exactly what v1 said.
+ * `error` and `node_errors` in its details, so that the v1 side can repeat v1's answer exactly.
  */
 export function* validateSteps(workflow: Graph, nodes: Nodes): Steps<Result<ValidWorkflow>> {
   if (isUiFormat(workflow)) return refuseFormat();
@@ -68,7 +68,10 @@ function firstLinks({ validations: verdicts }: GraphValidation): ReadonlyMap<str
   return new Map(links.toReversed().map((link) => [link.link[0], link]));
 }
 
-/** An exception at an output is its own; elsewhere it is told in the words of the first link that met it. */
+/**
+ * An exception at an output node is its own error; elsewhere it is reported for the first link that
+ * leads to the node.
+ */
 function errorsOf(
   id: string,
   { validations: verdicts, failingOutputs: failing }: GraphValidation,
@@ -115,7 +118,7 @@ function* withCoerced(
   return Object.fromEntries(entries);
 }
 
-/** A node that v1 refuses the whole prompt for. */
+/** A node because of which v1 refuses the whole prompt. */
 type InvalidNode = {
   readonly id: string;
   readonly message: string;
@@ -149,7 +152,7 @@ function refuseFormat(): Result<never> {
   return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
 }
 
-/** v1 names such a node in `error` alone; the contract locates it among the nodes. */
+/** v1 names such a node in `error` alone; the contract lists it under `node_errors`. */
 function refuseNode({ id, message, contractError }: InvalidNode): Result<never> {
   const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
   const details = {
