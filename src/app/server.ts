@@ -44,7 +44,7 @@ import { promptRoutes } from '../v1/prompt.ts';
 import { createFastPath } from '../v1/fast-path.ts';
 import { afterCatchUp } from '../v1/routes.ts';
 import { queueRoutes } from '../v1/queue.ts';
-import { createSemaphore } from '../v1/files/render.ts';
+import { createSemaphore } from '../lib/concurrency.ts';
 import { reportRoute } from '../pages/usage-report-route.ts';
 import { createViewSigner } from '../auth/signed-view.ts';
 import type { SharedCounter } from '../prompts/submission.ts';

@@ -4,7 +4,7 @@ import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from './definitions.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
-import { createSemaphore } from '../v1/files/render.ts';
+import { createSemaphore } from '../lib/concurrency.ts';
 import {
   type UploadNames,
   createUploadLists,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import { COMPRESS, type Encoding, encodingsFor } from './content-encoding.ts';
-import { createSemaphore } from '../v1/files/render.ts';
+import { createSemaphore } from '../lib/concurrency.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
 /** A file as it travels: another file with the same content, or bytes in memory. */

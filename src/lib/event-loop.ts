@@ -1,13 +1,13 @@
 import type { Steps } from '../protocol/steps.ts';
 
-/** Values worked on between two looks at the event loop: about two milliseconds. */
+/** Values that are processed before other work may run: about two milliseconds. */
 const VALUES_PER_STEP = 5_000;
 
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves in a later turn of the event loop. Of all who wait only one goes on in each turn, in the
- * order they came, so that many large bodies together hold the loop no longer than one.
+ * Resolves in a later iteration of the event loop. Each iteration resumes one waiting task, in the
+ * order they came, so that many large bodies together block the loop no longer than one.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 import { yieldEvery } from './yield-every.ts';
 
-/** So many characters are written before others have their turn; a piece counts as some itself. */
+/** Characters written before other work may run; each piece counts as some characters. */
 const CHARS_PER_STEP = 256 * 1024;
 const CHARS_PER_PIECE = 200;
 

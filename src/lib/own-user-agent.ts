@@ -5,7 +5,7 @@ export function ownUserAgent(command: 'demo' | 'health'): string {
   return `holdover-${command}`;
 }
 
-/** True for Holdover's own programs: a server in front of another one says just `holdover`. */
+/** True for Holdover's own programs; a server in front of another one sends plain `holdover`. */
 export function isOwnUserAgent(userAgent: string): boolean {
   return OWN_USER_AGENT.test(userAgent);
 }

@@ -7,7 +7,7 @@ const CRC_BYTES = 4;
 /** The specification of PNG allows no longer chunk. */
 const MAX_LENGTH = 2 ** 31 - 1;
 
-/** The first place where a chunk of text can begin: behind the signature and `IHDR`. */
+/** The first offset at which a text chunk can begin: behind the signature and `IHDR`. */
 export const FIRST_TEXT_BYTE = SIGNATURE.length + HEAD_BYTES + 13 + CRC_BYTES;
 
 /** Where the text of a `tEXt` chunk lies in its file: `start` inclusive, `end` exclusive. */
@@ -18,8 +18,9 @@ export type TextRange = {
 };
 
 /**
- * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number: so many of the first
- * bytes are needed to go on. `undefined`: no PNG, no such chunk in front of the pixels, or a damaged one.
+ * Finds a `tEXt` chunk by its keyword in the first bytes of a PNG file. A number is the count of
+ * first bytes that are needed to continue. `undefined`: not a PNG, no such chunk before the pixels,
+ * or a damaged one.
  */
 export function findPngText(head: Buffer, keyword: string): TextRange | number | undefined {
   const seen = Math.min(head.length, SIGNATURE.length);

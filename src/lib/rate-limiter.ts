@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 /** A request allowance that refills continuously. */
 export type RateLimiter = {
-  /** Takes one request; else says in how many whole seconds there is one. */
+  /** Takes one request; otherwise returns the whole seconds until one is available. */
   take(
     caller: string,
     perMinute: number,

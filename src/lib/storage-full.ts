@@ -1,5 +1,5 @@
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
-/** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: no room for the index of its log. */
+/** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: no space for the index of its log. */
 const SQLITE_FULL_CODES: ReadonlySet<unknown> = new Set([13, 4874]);
 /** Error texts of a Redis whose memory, or disk, is full. */
 const REDIS_FULL_MESSAGE = /^(OOM|MISCONF) /;
@@ -8,7 +8,9 @@ const MAX_CAUSES = 8;
 /** Words for the caller. */
 export const STORAGE_FULL = 'There is no room left on the storage of this server.';
 
-/** True when an error, or one of its causes, says that the disk, the quota or the ledger is full. */
+/**
+ * True when an error, or one of its causes, means that the disk, the quota or the ledger is full.
+ */
 export function isStorageFull(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {

@@ -1,9 +1,8 @@
 import { yieldToEventLoop } from './event-loop.ts';
 
 /**
- * Cuts long work into pieces of `count` steps: call it after each step and await what it returns.
- * Between two pieces the event loop serves everybody else. A step that does the work of several
- * says so by its `weight`.
+ * Divides long work into pieces of `count` steps: call it after each step and await its result.
+ * Other work runs between two pieces. A step that does the work of several passes its `weight`.
  */
 export function yieldEvery(count: number): (weight?: number) => Promise<void> | undefined {
   let left = count;

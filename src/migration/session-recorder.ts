@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { posix } from 'node:path';
 import type Koa from 'koa';
 import type { Session, SessionEvent, SessionJob, V1Call } from './session.ts';
-import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import { V2_CALLS } from '../observability/call-log.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';

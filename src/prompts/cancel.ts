@@ -1,4 +1,4 @@
-import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { reached } from '../lib/crash-point.ts';
 import type { Ledger } from '../ledger/ledger.ts';

@@ -1,4 +1,4 @@
-import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import { type ExternalJobImporter, createExternalJobImporter } from './import-external-job.ts';
 import { type Acceptor, createAcceptor } from './accept.ts';
 import { createLinkJob } from './submit/link-job.ts';

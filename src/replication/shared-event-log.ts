@@ -1,4 +1,4 @@
-import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import type { RedisConnections } from '../lib/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { LogHandlers, PromptEventLog } from '../prompts/prompt-event-log.ts';

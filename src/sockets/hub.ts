@@ -1,4 +1,4 @@
-import { monotonicNow } from '../lib/monotonic-clock.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import { randomBytes } from 'node:crypto';
 import type { Logger } from '../observability/log.ts';
 import type { JsonObject } from '../protocol/json.ts';

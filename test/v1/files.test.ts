@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSemaphore } from '../../src/v1/files/render.ts';
+import { createSemaphore } from '../../src/lib/concurrency.ts';
 import { contentTypeOf, dispositionOf } from '../../src/http/file-headers.ts';
 import { type Grant, createViewSigner } from '../../src/auth/signed-view.ts';
 import { type TestApp, multipart, createTestApp, place } from '../support/app/v1-routes.ts';

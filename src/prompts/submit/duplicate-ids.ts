@@ -1,4 +1,4 @@
-import { monotonicNow } from '../../lib/monotonic-clock.ts';
+import { monotonicNow } from '../../lib/clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Ledger, PromptRow } from '../../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';

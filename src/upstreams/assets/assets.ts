@@ -17,7 +17,7 @@ import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts'
 import type { Blobs } from '../blobs.ts';
 import { isImported } from '../imported-asset.ts';
 import { contentLink, isoTime } from '../job-links.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 
 const READ_CHUNK_BYTES = 2 ** 20;
 

@@ -5,7 +5,7 @@ import type { JobApi } from '../../protocol/job-api.ts';
 import { type AssetOptions, type Assets, createAssets } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
 import { type OutputRetention, createOutputRetention } from './output-retention.ts';
-import { type KeyedMutex, createKeyedMutex } from '../../lib/keyed-mutex.ts';
+import { type KeyedMutex, createKeyedMutex } from '../../lib/concurrency.ts';
 import { type OutputNames, type OutputOptions, type Outputs, createOutputs } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 

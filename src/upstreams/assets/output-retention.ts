@@ -1,6 +1,6 @@
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 import { jobLock } from './retention.ts';
 

@@ -4,7 +4,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { OutputType } from '../../protocol/v2.ts';
 import type { Blobs } from '../blobs.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 
 /** Reserves names for files that are made at the same time. */

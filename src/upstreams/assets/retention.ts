@@ -2,7 +2,7 @@ import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
 import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from '../blobs.ts';
 import { IMPORTED, isImported } from '../imported-asset.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 
 const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** Assets considered in one sweep when the disk budget is exceeded. */

@@ -3,7 +3,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { type LiveJob, toEndPatch, toPatch } from './live-job.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 import { jobLock } from '../assets/retention.ts';
 import type { JobEnd } from './run-on-worker.ts';
 

@@ -1,35 +1,34 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
-import {
-  type RateGate,
-  type AdaptiveSemaphore,
-  createRateGate,
-  createAdaptiveSemaphore,
-} from './rate-gate.ts';
+import { type RateGate, createRateGate } from './rate-gate.ts';
 
-/** Whose key calls carry: each caller's own, or one for all. */
+/** The key that calls carry: the caller's own, or one key for all callers. */
 export type Credential =
   | { readonly mode: 'pass-through' }
   | { readonly mode: 'fixed'; readonly key: string };
 
-/** What is known of one upstream account; limits of the upstream are the account's, not the caller's. */
+/**
+ * State of one upstream account. The limits of the upstream apply to the account, not to the
+ * caller.
+ */
 export type Account = {
-  /** Tells accounts apart and is no secret. */
+  /** Identifies the account; not a secret. */
   readonly id: string;
   /** Sent as it is to the upstream's own origin, written nowhere. */
   readonly key: string | undefined;
   readonly gate: RateGate;
-  /** Where submissions wait when there is no room. */
+  /** Submissions wait here when the upstream has no room. */
   readonly submissions: { readonly gate: RateGate; readonly semaphore: AdaptiveSemaphore };
-  /** Why the upstream will not have this account, until when that is believed. */
+  /** The upstream refuses this account; trusted until `untilMs`. */
   credentialRefusal: CredentialRefusal | undefined;
 };
 
 export type CredentialRefusal = {
   readonly error: V2Error;
   readonly untilMs: number;
-  /** Somebody asks, for all, whether it is over. */
+  /** A call is checking whether the refusal is over; other calls do not check. */
   isBeingChecked: boolean;
 };
 
@@ -37,7 +36,7 @@ export type Accounts = { of(caller: Caller): Result<Account> };
 
 const MAX_ACCOUNTS = 10_000;
 
-/** What a header may carry. */
+/** The characters a header value may contain. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 export function createAccounts(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Keeps an account from calling before the upstream wants to hear from it again. */
+/** Stops the calls of an account until the upstream accepts them again. */
 export type RateGate = {
   waitMs(): number;
   closeFor(forMs: number): void;
@@ -27,40 +27,6 @@ export function createRateGate(clock: () => number): RateGate {
         await delay(ms * (1 + Math.random() * JITTER), undefined, signal && { signal });
       }
       return true;
-    },
-  };
-}
-
-/**
- * Lets so many through at a time. A refusal for lack of room leaves one, who tries for all the
- * others; every success doubles the number again.
- */
-export type AdaptiveSemaphore = {
-  acquire(): Promise<void>;
-  release(outcome: 'passed' | 'crowded' | 'otherwise'): void;
-};
-
-export function createAdaptiveSemaphore(maxConcurrent: number): AdaptiveSemaphore {
-  const waiting: (() => void)[] = [];
-  let limit = maxConcurrent;
-  let active = 0;
-  const admitWaiting = (): void => {
-    while (active < limit && waiting.length > 0) {
-      active += 1;
-      waiting.shift()?.();
-    }
-  };
-  return {
-    acquire: () =>
-      new Promise<void>((resolve) => {
-        waiting.push(resolve);
-        admitWaiting();
-      }),
-    release(outcome) {
-      active -= 1;
-      if (outcome === 'crowded') limit = 1;
-      if (outcome === 'passed') limit = Math.min(maxConcurrent, limit * 2);
-      admitWaiting();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { monotonicNow } from '../../lib/monotonic-clock.ts';
+import { monotonicNow } from '../../lib/clock.ts';
 import { rm } from 'node:fs/promises';
 import type { Logger } from '../../observability/log.ts';
 import {
@@ -49,27 +49,32 @@ export type RemoteOptions = {
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
   readonly assetMode?: 'auto' | 'object' | 'string';
-  /** How labels are written, when that is known in advance. */
+  /** How labels are written; `auto` finds out. */
   readonly labels?: 'auto' | 'map' | 'string' | 'none';
   /** Private hosts its redirects may lead to, beside the service itself. */
   readonly redirectHosts?: readonly RedirectHost[];
-  /** Whether somebody looks at a job right now: those are streamed first and polled more often. */
+  /**
+   * True while a client watches the job: watched jobs get streams first and are polled more often.
+   */
   readonly isWatched?: (user: string, jobId: string) => boolean;
   readonly clock?: () => number;
 };
 
 /** A remote v2 service behind the port. */
 export interface RemoteJobs extends JobApi {
-  /** Whether the upstream takes the key of this caller, or the absence of one; if nobody can tell, yes. */
+  /**
+   * True when the upstream accepts the caller's key, or the absence of one. True when it cannot be
+   * reached.
+   */
   acceptsCaller(caller: Caller): Promise<boolean>;
   /** The folder an upload of a user lies in, of its own. */
   uploadFolderOf: UploadPaths['folderOf'];
-  /** What the upstream turned out to be. */
+  /** The discovered capabilities of the upstream. */
   capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
   close(): Promise<void>;
 }
 
-/** The contract allows more somewhere; six is what no known server refuses. */
+/** The contract allows more in places; no known server refuses six. */
 const MAX_STREAMS = 6;
 
 export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
@@ -212,7 +217,7 @@ function createJobCalls(services: RemoteServices): JobCalls {
         }
         const job = readJob(answer.value.json);
         if (!job) return snapshots.refresh(account, jobId);
-        // Taken out of the queue, or just moving between two lists: the next answer tells.
+        // Removed from the queue, or between two lists of the server: the next answer decides.
         if (job.status === 'expired') return snapshots.confirm(account, jobId);
         if (job.status === 'queued') warnIgnoredCancel(services);
         return ok(snapshots.store(account, job));
@@ -220,7 +225,7 @@ function createJobCalls(services: RemoteServices): JobCalls {
   };
 }
 
-/** The keys a prompt was sent with are told to nobody, whatever becomes of it. */
+/** The keys a prompt was sent with are removed from everything the service returns. */
 async function submit(
   services: RemoteServices,
   account: Account,
@@ -233,7 +238,7 @@ async function submit(
   return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
 }
 
-/** What was written of the workflow before is not its text any more. */
+/** The prepared JSON text is of the old workflow, so it is left out. */
 function withWorkflow(request: SubmitRequest, workflow: Graph): SubmitRequest {
   const { extraData, idempotencyKey, metadata, order, provenance } = request;
   return {
@@ -263,7 +268,7 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
           assets.create(account, { ...upload, filePath: uploadPath }),
         );
       } finally {
-        // Sent or refused, nobody needs it any more.
+        // Neither a sent nor a refused upload needs its file any more.
         await rm(upload.file.path, { force: true });
       }
     },
@@ -311,7 +316,7 @@ async function submitFormatFor(
   };
 }
 
-/** Only a Holdover that runs jobs itself says `embedded` of its upstream. */
+/** Only a Holdover with its own engine reports `embedded` as its upstream. */
 async function isHoldover({
   calls,
   links,
@@ -330,7 +335,7 @@ async function isHoldover({
   return isOne;
 }
 
-/** Nobody's key goes along; a service without this route that answers at all is well. */
+/** Sent without a key. A service without this route counts as healthy when it answers at all. */
 async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi['health']> {
   const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
   if (outcome.kind === 'lost') return { ok: false, error: unreachable() };

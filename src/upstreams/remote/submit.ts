@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { AttemptEnd } from '../../lib/concurrency.ts';
 import type { Logger } from '../../observability/log.ts';
 import {
   type Result,
@@ -22,14 +23,17 @@ import type { Snapshots } from '../remote-events/snapshots.ts';
 import { nextFormat, rememberFormat } from './submit-format.ts';
 import { type SubmitFormat, submitBody } from './submit-body.ts';
 
-/** What one attempt to submit came to. */
+/** Result of one attempt to submit. */
 type AttemptResult =
   | { readonly kind: 'accepted'; readonly job: Job }
   | { readonly kind: 'refused'; readonly error: V2Error }
   /** A definitive no that may become a yes. */
   | { readonly kind: 'wait'; readonly error: V2Error; readonly forMs: number }
   | { readonly kind: 'not_sent' }
-  /** `isAnswered`: the service is done with the request, and says that it does not know either. */
+  /**
+   * `isAnswered`: the service has finished the request and says that it does not know the outcome
+   * either.
+   */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
 export type SubmitOptions = {
@@ -49,30 +53,30 @@ type KeyedSubmission = {
   readonly key: string;
 };
 
-/** What earlier attempts of a submission have come to. */
+/** State of a submission over all its attempts. */
 type SubmitState = {
   format: SubmitFormat;
   readonly deadlineMs: number;
   unsent: number;
   unknown: number;
-  /** An attempt was given no answer: the service may still be at it. */
+  /** An attempt got no answer: the service may still be working on it. */
   isAnswerMissing: boolean;
-  /** Why the first way of naming files was refused: it says more than why the second was. */
+  /** Why the first format was refused: it says more than the refusal of the second one. */
   firstRefusal: V2Error | undefined;
 };
 
 type NextStep =
   | { readonly kind: 'again'; readonly afterMs: number }
   | { readonly kind: 'give up'; readonly outcome: Outcome; readonly error: V2Error }
-  /** What to say when there is no job to be found. */
+  /** The error to return when no job is found. */
   | { readonly kind: 'search'; readonly outcome: Outcome; readonly error: V2Error };
 
 type Outcome = NonNullable<V2Error['outcome']>;
 
 /**
- * Submits under one key until the outcome is known, or as known as it gets. A key is used up by the
+ * Submits under one key until the outcome is known, as far as it can be. A key is used up by the
  * first request that reaches submission and is never replayed: sending it again cannot run a job
- * twice, but cannot tell its id either. No other key is ever used.
+ * twice, but does not return its id either. No other key is ever used.
  */
 export async function submitJob(
   options: SubmitOptions,
@@ -80,7 +84,7 @@ export async function submitJob(
 ): Promise<Result<Job>> {
   const { account, request, format } = asked;
   const submission = { account, request, key: request.idempotencyKey ?? randomUUID() };
-  // Compared with what the service tells of a job, which is by its own clock.
+  // Compared with times of the service, which has its own clock.
   const sentAtMs = Date.now();
   const deadlineMs = options.clock() + options.limits.submitBudgetMs;
   const state: SubmitState = {
@@ -120,7 +124,7 @@ type FailedAttempt = {
   readonly result: Exclude<AttemptResult, { kind: 'accepted' }>;
 };
 
-/** The table: what to do after an attempt that made no job we know of. */
+/** Decides what follows an attempt that made no known job. */
 function decide(options: SubmitOptions, { state, request, result }: FailedAttempt): NextStep {
   const { limits, clock, log } = options;
   if (result.kind === 'refused') return afterRefusal(options, state, { request, ...result });
@@ -158,9 +162,9 @@ function afterRefusal(
 }
 
 /**
- * The end, unless an earlier attempt may have made a job: keys are looked at last, so a full queue
- * or a refused credential says nothing of it. What is wrong with the submission itself was wrong
- * then, too, as far as anybody can see.
+ * Ends the submission, unless an earlier attempt may have made a job. Services check keys last, so
+ * a full queue or a refused credential says nothing about that. A fault of the submission itself
+ * existed at the earlier attempt too.
  */
 function giveUp(state: SubmitState, outcome: Outcome, error: V2Error): NextStep {
   if (state.unknown === 0) return { kind: 'give up', outcome, error };
@@ -186,7 +190,7 @@ const ENGINE_DOWN: V2Error = {
 };
 const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
 
-/** One attempt, when the account may and there is room for it. */
+/** One attempt, when the account may call and the semaphore lets it through. */
 async function attempt(
   options: SubmitOptions,
   submission: KeyedSubmission,
@@ -195,7 +199,7 @@ async function attempt(
   const { account, request, key } = submission;
   const { gate, semaphore } = account.submissions;
   await semaphore.acquire();
-  let semaphoreOutcome: 'passed' | 'crowded' | 'otherwise' = 'otherwise';
+  let end: AttemptEnd = 'other';
   try {
     const budgetMs = deadlineMs - options.clock();
     const mayCall =
@@ -209,18 +213,20 @@ async function attempt(
       timeoutMs: options.limits.submitTimeoutMs,
     });
     const result = interpretAnswer(options, account, answer);
-    if (result.kind === 'accepted') semaphoreOutcome = 'passed';
+    if (result.kind === 'accepted') end = 'passed';
     if (result.kind === 'wait') {
-      semaphoreOutcome = 'crowded';
+      end = 'crowded';
       gate.closeFor(result.forMs);
     }
     return result;
   } finally {
-    semaphore.release(semaphoreOutcome);
+    semaphore.release(end);
   }
 }
 
-/** Whether an answer says nothing about whether there is a job now; proxies have numbers of their own. */
+/**
+ * True when an answer does not show whether a job exists; proxies have status codes of their own.
+ */
 function isAmbiguous(status: number): boolean {
   return AMBIGUOUS.has(status) || (status >= 500 && status !== 501);
 }
@@ -243,7 +249,7 @@ function interpretAnswer(
     if (job) return { kind: 'accepted', job };
     const isPage = /\bhtml\b/i.test(headers['content-type'] ?? '');
     const error = { ...toError(reply, account.key), status: 502, code: 'bad_upstream_response' };
-    // Somebody in between wants a login; the service never saw the submission.
+    // A proxy on the way wants a login; the service never saw the submission.
     return isPage && status === 200
       ? { kind: 'refused', error }
       : { kind: 'unknown', error, isAnswered: false };
@@ -261,7 +267,7 @@ function interpretAnswer(
 function accept({ recovery, snapshots }: SubmitOptions, account: Account, job: Job): Result<Job> {
   recovery.claim(job.id);
   snapshots.store(account, job);
-  // How a job ended is asked once more: not every server's answer to a submission is whole.
+  // The end of a job is read once more: some servers answer a submission with an incomplete job.
   if (IS_TERMINAL[job.status]) snapshots.invalidate(account, job.id);
   return ok(job);
 }

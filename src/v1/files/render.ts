@@ -23,9 +23,6 @@ export type Pixels = {
   readonly channels: 1 | 2 | 3 | 4;
 };
 
-/** Runs work when one of a fixed number of slots is free. */
-export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
-
 const MAX_PIXELS = 64 * 1024 * 1024;
 const MAX_SECONDS = 5;
 const DEFAULT_QUALITY = 90;
@@ -39,23 +36,6 @@ const SIGNATURES: readonly RegExp[] = [
   /^(II\*\0|MM\0\*)/,
   /^[^]{4}ftypavi[fs]/,
 ];
-
-/** Runs at most `count` pieces of work at once; the rest wait in order. */
-export function createSemaphore(count: number): Semaphore {
-  let free = count;
-  const waiting: (() => void)[] = [];
-  return async (work) => {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free++;
-    }
-  };
-}
 
 /**
  * Reads `preview` and `channel` as v1 does: unknown formats are WEBP, the last part of `preview` is

@@ -17,7 +17,7 @@ import {
 import { type OriginalRef, composeMask, readOriginalRef } from './mask.ts';
 import { requirePrintable } from '../../dialects/printable.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
-import type { Semaphore } from './render.ts';
+import type { Semaphore } from '../../lib/concurrency.ts';
 import type { V1Request } from '../routes.ts';
 import { parseAnnotation, isFileType, splitPath, withinRoot } from '../../files/safe-name.ts';
 import {

@@ -6,7 +6,8 @@ import type { Caller, JobApi } from '../../protocol/job-api.ts';
 import { rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
 import { type Download, locationOf, sendLocation, serveFile, serveRendered } from './download.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
-import { type Rendering, type Semaphore, parseRendering } from './render.ts';
+import type { Semaphore } from '../../lib/concurrency.ts';
+import { type Rendering, parseRendering } from './render.ts';
 import type { V1Request } from '../routes.ts';
 import {
   parseAnnotation,

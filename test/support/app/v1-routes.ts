@@ -15,7 +15,7 @@ import {
   fileRoutes,
   signedViewMiddleware,
 } from '../../../src/v1/file-routes.ts';
-import { createSemaphore } from '../../../src/v1/files/render.ts';
+import { createSemaphore } from '../../../src/lib/concurrency.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
 import { createUserDataStore } from '../../../src/files/user-data-store.ts';
 import { silentLogger } from '../../../src/observability/log.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { createAssets } from '../../../src/upstreams/assets/assets.ts';
 import { createBlobs } from '../../../src/upstreams/blobs.ts';
-import { createKeyedMutex } from '../../../src/lib/keyed-mutex.ts';
+import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/upstreams/assets/retention.ts';
 import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';

@@ -1,0 +1,65 @@
+import { Mutex, Semaphore as AsyncSemaphore } from 'async-mutex';
+
+/** Runs work when it may run, and settles as the work does. Waiting work runs in the order it came. */
+export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Runs one piece of work at a time. */
+export function createMutex(): Semaphore {
+  return createSemaphore(1);
+}
+
+/** Runs at most `max` pieces of work at a time. */
+export function createSemaphore(max: number): Semaphore {
+  const semaphore = new AsyncSemaphore(max);
+  return (work) => semaphore.runExclusive(work);
+}
+
+/** Runs one piece of work of each key at a time. */
+export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+
+/** A key takes memory only while work of it runs or waits. */
+export function createKeyedMutex(): KeyedMutex {
+  const entries = new Map<string, { readonly mutex: Mutex; users: number }>();
+  return async (key, work) => {
+    const entry = entries.get(key) ?? { mutex: new Mutex(), users: 0 };
+    entries.set(key, entry);
+    entry.users++;
+    try {
+      return await entry.mutex.runExclusive(work);
+    } finally {
+      entry.users--;
+      if (entry.users === 0) entries.delete(key);
+    }
+  };
+}
+
+/** How an attempt ended: `crowded` means that the other side has no room for more. */
+export type AttemptEnd = 'passed' | 'crowded' | 'other';
+
+/**
+ * A semaphore whose limit follows the answers of the other side: after `crowded` one attempt at a
+ * time is made, and each `passed` doubles the limit again, up to the maximum.
+ */
+export type AdaptiveSemaphore = {
+  acquire(): Promise<void>;
+  release(end: AttemptEnd): void;
+};
+
+export function createAdaptiveSemaphore(max: number): AdaptiveSemaphore {
+  const semaphore = new AsyncSemaphore(max);
+  let limit = max;
+  return {
+    acquire: async () => void (await semaphore.acquire()),
+    release(end) {
+      const next = nextLimit(limit, max, end);
+      // The free places may be negative for a while: the limit has sunk below what runs.
+      semaphore.setValue(semaphore.getValue() + 1 + next - limit);
+      limit = next;
+    },
+  };
+}
+
+function nextLimit(limit: number, max: number, end: AttemptEnd): number {
+  if (end === 'crowded') return 1;
+  return end === 'passed' ? Math.min(max, limit * 2) : limit;
+}
